@@ -1,0 +1,1 @@
+"""A control plane for shared file systems."""

@@ -1,0 +1,335 @@
+"""Error families, then every concrete error.
+
+A family carries the HTTP code its members get; only the fault middleware
+turns an error into an answer. Codes are those of the published API.
+"""
+
+
+class ManilaLiteError(Exception):
+    """The base: `message` is filled with the facts given by name.
+
+    `code` is the HTTP code that the fault middleware answers. A message
+    of a code of 500 or more is never shown to a user.
+    """
+
+    code = 500
+    message = 'An unknown error occurred.'
+
+    def __init__(self, message: str | None = None, **facts: object):
+        self.facts = facts
+        self.msg = message or self.message.format(**facts)
+        super().__init__(self.msg)
+
+
+# Families
+
+class Invalid(ManilaLiteError):
+    code = 400
+    message = 'The request is not acceptable.'
+
+
+class Unauthorized(ManilaLiteError):
+    code = 401
+    message = 'The request you have made requires authentication.'
+
+
+class Forbidden(ManilaLiteError):
+    code = 403
+    message = 'The request is not allowed.'
+
+
+class NotFound(ManilaLiteError):
+    code = 404
+    message = 'The resource could not be found.'
+
+
+class Conflict(ManilaLiteError):
+    code = 409
+    message = 'The request conflicts with the state of the resource.'
+
+
+class QuotaError(ManilaLiteError):
+    code = 413
+    message = 'Quota exceeded.'
+
+
+class Unprocessable(ManilaLiteError):
+    code = 422
+    message = 'The body lacks the required element.'
+
+
+class ServiceUnavailable(ManilaLiteError):
+    code = 503
+    message = 'The service is busy; try again later.'
+    retry_after = 2
+
+
+# Requests
+
+class InvalidInput(Invalid):
+    message = 'Invalid input received: {reason}'
+
+
+class MalformedRequestBody(Invalid):
+    message = 'Malformed request body'
+
+
+class MalformedRequestUrl(Invalid):
+    message = 'Malformed request url'
+
+
+class BodyTooLarge(ManilaLiteError):
+    code = 413
+    message = 'The request body is larger than {limit} bytes.'
+
+
+class NoSuchAction(Invalid):
+    message = 'There is no such action: {action}'
+
+
+class InvalidVersionHeader(Invalid):
+    message = ('API version string {text} is of invalid format. It must be '
+               'of the form MajorNum.MinorNum.')
+
+
+class VersionNotServed(ManilaLiteError):
+    code = 406
+    message = ('Version {text} is not supported by the API. The minimum is '
+               '{minimum} and the maximum is {maximum}.')
+
+
+class VersionNotFoundForMethod(NotFound):
+    message = 'The resource could not be found at API version {version}.'
+
+
+class MissingElement(Unprocessable):
+    message = 'The body lacks the required element "{element}".'
+
+
+class PolicyNotAuthorized(Forbidden):
+    message = 'Policy does not allow {rule} to be performed.'
+
+
+# States
+
+class InvalidStatus(Conflict):
+    """A move was refused because of the status found.
+
+    `status` is what was found, `allowed` the statuses the move may leave.
+    """
+
+    message = ('{resource} {id} is in status {status}; {event} needs one '
+               'of: {allowed}.')
+
+    @property
+    def status(self) -> str:
+        return str(self.facts['status'])
+
+
+class WorkLost(ManilaLiteError):
+    """Another worker has taken the work over; nothing may be written."""
+
+    message = 'Work {id} is no longer held by this worker.'
+
+
+# Resources not found
+
+class ResourceNotFound(NotFound):
+    message = '{resource} {id} could not be found.'
+
+
+class ShareNotFound(NotFound):
+    message = 'Share {share_id} could not be found.'
+
+
+class ShareInstanceNotFound(NotFound):
+    message = 'Share instance {share_instance_id} could not be found.'
+
+
+class ShareSnapshotNotFound(NotFound):
+    message = 'Snapshot {snapshot_id} could not be found.'
+
+
+class ShareNetworkNotFound(NotFound):
+    message = 'Share network {share_network_id} could not be found.'
+
+
+class ShareGroupNotFound(NotFound):
+    message = 'Share group {share_group_id} could not be found.'
+
+
+class ShareTypeNotFound(NotFound):
+    message = 'Share type {share_type_id} could not be found.'
+
+
+class ShareTypeExtraSpecNotFound(NotFound):
+    message = 'Share type {share_type_id} has no extra spec {key}.'
+
+
+class ShareTypeAccessNotFound(NotFound):
+    message = ('Share type access of project {project_id} to '
+               '{share_type_id} could not be found.')
+
+
+class DefaultShareTypeNotFound(NotFound):
+    message = 'No default share type is configured or it does not exist.'
+
+
+class AvailabilityZoneNotFound(NotFound):
+    message = 'Availability zone {zone} could not be found.'
+
+
+class ServiceNotFound(NotFound):
+    message = 'Service {binary} on host {host} could not be found.'
+
+
+class ExportLocationNotFound(NotFound):
+    message = 'Export location {export_location_id} could not be found.'
+
+
+class MetadataItemNotFound(NotFound):
+    message = 'Metadata item {key} could not be found.'
+
+
+class MessageNotFound(NotFound):
+    message = 'Message {message_id} could not be found.'
+
+
+class ExtensionNotFound(NotFound):
+    message = 'Extension {alias} could not be found.'
+
+
+class ProjectQuotaNotFound(NotFound):
+    message = 'Quota of project {project_id} could not be found.'
+
+
+# Shares
+
+class InvalidShare(Invalid):
+    message = 'Invalid share: {reason}'
+
+
+class ShareNotAllowed(Forbidden):
+    message = 'Invalid share: {reason}'
+
+
+class ShareHasReplicas(Conflict):
+    message = 'Share {share_id} has replicas; remove them first.'
+
+
+class ShareSoftDeleted(Forbidden):
+    message = ('Share {share_id} is in the recycle bin; restore it before '
+               'using it.')
+
+
+class InvalidMetadata(Invalid):
+    message = 'Invalid metadata: {reason}'
+
+
+class AdminOnlyMetadata(Forbidden):
+    message = 'Metadata keys {keys} may only be changed by administrators.'
+
+
+# Share types
+
+class ShareTypeExists(Conflict):
+    message = 'Share type {name} already exists.'
+
+
+class ShareTypeInUse(Invalid):
+    message = 'Share type {share_type_id} is in use and stays.'
+
+
+class ShareTypeAccessExists(Conflict):
+    message = ('Project {project_id} already has access to share type '
+               '{share_type_id}.')
+
+
+class PublicShareType(Conflict):
+    message = ('Share type {share_type_id} is public; its access list '
+               'cannot be changed.')
+
+
+class InvalidExtraSpec(Invalid):
+    message = 'Invalid extra spec: {reason}'
+
+
+class ExtraSpecRequired(Forbidden):
+    message = 'Extra spec {key} is required and cannot be removed.'
+
+
+# Quota
+
+class ShareLimitExceeded(QuotaError):
+    message = ('Maximum number of shares allowed ({allowed}) exceeded: '
+               '{used} are in use or reserved.')
+
+
+class ShareSizeExceedsAvailableQuota(QuotaError):
+    message = ('Requested share exceeds allowed {what}gigabytes quota: '
+               '{asked} GiB asked, {used} GiB of {allowed} GiB in use.')
+
+
+class ShareSizeExceedsLimit(QuotaError):
+    message = ('Requested share size {size} GiB is larger than the maximum '
+               'of {limit} GiB for one share.')
+
+
+class ShareReplicasLimitExceeded(QuotaError):
+    message = ('Maximum number of share replicas allowed ({allowed}) '
+               'exceeded: {used} are in use or reserved.')
+
+
+class ShareReplicaSizeExceedsAvailableQuota(QuotaError):
+    message = ('Requested share replica exceeds allowed replica gigabytes '
+               'quota: {asked} GiB asked, {used} GiB of {allowed} GiB in '
+               'use.')
+
+
+class QuotaExceeded(QuotaError):
+    message = ('Quota exceeded for {resource}: {asked} asked, {used} of '
+               '{allowed} in use.')
+
+
+# Placement
+
+class NoValidHost(ManilaLiteError):
+    message = 'No back end can take the share: {reason}'
+
+
+class InvalidExpression(Invalid):
+    message = 'Expression {expression!r} cannot be evaluated: {reason}'
+
+
+# Drivers
+
+class DriverError(ManilaLiteError):
+    """What a driver raises when its back end fails; the base of them."""
+
+    message = 'The back end failed: {reason}'
+
+
+class ShareBackendException(DriverError):
+    message = 'Share back end error: {msg}'
+
+
+class BadConfiguration(DriverError):
+    message = 'The configuration is not usable: {reason}'
+
+
+class ShareResourceNotFound(DriverError):
+    """The back end does not have the share (any longer)."""
+
+    message = 'Share {share_id} could not be found on the back end.'
+
+
+class ShareShrinkingPossibleDataLoss(DriverError):
+    message = 'Share {share_id} holds more than would fit after shrinking.'
+
+
+class ShareShrinkingError(DriverError):
+    message = 'Share {share_id} could not be made smaller: {reason}'
+
+
+class ShareExtendingError(DriverError):
+    message = 'Share {share_id} could not be made larger: {reason}'

@@ -1,0 +1,36 @@
+"""The published API as tables: read where they lie, never copied in."""
+
+import csv
+import functools
+import os
+import pathlib
+
+import pytest
+
+FOLDER = (pathlib.Path(__file__).resolve().parents[3]
+          / 'shared' / 'reference')
+
+
+def require_folder() -> pathlib.Path:
+    """The folder of tables; skips without it, fails where CI is set."""
+    if not FOLDER.is_dir():
+        if os.environ.get('CI'):
+            pytest.fail('the reference tables are required when CI is set')
+        pytest.skip('the reference tables are not beside this checkout')
+    return FOLDER
+
+
+@functools.cache
+def _read(path: pathlib.Path) -> tuple[dict[str, str], ...]:
+    with path.open(newline='', encoding='utf-8') as file:
+        return tuple(csv.DictReader(file))
+
+
+def table(name: str) -> tuple[dict[str, str], ...]:
+    """The rows of one table, as dicts of strings."""
+    return _read(require_folder() / name)
+
+
+def notes() -> str:
+    """The text of the rules that tables cannot hold."""
+    return (require_folder() / 'notes.md').read_text(encoding='utf-8')
