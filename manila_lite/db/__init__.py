@@ -1,0 +1,1 @@
+"""The one truth: models, statements, and the door to every status."""

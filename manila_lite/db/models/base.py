@@ -1,0 +1,42 @@
+"""What all tables share: column kinds and the declarative base."""
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+from sqlalchemy.dialects import mysql
+
+NAMING = {
+    'ix': 'ix_%(table_name)s_%(column_0_N_name)s',
+    'uq': 'uq_%(table_name)s_%(column_0_N_name)s',
+    'fk': 'fk_%(table_name)s_%(column_0_name)s',
+    'pk': 'pk_%(table_name)s',
+}
+
+# Case and accents count in names, as on SQLite and PostgreSQL.
+TABLE_OPTIONS = {
+    'mysql_engine': 'InnoDB',
+    'mysql_charset': 'utf8mb4',
+    'mysql_collate': 'utf8mb4_bin',
+}
+
+Stamp = sa.DateTime().with_variant(
+    mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
+"""A moment in UTC, to the microsecond, without a zone."""
+
+Epoch = sa.Double()
+"""Seconds since 1970 by the clock of the database."""
+
+Document = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
+"""JSON, as text."""
+
+Id = sa.String(36)
+Name = sa.String(255)
+Counter = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
+
+
+class Base(orm.DeclarativeBase):
+    metadata = sa.MetaData(naming_convention=NAMING)
+
+
+def columns(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:
+    """The table arguments of a model: its indexes and the options."""
+    return (*kinds, TABLE_OPTIONS)

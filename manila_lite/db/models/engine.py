@@ -1,0 +1,63 @@
+"""What the engine writes: work that is owed, and the moves made."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class Work(base.Base):
+    """An accepted request that somebody still owes.
+
+    `fence` rises with every claim; whoever holds an older one may write
+    nothing. `asked` rises when a request is coalesced into this row.
+    `charges` are the quota reservations this work will settle or return.
+    """
+
+    __tablename__ = 'work'
+    __table_args__ = base.columns(
+        sa.Index(None, 'state', 'queue', 'created_at'),
+        sa.Index(None, 'state', 'lease_until'),
+        sa.Index(None, 'resource', 'resource_id'),
+        sa.UniqueConstraint('one_key'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    kind = mapped_column(sa.String(128), nullable=False)
+    queue = mapped_column(base.Name, nullable=False)
+    topic = mapped_column(sa.String(64), nullable=False)
+    resource = mapped_column(sa.String(64), nullable=False)
+    resource_id = mapped_column(base.Id, nullable=False)
+    one_key = mapped_column(base.Name)
+    args = mapped_column(base.Document, nullable=False)
+    context = mapped_column(base.Document, nullable=False)
+    charges = mapped_column(base.Document)
+    state = mapped_column(sa.String(16), nullable=False)
+    attempt = mapped_column(sa.Integer, nullable=False)
+    fence = mapped_column(sa.Integer, nullable=False)
+    asked = mapped_column(sa.Integer, nullable=False)
+    owner = mapped_column(base.Name)
+    lease_until = mapped_column(base.Epoch)
+    next_try_at = mapped_column(base.Epoch, nullable=False)
+    step = mapped_column(base.Name)
+    error = mapped_column(sa.Text)
+    request_id = mapped_column(base.Name)
+    created_at = mapped_column(base.Stamp, nullable=False)
+
+
+class Transition(base.Base):
+    """The journal: one row per move of any state table."""
+
+    __tablename__ = 'transitions'
+    __table_args__ = base.columns(
+        sa.Index(None, 'resource', 'resource_id', 'id'),
+        sa.Index(None, 'made_at'))
+
+    id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
+    resource = mapped_column(sa.String(64), nullable=False)
+    resource_id = mapped_column(base.Id, nullable=False)
+    event = mapped_column(sa.String(64), nullable=False)
+    from_status = mapped_column(base.Name)
+    to_status = mapped_column(base.Name)
+    request_id = mapped_column(base.Name)
+    made_by = mapped_column(base.Name)
+    made_at = mapped_column(base.Stamp, nullable=False)

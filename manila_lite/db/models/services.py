@@ -1,0 +1,82 @@
+"""Who serves: zones, services, the pools they report, user messages."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class AvailabilityZone(base.Base):
+    __tablename__ = 'availability_zones'
+    __table_args__ = base.columns()
+
+    id = mapped_column(base.Id, primary_key=True)
+    name = mapped_column(base.Name, nullable=False, unique=True)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class Service(base.Base):
+    """One row per binary and host; a share back end is a host.
+
+    `incarnation` names the process start that wrote the last heartbeat;
+    `health` says in words what is wrong with the driver, or is null.
+    """
+
+    __tablename__ = 'services'
+    __table_args__ = base.columns(sa.UniqueConstraint('host', 'binary'))
+
+    id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
+    host = mapped_column(base.Name, nullable=False)
+    binary = mapped_column(base.Name, nullable=False)
+    topic = mapped_column(base.Name, nullable=False)
+    availability_zone_id = mapped_column(
+        sa.ForeignKey('availability_zones.id'), nullable=False)
+    incarnation = mapped_column(base.Id, nullable=False)
+    heartbeat_at = mapped_column(base.Epoch, nullable=False)
+    health = mapped_column(sa.Text)
+    disabled = mapped_column(sa.Boolean, nullable=False, default=False)
+    disabled_reason = mapped_column(base.Name)
+    ensuring = mapped_column(sa.Boolean, nullable=False, default=False)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class Pool(base.Base):
+    """What a back end last reported about one pool, and what we put there.
+
+    `allocated_gb` always equals the sum of the sizes of the instances
+    whose host is this pool; `pending_gb` is the part that was placed
+    since the last report, which `free_gb` cannot know about yet.
+    Capacities are GiB; null means infinite or unknown.
+    """
+
+    __tablename__ = 'pools'
+    __table_args__ = base.columns(sa.Index(None, 'service_host'))
+
+    host = mapped_column(base.Name, primary_key=True)
+    service_host = mapped_column(base.Name, nullable=False)
+    capabilities = mapped_column(base.Document, nullable=False)
+    total_gb = mapped_column(sa.Double)
+    free_gb = mapped_column(sa.Double)
+    allocated_gb = mapped_column(sa.BigInteger, nullable=False)
+    pending_gb = mapped_column(sa.BigInteger, nullable=False)
+    reported_at = mapped_column(base.Epoch, nullable=False)
+
+
+class Message(base.Base):
+    __tablename__ = 'messages'
+    __table_args__ = base.columns(
+        sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'expires_at'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    project_id = mapped_column(base.Name, nullable=False)
+    message_level = mapped_column(base.Name, nullable=False)
+    request_id = mapped_column(base.Name)
+    resource_type = mapped_column(base.Name)
+    resource_id = mapped_column(base.Id)
+    action_id = mapped_column(sa.String(10), nullable=False)
+    detail_id = mapped_column(sa.String(10))
+    created_at = mapped_column(base.Stamp, nullable=False)
+    expires_at = mapped_column(base.Stamp, nullable=False)

@@ -1,0 +1,109 @@
+"""Shares, their instances on back ends, and where those are exported."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class Share(base.Base):
+    """What the user has. Status, host and type are its instances'."""
+
+    __tablename__ = 'shares'
+    __table_args__ = base.columns(
+        sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'created_at', 'id'),
+        sa.Index(None, 'is_public', 'created_at'),
+        sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    user_id = mapped_column(base.Name)
+    project_id = mapped_column(base.Name, nullable=False)
+    size = mapped_column(sa.Integer, nullable=False)
+    display_name = mapped_column(base.Name)
+    display_description = mapped_column(base.Name)
+    snapshot_id = mapped_column(base.Id)
+    source_backup_id = mapped_column(base.Id)
+    snapshot_support = mapped_column(sa.Boolean, nullable=False)
+    create_share_from_snapshot_support = mapped_column(
+        sa.Boolean, nullable=False)
+    revert_to_snapshot_support = mapped_column(sa.Boolean, nullable=False)
+    mount_snapshot_support = mapped_column(sa.Boolean, nullable=False)
+    snapshot_inherit_share_access_support = mapped_column(
+        sa.Boolean, nullable=False)
+    replication_type = mapped_column(base.Name)
+    share_proto = mapped_column(base.Name, nullable=False)
+    is_public = mapped_column(sa.Boolean, nullable=False)
+    share_group_id = mapped_column(base.Id)
+    source_share_group_snapshot_member_id = mapped_column(base.Id)
+    task_state = mapped_column(base.Name)
+    is_soft_deleted = mapped_column(sa.Boolean, nullable=False)
+    scheduled_to_be_deleted_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class ShareMetadata(base.Base):
+    __tablename__ = 'share_metadata'
+    __table_args__ = base.columns()
+
+    share_id = mapped_column(
+        sa.ForeignKey('shares.id', ondelete='CASCADE'), primary_key=True)
+    key = mapped_column(base.Name, primary_key=True)
+    value = mapped_column(sa.String(1023), nullable=False)
+
+
+class ShareInstance(base.Base):
+    """One copy of a share on a back end; `host` is host@backend#pool."""
+
+    __tablename__ = 'share_instances'
+    __table_args__ = base.columns(
+        sa.Index(None, 'share_id'),
+        sa.Index(None, 'host', 'status'),
+        sa.Index(None, 'status'),
+        sa.Index(None, 'share_type_id'),
+        sa.Index(None, 'created_at', 'id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
+    host = mapped_column(base.Name)
+    status = mapped_column(base.Name, nullable=False)
+    progress = mapped_column(sa.String(32))
+    mount_point_name = mapped_column(base.Name)
+    access_rules_status = mapped_column(
+        base.Name, nullable=False, default='active')
+    encryption_key_ref = mapped_column(base.Id)
+    replica_state = mapped_column(base.Name)
+    cast_rules_to_readonly = mapped_column(sa.Boolean, nullable=False)
+    share_type_id = mapped_column(sa.ForeignKey('share_types.id'))
+    availability_zone_id = mapped_column(
+        sa.ForeignKey('availability_zones.id'))
+    share_network_id = mapped_column(base.Id)
+    share_server_id = mapped_column(base.Id)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class ExportLocation(base.Base):
+    __tablename__ = 'share_instance_export_locations'
+    __table_args__ = base.columns(sa.Index(None, 'share_instance_id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_instance_id = mapped_column(
+        sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
+        nullable=False)
+    path = mapped_column(sa.String(2000), nullable=False)
+    is_admin_only = mapped_column(sa.Boolean, nullable=False)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class ExportLocationMetadata(base.Base):
+    __tablename__ = 'share_instance_export_locations_metadata'
+    __table_args__ = base.columns()
+
+    export_location_id = mapped_column(
+        sa.ForeignKey('share_instance_export_locations.id',
+                      ondelete='CASCADE'), primary_key=True)
+    key = mapped_column(base.Name, primary_key=True)
+    value = mapped_column(sa.String(1023), nullable=False)

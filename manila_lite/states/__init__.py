@@ -1,0 +1,1 @@
+"""What may happen to a resource, as data: one table per machine."""

@@ -1,0 +1,154 @@
+"""State tables: statuses, the moves between them, and the rescues.
+
+A machine describes one status column of one table. A status is either at
+rest, or in flight: somebody owes the next move. For every status in
+flight the table names a rescue, which says what is done about it when
+whoever owed the move is gone. Nothing here touches a database.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+import dataclasses
+
+GONE = None
+"""The target of a move after which the row no longer exists."""
+
+ANY: frozenset[str] | None = None
+"""The sources of a move that may leave every status."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ask:
+    """Ask the back end with a driver method, then fire what it shows."""
+
+    question: str
+    yes: str
+    no: str
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        return (self.yes, self.no)
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeat:
+    """Submit the idempotent work of this kind once more."""
+
+    kind: str
+    done: str
+    failed: str
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        return (self.done, self.failed)
+
+
+@dataclasses.dataclass(frozen=True)
+class GiveUp:
+    """Fire this event, which says visibly that the work was lost."""
+
+    event: str
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        return (self.event,)
+
+
+Rescue = Ask | Repeat | GiveUp
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """One named step: the statuses it may leave and the one it enters."""
+
+    event: str
+    sources: frozenset[str] | None
+    target: str | None
+
+    def leaves(self, status: str) -> bool:
+        return self.sources is ANY or status in self.sources
+
+
+class Machine:
+    """The table of one status column.
+
+    `born` names the events that create a row and the status they give.
+    `resets` are statuses an administrator may set whatever the present
+    one is; each becomes the move `reset_<status>`. A broken table raises
+    ValueError when it is built, which is when it is imported.
+    """
+
+    def __init__(
+            self, resource: str, table: str, *,
+            born: Mapping[str, str],
+            moves: Iterable[tuple[str, Collection[str] | None, str | None]],
+            at_rest: Collection[str],
+            in_flight: Mapping[str, Rescue],
+            resets: Collection[str] = (),
+            column: str = 'status'):
+        self.resource = resource
+        self.table = table
+        self.column = column
+        self.born = dict(born)
+        self.at_rest = frozenset(at_rest)
+        self.in_flight = dict(in_flight)
+        self.resets = frozenset(resets)
+        self._moves: dict[str, Move] = {}
+        for event, sources, target in moves:
+            self._add(event, sources, target)
+        for status in sorted(self.resets):
+            self._add(f'reset_{status}', ANY, status)
+        self._check()
+
+    def _add(self, event: str, sources: Collection[str] | None,
+             target: str | None) -> None:
+        if event in self._moves or event in self.born:
+            raise ValueError(f'{self.resource}: {event} is declared twice')
+        frozen = ANY if sources is ANY else frozenset(sources)
+        self._moves[event] = Move(event, frozen, target)
+
+    def __getitem__(self, event: str) -> Move:
+        return self._moves[event]
+
+    def __contains__(self, event: str) -> bool:
+        return event in self._moves
+
+    def __repr__(self) -> str:
+        return f'<Machine {self.table}.{self.column}>'
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return tuple(self._moves.values())
+
+    @property
+    def statuses(self) -> frozenset[str]:
+        return self.at_rest | frozenset(self.in_flight)
+
+    def reset_event(self, status: str) -> str:
+        """The event that sets this status; KeyError when it may not."""
+        if status not in self.resets:
+            raise KeyError(status)
+        return f'reset_{status}'
+
+    def leaving(self, status: str) -> list[Move]:
+        """The moves that may leave a status, resets left out."""
+        return [move for move in self.moves if move.leaves(status)
+                and not move.event.startswith('reset_')]
+
+    def _check(self) -> None:
+        both = self.at_rest & frozenset(self.in_flight)
+        if both:
+            raise ValueError(f'{self!r}: at rest and in flight: {both}')
+        used = set(self.born.values())
+        for move in self.moves:
+            used |= move.sources or set()
+            if move.target is not GONE:
+                used.add(move.target)
+        if used != self.statuses:
+            raise ValueError(f'{self!r}: moves and statuses disagree about '
+                             f'{used ^ self.statuses}')
+        for status, rescue in self.in_flight.items():
+            for event in rescue.events:
+                move = self._moves.get(event)
+                if move is None or not move.leaves(status):
+                    raise ValueError(f'{self!r}: the rescue of {status} '
+                                     f'cannot fire {event}')
