@@ -1,0 +1,33 @@
+"""The time in guards: the clock of the database, as an SQL element."""
+
+from sqlalchemy.ext import compiler
+from sqlalchemy.sql import expression
+import sqlalchemy as sa
+
+
+class db_now(expression.FunctionElement):  # noqa: N801 reads as SQL
+    """Seconds since 1970 as the database sees it when it runs.
+
+    On SQLite it calls back into the process, so that a simulation can
+    own the time there.
+    """
+
+    type = sa.Double()
+    inherit_cache = True
+    name = 'db_now'
+
+
+@compiler.compiles(db_now, 'sqlite')
+def _sqlite(element, compiler, **kw):
+    return 'epoch_now()'
+
+
+@compiler.compiles(db_now, 'mysql')
+@compiler.compiles(db_now, 'mariadb')
+def _mysql(element, compiler, **kw):
+    return 'UNIX_TIMESTAMP(NOW(6))'
+
+
+@compiler.compiles(db_now, 'postgresql')
+def _postgresql(element, compiler, **kw):
+    return 'EXTRACT(EPOCH FROM clock_timestamp())::double precision'

@@ -1,0 +1,98 @@
+"""Engines of the three databases, set up the same way for everybody.
+
+Writers run at READ COMMITTED (on SQLite: BEGIN IMMEDIATE), readers in
+one snapshot (REPEATABLE READ, read only; on SQLite a plain BEGIN in WAL).
+"""
+
+from collections.abc import Callable
+import time
+
+from oslo_db.sqlalchemy import engines as oslo_engines
+from oslo_db.sqlalchemy import exc_filters
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy import pool
+
+WRITE = 'manila_lite_write'
+"""Execution option of connections whose transactions will write."""
+
+BUSY_TIMEOUT = 10
+"""Seconds SQLite waits for another process before it says busy."""
+
+_SETTINGS = {
+    ('mysql', 'write'): (
+        'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',),
+    ('mysql', 'read'): (
+        'SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ',),
+    ('postgresql', 'write'): (
+        'SET SESSION CHARACTERISTICS AS TRANSACTION '
+        'ISOLATION LEVEL READ COMMITTED',),
+    ('postgresql', 'read'): (
+        'SET SESSION CHARACTERISTICS AS TRANSACTION '
+        'ISOLATION LEVEL REPEATABLE READ READ ONLY',),
+}
+
+
+def dialect_of(url: str) -> str:
+    """`sqlite`, `mysql` or `postgresql`; MariaDB counts as mysql."""
+    name = sa.make_url(url).get_backend_name()
+    return 'mysql' if name == 'mariadb' else name
+
+
+def create(url: str, use: str, *, clock: Callable[[], float] = time.time,
+           pool_size: int = 5, max_overflow: int = 50,
+           recycle: int = 3600) -> sa.Engine:
+    """An engine for one use: `read` or `write`."""
+    if dialect_of(url) == 'sqlite':
+        return _sqlite(url, clock)
+    engine = oslo_engines.create_engine(
+        url, connection_recycle_time=recycle, max_pool_size=pool_size,
+        max_overflow=max_overflow, thread_checkin=False, max_retries=0,
+        connection_parameters=None if 'charset' in url
+        or dialect_of(url) != 'mysql' else 'charset=utf8mb4')
+    settings = _SETTINGS[dialect_of(url), use]
+
+    @event.listens_for(engine, 'connect')
+    def configure(connection, record):
+        cursor = connection.cursor()
+        for statement in settings:
+            cursor.execute(statement)
+        cursor.close()
+        connection.commit()
+
+    return engine
+
+
+def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
+    engine = sa.create_engine(
+        url, poolclass=pool.QueuePool, pool_size=5, max_overflow=-1,
+        pool_reset_on_return=None,
+        connect_args={'check_same_thread': False, 'timeout': BUSY_TIMEOUT})
+    exc_filters.register_engine(engine)
+
+    @event.listens_for(engine, 'connect')
+    def configure(connection, record):
+        # The driver must not begin by itself: writers begin IMMEDIATE.
+        connection.isolation_level = None
+        connection.create_function('epoch_now', 0, clock)
+        connection.create_function(
+            'regexp', 2, _regexp, deterministic=True)
+        connection.execute('PRAGMA journal_mode = WAL')
+        connection.execute('PRAGMA synchronous = FULL')
+        connection.execute('PRAGMA foreign_keys = ON')
+
+    @event.listens_for(engine, 'begin')
+    def begin(connection):
+        writes = connection.get_execution_options().get(WRITE)
+        connection.connection.dbapi_connection.execute(
+            'BEGIN IMMEDIATE' if writes else 'BEGIN')
+
+    return engine
+
+
+def _regexp(pattern: str, text: str | None) -> bool:
+    import re
+    try:
+        return text is not None and re.search(pattern, text) is not None
+    except re.error:
+        return False
