@@ -1,0 +1,1 @@
+"""One module per resource: its schemas, its fields, its controller."""
