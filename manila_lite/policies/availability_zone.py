@@ -1,0 +1,9 @@
+"""Who may see availability zones."""
+
+from manila_lite.policies import base
+
+RULES = [
+    base.reader('availability_zone:index', 'List availability zones.',
+                'GET /v2/os-availability-zone',
+                'GET /v2/availability-zones'),
+]

@@ -1,0 +1,99 @@
+"""The personas: who may do things, and how a rule of theirs is written.
+
+Three roles are known, each within a project: reader looks, member changes
+what the project owns, admin runs the service and acts in every project.
+"""
+
+import importlib.metadata
+
+from oslo_policy import _checks
+from oslo_policy import policy
+
+ADMIN = 'rule:context_is_admin'
+ADMIN_OR_MEMBER = '(rule:context_is_admin) or (rule:project-member)'
+ADMIN_OR_READER = '(rule:context_is_admin) or (rule:project-reader)'
+
+# What held before the three roles; only asked besides the rules above where
+# an operator has set enforce_new_defaults to false.
+OLDER_ADMIN = 'rule:admin_api'
+OLDER_OWNER = 'rule:default'
+OLDER_REASON = 'The reader, member and admin roles replace ownership alone.'
+OLDER_SINCE = '2023.1'
+
+
+def _loaded_when_met(entry_point):
+    return lambda kind, match: entry_point.load()(kind, match)
+
+
+# Parsing the first rule makes oslo.policy import every kind of check there
+# is, requests for the http kind included: 50 ms and 120 modules that no
+# default rule needs. The kinds stay known; a rule that has one loads it.
+if _checks.extension_checks is None:
+    _checks.extension_checks = {
+        entry_point.name: _loaded_when_met(entry_point)
+        for entry_point in importlib.metadata.entry_points(
+            group='oslo.policy.rule_checks')}
+
+
+def _rule(name, check, description, operations, older):
+    """One documented rule; an operation is written 'GET /v2/shares'."""
+    return policy.DocumentedRuleDefault(
+        name, check, description,
+        [dict(zip(('method', 'path'), operation.split(), strict=True))
+         for operation in operations],
+        scope_types=['project'],
+        deprecated_rule=older and policy.DeprecatedRule(
+            name, older, deprecated_reason=OLDER_REASON,
+            deprecated_since=OLDER_SINCE))
+
+
+def admin(name, description, *operations, older=OLDER_ADMIN):
+    """A rule for administrators."""
+    return _rule(name, ADMIN, description, operations, older)
+
+
+def member(name, description, *operations, older=OLDER_OWNER):
+    """A rule for administrators and members of the owning project."""
+    return _rule(name, ADMIN_OR_MEMBER, description, operations, older)
+
+
+def reader(name, description, *operations, older=OLDER_OWNER):
+    """A rule for administrators and readers of the owning project."""
+    return _rule(name, ADMIN_OR_READER, description, operations, older)
+
+
+def _persona(name, check, description, scope_types=('project',)):
+    return policy.RuleDefault(name, check, description,
+                              scope_types=list(scope_types))
+
+
+RULES = [
+    _persona('project-admin', 'role:admin and project_id:%(project_id)s',
+             'An administrator, in the own project.'),
+    _persona('project-member', 'role:member and project_id:%(project_id)s',
+             'A member of the owning project.'),
+    _persona('project-reader', 'role:reader and project_id:%(project_id)s',
+             'A reader of the owning project.'),
+    _persona('owner-user',
+             'user_id:%(user_id)s and project_id:%(project_id)s',
+             'The user who made the resource.'),
+    _persona('admin_or_service_api', 'role:admin or role:service',
+             'An administrator or another service.'),
+    _persona('context_is_admin', 'role:admin',
+             'An administrator of the service; decides what the request '
+             'context calls admin.'),
+    _persona('context_is_host_admin',
+             'role:admin and project_id:%(project_id)s',
+             'An administrator of the project that owns the host.'),
+    _persona('admin_or_owner',
+             'is_admin:True or project_id:%(project_id)s',
+             'An administrator or any user of the owning project.', ()),
+    _persona('admin_or_owner_user',
+             'is_admin:True or project_id:%(project_id)s and '
+             'user_id:%(user_id)s',
+             'An administrator or the user who made the resource.', ()),
+    _persona('default', 'rule:admin_or_owner',
+             'Answers for every rule that is not defined.', ()),
+    _persona('admin_api', 'is_admin:True',
+             'An administrator, by the request context.', ()),
+]
