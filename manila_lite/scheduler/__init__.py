@@ -1,0 +1,1 @@
+"""Placement: which pool a share goes to, and why not to another."""
