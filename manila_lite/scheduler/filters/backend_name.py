@@ -1,0 +1,18 @@
+"""Placement by the name of the back end."""
+
+from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.filters.extra_specs import why_unmet
+from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.request import PlacementRequest
+
+
+class ShareBackendNameFilter(Filter):
+    """The back end has the name that the extra spec asks for."""
+
+    detail = '008'
+
+    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+        wanted = request.spec('share_backend_name')
+        if wanted is None:
+            return None
+        return why_unmet(pool, 'share_backend_name', wanted)

@@ -1,0 +1,26 @@
+"""Placement by an expression of the back end."""
+
+from manila_lite import exception
+from manila_lite.scheduler import expressions
+from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.request import PlacementRequest
+
+
+class DriverFilter(Filter):
+    """The pool's `filter_function`, if it reports one, is true."""
+
+    detail = '010'
+
+    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+        function = pool.capabilities.get('filter_function')
+        if function is None:
+            return None
+        try:
+            value = expressions.evaluate(
+                str(function), expressions.names_for(pool, request))
+        except exception.InvalidExpression as error:
+            return error.msg
+        if expressions.truth(value):
+            return None
+        return f'its filter function {function!r} says {value!r}'

@@ -1,0 +1,15 @@
+"""Placement on a host named by the user."""
+
+from manila_lite.scheduler.filters import Filter
+from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.request import PlacementRequest
+
+
+class OnlyHostFilter(Filter):
+    """The pool, or its back end, is the one the hint `only_host` names."""
+
+    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+        wanted = request.only_host
+        if wanted is None or wanted in (pool.host, pool.service_host):
+            return None
+        return f'only {wanted} was asked for'

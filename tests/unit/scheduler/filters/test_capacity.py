@@ -1,0 +1,154 @@
+"""What the capacity filter lets through fits."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from manila_lite.scheduler.filters.capacity import CapacityFilter
+from manila_lite.scheduler.filters.capacity import room
+from tests.unit.scheduler.builders import pool
+from tests.unit.scheduler.builders import request
+
+THIN = {'thin_provisioning': True, 'max_over_subscription_ratio': 2.0}
+
+# fmt: off
+ROOMS = [
+    # total, free, allocated, pending, capabilities, room
+    (100,  100,  0,  0,  {}, 100),
+    (100,  100,  40, 0,  {}, 100),                   # never above the total
+    (100,  60,   40, 0,  {}, 100),
+    (100,  50,   40, 0,  {}, 90),                    # others use 10
+    (100,  100,  30, 30, {}, 100),                   # the report is older
+    (100,  70,   30, 20, {}, 80),
+    (100,  None, 40, 0,  {}, 100),
+    (None, 60,   40, 10, {}, 90),
+    (None, None, 40, 0,  {}, None),
+    (100,  100,  0,  0,  {'reserved_percentage': 10}, 90),
+    (100,  20,   80, 0,  {'reserved_percentage': 15}, 85),
+    (None, 60,   40, 0,  {'reserved_percentage': 10}, 100),
+    (1000, 1000, 0,  0,  {'reserved_percentage': '15'}, 850),
+    (100,  100,  0,  0,  {'reserved_percentage': 'none'}, 100),
+    (100,  100,  0,  0,  {'reserved_percentage': 100}, 0),
+    # thin: the promised is bound, and what is free when reported counts
+    (100,  100,  50, 0,  THIN, 200),
+    (100,  10,   50, 0,  THIN, 70),
+    (100,  10,   50, 20, THIN, 50),
+    (100,  100,  0,  0,  THIN | {'reserved_percentage': 10}, 180),
+    (100,  5,    90, 0,  THIN | {'reserved_percentage': 10}, 80),
+    (None, 10,   50, 0,  THIN, 70),
+    (100,  100,  20, 0,  THIN | {'provisioned_capacity_gb': 50}, 170),
+    (100,  100,  20, 10, THIN | {'provisioned_capacity_gb': 50}, 160),
+    (100,  100,  20, 0,  {'provisioned_capacity_gb': 500}, 100),
+    (100,  100,  20, 0,  THIN | {'thin_provisioning': False}, 100),
+    (100,  100,  20, 0,  THIN | {'thin_provisioning': 'False'}, 100),
+    (100,  100,  0,  0,  THIN | {'thin_provisioning': [False]}, 100),
+    (100,  100,  0,  0,  THIN | {'thin_provisioning': [True, False]}, 200),
+    (100,  100,  0,  0,  THIN | {'max_over_subscription_ratio': '1.5'}, 150),
+    (100,  100,  0,  0,  THIN | {'max_over_subscription_ratio': 0.5}, 100),
+    (100,  100,  0,  0,  THIN | {'max_over_subscription_ratio': None}, 100),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(
+    'total, free, allocated, pending, capabilities, expected',
+    ROOMS)
+def test_room(total, free, allocated, pending, capabilities, expected):
+    there = pool(total_gb=total, free_gb=free, allocated_gb=allocated,
+                 pending_gb=pending, capabilities=capabilities)
+    assert room(there, request()) == expected
+
+
+@pytest.mark.parametrize('special, asked', [
+    ('reserved_snapshot_percentage', {'from_snapshot': True}),
+    ('reserved_share_extend_percentage', {'is_extend': True}),
+])
+@pytest.mark.parametrize('value, expected', [
+    (5, 95), (50, 50), (0, 80), (None, 80)])
+def test_special_reserve_falls_back_to_the_general_one(
+        special, asked, value, expected):
+    there = pool(capabilities={'reserved_percentage': 20, special: value})
+    assert room(there, request(**asked)) == expected
+    assert room(there, request()) == 80
+
+
+@pytest.mark.parametrize('key', [
+    'thin_provisioning', 'capabilities:thin_provisioning'])
+@pytest.mark.parametrize('value, expected', [
+    ('False', 100), ('<is> False', 100), ('no', 100),
+    ('True', 200), ('<is> True', 200)])
+def test_share_type_may_refuse_to_be_thin(key, value, expected):
+    there = pool(capabilities=THIN | {'thin_provisioning': [True, False]})
+    assert room(there, request(extra_specs={key: value})) == expected
+
+
+def test_last_gigabyte_is_given_and_no_more():
+    there = pool(total_gb=10, free_gb=4, allocated_gb=6)
+    rule = CapacityFilter()
+    assert rule.why_not(there, request(size=4)) is None
+    assert rule.why_not(there, request(size=5)) == (
+        '5 GiB asked, 6 GiB allocated of at most 10 GiB')
+
+
+POOLS = st.builds(
+    pool,
+    total_gb=st.none() | st.integers(0, 500),
+    free_gb=st.none() | st.integers(0, 500),
+    capabilities=st.fixed_dictionaries({}, optional={
+        'reserved_percentage': st.integers(0, 100),
+        'reserved_snapshot_percentage': st.integers(0, 100),
+        'thin_provisioning': st.sampled_from(
+            [True, False, [True, False], [False]]),
+        'max_over_subscription_ratio': st.floats(1, 20),
+        'provisioned_capacity_gb': st.integers(0, 500),
+    })).flatmap(lambda made: st.integers(0, 500).flatmap(
+        lambda allocated: st.integers(0, allocated).map(
+            lambda pending: replace(made, allocated_gb=allocated,
+                                    pending_gb=pending))))
+REQUESTS = st.builds(request, size=st.integers(1, 100),
+                     from_snapshot=st.booleans())
+
+
+def placed(there, size):
+    return replace(there, allocated_gb=there.allocated_gb + size,
+                   pending_gb=there.pending_gb + size)
+
+
+@given(POOLS, REQUESTS)
+def test_filter_is_exactly_the_guard_of_the_update(there, asked):
+    limit = room(there, asked)
+    fits = limit is None or there.allocated_gb + asked.size <= limit
+    assert (CapacityFilter().why_not(there, asked) is None) == fits
+
+
+@given(POOLS, REQUESTS)
+def test_placing_leaves_the_room_as_it_was(there, asked):
+    assert room(placed(there, asked.size), asked) == room(there, asked)
+
+
+@given(POOLS, st.lists(REQUESTS, max_size=20))
+def test_what_the_filter_lets_through_fits(there, asked):
+    start = there
+    for one in asked:
+        if CapacityFilter().why_not(there, one) is None:
+            there = placed(there, one.size)
+    capabilities = there.capabilities
+    thin = capabilities.get('thin_provisioning') in (True, [True, False])
+    ratio = capabilities.get('max_over_subscription_ratio', 1) if thin else 1
+    grown = there.allocated_gb > start.allocated_gb
+    if there.total_gb is not None and grown:
+        assert there.allocated_gb <= there.total_gb * ratio
+    if there.free_gb is not None and grown:
+        assert there.pending_gb <= there.free_gb * ratio
+
+
+@given(POOLS, REQUESTS)
+def test_a_reserve_never_makes_room(there, asked):
+    bare = {name: value for name, value in there.capabilities.items()
+            if not name.startswith('reserved_')}
+    without = room(replace(there, capabilities=bare), asked)
+    limit = room(there, asked)
+    assert (limit is None) == (without is None)
+    assert limit is None or limit <= without

@@ -1,0 +1,154 @@
+"""Every filter but capacity: who passes, and the reason of who does not."""
+
+import pytest
+
+from manila_lite.scheduler.filters.affinity import AffinityFilter
+from manila_lite.scheduler.filters.affinity import AntiAffinityFilter
+from manila_lite.scheduler.filters.availability_zone import (
+    AvailabilityZoneFilter,
+)
+from manila_lite.scheduler.filters.backend_name import ShareBackendNameFilter
+from manila_lite.scheduler.filters.capabilities import CapabilitiesFilter
+from manila_lite.scheduler.filters.create_from_snapshot import (
+    CreateFromSnapshotFilter,
+)
+from manila_lite.scheduler.filters.driver import DriverFilter
+from manila_lite.scheduler.filters.host import OnlyHostFilter
+from manila_lite.scheduler.filters.replication import ShareReplicationFilter
+from manila_lite.scheduler.filters.retry import IgnoreAttemptedHostsFilter
+from manila_lite.scheduler.filters.retry import RetryFilter
+from manila_lite.scheduler.filters.service_up import ServiceUp
+from tests.unit.scheduler.builders import pool
+from tests.unit.scheduler.builders import request
+
+HERE, BACKEND = 'alpha@gold#one', 'alpha@gold'
+ELSEWHERE = 'alpha@gold#two'
+
+
+def specs(**values):
+    return {'extra_specs': values}
+
+
+def caps(**values):
+    return {'capabilities': values}
+
+
+# fmt: off
+CASES = [
+    # filter, facts of the pool, facts of the request, reason
+    (ServiceUp, {}, {}, None),
+    (ServiceUp, {'service_up': False}, {}, 'its service is down'),
+    (ServiceUp, {'service_enabled': False}, {}, 'its service is disabled'),
+
+    (AvailabilityZoneFilter, {}, {}, None),
+    (AvailabilityZoneFilter, {'zone': None}, {}, None),
+    (AvailabilityZoneFilter, {}, {'availability_zones': ('a', 'nova')}, None),
+    (AvailabilityZoneFilter, {}, {'availability_zones': ('a', 'b')},
+     'it is in zone nova, wanted a or b'),
+    (AvailabilityZoneFilter, {'zone': None}, {'availability_zones': ('a',)},
+     'it is in zone None, wanted a'),
+
+    (OnlyHostFilter, {}, {}, None),
+    (OnlyHostFilter, {}, {'only_host': HERE}, None),
+    (OnlyHostFilter, {}, {'only_host': BACKEND}, None),
+    (OnlyHostFilter, {}, {'only_host': ELSEWHERE},
+     f'only {ELSEWHERE} was asked for'),
+    (OnlyHostFilter, {}, {'only_host': 'alpha'},
+     'only alpha was asked for'),
+
+    (AffinityFilter, {}, {}, None),
+    (AffinityFilter, {}, {'same_host': frozenset({HERE, ELSEWHERE})}, None),
+    (AffinityFilter, {}, {'same_host': frozenset({ELSEWHERE})},
+     'it holds none of the shares to be near to'),
+    (AntiAffinityFilter, {}, {}, None),
+    (AntiAffinityFilter, {}, {'different_host': frozenset({ELSEWHERE})},
+     None),
+    (AntiAffinityFilter, {}, {'different_host': frozenset({HERE})},
+     'it holds a share to be away from'),
+
+    (RetryFilter, {}, {'attempted': frozenset({ELSEWHERE})}, None),
+    (RetryFilter, {}, {'attempted': frozenset({HERE})},
+     'it was tried before'),
+    (IgnoreAttemptedHostsFilter, {}, {}, None),
+    (IgnoreAttemptedHostsFilter, {}, {'attempted': frozenset({HERE})},
+     'it was tried before'),
+
+    (CapabilitiesFilter, {}, {}, None),
+    (CapabilitiesFilter, {}, {'share_proto': 'CIFS'}, None),
+    (CapabilitiesFilter, {}, {'share_proto': 'GLUSTERFS'},
+     "storage_protocol is 'NFS_CIFS', wanted '<in> GLUSTERFS'"),
+    (CapabilitiesFilter, caps(storage_protocol=None), {},
+     'it does not report storage_protocol'),
+    (CapabilitiesFilter, caps(storage_protocol=['CIFS', 'NFS']), {}, None),
+    # the type may say itself what protocol the pool is to report
+    (CapabilitiesFilter, caps(storage_protocol='both'),
+     specs(storage_protocol='both'), None),
+    (CapabilitiesFilter, {},
+     specs(driver_handles_share_servers='False', snapshot_support='<is> True',
+           availability_zones='east', share_backend_name='gold'), None),
+    (CapabilitiesFilter, {}, specs(driver_handles_share_servers='True'),
+     "driver_handles_share_servers is False, wanted 'True'"),
+    (CapabilitiesFilter, {}, specs(share_backend_name='silver'),
+     "share_backend_name is 'gold', wanted 'silver'"),
+    (CapabilitiesFilter, {}, specs(replication_type='dr'),
+     'it does not report replication_type'),
+
+    (ShareBackendNameFilter, {}, specs(tier='ssd'), None),
+    (ShareBackendNameFilter, {}, specs(share_backend_name='gold'), None),
+    (ShareBackendNameFilter, {},
+     specs(share_backend_name='<or> gold <or> silver'), None),
+    (ShareBackendNameFilter, {}, specs(share_backend_name='silver'),
+     "share_backend_name is 'gold', wanted 'silver'"),
+
+    (ShareReplicationFilter, {}, {}, None),
+    (ShareReplicationFilter, caps(replication_type='dr'),
+     specs(replication_type='dr'), None),
+    (ShareReplicationFilter, caps(replication_type='dr'),
+     specs(replication_type='readable'),
+     "replication_type is 'dr', wanted 'readable'"),
+    (ShareReplicationFilter, {}, specs(replication_type='dr'),
+     'it does not report replication_type'),
+
+    (CreateFromSnapshotFilter, {}, {}, None),
+    (CreateFromSnapshotFilter, {}, {'from_snapshot': True},
+     'it does not report create_share_from_snapshot_support'),
+    (CreateFromSnapshotFilter, caps(create_share_from_snapshot_support=True),
+     {'from_snapshot': True}, None),
+    (CreateFromSnapshotFilter,
+     caps(create_share_from_snapshot_support=False), {'from_snapshot': True},
+     "create_share_from_snapshot_support is False, wanted '<is> True'"),
+
+    (DriverFilter, {}, {}, None),
+    (DriverFilter, caps(filter_function='share.size < 5'), {'size': 4}, None),
+    (DriverFilter, caps(filter_function='share.size < 5'), {'size': 5},
+     "its filter function 'share.size < 5' says False"),
+    (DriverFilter, caps(filter_function="share.owner == 'me'"),
+     {'share': {'owner': 'me'}}, None),
+    (DriverFilter, caps(filter_function='extra.least <= share.size'),
+     {'size': 5, 'extra_specs': {'least': '5'}}, None),
+    (DriverFilter, caps(filter_function='1'), {}, None),
+    (DriverFilter, caps(filter_function="'maybe'"), {},
+     'its filter function "\'maybe\'" says \'maybe\''),
+    (DriverFilter, caps(filter_function='stats.speed > 1'), {},
+     "Expression 'stats.speed > 1' cannot be evaluated: "
+     'there is no stats.speed'),
+    (DriverFilter, caps(filter_function='1 +'), {},
+     "Expression '1 +' cannot be evaluated: "
+     "a value is missing before 'the end'"),
+    (DriverFilter, caps(filter_function=''), {},
+     "Expression '' cannot be evaluated: "
+     "a value is missing before 'the end'"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize('rule, there, asked, reason', CASES)
+def test_why_not(rule, there, asked, reason):
+    assert rule().why_not(pool(host=HERE, **there), request(**asked)) == reason
+
+
+@pytest.mark.parametrize('key', [
+    'share_backend_name', 'capabilities:share_backend_name'])
+def test_back_end_name_may_carry_the_scope(key):
+    asked = request(extra_specs={key: 'silver'})
+    assert ShareBackendNameFilter().why_not(pool(), asked)
