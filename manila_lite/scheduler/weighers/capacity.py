@@ -1,0 +1,21 @@
+"""Preference by space."""
+
+import math
+
+from manila_lite.scheduler.filters.capacity import room
+from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.scheduler.weighers import Weigher
+
+
+class CapacityWeigher(Weigher):
+    """More room left is better; a negative multiplier fills pools up.
+
+    A pool that cannot say how much room it has comes last either way.
+    """
+
+    def weigh(self, pool: Pool, request: PlacementRequest) -> float:
+        limit = room(pool, request)
+        if limit is None:
+            return math.inf if self.multiplier < 0 else -math.inf
+        return limit - pool.allocated_gb

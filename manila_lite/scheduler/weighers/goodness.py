@@ -1,0 +1,22 @@
+"""Preference by an expression of the back end."""
+
+from manila_lite import exception
+from manila_lite.scheduler import expressions
+from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.scheduler.weighers import Weigher
+
+
+class GoodnessWeigher(Weigher):
+    """The pool's `goodness_function`; 0 if it gives nothing of 0 to 100."""
+
+    def weigh(self, pool: Pool, request: PlacementRequest) -> float:
+        function = pool.capabilities.get('goodness_function')
+        if function is None:
+            return 0.0
+        try:
+            value = expressions.number(expressions.evaluate(
+                str(function), expressions.names_for(pool, request)))
+        except exception.InvalidExpression:
+            return 0.0
+        return value if value is not None and 0 <= value <= 100 else 0.0

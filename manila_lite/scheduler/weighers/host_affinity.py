@@ -1,0 +1,20 @@
+"""Preference for the neighbourhood of a share made from a snapshot."""
+
+from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.scheduler.weighers import Weigher
+
+
+class HostAffinityWeigher(Weigher):
+    """Nearer to the snapshot is better: pool, back end, machine."""
+
+    def weigh(self, pool: Pool, request: PlacementRequest) -> float:
+        if not request.from_snapshot or request.host is None:
+            return 0.0
+        if pool.host == request.host:
+            return 3.0
+        service = request.host.partition('#')[0]
+        if pool.service_host == service:
+            return 2.0
+        machine = pool.host.partition('@')[0]
+        return 1.0 if machine == service.partition('@')[0] else 0.0
