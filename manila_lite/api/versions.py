@@ -115,6 +115,7 @@ HISTORY = (
 MIN = HISTORY[0][0]
 MAX = LATEST = HISTORY[-1][0]
 
+PREFIX = '/v2'
 HEADER = 'X-OpenStack-Manila-API-Version'
 EXPERIMENTAL_HEADER = 'X-OpenStack-Manila-API-Experimental'
 

@@ -6,6 +6,7 @@ policy and body. The method itself speaks only HTTP.
 """
 
 import functools
+import http
 import inspect
 import re
 import typing
@@ -13,13 +14,16 @@ import urllib.parse
 
 import orjson
 import webob
+from webob import exc
 
 from manila_lite import context
 from manila_lite import exception
 from manila_lite.api import schema
 from manila_lite.api import versions
 
+# Keys of the environment.
 CONTEXT = 'manila_lite.context'
+VERSION_HEADERS = 'manila_lite.version_headers'
 
 MAX_DEPTH = 32         # of objects and lists inside each other in a body
 MAX_QUERY_KEYS = 200
@@ -89,8 +93,8 @@ class Request(webob.Request):
     @functools.cached_property
     def public_url(self) -> str:
         """Where the client finds this service, without a last slash."""
-        return (self.base_url
-                or self.host_url + self.environ.get('SCRIPT_NAME', ''))
+        return ((self.base_url or self.host_url).rstrip('/')
+                + self.environ.get('SCRIPT_NAME', ''))
 
 
 def is_chunked(environ: dict) -> bool:
@@ -300,3 +304,34 @@ def _checked(controller: Controller, handler: typing.Callable,
             given.append(arguments(req, body))
         return status, handler(req, *given, **variables)
     return run
+
+
+_STATUS_LINES = {int(status): f'{int(status)} {status.phrase}'
+                 for status in http.HTTPStatus}
+
+
+def send(start_response: typing.Callable, status: int, body: bytes | None,
+         headers: typing.Iterable[tuple[str, str]] = (),
+         kind: str = 'application/json') -> list[bytes]:
+    """Start the answer and give its body, as WSGI wants it."""
+    lines = [*headers]
+    if status != 204:  # which may not even have a length
+        body = body or b''
+        lines += [('Content-Type', kind), ('Content-Length', str(len(body)))]
+    start_response(_STATUS_LINES[status], lines)
+    return [body] if body else []
+
+
+def send_json(start_response: typing.Callable, status: int,
+              content: typing.Any,
+              headers: typing.Iterable[tuple[str, str]] = ()) -> list[bytes]:
+    """Start the answer and give its body, dumped unless it is bytes."""
+    if content is not None and type(content) is not bytes:
+        content = orjson.dumps(content)
+    return send(start_response, status, content, headers)
+
+
+def no_such_url(environ: dict, start_response: typing.Callable
+                ) -> typing.Iterable[bytes]:
+    """Answer an unknown URL: no JSON fault but text, or as Accept says."""
+    return exc.HTTPNotFound()(environ, start_response)

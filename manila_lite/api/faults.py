@@ -1,0 +1,105 @@
+"""From an error to an answer: the only place that knows HTTP error forms."""
+
+import logging
+import traceback
+import typing
+
+import orjson
+from oslo_utils import strutils
+from webob import exc
+
+from manila_lite import exception
+from manila_lite.api import wsgi
+
+LOG = logging.getLogger(__name__)
+
+KEYS = {
+    400: 'badRequest',
+    401: 'unauthorized',
+    403: 'forbidden',
+    404: 'itemNotFound',
+    405: 'badMethod',
+    409: 'conflictingRequest',
+    413: 'overLimit',
+    415: 'badMediaType',
+    501: 'notImplemented',
+    503: 'serviceUnavailable',
+}
+HIDDEN = ('The server has either erred or is incapable of performing the '
+          'requested operation.')
+
+
+def body(code: int, message: str, retry_after: str | None = None) -> bytes:
+    """The JSON of a fault."""
+    fault: dict[str, object] = {'code': code, 'message': message}
+    if code == 413:
+        fault['retryAfter'] = retry_after
+    return orjson.dumps({KEYS.get(code, 'computeFault'): fault})
+
+
+class Faults:
+    """The middleware that answers every error of the application inside.
+
+    It stands around everything, and once more directly around the router,
+    because sign-in middlewares turn webob's errors into HTML on their way.
+    """
+
+    def __init__(self, app: typing.Callable):
+        self._app = app
+
+    def __call__(self, environ: dict, start_response: typing.Callable
+                 ) -> typing.Iterable[bytes]:
+        try:
+            return self._app(environ, start_response)
+        except exc.HTTPException as error:
+            if error.code < 400:
+                return error(environ, start_response)
+            return _send(environ, start_response, error.code,
+                         error.detail or error.explanation,
+                         _kept_headers(error))
+        except exception.ManilaLiteError as error:
+            if error.code >= 500:
+                _log(environ, error)
+            return _send(environ, start_response, error.code,
+                         *_told(error))
+        except Exception as error:  # noqa: BLE001
+            _log(environ, error)
+            return _send(environ, start_response, 500, HIDDEN)
+
+
+def _told(error: exception.ManilaLiteError
+          ) -> tuple[str, list[tuple[str, str]]]:
+    """What the user reads, and the headers that go with it."""
+    if isinstance(error, exception.ServiceUnavailable):
+        return error.msg, [('Retry-After', str(error.retry_after))]
+    if error.code >= 500:
+        return HIDDEN, []
+    if isinstance(error, exception.QuotaError):
+        return f'{type(error).__name__}: {error.msg}', [('Retry-After', '0')]
+    if error.code == 413:
+        return error.msg, [('Retry-After', '0')]
+    return error.msg, []
+
+
+def _kept_headers(error: exc.HTTPException) -> list[tuple[str, str]]:
+    """Headers an HTTP error carries besides those of its own body."""
+    return [(name, value) for name, value in error.headerlist
+            if name.lower() not in ('content-type', 'content-length')]
+
+
+def _send(environ: dict, start_response: typing.Callable, code: int,
+          message: str, headers: typing.Sequence[tuple[str, str]] = ()
+          ) -> typing.Iterable[bytes]:
+    found = {name.lower(): value for name, value in headers}
+    return wsgi.send(
+        start_response, code,
+        body(code, message, found.get('retry-after', '0')),
+        [*headers, *environ.get(wsgi.VERSION_HEADERS, ())])
+
+
+def _log(environ: dict, error: Exception) -> None:
+    """Keep the traceback for the operator, without the secrets in it."""
+    text = ''.join(traceback.format_exception(error))
+    LOG.error('%s %s failed (request %s)\n%s', environ['REQUEST_METHOD'],
+              environ.get('PATH_INFO'), environ.get('openstack.request_id'),
+              strutils.mask_password(text))

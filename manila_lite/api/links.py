@@ -1,0 +1,34 @@
+"""Links to resources: self within the version, bookmark without it."""
+
+import urllib.parse
+
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+
+
+def collection_url(req: wsgi.Request, path: str) -> str:
+    """The URL of a path such as 'shares', in the form of the request.
+
+    It holds the project id when the URL of the request did.
+    """
+    return f'{req.public_url}{versions.PREFIX}{_project(req)}/{path}'
+
+
+def _project(req: wsgi.Request) -> str:
+    if req.url_project is None:
+        return ''
+    return '/' + urllib.parse.quote(req.url_project, safe='')
+
+
+class Links:
+    """Called with an id, gives the two links of that resource."""
+
+    __slots__ = ('_bookmark', '_self')
+
+    def __init__(self, req: wsgi.Request, collection: str):
+        self._self = f'{collection_url(req, collection)}/'
+        self._bookmark = f'{req.public_url}{_project(req)}/{collection}/'
+
+    def __call__(self, id: str) -> list[dict[str, str]]:
+        return [{'rel': 'self', 'href': self._self + id},
+                {'rel': 'bookmark', 'href': self._bookmark + id}]

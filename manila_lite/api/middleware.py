@@ -1,0 +1,87 @@
+"""The one pass around every request: its id, its limit, HEAD."""
+
+import re
+import typing
+
+from oslo_context import context
+
+from manila_lite import exception
+from manila_lite.api import wsgi
+
+REQUEST_ID = 'openstack.request_id'
+GLOBAL_REQUEST_ID = 'openstack.global_request_id'
+
+_REQUEST_ID_FORM = re.compile(
+    r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
+
+
+class Envelope:
+    """Gives each request an id and each answer the headers that tell it.
+
+    A client may send the id of a larger action it is part of; it is kept
+    beside ours when it looks like one.
+    """
+
+    def __init__(self, app: typing.Callable):
+        self._app = app
+
+    def __call__(self, environ: dict, start_response: typing.Callable
+                 ) -> typing.Iterable[bytes]:
+        request_id = environ[REQUEST_ID] = context.generate_request_id()
+        larger = environ.get('HTTP_X_OPENSTACK_REQUEST_ID')
+        if larger and _REQUEST_ID_FORM.fullmatch(larger):
+            environ[GLOBAL_REQUEST_ID] = larger
+
+        def respond(status: str, headers: list, exc_info: object = None
+                    ) -> typing.Callable:
+            return start_response(status, [
+                *headers, ('x-compute-request-id', request_id),
+                ('x-openstack-request-id', request_id)], exc_info)
+
+        answer = self._app(environ, respond)
+        if environ['REQUEST_METHOD'] == 'HEAD':
+            return _without_body(answer)
+        return answer
+
+
+def _without_body(answer: typing.Iterable[bytes]) -> list[bytes]:
+    if hasattr(answer, 'close'):
+        answer.close()
+    return []
+
+
+class BodyLimit:
+    """Refuses bodies longer than the limit, before anybody reads them."""
+
+    def __init__(self, app: typing.Callable, limit: int):
+        self._app, self._limit = app, limit
+
+    def __call__(self, environ: dict, start_response: typing.Callable
+                 ) -> typing.Iterable[bytes]:
+        length = environ.get('CONTENT_LENGTH')
+        if wsgi.is_chunked(environ):
+            environ['wsgi.input'] = _Limited(environ['wsgi.input'],
+                                             self._limit)
+        elif length:
+            if not (length.isascii() and length.isdecimal()):
+                raise exception.MalformedRequestBody()
+            if len(length) > 18 or int(length) > self._limit:
+                raise exception.BodyTooLarge(limit=self._limit)
+        return self._app(environ, start_response)
+
+
+class _Limited:
+    """A body of unknown length that ends in an error at the limit."""
+
+    def __init__(self, stream: typing.Any, limit: int):
+        self._stream, self._left, self._limit = stream, limit, limit
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left + 1
+        if 0 <= size < wanted:
+            wanted = size
+        data = self._stream.read(wanted)
+        self._left -= len(data)
+        if self._left < 0:
+            raise exception.BodyTooLarge(limit=self._limit)
+        return data

@@ -1,0 +1,329 @@
+"""From a URL to a handler: the form of a route, and who finds it.
+
+`Route` rows are the declaration. Routes' mapper made of them builds URLs and
+is the measure; an index made of them dispatches, since the mapper tries one
+pattern after the other. A test proves that both find the same.
+
+Each path works below /v2 with and without a project id. Where several
+routes fit, one without a project id wins, then one with `.json` taken off,
+then the one whose first differing segment is fixed.
+"""
+
+import dataclasses
+import functools
+import re
+import typing
+
+import routes as routes_library
+
+from manila_lite import exception
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+
+ACTION = 'ACTION'  # in place of a handler: the action named in the body
+
+_VERSION = 'HTTP_' + versions.HEADER.upper().replace('-', '_')
+_EXPERIMENTAL = 'HTTP_' + versions.EXPERIMENTAL_HEADER.upper().replace(
+    '-', '_')
+_TRUE = frozenset(['1', 't', 'true', 'on', 'y', 'yes'])
+_CONTROL = re.compile(r'[\x00-\x1f\x7f]')
+_VARIABLE = re.compile(r'\{(\w+)\}')
+_SUFFIX = '.json'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Route:
+    """One operation: a method and path, and the handler in a window.
+
+    The kind says what surrounds the path. 'collection' and 'member' take
+    a project id of the configured form and `.json` at the end, 'free' takes
+    any project id, 'root' none. Left out, it follows from the path: `/x` and
+    `/x/detail` are collections, `/x/{id}` and `/x/{id}/action` members.
+    """
+
+    method: str
+    path: str
+    controller: str
+    handler: str
+    since: str | None = None
+    until: str | None = None
+    experimental: str | None = None
+    kind: str = ''
+
+    def __post_init__(self) -> None:
+        kind = self.kind or _kind(self.path)
+        if kind not in ('collection', 'member', 'free', 'root'):
+            raise ValueError(f'{kind} is no kind of route')
+        object.__setattr__(self, 'kind', kind)
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The variables of the path, from left to right."""
+        return tuple(_VARIABLE.findall(self.path))
+
+    @functools.cached_property
+    def shape(self) -> tuple[str, ...]:
+        """The segments of the path, empty for each variable."""
+        if self.path == '/':
+            return ()
+        return tuple('' if _VARIABLE.fullmatch(segment) else segment
+                     for segment in self.path[1:].split('/'))
+
+    @property
+    def window(self) -> versions.Window:
+        return versions.window(self.since, self.until)
+
+
+def _kind(path: str) -> str:
+    if re.fullmatch(r'/[^/{]+(/detail)?', path):
+        return 'collection'
+    if re.fullmatch(r'/[^/{]+/\{\w+\}(/action)?', path):
+        return 'member'
+    return 'free'
+
+
+def check(routes: typing.Iterable[Route]) -> None:
+    """Refuse two routes for one method and path in one version."""
+    windows: dict[tuple, list[versions.Window]] = {}
+    for route in routes:
+        windows.setdefault((route.method, route.shape), []).append(
+            route.window)
+    for (method, shape), found in windows.items():
+        if versions.overlapping(found):
+            path = '/' + '/'.join(segment or '{}' for segment in shape)
+            raise ValueError(f'{method} {path} has two routes in one version')
+
+
+def mapper(routes: typing.Sequence[Route], project_id_regex: str
+           ) -> routes_library.Mapper:
+    """Routes' mapper of all forms of all routes, the best form first.
+
+    The name of a route is its place in the sequence, for generating URLs
+    without a project id; 'project-' goes before it for those with one.
+    """
+    made = routes_library.Mapper(controller_scan=None, explicit=True)
+    made.minimization = False
+    strict = {'project_id': f'(?:{project_id_regex})'}
+    order = sorted(range(len(routes)), key=lambda number: [
+        segment == '' for segment in routes[number].shape])
+
+    def connect(name: str | None, number: int, path: str,
+                requirements: dict) -> None:
+        route = routes[number]
+        made.connect(name, path, number=number, requirements=requirements,
+                     conditions={'method': [route.method]})
+
+    for project, requirements in (('', {}), ('/{project_id}', strict)):
+        for number in order:
+            if routes[number].kind in ('collection', 'member'):
+                connect(None, number,
+                        project + routes[number].path + _SUFFIX, requirements)
+        for number in order:
+            if not project or routes[number].kind != 'root':
+                connect(f'project-{number}' if project else str(number),
+                        number, project + routes[number].path, requirements)
+    for number in order:
+        if routes[number].kind == 'free':
+            connect(None, number, '/{project_id}' + routes[number].path, {})
+    return made
+
+
+class Found(typing.NamedTuple):
+    """Where a path leads: routes that differ in their windows only."""
+
+    routes: list[Route]
+    values: list[str]
+    project: str | None
+
+
+class _Node:
+    """What may follow after some segments of a path."""
+
+    __slots__ = ('fixed', 'routes', 'variable')
+
+    def __init__(self) -> None:
+        self.fixed: dict[str, _Node] = {}
+        self.variable: _Node | None = None
+        self.routes: list[Route] = []
+
+    def add(self, route: Route) -> None:
+        node = self
+        for segment in route.shape:
+            if segment:
+                node = node.fixed.setdefault(segment, _Node())
+            else:
+                node.variable = node = node.variable or _Node()
+        node.routes.append(route)
+
+    def walk(self, segments: list[str], at: int, values: list[str]
+             ) -> list[Route]:
+        """The routes at the end of the segments; fills the values."""
+        if at == len(segments):
+            return self.routes
+        segment = segments[at]
+        node = self.fixed.get(segment)
+        if node is not None:
+            routes = node.walk(segments, at + 1, values)
+            if routes:
+                return routes
+        if self.variable is not None and segment:
+            values.append(segment)
+            routes = self.variable.walk(segments, at + 1, values)
+            if routes:
+                return routes
+            values.pop()
+        return []
+
+
+class Index:
+    """Finds the routes of a path, in the order of the mapper."""
+
+    def __init__(self, routes: typing.Iterable[Route],
+                 project_id_regex: str):
+        self._is_project = re.compile(project_id_regex).fullmatch
+        self._all: dict[str, _Node] = {}
+        self._free: dict[str, _Node] = {}
+        self._suffixed: dict[str, _Node] = {}
+        for route in routes:
+            trees = [self._all]
+            if route.kind == 'free':
+                trees.append(self._free)
+            elif route.kind != 'root':
+                trees.append(self._suffixed)
+            for tree in trees:
+                tree.setdefault(route.method, _Node()).add(route)
+
+    def find(self, method: str, path: str) -> Found | None:
+        """The routes of a path below /v2, or None."""
+        segments = path[1:].split('/') if path != '/' else []
+        found = self._find(method, segments, None)
+        if found is not None or not segments:
+            return found
+        project, *segments = segments
+        if not project:
+            return None
+        if self._is_project(project):
+            return self._find(method, segments, project)
+        return self._walk(self._free, method, segments, project)
+
+    def _find(self, method: str, segments: list[str], project: str | None
+              ) -> Found | None:
+        if segments and segments[-1].endswith(_SUFFIX):
+            bare = [*segments[:-1], segments[-1].removesuffix(_SUFFIX)]
+            found = self._walk(self._suffixed, method, bare, project)
+            if found:
+                return found
+        return self._walk(self._all, method, segments, project)
+
+    @staticmethod
+    def _walk(tree: dict[str, _Node], method: str, segments: list[str],
+              project: str | None) -> Found | None:
+        root = tree.get(method)
+        if root is None:
+            return None
+        values: list[str] = []
+        routes = root.walk(segments, 0, values)
+        if not routes or (project is not None and routes[0].kind == 'root'):
+            return None
+        return Found(routes, values, project)
+
+
+class Router:
+    """The WSGI application below /v2.
+
+    It finds the route, agrees on the version, refuses a foreign project id
+    and writes what the handler gives back. Errors go up to `faults`.
+    """
+
+    def __init__(self, routes: typing.Sequence[Route],
+                 controllers: typing.Mapping[str, wsgi.Controller], *,
+                 project_id_regex: str, base_url: str | None = None):
+        check(routes)
+        self._routes = routes
+        self._project_id_regex = project_id_regex
+        self._base_url = base_url
+        self._index = Index(routes, project_id_regex)
+        self._bound = {route: _bind(route, controllers[route.controller])
+                       for route in routes}
+
+    @functools.cached_property
+    def mapper(self) -> routes_library.Mapper:
+        """The same routes for generating URLs; made when first asked."""
+        return mapper(self._routes, self._project_id_regex)
+
+    def __call__(self, environ: dict, start_response: typing.Callable
+                 ) -> typing.Iterable[bytes]:
+        path = _decoded(environ['PATH_INFO'].removeprefix(versions.PREFIX))
+        if path == '':
+            req = wsgi.Request(environ, base_url=self._base_url)
+            return wsgi.send(start_response, 302, None, [
+                ('Location', req.public_url + versions.PREFIX + '/')])
+        method = environ['REQUEST_METHOD']
+        found = None if path is None else self._index.find(
+            'GET' if method == 'HEAD' else method, path)
+        if found is None:
+            return wsgi.no_such_url(environ, start_response)
+        minor, experimental = _negotiate(environ)
+        req = wsgi.Request(
+            environ, minor=minor, experimental=experimental,
+            url_project=found.project, base_url=self._base_url)
+        status, result = self._handle(req, found)
+        headers = environ[wsgi.VERSION_HEADERS]
+        if isinstance(result, wsgi.Answer):
+            status = result.status or status
+            headers = headers + result.headers
+            result = result.body
+        return wsgi.send_json(start_response, status, result, headers)
+
+    def _handle(self, req: wsgi.Request, found: Found
+                ) -> tuple[int, wsgi.Result]:
+        if (found.project is not None and req.ctx is not None
+                and found.project != req.ctx.project_id):
+            raise exception.MalformedRequestUrl()
+        for route in found.routes:
+            bound = self._bound[route]
+            if bound.serves(req):
+                req.path_vars = dict(zip(route.names, found.values,
+                                         strict=True))
+                return bound.run(req)
+        raise exception.VersionNotFoundForMethod(
+            version=versions.text(req.minor))
+
+
+def _bind(route: Route, controller: wsgi.Controller) -> wsgi.Bound:
+    if route.handler == ACTION:
+        run = wsgi.bind_actions(controller)
+    else:
+        run = wsgi.bind_method(controller, route.handler)
+    return wsgi.Bound(route.window, versions.span(route.experimental), run)
+
+
+def _decoded(path: str) -> str | None:
+    """The path as text; None for what no route can be meant by."""
+    if not path.isascii():
+        try:
+            path = path.encode('latin-1').decode('utf-8')
+        except UnicodeError:
+            return None
+    return None if _CONTROL.search(path) else path
+
+
+def _negotiate(environ: dict) -> tuple[int, bool]:
+    """The version to answer in, and whether experiments are wanted.
+
+    Leaves the headers that the answer echoes in the environment, where
+    the fault middleware finds them too.
+    """
+    asked = environ.get(_VERSION, versions.text(versions.MIN))
+    experimental = environ.get(_EXPERIMENTAL, '').strip().lower() in _TRUE
+    headers = [(versions.HEADER, asked), ('Vary', versions.HEADER)]
+    if experimental:
+        headers.append((versions.EXPERIMENTAL_HEADER, 'True'))
+    try:
+        minor = versions.parse(asked)
+    except exception.VersionNotServed:
+        environ[wsgi.VERSION_HEADERS] = headers
+        raise
+    environ[wsgi.VERSION_HEADERS] = headers
+    return minor, experimental
+

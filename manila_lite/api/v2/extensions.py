@@ -1,0 +1,17 @@
+"""Extensions of the API: the interface is kept, there are none."""
+
+from manila_lite import exception
+from manila_lite.api import wsgi
+
+
+class Extensions(wsgi.Controller):
+
+    @wsgi.method()
+    def index(self, req: wsgi.Request) -> dict:
+        """List the extensions."""
+        return {'extensions': []}
+
+    @wsgi.method()
+    def show(self, req: wsgi.Request, alias: str) -> dict:
+        """Refuse: every alias is unknown."""
+        raise exception.ExtensionNotFound(alias=alias)

@@ -1,0 +1,30 @@
+"""The list of API versions, which clients read before anything else."""
+
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+
+
+def document(public_url: str) -> dict:
+    """The list of versions, the same at / and at /v2/."""
+    return {'versions': [{
+        'id': 'v2.0',
+        'status': 'CURRENT',
+        'version': versions.text(versions.MAX),
+        'min_version': versions.text(versions.MIN),
+        'updated': '2015-08-27T11:33:21Z',
+        'links': [
+            {'rel': 'describedby', 'type': 'text/html',
+             'href': 'http://docs.openstack.org/'},
+            {'rel': 'self', 'href': f'{public_url}/v2/'}],
+        'media-types': [{
+            'base': 'application/json',
+            'type': 'application/vnd.openstack.share+json;version=1'}],
+    }]}
+
+
+class Versions(wsgi.Controller):
+
+    @wsgi.method()
+    def index(self, req: wsgi.Request) -> dict:
+        """List the versions; within /v2 there is one."""
+        return document(req.public_url)
