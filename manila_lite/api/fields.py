@@ -6,9 +6,12 @@ while rows are turned into answers.
 """
 
 import datetime
+import re
 import typing
 
 from manila_lite.api import versions
+
+_ATTRIBUTE = re.compile(r'\brow\.(\w+)')
 
 
 class Value(typing.NamedTuple):
@@ -38,9 +41,13 @@ def const(value: object) -> Value:
     return Value('$', value)
 
 
-def fn(function: typing.Callable[[typing.Any], object]) -> Value:
-    """What the function makes of the row."""
-    return Value('$(row)', function)
+def fn(function: typing.Callable[..., object], *names: str) -> Value:
+    """What the function makes of these attributes, or of the whole row.
+
+    Naming the attributes is faster in long lists.
+    """
+    given = ', '.join(attr(name).expression for name in names) or 'row'
+    return Value(f'$({given})', function)
 
 
 def fn2(function: typing.Callable[[typing.Any, typing.Any], object]
@@ -100,7 +107,7 @@ class View:
     def __init__(self, rows: typing.Sequence[Field]):
         self.rows = tuple(rows)
         self._refuse_overlaps()
-        self._made: dict[tuple[bool, int, bool], typing.Callable] = {}
+        self._shown: dict[tuple[int, bool], _Shown] = {}
 
     def _refuse_overlaps(self) -> None:
         windows: dict[str, list[versions.Window]] = {}
@@ -118,29 +125,68 @@ class View:
 
     def function(self, minor: int, admin: bool = False) -> typing.Callable:
         """The function (row, more=None) -> dict."""
-        return (self._made.get((False, minor, admin))
-                or self._make(False, minor, admin))
+        return self._functions(minor, admin).one
 
     def many(self, minor: int, admin: bool = False) -> typing.Callable:
         """The function (rows, more=None) -> list of dicts."""
-        return (self._made.get((True, minor, admin))
-                or self._make(True, minor, admin))
+        return self._functions(minor, admin).many
 
-    def _make(self, many: bool, minor: int, admin: bool) -> typing.Callable:
+    def _functions(self, minor: int, admin: bool) -> '_Shown':
+        found = self._shown.get((minor, admin))
+        if found is None:
+            found = self._shown[minor, admin] = _Shown(
+                self.shown(minor, admin))
+        return found
+
+
+class _Shown:
+    """The functions of one version and role.
+
+    They are made for the columns of the rows that come, since reading a
+    column of a row by its name costs ten times as much as by its place.
+    """
+
+    def __init__(self, fields: tuple[Field, ...]):
+        self._fields = fields
+        self._made: dict[tuple[str, ...] | None, tuple] = {}
+
+    def one(self, row: typing.Any, more: typing.Any = None) -> dict:
+        return self._for(row)[0](row, more)
+
+    def many(self, rows: typing.Sequence, more: typing.Any = None
+             ) -> list[dict]:
+        return self._for(rows[0])[1](rows, more) if rows else []
+
+    def _for(self, row: typing.Any) -> tuple:
+        columns = getattr(row, '_fields', None)
+        made = self._made.get(columns)
+        if made is None:
+            made = self._made[columns] = self._make(columns)
+        return made
+
+    def _make(self, columns: tuple[str, ...] | None) -> tuple:
         constants: dict[str, object] = {}
         pairs = []
-        for number, field in enumerate(self.shown(minor, admin)):
+        for number, field in enumerate(self._fields):
             expression, constant = field.value
             name = f'constant_{number}'
             constants[name] = constant
-            pairs.append(f'{field.name!r}: '
-                         + expression.replace('$', name))
+            expression = expression.replace('$', name)
+            if columns is not None:
+                expression = _ATTRIBUTE.sub(
+                    lambda found: f'row[{_place(found[1], columns)}]',
+                    expression)
+            pairs.append(f'{field.name!r}: {expression}')
         literal = '{' + ', '.join(pairs) + '}'
-        source = (f'lambda rows, more=None: [{literal} for row in rows]'
-                  if many else f'lambda row, more=None: {literal}')
-        made = eval(compile(source, '<view>', 'eval'), constants)
-        self._made[many, minor, admin] = made
-        return made
+        return (eval(f'lambda row, more: {literal}', constants),
+                eval(f'lambda rows, more: [{literal} for row in rows]',
+                     constants))
+
+
+def _place(name: str, columns: tuple[str, ...]) -> int:
+    if name not in columns:
+        raise LookupError(f'rows without a column {name} cannot be shown')
+    return columns.index(name)
 
 
 def fields(*rows: Field) -> View:
