@@ -1,0 +1,1 @@
+"""Shares on back ends: accepted, carried out, driven."""

@@ -1,0 +1,1 @@
+"""Back ends: each driver knows its own and nothing else."""

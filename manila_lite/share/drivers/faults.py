@@ -1,0 +1,205 @@
+"""Delays and faults that can be ordered for the calls of a driver."""
+
+import collections
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from dataclasses import dataclass
+import enum
+import functools
+import threading
+import time
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from manila_lite import exception
+
+P = ParamSpec('P')
+R = TypeVar('R')
+
+CALLS_KEPT = 10_000
+
+
+class Kind(enum.Enum):
+    """What becomes of a call; one that hangs does so until released."""
+
+    FAIL = 'failed before it did anything'
+    HALF_FAIL = 'failed with half of its work done'
+    LOSE_ANSWER = 'failed with all of its work done'
+    HANG = 'hung before it did anything'
+    HANG_DONE = 'hung with all of its work done'
+
+
+class Hang:
+    """Calls that stay away: `reached` waits for one, `release` ends it."""
+
+    def __init__(self) -> None:
+        self._reached = threading.Event()
+        self._released = threading.Event()
+
+    def reached(self, timeout: float = 30) -> bool:
+        """Wait for a call to come here; False when none came in time."""
+        return self._reached.wait(timeout)
+
+    def release(self) -> None:
+        """Let those that hang go on, and those to come pass."""
+        self._released.set()
+
+    def hold(self) -> None:
+        """Keep the calling thread until the release."""
+        self._reached.set()
+        self._released.wait()
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: Kind
+    error: Exception
+    hang: Hang | None = None
+
+    def strike(self, *when: Kind) -> None:
+        """Fail or hang, if the fault is of one of these kinds."""
+        if self.kind in when:
+            if self.hang is None:
+                raise self.error
+            self.hang.hold()
+
+
+class Call(NamedTuple):
+    """A call that came; the id is that of its share or snapshot."""
+
+    method: str
+    subject_id: str | None
+
+
+class Faults:
+    """The orders for one driver, given by the name of a method."""
+
+    def __init__(self, methods: frozenset[str], *, delay: float = 0,
+                 delays: Mapping[str, float] | None = None,
+                 sleep: Callable[[float], object] = time.sleep):
+        self._methods = methods
+        self._delay = delay
+        self._delays = delays or {}
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._calls: collections.deque[Call] = collections.deque(
+            maxlen=CALLS_KEPT)
+        self._next: dict[str, collections.deque[Fault]] = {}
+        self._always: dict[str, Fault] = {}
+        self._hangs: list[Hang] = []
+        self._current = threading.local()
+
+    @property
+    def calls(self) -> list[Call]:
+        """The last calls, oldest first."""
+        with self._lock:
+            return list(self._calls)
+
+    def fail_next(self, method: str, times: int | None = 1,
+                  error: Exception | None = None) -> None:
+        """Have so many calls fail before they do anything; None is all."""
+        self._order(method, Kind.FAIL, times, error)
+
+    def half_fail_next(self, method: str, times: int | None = 1,
+                       error: Exception | None = None) -> None:
+        """Have calls fail half-way, or at their end if they have one step.
+        """
+        self._order(method, Kind.HALF_FAIL, times, error)
+
+    def lose_answer_next(self, method: str, times: int | None = 1,
+                         error: Exception | None = None) -> None:
+        """Have calls do all of their work and fail then."""
+        self._order(method, Kind.LOSE_ANSWER, times, error)
+
+    def hang_next(self, method: str, times: int | None = 1,
+                  after_work: bool = False) -> Hang:
+        """Have calls hang, before or after their work, until released."""
+        hang = Hang()
+        with self._lock:
+            self._hangs.append(hang)
+        self._order(method, Kind.HANG_DONE if after_work else Kind.HANG,
+                    times, hang=hang)
+        return hang
+
+    def clear(self) -> None:
+        """Drop all orders; calls that hang go on."""
+        with self._lock:
+            self._next.clear()
+            self._always.clear()
+            hangs, self._hangs = self._hangs, []
+        for hang in hangs:
+            hang.release()
+
+    def _order(self, method: str, kind: Kind, times: int | None,
+               error: Exception | None = None,
+               hang: Hang | None = None) -> None:
+        if method not in self._methods:
+            raise ValueError(f'{method} is none of '
+                             f'{", ".join(sorted(self._methods))}')
+        fault = Fault(kind, error or exception.ShareBackendException(
+            msg=f'{method} {kind.value}, as ordered'), hang)
+        with self._lock:
+            if times is None:
+                self._always[method] = fault
+            else:
+                self._next.setdefault(method, collections.deque()).extend(
+                    [fault] * times)
+
+    def _take(self, call: Call) -> Fault | None:
+        with self._lock:
+            self._calls.append(call)
+            if self._next.get(call.method):
+                return self._next[call.method].popleft()
+            return self._always.get(call.method)
+
+    @contextlib.contextmanager
+    def around(self, method: str, subject_id: str | None) -> Iterator[None]:
+        """Record and delay the work in the body, and fault it as ordered."""
+        fault = self._take(Call(method, subject_id))
+        delay = self._delays.get(method, self._delay)
+        if delay:
+            self._sleep(delay)
+        if fault is None:
+            yield
+            return
+        fault.strike(Kind.FAIL, Kind.HANG)
+        self._current.fault = fault
+        try:
+            yield
+        finally:
+            self._current.fault = None
+        fault.strike(Kind.HALF_FAIL, Kind.LOSE_ANSWER, Kind.HANG_DONE)
+
+    def midway(self) -> None:
+        """Called by a method with half of its work done."""
+        fault = getattr(self._current, 'fault', None)
+        if fault is not None:
+            fault.strike(Kind.HALF_FAIL)
+
+
+class _Faulty(Protocol):
+    faults: Faults
+
+
+F = TypeVar('F', bound=_Faulty)
+
+
+def observed(method: Callable[Concatenate[F, P], R]
+             ) -> Callable[Concatenate[F, P], R]:
+    """The method of a driver, recorded, delayed and faulted as ordered."""
+    @functools.wraps(method)
+    def call(self: F, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.faults.around(method.__name__, _subject_id(*args)):
+            return method(self, *args, **kwargs)
+    call.observed = True  # type: ignore[attr-defined]
+    return call
+
+
+def observed_methods(driver_class: type) -> frozenset[str]:
+    """The methods of a class that orders can be given for."""
+    return frozenset(name for name in dir(driver_class) if getattr(
+        getattr(driver_class, name), 'observed', False))
+
+
+def _subject_id(*args: Any) -> str | None:
+    return next((arg['id'] for arg in args
+                 if isinstance(arg, Mapping) and 'id' in arg), None)

@@ -1,0 +1,86 @@
+"""Small JSON files that are either there in full or not at all."""
+
+from collections.abc import Iterator
+import contextlib
+import json
+import os
+import pathlib
+import re
+from typing import Any
+import uuid
+
+from manila_lite import exception
+
+Record = dict[str, Any]
+
+_SUFFIX = '.json'
+_SAFE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
+
+
+def safe(name: str) -> str:
+    """The name, if it can be a file name and nothing but that."""
+    if not _SAFE.fullmatch(name):
+        raise exception.ShareBackendException(
+            msg=f'{name!r} cannot be the name of a file')
+    return name
+
+
+def write(path: pathlib.Path, record: Record, durable: bool = False) -> None:
+    """Put a record in place; durable ones outlive a power failure, too."""
+    new = path.with_name(f'{path.name}.{uuid.uuid4().hex}')
+    with new.open('w', encoding='utf-8') as file:
+        json.dump(record, file)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    new.replace(path)
+    if durable:
+        sync_directory(path.parent)
+
+
+def sync_directory(path: pathlib.Path) -> None:
+    """Have the names in a directory outlive a power failure."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def find(path: pathlib.Path) -> Record | None:
+    """The record at a path, or None."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+class Folder:
+    """Records by name in one directory, which is made when needed."""
+
+    def __init__(self, path: pathlib.Path):
+        self._path = path
+
+    def put(self, name: str, record: Record) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        write(self._file(name), record)
+
+    def find(self, name: str) -> Record | None:
+        return find(self._file(name))
+
+    def drop(self, name: str) -> None:
+        """Remove a record; gone is success."""
+        self._file(name).unlink(missing_ok=True)
+
+    def records(self) -> Iterator[tuple[str, Record]]:
+        """All names with their records, as they are when reached."""
+        with contextlib.suppress(FileNotFoundError):
+            for name in sorted(os.listdir(self._path)):
+                if not name.endswith(_SUFFIX):  # being written, or torn
+                    continue
+                record = find(self._path / name)
+                if record is not None:
+                    yield name.removesuffix(_SUFFIX), record
+
+    def _file(self, name: str) -> pathlib.Path:
+        return self._path / (safe(name) + _SUFFIX)

@@ -1,0 +1,59 @@
+"""Drivers, found by entry point name or by dotted path."""
+
+import importlib
+from importlib import metadata
+import inspect
+
+from oslo_log import log
+
+from manila_lite import exception
+from manila_lite.share.drivers.base import ShareDriver
+
+LOG = log.getLogger(__name__)
+
+ENTRY_POINTS = 'manila_lite.share.drivers'
+
+# Paths found in configuration files that were written for the incumbent.
+_SUCCESSORS = {
+    'manila.tests.share.drivers.dummy.DummyDriver': 'dummy',
+}
+
+
+def load(name: str) -> type[ShareDriver]:
+    """The driver class of that name; raises BadConfiguration."""
+    if name in _SUCCESSORS:
+        LOG.warning('share_driver %(old)s: the driver "%(new)s" is used '
+                    'instead.', {'old': name, 'new': _SUCCESSORS[name]})
+        name = _SUCCESSORS[name]
+    path = known().get(name, name)
+    driver_class = _import(name, path)
+    if not (inspect.isclass(driver_class)
+            and issubclass(driver_class, ShareDriver)):
+        raise _unusable(name, f'{path} is not a ShareDriver')
+    if inspect.isabstract(driver_class):
+        lacking = ', '.join(sorted(driver_class.__abstractmethods__))
+        raise _unusable(name, f'{path} lacks {lacking}')
+    return driver_class
+
+
+def known() -> dict[str, str]:
+    """The drivers that can be named: where each of them is."""
+    return {point.name: point.value.replace(':', '.')
+            for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _import(name: str, path: str) -> object:
+    module, _, attribute = path.rpartition('.')
+    if not module:
+        raise _unusable(name, 'known drivers are '
+                              f'{", ".join(sorted(known()))}; any other is '
+                              'given as package.module.Class')
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise _unusable(name, str(error)) from error
+
+
+def _unusable(name: str, reason: str) -> exception.BadConfiguration:
+    return exception.BadConfiguration(
+        reason=f'share_driver "{name}" cannot be used: {reason}')

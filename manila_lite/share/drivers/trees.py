@@ -1,0 +1,264 @@
+"""Directory trees of strangers: copied, measured and removed.
+
+A tree may be changed by its users while it is read, be of any depth and
+hold any kind of file. Directories are opened step by step from the top
+and links are never followed, so that nothing outside is ever read.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import errno
+import fcntl
+import os
+import pathlib
+import stat
+import uuid
+
+_FICLONE = 0x40049409  # ioctl: let two files share their blocks
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+# A file that was replaced by a pipe must not stop the reader.
+_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_GONE = (FileNotFoundError, NotADirectoryError)
+
+_Steps = tuple[str, ...]
+
+
+def used_bytes(top: pathlib.Path) -> int:
+    """What the files of a tree take up, each counted once."""
+    blocks: dict[tuple[int, int], int] = {}
+    with _opened(top) as root:
+        for _, _, entries in _walk(root):
+            for entry in entries:
+                with contextlib.suppress(*_GONE):
+                    status = entry.stat(follow_symlinks=False)
+                    blocks[status.st_dev, status.st_ino] = status.st_blocks
+    return 512 * sum(blocks.values())
+
+
+def remove_tree(top: pathlib.Path) -> None:
+    """Remove a directory of any depth and with any modes; gone is fine.
+
+    Directories are lifted to the top and emptied there. Out of their
+    users' reach by then, they can no longer turn into links.
+    """
+    lifted = [top]
+    for directory in lifted:  # grows on the way
+        if directory.is_symlink():  # swapped in just before the lift
+            directory.unlink()
+            continue
+        with contextlib.suppress(*_GONE):
+            _make_accessible(directory)
+            for name in os.listdir(directory):
+                _remove_or_lift(directory / name, top, lifted)
+    for directory in reversed(lifted):
+        with contextlib.suppress(FileNotFoundError):
+            directory.rmdir()
+
+
+def _remove_or_lift(path: pathlib.Path, top: pathlib.Path,
+                    lifted: list[pathlib.Path]) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            path.unlink()
+        except IsADirectoryError:
+            place = path if path.parent == top else top / uuid.uuid4().hex
+            move(path, place)
+            lifted.append(place)
+
+
+def move(path: pathlib.Path, place: pathlib.Path) -> None:
+    """Rename; also a directory that its owner may not write to."""
+    mode = os.lstat(path).st_mode
+    closed = (stat.S_ISDIR(mode) and path.parent != place.parent
+              and not os.access(path, os.W_OK))
+    if closed:  # the entry `..` in it changes
+        path.chmod(stat.S_IMODE(mode) | stat.S_IWUSR)
+    path.rename(place)
+    if closed:
+        place.chmod(stat.S_IMODE(mode))
+
+
+def move_content(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Move everything in one directory into another."""
+    for name in os.listdir(source):
+        move(source / name, target / name)
+
+
+def _make_accessible(directory: pathlib.Path) -> None:
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        directory.chmod(stat.S_IRWXU)
+
+
+def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Make the target a copy: content, modes, owners, times, links.
+
+    Blocks are shared where the file system can, holes stay holes. What
+    vanishes meanwhile is left out. The copy is on disk on return.
+    """
+    target.mkdir(mode=stat.S_IRWXU)
+    with _opened(source) as from_root, _opened(target) as to_root:
+        _Copy(from_root, to_root).run()
+    os.sync()  # far cheaper than once per file
+
+
+def copy_attributes(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Give one directory the mode, owner, times and xattrs of another."""
+    with _opened(source) as origin, _opened(target) as copy:
+        _Attributes(origin).apply(copy)
+
+
+class _Attributes:
+    """Those of an open file or directory, to be given to its copy."""
+
+    def __init__(self, origin: int):
+        self._status = os.fstat(origin)
+        self._xattrs: dict[str, bytes] = {}
+        with contextlib.suppress(OSError):  # none on some file systems
+            self._xattrs = {name: os.getxattr(origin, name)
+                            for name in os.listxattr(origin)}
+
+    def apply(self, copy: int) -> None:
+        with contextlib.suppress(PermissionError):  # ours to give or not
+            os.chown(copy, self._status.st_uid, self._status.st_gid)
+        for name, value in self._xattrs.items():
+            with contextlib.suppress(OSError):  # some are root's business
+                os.setxattr(copy, name, value)
+        os.chmod(copy, stat.S_IMODE(self._status.st_mode))
+        os.utime(copy, ns=(self._status.st_atime_ns,
+                           self._status.st_mtime_ns))
+
+
+class _Copy:
+    """One copy being made."""
+
+    def __init__(self, from_root: int, to_root: int):
+        self._from_root = from_root
+        self._to_root = to_root
+        self._linked: dict[tuple[int, int], tuple[_Steps, str]] = {}
+
+    def run(self) -> None:
+        directories = []
+        for steps, directory, entries in _walk(self._from_root):
+            directories.append((steps, _Attributes(directory)))
+            with _reached(self._to_root, steps) as into:
+                for entry in entries:
+                    with contextlib.suppress(*_GONE):
+                        self._entry(entry, steps, directory, into)
+        # Only now: filling a directory changes its times, and it may be
+        # one that may not be written to.
+        for steps, attributes in reversed(directories):
+            with _reached(self._to_root, steps) as copy:
+                attributes.apply(copy)
+
+    def _entry(self, entry: os.DirEntry[str], steps: _Steps,
+               directory: int, into: int) -> None:
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            os.mkdir(entry.name, stat.S_IRWXU, dir_fd=into)
+        elif status.st_nlink > 1 and self._link(entry.name, status, into):
+            return
+        elif stat.S_ISREG(status.st_mode):
+            self._file(entry.name, directory, into)
+        else:
+            self._special(entry.name, status, directory, into)
+        if status.st_nlink > 1:
+            self._linked.setdefault((status.st_dev, status.st_ino),
+                                    (steps, entry.name))
+
+    def _link(self, name: str, status: os.stat_result, into: int) -> bool:
+        first = self._linked.get((status.st_dev, status.st_ino))
+        if first is None:
+            return False
+        with _reached(self._to_root, first[0]) as there:
+            os.link(first[1], name, src_dir_fd=there, dst_dir_fd=into,
+                    follow_symlinks=False)
+        return True
+
+    def _file(self, name: str, directory: int, into: int) -> None:
+        origin = os.open(name, _SOURCE, dir_fd=directory)
+        with open(origin, 'rb', buffering=0):
+            copy = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+                           stat.S_IRUSR | stat.S_IWUSR, dir_fd=into)
+            with open(copy, 'wb', buffering=0):
+                _copy_content(origin, copy)
+                _Attributes(origin).apply(copy)
+
+    def _special(self, name: str, status: os.stat_result, directory: int,
+                 into: int) -> None:
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(name, dir_fd=directory), name,
+                       dir_fd=into)
+        else:  # a pipe, a socket, a device
+            os.mknod(name, status.st_mode, status.st_rdev, dir_fd=into)
+            os.chmod(name, stat.S_IMODE(status.st_mode), dir_fd=into)
+        with contextlib.suppress(PermissionError):
+            os.chown(name, status.st_uid, status.st_gid, dir_fd=into,
+                     follow_symlinks=False)
+        os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns),
+                 dir_fd=into, follow_symlinks=False)
+
+
+def _copy_content(origin: int, copy: int) -> None:
+    try:
+        fcntl.ioctl(copy, _FICLONE, origin)
+    except OSError:  # this file system does not share blocks
+        size = os.fstat(origin).st_size
+        for start, end in _extents(origin, size):
+            os.lseek(copy, start, os.SEEK_SET)
+            while start < end:
+                sent = os.sendfile(copy, origin, start, end - start)
+                if not sent:  # cut off meanwhile
+                    break
+                start += sent
+        os.ftruncate(copy, size)
+
+
+def _extents(file: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where the file has content, holes left out."""
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(file, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole follows
+                return
+            raise
+        end = os.lseek(file, start, os.SEEK_HOLE)
+        yield start, end
+
+
+def _walk(root: int) -> Iterator[
+        tuple[_Steps, int, list[os.DirEntry[str]]]]:
+    """Every directory: the way to it, itself open, what is in it."""
+    ahead: list[_Steps] = [()]
+    while ahead:
+        steps = ahead.pop()
+        with contextlib.suppress(*_GONE), _reached(root, steps) as directory:
+            with os.scandir(directory) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+            yield steps, directory, entries
+            ahead.extend((*steps, entry.name) for entry in entries
+                         if entry.is_dir(follow_symlinks=False))
+
+
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[int]:
+    directory = os.open(path, _DIRECTORY)
+    try:
+        yield directory
+    finally:
+        os.close(directory)
+
+
+@contextlib.contextmanager
+def _reached(root: int, steps: _Steps) -> Iterator[int]:
+    """The directory some steps below, reached without any link."""
+    directory = os.dup(root)
+    try:
+        for step in steps:
+            below = os.open(step, _DIRECTORY, dir_fd=directory)
+            os.close(directory)
+            directory = below
+        yield directory
+    finally:
+        os.close(directory)

@@ -1,0 +1,170 @@
+"""What passes between the manager and a driver: things given, answers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any, ClassVar, NotRequired, TypedDict
+
+# What a driver is given
+
+class _Record(Mapping[str, Any]):
+    """Fields that are attributes and, as drivers often want them, items."""
+
+    __slots__ = ()
+    _derived: ClassVar[tuple[str, ...]] = ()
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self.__slots__ or key in self._derived:
+            return getattr(self, key)
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.__slots__
+        yield from self._derived
+
+    def __len__(self) -> int:
+        return len(self.__slots__) + len(self._derived)
+
+
+class ExportLocation(TypedDict):
+    """One way to reach a share; `metadata` may say preferred: 'True'."""
+
+    path: str
+    is_admin_only: bool
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareForDriver(_Record):
+    """A share instance: `id` and `name` are the instance's own.
+
+    `host` is host@backend#pool, `export_locations` what the driver has
+    answered before.
+    """
+
+    id: str
+    share_id: str
+    name: str
+    size: int
+    share_proto: str
+    project_id: str
+    user_id: str | None = None
+    host: str | None = None
+    status: str | None = None
+    share_type_id: str | None = None
+    availability_zone: str | None = None
+    snapshot_id: str | None = None
+    display_name: str | None = None
+    mount_point_name: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    export_locations: list[ExportLocation] = field(default_factory=list)
+
+    _derived: ClassVar[tuple[str, ...]] = ('export_location',)
+
+    @property
+    def export_location(self) -> str | None:
+        """The first path, for drivers that keep just one."""
+        return next((e['path'] for e in self.export_locations), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotForDriver(_Record):
+    """A snapshot instance, with the share instance it was taken of.
+
+    `size` is what the share measured when the snapshot was taken.
+    """
+
+    id: str
+    snapshot_id: str
+    name: str
+    size: int
+    share: ShareForDriver
+    status: str | None = None
+    provider_location: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    _derived: ClassVar[tuple[str, ...]] = (
+        'share_id', 'share_instance_id', 'share_name', 'share_proto',
+        'share_size', 'project_id')
+
+    @property
+    def share_id(self) -> str:
+        return self.share.share_id
+
+    @property
+    def share_instance_id(self) -> str:
+        return self.share.id
+
+    @property
+    def share_name(self) -> str:
+        return self.share.name
+
+    @property
+    def share_proto(self) -> str:
+        return self.share.share_proto
+
+    @property
+    def share_size(self) -> int:
+        return self.size
+
+    @property
+    def project_id(self) -> str:
+        return self.share.project_id
+
+
+# What a driver answers
+
+ExportLocationsAnswer = (
+    str | Iterable[str | ExportLocation | Mapping[str, Any]] | None)
+
+
+class StatusAnswer(TypedDict):
+    """What is really there: available, error or still being made."""
+
+    status: str
+    size: NotRequired[int]
+    share_proto: NotRequired[str]
+    progress: NotRequired[str]
+    export_locations: NotRequired[ExportLocationsAnswer]
+
+
+class NewShareAnswer(TypedDict):
+    """A share from a snapshot: available, or creating_from_snapshot."""
+
+    status: str
+    export_locations: NotRequired[ExportLocationsAnswer]
+
+
+class SnapshotAnswer(TypedDict, total=False):
+    """What to note about a new snapshot; every key may be missing."""
+
+    provider_location: str
+    size: int
+    status: str
+    export_locations: ExportLocationsAnswer
+
+
+class EnsureAnswer(TypedDict, total=False):
+    """What has changed about a share since it was last heard of."""
+
+    export_locations: ExportLocationsAnswer
+    status: str
+    reapply_access_rules: bool
+    metadata: dict[str, str]
+
+
+def export_locations(answer: ExportLocationsAnswer) -> list[ExportLocation]:
+    """The full form of export locations, whichever form a driver chose."""
+    locations = [answer] if isinstance(answer, str) else answer or []
+    return [_export_location(location) for location in locations]
+
+
+def _export_location(location: str | ExportLocation | Mapping[str, Any]
+                     ) -> ExportLocation:
+    if isinstance(location, str):
+        location = {'path': location}
+    return ExportLocation(
+        path=location['path'],
+        is_admin_only=bool(location.get('is_admin_only', False)),
+        metadata={key: str(value) for key, value
+                  in (location.get('metadata') or {}).items()})

@@ -1,0 +1,52 @@
+import pytest
+
+import manila_lite.conf
+from manila_lite.share.drivers.configuration import Configuration
+from tests.drivers import subject as subjects
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup('share drivers')
+    group.addoption('--driver', help='driver to hold to the contract')
+    group.addoption('--driver-config', help='file with its options')
+    group.addoption('--driver-section', default='backend',
+                    help='section of that file')
+
+
+def own_options(tmp_path):
+    """What the drivers of this package need to work in a test."""
+    return {
+        'driver_handles_share_servers': False,
+        'local_root': str(tmp_path / 'local'),
+        'dummy_driver_state_path': str(tmp_path / 'dummy'),
+        'dummy_driver_default_driver_method_delay': 0.0,
+        'dummy_driver_driver_methods_delays': {},
+    }
+
+
+def pytest_generate_tests(metafunc):
+    if 'subject' in metafunc.fixturenames:
+        named = metafunc.config.getoption('driver', default=None)
+        metafunc.parametrize('subject', [named] if named
+                             else ['dummy', 'local'], indirect=True)
+
+
+@pytest.fixture
+def subject(request, tmp_path):
+    """The driver under test; what a test made with it is removed."""
+    file = request.config.getoption('driver_config', default=None)
+    section = request.config.getoption('driver_section', default='backend')
+
+    def configure():
+        if file:
+            return Configuration(manila_lite.conf.new(files=[file]), section)
+        return Configuration.from_values(own_options(tmp_path))
+
+    subject = subjects.Subject(request.param, configure)
+    yield subject
+    subject.clean_up()
+
+
+@pytest.fixture
+def driver(subject):
+    return subject.start()
