@@ -64,7 +64,7 @@ def reader(name, description, *operations, older=OLDER_OWNER):
 
 def _persona(name, check, description, scope_types=('project',)):
     return policy.RuleDefault(name, check, description,
-                              scope_types=list(scope_types))
+                              scope_types=list(scope_types) or None)
 
 
 RULES = [
