@@ -1,8 +1,7 @@
 """What every sign-in ends with: a caller who is known."""
 
 from manila_lite import context
-
-ENVIRON_KEY = 'manila_lite.context'
+from manila_lite.api import wsgi
 
 
 def context_of(environ, enforcer, **identity):
@@ -16,6 +15,6 @@ def context_of(environ, enforcer, **identity):
 
 def answer_as(ctx, app, environ, start_response):
     """The app's answer to the caller, who is named in its log lines."""
-    environ[ENVIRON_KEY] = ctx
+    environ[wsgi.CONTEXT] = ctx
     ctx.update_store()
     return app(environ, start_response)
