@@ -4,7 +4,6 @@ import logging
 import traceback
 import typing
 
-import orjson
 from oslo_utils import strutils
 from webob import exc
 
@@ -27,14 +26,6 @@ KEYS = {
 }
 HIDDEN = ('The server has either erred or is incapable of performing the '
           'requested operation.')
-
-
-def body(code: int, message: str, retry_after: str | None = None) -> bytes:
-    """The JSON of a fault."""
-    fault: dict[str, object] = {'code': code, 'message': message}
-    if code == 413:
-        fault['retryAfter'] = retry_after
-    return orjson.dumps({KEYS.get(code, 'computeFault'): fault})
 
 
 class Faults:
@@ -75,9 +66,7 @@ def _told(error: exception.ManilaLiteError
     if error.code >= 500:
         return HIDDEN, []
     if isinstance(error, exception.QuotaError):
-        return f'{type(error).__name__}: {error.msg}', [('Retry-After', '0')]
-    if error.code == 413:
-        return error.msg, [('Retry-After', '0')]
+        return f'{type(error).__name__}: {error.msg}', []
     return error.msg, []
 
 
@@ -88,13 +77,15 @@ def _kept_headers(error: exc.HTTPException) -> list[tuple[str, str]]:
 
 
 def _send(environ: dict, start_response: typing.Callable, code: int,
-          message: str, headers: typing.Sequence[tuple[str, str]] = ()
+          message: str, headers: typing.Iterable[tuple[str, str]] = ()
           ) -> typing.Iterable[bytes]:
-    found = {name.lower(): value for name, value in headers}
-    return wsgi.send(
-        start_response, code,
-        body(code, message, found.get('retry-after', '0')),
-        [*headers, *environ.get(wsgi.VERSION_HEADERS, ())])
+    headers = [*headers, *environ.get(wsgi.VERSION_HEADERS, ())]
+    fault: dict[str, object] = {'code': code, 'message': message}
+    if code == 413:
+        fault['retryAfter'] = '0'
+        headers.append(('Retry-After', '0'))
+    return wsgi.send_json(start_response, code,
+                          {KEYS.get(code, 'computeFault'): fault}, headers)
 
 
 def _log(environ: dict, error: Exception) -> None:

@@ -98,22 +98,24 @@ def mapper(routes: typing.Sequence[Route], project_id_regex: str
            ) -> routes_library.Mapper:
     """Routes' mapper of all forms of all routes, the best form first.
 
-    The name of a route is its place in the sequence, for generating URLs
-    without a project id; 'project-' goes before it for those with one.
+    A match gives the place of the route as `route_number` and a project id
+    in the URL as `url_project`. For generating URLs the place is also the
+    name, with 'project-' before it for the form with a project id.
     """
     made = routes_library.Mapper(controller_scan=None, explicit=True)
     made.minimization = False
-    strict = {'project_id': f'(?:{project_id_regex})'}
+    strict = {'url_project': f'(?:{project_id_regex})'}
     order = sorted(range(len(routes)), key=lambda number: [
         segment == '' for segment in routes[number].shape])
 
     def connect(name: str | None, number: int, path: str,
                 requirements: dict) -> None:
         route = routes[number]
-        made.connect(name, path, number=number, requirements=requirements,
+        made.connect(name, path, route_number=number,
+                     requirements=requirements,
                      conditions={'method': [route.method]})
 
-    for project, requirements in (('', {}), ('/{project_id}', strict)):
+    for project, requirements in (('', {}), ('/{url_project}', strict)):
         for number in order:
             if routes[number].kind in ('collection', 'member'):
                 connect(None, number,
@@ -124,7 +126,8 @@ def mapper(routes: typing.Sequence[Route], project_id_regex: str
                         number, project + routes[number].path, requirements)
     for number in order:
         if routes[number].kind == 'free':
-            connect(None, number, '/{project_id}' + routes[number].path, {})
+            connect(None, number, '/{url_project}' + routes[number].path, {})
+    made.create_regs([])
     return made
 
 
@@ -239,17 +242,10 @@ class Router:
                  controllers: typing.Mapping[str, wsgi.Controller], *,
                  project_id_regex: str, base_url: str | None = None):
         check(routes)
-        self._routes = routes
-        self._project_id_regex = project_id_regex
         self._base_url = base_url
         self._index = Index(routes, project_id_regex)
         self._bound = {route: _bind(route, controllers[route.controller])
                        for route in routes}
-
-    @functools.cached_property
-    def mapper(self) -> routes_library.Mapper:
-        """The same routes for generating URLs; made when first asked."""
-        return mapper(self._routes, self._project_id_regex)
 
     def __call__(self, environ: dict, start_response: typing.Callable
                  ) -> typing.Iterable[bytes]:

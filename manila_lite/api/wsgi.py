@@ -82,7 +82,7 @@ class Request(webob.Request):
         length = self.environ.get('CONTENT_LENGTH')
         stream = self.environ['wsgi.input']
         if is_chunked(self.environ):
-            return stream.read()
+            return stream.read(-1)
         if not length:
             return b''
         raw = stream.read(int(length))
@@ -270,7 +270,7 @@ def bind_actions(controller: Controller) -> typing.Callable:
             raise exception.MalformedRequestBody()
         name, = body
         if name not in found:
-            raise exception.NoSuchAction(action=name)
+            raise exception.NoSuchAction(action=name[:100])
         for bound in found[name]:
             if bound.serves(req):
                 return bound.run(req)

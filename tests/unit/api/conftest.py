@@ -1,0 +1,87 @@
+"""A small API of our own in front of the real pipeline, and its client."""
+
+import json
+from wsgiref import validate
+
+import pytest
+import webob
+
+from manila_lite import conf as configuration
+from manila_lite import context
+from manila_lite.api import app
+from manila_lite.api import versions
+from manila_lite.policies import enforcer as policy_enforcer
+from tests.unit.api import shelves
+
+PROJECT = 'abcdef0123'
+
+
+class SignedIn:
+    """Lets everybody in as what the test's header says: its roles."""
+
+    def __init__(self, app, enforcer):
+        self.app, self.enforcer = app, enforcer
+
+    def __call__(self, environ, start_response):
+        roles = environ.get('HTTP_X_ROLES', 'member,reader').split(',')
+        environ['manila_lite.context'] = context.RequestContext(
+            user_id='u1', project_id=PROJECT, roles=roles,
+            is_admin='admin' in roles, enforcer=self.enforcer,
+            request_id=environ['openstack.request_id'])
+        return self.app(environ, start_response)
+
+
+class Client:
+    """Sends requests to an application and checks that it speaks WSGI."""
+
+    def __init__(self, application):
+        self.bare_app = application
+        self.app = validate.validator(application)
+
+    def __call__(self, method, path, body=None, version='2.99', roles=None,
+                 headers=(), **environ):
+        req = webob.Request.blank('/')
+        path, _, query = path.partition('?')
+        req.environ.update(REQUEST_METHOD=method, PATH_INFO=path,
+                           QUERY_STRING=query, **environ)
+        if body is not None:
+            req.body = (body if isinstance(body, bytes)
+                        else json.dumps(body).encode())
+            req.environ['CONTENT_TYPE'] = 'application/json'
+        if version is not None:
+            req.headers[versions.HEADER] = version
+        if roles is not None:
+            req.headers['X-Roles'] = roles
+        req.headers.update(headers)
+        answer = req.get_response(self.app)
+        answer.body  # noqa: B018  read to its end, as a server does
+        return answer
+
+
+@pytest.fixture(scope='session')
+def enforcer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('policy')
+    conf = configuration.new(['--config-dir', str(folder)])
+    return policy_enforcer.Enforcer(conf)
+
+
+@pytest.fixture(scope='session')
+def make_client(enforcer, tmp_path_factory):
+    """Builds the application with a configuration text and a table."""
+
+    def make(text='', table=shelves.ROUTES, checks=None):
+        file = tmp_path_factory.mktemp('conf') / 'api.conf'
+        file.write_text(text)
+        conf = configuration.new(files=[str(file)])
+        return Client(app.build_app(
+            conf, None, enforcer, {'shelves': shelves.Shelves},
+            lambda v2: SignedIn(v2, enforcer), checks=checks,
+            table=table))
+    return make
+
+
+@pytest.fixture(scope='session')
+def client(make_client):
+    return make_client()
+
+
