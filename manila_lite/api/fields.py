@@ -75,7 +75,7 @@ def timestamp(value: datetime.datetime | str | None) -> str | None:
     """The time as answers write it: UTC with microseconds, no zone."""
     if value is None:
         return None
-    if type(value) is str:  # as SQLite keeps it
+    if isinstance(value, str):  # as SQLite keeps it
         value = datetime.datetime.fromisoformat(value)
     return value.isoformat(timespec='microseconds')
 
