@@ -1,0 +1,171 @@
+"""The migrations, the models and what an empty database is given agree."""
+
+from concurrent import futures
+import contextlib
+import subprocess
+import sys
+import threading
+
+from alembic import autogenerate
+from alembic import script
+from alembic.runtime import migration
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db import models
+from manila_lite.db import schema
+from manila_lite.db.session import Database
+from tests.support import databases
+
+
+@pytest.fixture(params=databases.KINDS)
+def make_empty(request, tmp_path):
+    """`make_empty()`: one more database without tables, of the same kind."""
+    with contextlib.ExitStack() as stack:
+        def make():
+            url = stack.enter_context(
+                databases.created(request.param, tmp_path))
+            db = Database(url)
+            stack.callback(db.dispose)
+            return db
+        yield make
+
+
+@pytest.fixture
+def empty(make_empty):
+    return make_empty()
+
+
+def tables(db):
+    return set(sa.inspect(db.engine).get_table_names())
+
+
+def catalog(db):
+    """Everything the database knows about its tables."""
+    inspector = sa.inspect(db.engine)
+
+    def known(table):
+        columns = [
+            (column['name'], column['type'].compile(db.engine.dialect),
+             column['nullable'], column['default'],
+             column.get('autoincrement'))
+            for column in inspector.get_columns(table)]
+        parts = [inspector.get_pk_constraint(table),
+                 *inspector.get_unique_constraints(table),
+                 *inspector.get_foreign_keys(table),
+                 *inspector.get_indexes(table),
+                 *inspector.get_check_constraints(table)]
+        return (columns, sorted(map(repr, parts)),
+                inspector.get_table_options(table))
+
+    return {table: known(table) for table in inspector.get_table_names()}
+
+
+def stamp(db, version):
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql(
+            'CREATE TABLE alembic_version (version_num VARCHAR(32))')
+        connection.exec_driver_sql(
+            f"INSERT INTO alembic_version VALUES ('{version}')")
+
+
+def test_head_is_the_newest_of_the_migrations():
+    directory = script.ScriptDirectory.from_config(schema.configuration())
+    assert directory.get_heads() == [schema.HEAD]
+
+
+def test_migrated_schema_is_that_of_the_models(empty):
+    empty.write(schema.migrate, 'head')
+    with empty.engine.connect() as connection:
+        context = migration.MigrationContext.configure(
+            connection, opts={'compare_type': True,
+                              'compare_server_default': True})
+        assert autogenerate.compare_metadata(context, models.metadata) == []
+
+
+def test_empty_database_is_given_what_migrations_would_make(make_empty):
+    migrated, created = make_empty(), make_empty()
+    migrated.write(schema.migrate, 'head')
+    schema.sync(created)
+    assert catalog(created) == catalog(migrated)
+    assert schema.version(created) == schema.version(migrated)
+
+
+def test_downgrade_leaves_nothing(empty):
+    empty.write(schema.migrate, 'head')
+    assert tables(empty) == {*models.metadata.tables, 'alembic_version'}
+    empty.write(schema.migrate, 'base')
+    assert tables(empty) == {'alembic_version'}
+    assert schema.version(empty) is None
+
+
+def test_downgraded_database_can_be_used_again(empty):
+    schema.sync(empty)
+    empty.write(schema.migrate, 'base')
+    schema.sync(empty)
+    schema.check(empty)
+
+
+def test_sync_again_keeps_what_is_there(empty):
+    schema.sync(empty)
+    empty.write(lambda session: session.run(
+        sa.insert(models.quotas.Quota.__table__), project_id='p',
+        resource='shares', hard_limit=1))
+    schema.sync(empty)
+    assert empty.read(lambda session: session.value(
+        sa.select(models.quotas.Quota.project_id))) == 'p'
+
+
+def test_many_may_sync_at_once(empty):
+    others = [Database(empty.url) for _ in range(4)]
+    ready = threading.Barrier(len(others))
+
+    def sync(db):
+        ready.wait(timeout=30)
+        schema.sync(db)
+        return schema.version(db)
+
+    with futures.ThreadPoolExecutor(len(others)) as threads:
+        assert list(threads.map(sync, others)) == [schema.HEAD] * 4
+    for db in others:
+        db.dispose()
+    assert empty.read(lambda session: len(session.rows(
+        sa.text('SELECT version_num FROM alembic_version')))) == 1
+
+
+def test_database_without_schema_is_told_apart(empty):
+    assert schema.version(empty) is None
+    with pytest.raises(schema.WrongSchema, match='db sync'):
+        schema.check(empty)
+
+
+def test_schema_of_another_release_is_refused(empty):
+    stamp(empty, 'ffff')
+    with pytest.raises(schema.WrongSchema, match='ffff.*needs'):
+        schema.check(empty)
+    with pytest.raises(schema.WrongSchema, match='ffff'):
+        schema.sync(empty)
+    assert tables(empty) == {'alembic_version'}
+
+
+def test_tables_of_unknown_origin_are_left_alone(empty):
+    with empty.engine.begin() as connection:
+        connection.exec_driver_sql('CREATE TABLE shares (id INTEGER)')
+    with pytest.raises(schema.WrongSchema, match='shares'):
+        schema.sync(empty)
+    assert tables(empty) == {'shares'}
+
+
+@pytest.mark.parametrize('version', [None, schema.HEAD])
+def test_alembic_stays_unloaded_when_nothing_is_to_migrate(
+        tmp_path, version):
+    db = Database(f'sqlite:///{tmp_path}/db')
+    if version:
+        schema.sync(db)
+    db.dispose()
+    subprocess.run([sys.executable, '-c', f"""
+import sys
+from manila_lite.db import schema
+from manila_lite.db.session import Database
+schema.sync(Database({db.url!r}))
+assert 'alembic' not in sys.modules"""], check=True, timeout=60)
