@@ -28,6 +28,11 @@ class RequestContext(context.RequestContext):
         super().__init__(*args, **kwargs)
         self.enforcer = enforcer
 
+    @property
+    def actor(self) -> str | None:
+        """Who the journal names for the moves of this request."""
+        return self.user_id
+
     def can(self, rule: str, target: typing.Any = None) -> bool:
         """Tell whether the caller may do `rule` to the target.
 

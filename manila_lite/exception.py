@@ -142,7 +142,7 @@ class ShareNotFound(NotFound):
     message = 'Share {share_id} could not be found.'
 
 
-class ShareInstanceNotFound(NotFound):
+class ShareInstanceNotFound(ResourceNotFound):
     message = 'Share instance {share_instance_id} could not be found.'
 
 

@@ -1,8 +1,8 @@
 """The time in guards: the clock of the database, as an SQL element."""
 
+import sqlalchemy as sa
 from sqlalchemy.ext import compiler
 from sqlalchemy.sql import expression
-import sqlalchemy as sa
 
 
 class db_now(expression.FunctionElement):  # noqa: N801 reads as SQL

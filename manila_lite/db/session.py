@@ -21,9 +21,9 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 from sqlalchemy import exc as sa_exc
 
+from manila_lite import exception
 from manila_lite.db import engines
 from manila_lite.db import fifo
-from manila_lite import exception
 
 LOG = logging.getLogger(__name__)
 
@@ -66,6 +66,8 @@ class Session:
         self.now = db.utcnow()
         self.new_id = db.new_id
         self.hints: list[Hint] = []
+        # Reservations made here; the work submitted next will own them.
+        self.charges: list[typing.Any] = []
         self._after: list[Callable[[], object]] = []
 
     def run(self, statement: sa.Executable, **params: object) -> int:

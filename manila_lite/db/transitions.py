@@ -10,10 +10,10 @@ import functools
 
 import sqlalchemy as sa
 
+from manila_lite import exception
 from manila_lite.db import models
 from manila_lite.db.models import engine
 from manila_lite.db.session import Session
-from manila_lite import exception
 from manila_lite.states import machine as machines
 
 JOURNAL = engine.Transition.__table__
@@ -73,9 +73,8 @@ def _statements(machine, event: str, names: tuple[str, ...]):
     move = machine[event]
     table = models.metadata.tables[machine.table]
     column = table.c[machine.column]
-    guard = [table.c.id == sa.bindparam('guard_id')]
-    if move.sources is not machines.ANY:
-        guard.append(column.in_(sorted(move.sources)))
+    guard = (table.c.id == sa.bindparam('guard_id'),
+             column.in_(sorted(move.sources)))
     found = sa.select(
         sa.literal(machine.resource), table.c.id,
         sa.bindparam('event', type_=sa.String()), column,
@@ -105,4 +104,4 @@ def _why_not(session: Session, machine: machines.Machine, id: str,
             resource=machine.resource.replace('_', ' ').capitalize(), id=id)
     return exception.InvalidStatus(
         resource=machine.resource.replace('_', ' '), id=id, status=status,
-        event=move.event, allowed=', '.join(sorted(move.sources or ())))
+        event=move.event, allowed=', '.join(sorted(move.sources)))

@@ -12,9 +12,6 @@ import dataclasses
 GONE = None
 """The target of a move after which the row no longer exists."""
 
-ANY: frozenset[str] | None = None
-"""The sources of a move that may leave every status."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
@@ -61,29 +58,30 @@ class Move:
     """One named step: the statuses it may leave and the one it enters."""
 
     event: str
-    sources: frozenset[str] | None
+    sources: frozenset[str]
     target: str | None
 
     def leaves(self, status: str) -> bool:
-        return self.sources is ANY or status in self.sources
+        return status in self.sources
 
 
 class Machine:
     """The table of one status column.
 
     `born` names the events that create a row and the status they give.
-    `resets` are statuses an administrator may set whatever the present
-    one is; each becomes the move `reset_<status>`. A broken table raises
-    ValueError when it is built, which is when it is imported.
+    `resets` are statuses an administrator may set; each becomes the move
+    `reset_<status>`, which leaves every status but those of `final`. A
+    broken table raises ValueError when it is built, that is, imported.
     """
 
     def __init__(
             self, resource: str, table: str, *,
             born: Mapping[str, str],
-            moves: Iterable[tuple[str, Collection[str] | None, str | None]],
+            moves: Iterable[tuple[str, Collection[str], str | None]],
             at_rest: Collection[str],
             in_flight: Mapping[str, Rescue],
             resets: Collection[str] = (),
+            final: Collection[str] = (),
             column: str = 'status'):
         self.resource = resource
         self.table = table
@@ -96,15 +94,14 @@ class Machine:
         for event, sources, target in moves:
             self._add(event, sources, target)
         for status in sorted(self.resets):
-            self._add(f'reset_{status}', ANY, status)
+            self._add(f'reset_{status}', self.statuses - set(final), status)
         self._check()
 
-    def _add(self, event: str, sources: Collection[str] | None,
+    def _add(self, event: str, sources: Collection[str],
              target: str | None) -> None:
         if event in self._moves or event in self.born:
             raise ValueError(f'{self.resource}: {event} is declared twice')
-        frozen = ANY if sources is ANY else frozenset(sources)
-        self._moves[event] = Move(event, frozen, target)
+        self._moves[event] = Move(event, frozenset(sources), target)
 
     def __getitem__(self, event: str) -> Move:
         return self._moves[event]
@@ -140,7 +137,7 @@ class Machine:
             raise ValueError(f'{self!r}: at rest and in flight: {both}')
         used = set(self.born.values())
         for move in self.moves:
-            used |= move.sources or set()
+            used |= move.sources
             if move.target is not GONE:
                 used.add(move.target)
         if used != self.statuses:

@@ -4,10 +4,9 @@ Statuses and who may leave them: statuses.csv of the published API; the
 rescues: the start-up reconciliation design.
 """
 
-from manila_lite.states.machine import ANY
+from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import GiveUp
-from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Repeat
 
@@ -33,9 +32,16 @@ class S:
 
 HIDDEN_FROM_TENANTS = frozenset(
     {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING})
-"""Deferred deletion has given the share up as far as its project sees."""
+"""Deferred deletion has given the share up as far as its project sees.
+
+Its quota is free already, so nothing may bring such a share back.
+"""
 
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR})
+
+_KEPT = frozenset(
+    status for name, status in vars(S).items()
+    if not name.startswith('_')) - HIDDEN_FROM_TENANTS
 
 # fmt: off
 MACHINE = Machine(
@@ -57,7 +63,7 @@ MACHINE = Machine(
         ('shrink_failed',  {S.SHRINKING},                 S.SHRINKING_ERROR),
 
         ('delete',         DELETABLE,                     S.DELETING),
-        ('force_delete',   ANY,                           S.DELETING),
+        ('force_delete',   _KEPT,                         S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('defer_delete',   DELETABLE,             S.DEFERRED_DELETING),
         ('retry_deferred', {S.ERROR_DEFERRED_DELETING},
@@ -73,6 +79,7 @@ MACHINE = Machine(
         S.CREATING, S.AVAILABLE, S.DELETING, S.ERROR, S.ERROR_DELETING,
         S.MIGRATING, S.MIGRATING_TO, S.SERVER_MIGRATING,
     },
+    final=HIDDEN_FROM_TENANTS,
     at_rest={
         S.AVAILABLE, S.ERROR, S.ERROR_DELETING,
         S.ERROR_DEFERRED_DELETING, S.EXTENDING_ERROR, S.SHRINKING_ERROR,
@@ -84,7 +91,7 @@ MACHINE = Machine(
         S.DELETING: Repeat('provisioning.delete_share_instance',
                            'deleted', 'delete_failed'),
         S.DEFERRED_DELETING: Repeat(
-            'provisioning.delete_share_instance',
+            'provisioning.delete_share_instance_deferred',
             'deleted', 'deferred_delete_failed'),
         S.MIGRATING: GiveUp('migration_lost'),
         S.MIGRATING_TO: GiveUp('migration_lost'),

@@ -1,0 +1,1 @@
+"""Statements, one module per resource; each takes a session first."""

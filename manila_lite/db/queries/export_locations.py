@@ -1,0 +1,72 @@
+"""Export locations as users see them."""
+
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import shares
+from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.session import Session
+
+EXPORT = shares.ExportLocation.__table__
+EXPORT_METADATA = shares.ExportLocationMetadata.__table__
+INSTANCE = shares.ShareInstance.__table__
+
+METADATA = MetadataTable(EXPORT_METADATA, 'export_location_id', EXPORT)
+
+PREFERRED = 'preferred'
+"""The metadata key that is a field of its own on the wire."""
+
+_COLUMNS = (EXPORT, INSTANCE.c.share_id, INSTANCE.c.replica_state)
+_ALL = (
+    sa.select(*_COLUMNS).select_from(EXPORT.join(INSTANCE))
+    .order_by(EXPORT.c.created_at, EXPORT.c.path))
+_OF_SHARE = _ALL.where(INSTANCE.c.share_id == sa.bindparam('of_id'))
+_OF_INSTANCE = _ALL.where(INSTANCE.c.id == sa.bindparam('of_id'))
+_METADATA = (
+    sa.select(EXPORT_METADATA)
+    .select_from(EXPORT_METADATA.join(EXPORT).join(INSTANCE)))
+_METADATA_OF_SHARE = _METADATA.where(
+    INSTANCE.c.share_id == sa.bindparam('of_id'))
+_METADATA_OF_INSTANCE = _METADATA.where(
+    INSTANCE.c.id == sa.bindparam('of_id'))
+
+
+class Found(typing.NamedTuple):
+    """Export locations, and their metadata by export location id."""
+
+    rows: list[typing.Any]
+    metadata: dict[str, dict[str, str]]
+
+    def one(self, export_location_id: str) -> typing.Any:
+        for row in self.rows:
+            if row.id == export_location_id:
+                return row
+        raise exception.ExportLocationNotFound(
+            export_location_id=export_location_id)
+
+
+def of_share(session: Session, share_id: str, *,
+             all_replicas: bool) -> Found:
+    """Those of a share; of a replicated one the active replica's only.
+
+    `all_replicas` has those of the others too, as was shown below 2.47.
+    """
+    rows = [row for row in session.rows(_OF_SHARE, of_id=share_id)
+            if all_replicas or row.replica_state in (None, 'active')]
+    return Found(rows, _by_location(
+        session.rows(_METADATA_OF_SHARE, of_id=share_id)))
+
+
+def of_instance(session: Session, instance_id: str) -> Found:
+    return Found(list(session.rows(_OF_INSTANCE, of_id=instance_id)),
+                 _by_location(session.rows(_METADATA_OF_INSTANCE,
+                                           of_id=instance_id)))
+
+
+def _by_location(rows) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        found.setdefault(row.export_location_id, {})[row.key] = row.value
+    return found

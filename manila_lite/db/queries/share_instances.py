@@ -1,0 +1,151 @@
+"""Share instances: reads for managers, schedulers and views."""
+
+from collections.abc import Collection
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import engine
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import types
+from manila_lite.db.session import Session
+
+INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
+EXPORT = shares.ExportLocation.__table__
+EXPORT_METADATA = shares.ExportLocationMetadata.__table__
+METADATA = shares.ShareMetadata.__table__
+ZONE = services.AvailabilityZone.__table__
+POOL = services.Pool.__table__
+SPEC = types.ShareTypeExtraSpec.__table__
+WORK = engine.Work.__table__
+
+_FULL = (
+    sa.select(
+        INSTANCE, SHARE.c.project_id, SHARE.c.user_id, SHARE.c.size,
+        SHARE.c.share_proto, SHARE.c.display_name, SHARE.c.snapshot_id,
+        SHARE.c.replication_type, SHARE.c.share_group_id,
+        SHARE.c.is_public, SHARE.c.is_soft_deleted,
+        ZONE.c.name.label('availability_zone'))
+    .select_from(INSTANCE.join(SHARE).outerjoin(ZONE))
+    .where(INSTANCE.c.id == sa.bindparam('instance_id')))
+_METADATA = sa.select(METADATA.c.key, METADATA.c.value).where(
+    METADATA.c.share_id == sa.bindparam('of_share'))
+_EXPORTS = (
+    sa.select(EXPORT)
+    .where(EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
+    .order_by(EXPORT.c.created_at, EXPORT.c.path))
+_PLACE = sa.update(INSTANCE).where(
+    INSTANCE.c.id == sa.bindparam('instance_id'),
+    INSTANCE.c.status == 'creating', INSTANCE.c.host.is_(None)
+).values(host=sa.bindparam('new_host'),
+         availability_zone_id=sa.select(ZONE.c.id).where(
+             ZONE.c.name == sa.bindparam('new_zone')).scalar_subquery(),
+         updated_at=sa.bindparam('now'))
+_DROP_EXPORTS = sa.delete(EXPORT).where(
+    EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
+_HOSTS_OF = sa.select(INSTANCE.c.share_id, INSTANCE.c.host).where(
+    INSTANCE.c.share_id.in_(sa.bindparam('share_ids', expanding=True)))
+_IN_FLIGHT = (
+    sa.select(INSTANCE.c.id, INSTANCE.c.host, INSTANCE.c.status,
+              INSTANCE.c.share_id, SHARE.c.project_id, SHARE.c.user_id)
+    .select_from(INSTANCE.join(SHARE))
+    .where(INSTANCE.c.status.in_(sa.bindparam('statuses', expanding=True)),
+           ~sa.exists().where(WORK.c.resource == 'share_instance',
+                              WORK.c.resource_id == INSTANCE.c.id))
+    .order_by(INSTANCE.c.id))
+
+
+def get(session: Session, instance_id: str) -> sa.Row:
+    """The instance joined with what its share and zone say of it."""
+    row = find(session, instance_id)
+    if row is None:
+        raise exception.ShareInstanceNotFound(
+            share_instance_id=instance_id)
+    return row
+
+
+def find(session: Session, instance_id: str) -> sa.Row | None:
+    """The same, or None when the instance is gone."""
+    return session.one(_FULL, instance_id=instance_id)
+
+
+def metadata(session: Session, share_id: str) -> dict[str, str]:
+    return {row.key: row.value
+            for row in session.rows(_METADATA, of_share=share_id)}
+
+
+def export_locations(session: Session,
+                     instance_id: str) -> typing.Sequence[sa.Row]:
+    return session.rows(_EXPORTS, of_instance=instance_id)
+
+
+def hosts_of(session: Session,
+             share_ids: Collection[str]) -> dict[str, set[str]]:
+    """Where the instances of these shares are: hosts by share id."""
+    found: dict[str, set[str]] = {}
+    for row in session.rows(_HOSTS_OF, share_ids=sorted(share_ids)):
+        found.setdefault(row.share_id, set()).update(
+            {row.host} if row.host else ())
+    return found
+
+
+def place(session: Session, instance_id: str, host: str,
+          zone: str | None) -> None:
+    """Give a new instance its host; only one placement ever passes."""
+    if session.run(_PLACE, instance_id=instance_id, new_host=host,
+                   new_zone=zone, now=session.now) != 1:
+        status = session.value(sa.select(INSTANCE.c.status).where(
+            INSTANCE.c.id == instance_id))
+        raise exception.InvalidStatus(
+            resource='share instance', id=instance_id, status=status,
+            event='place', allowed='creating, without a host')
+
+
+def replace_export_locations(
+        session: Session, instance_id: str,
+        locations: Collection[dict[str, typing.Any]]) -> None:
+    """Make these the export locations of the instance.
+
+    A location is a dict of path, is_admin_only and metadata. One that is
+    there already keeps its id and the metadata users gave it.
+    """
+    known = {row.path: row for row in export_locations(session, instance_id)}
+    wanted = {location['path']: location for location in locations}
+    gone = [row.id for path, row in known.items() if path not in wanted]
+    if gone:
+        session.run(sa.delete(EXPORT).where(EXPORT.c.id.in_(gone)))
+    insert_export_locations(session, instance_id, [
+        location for path, location in wanted.items() if path not in known])
+
+
+def insert_export_locations(
+        session: Session, instance_id: str,
+        locations: Collection[dict[str, typing.Any]]) -> None:
+    rows, metadata_rows = [], []
+    for location in locations:
+        export_id = session.new_id()
+        rows.append({
+            'id': export_id, 'share_instance_id': instance_id,
+            'path': location['path'],
+            'is_admin_only': location['is_admin_only'],
+            'created_at': session.now, 'updated_at': session.now})
+        metadata_rows += [
+            {'export_location_id': export_id, 'key': key, 'value': value}
+            for key, value in location['metadata'].items()]
+    session.run_many(sa.insert(EXPORT), rows)
+    session.run_many(sa.insert(EXPORT_METADATA), metadata_rows)
+
+
+def without_work(session: Session, statuses: Collection[str],
+                 service_host: str | None) -> list[sa.Row]:
+    """Instances in these statuses that no work is owed for.
+
+    Of one back end (`host@backend`, its pools included), or with None of
+    those that have no host yet.
+    """
+    rows = session.rows(_IN_FLIGHT, statuses=sorted(statuses))
+    return [row for row in rows
+            if (row.host and row.host.partition('#')[0]) == service_host]

@@ -1,0 +1,265 @@
+"""Shares as users see them: one page, or one share, with its children.
+
+A share is shown with the instance that represents it. A page is one
+statement (the page of shares joined with their instances, types and
+zones), its metadata a second one that repeats the page as a subquery.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import types
+from manila_lite.db.session import Session
+from manila_lite.states import share_instance as states
+from manila_lite.states.share_instance import S
+
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+METADATA = shares.ShareMetadata.__table__
+EXPORT = shares.ExportLocation.__table__
+TYPE = types.ShareType.__table__
+SPEC = types.ShareTypeExtraSpec.__table__
+ZONE = services.AvailabilityZone.__table__
+
+_HIDDEN = sorted(states.HIDDEN_FROM_TENANTS)
+
+# The order in which instances represent their share (statuses.csv).
+_RANK = {status: rank for rank, status in enumerate((
+    S.MIGRATING, S.SERVER_MIGRATING, S.AVAILABLE, S.ERROR))}
+_OTHER, _IN_FLIGHT = len(_RANK), len(_RANK) + 1
+
+SHARE_COLUMNS = frozenset(column.name for column in SHARE.c)
+INSTANCE_SORTS = frozenset({
+    'host', 'status', 'share_type_id', 'share_network_id',
+    'share_server_id', 'availability_zone_id'})
+
+
+@dataclasses.dataclass
+class Filter:
+    """Which shares: empty fields do not narrow anything.
+
+    `share` and `instance` are exact column values; `like` are substrings;
+    `metadata` and `extra_specs` pairs that must all be there. Without
+    `sees_hidden` shares that deferred deletion has given up are left out.
+    """
+
+    project_id: str | None = None
+    and_public: bool = False
+    sees_hidden: bool = False
+    share: dict[str, object] = dataclasses.field(default_factory=dict)
+    instance: dict[str, object] = dataclasses.field(default_factory=dict)
+    like: dict[str, str] = dataclasses.field(default_factory=dict)
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
+    extra_specs: dict[str, str] = dataclasses.field(default_factory=dict)
+    zone: str | None = None
+    export_id: str | None = None
+    export_path: str | None = None
+
+
+_SHOWN = (
+    SHARE,
+    INSTANCE.c.id.label('instance_id'), INSTANCE.c.status,
+    INSTANCE.c.host, INSTANCE.c.progress, INSTANCE.c.access_rules_status,
+    INSTANCE.c.replica_state, INSTANCE.c.share_network_id,
+    INSTANCE.c.share_server_id, INSTANCE.c.share_type_id,
+    INSTANCE.c.encryption_key_ref, INSTANCE.c.mount_point_name,
+    TYPE.c.name.label('share_type_name'),
+    ZONE.c.name.label('availability_zone'),
+)
+
+
+def _joined(page: sa.FromClause = SHARE) -> sa.FromClause:
+    return (page.outerjoin(INSTANCE, INSTANCE.c.share_id == page.c.id)
+            .outerjoin(TYPE, TYPE.c.id == INSTANCE.c.share_type_id)
+            .outerjoin(ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id))
+
+
+_ONE = sa.select(*_SHOWN).select_from(_joined()).where(
+    SHARE.c.id == sa.bindparam('share_id'))
+_METADATA_OF_ONE = sa.select(
+    METADATA.c.share_id, METADATA.c.key, METADATA.c.value).where(
+    METADATA.c.share_id == sa.bindparam('share_id'))
+_EXPORTS_OF_ONE = (
+    sa.select(INSTANCE.c.share_id, EXPORT.c.path)
+    .select_from(EXPORT.join(INSTANCE))
+    .where(INSTANCE.c.share_id == sa.bindparam('share_id'),
+           INSTANCE.c.status == S.AVAILABLE)
+    .order_by(EXPORT.c.created_at, EXPORT.c.path))
+
+
+class Shown(typing.NamedTuple):
+    """Rows to show, and their children by share id."""
+
+    rows: Sequence[typing.Any]
+    children: dict[str, dict[str, typing.Any]]
+    count: int | None = None
+
+
+def get(session: Session, share_id: str, *, exports: bool
+        ) -> Shown:
+    """One share; no rows when there is none."""
+    found = session.rows(_ONE, share_id=share_id)
+    if not found:
+        return Shown([], {})
+    rows, replicated = represent(found)
+    metadata = _by_key(session.rows(_METADATA_OF_ONE, share_id=share_id))
+    paths = (_paths(session.rows(_EXPORTS_OF_ONE, share_id=share_id))
+             if exports else {})
+    return Shown(rows, {'metadata': metadata, 'exports': paths,
+                        'replicated': replicated})
+
+
+def summaries(session: Session, wanted: Filter, page: typing.Any,
+              count: bool = False) -> Shown:
+    """Ids and names of the shares of a page."""
+    statement = _page(wanted, page, SHARE.c.id,
+                      SHARE.c.display_name.label('name'))
+    return Shown(session.rows(statement), {},
+                 _count(session, wanted) if count else None)
+
+
+def details(session: Session, wanted: Filter, page: typing.Any, *,
+            exports: bool, count: bool = False) -> Shown:
+    """The shares of a page with everything the detailed view shows."""
+    ids = _page(wanted, page, SHARE.c.id).subquery()
+    found = session.rows(
+        sa.select(*_SHOWN)
+        .select_from(_joined().join(ids, ids.c.id == SHARE.c.id))
+        .order_by(*_order(page)))
+    rows, replicated = represent(found)
+    metadata = _by_key(session.rows(
+        sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
+        .select_from(METADATA.join(ids, ids.c.id == METADATA.c.share_id))))
+    paths = {}
+    if exports:
+        paths = _paths(session.rows(
+            sa.select(INSTANCE.c.share_id, EXPORT.c.path)
+            .select_from(EXPORT.join(INSTANCE).join(
+                ids, ids.c.id == INSTANCE.c.share_id))
+            .where(INSTANCE.c.status == S.AVAILABLE)
+            .order_by(EXPORT.c.created_at, EXPORT.c.path)))
+    return Shown(rows, {'metadata': metadata, 'exports': paths,
+                        'replicated': replicated},
+                 _count(session, wanted) if count else None)
+
+
+def represent(rows: Sequence[sa.Row]
+              ) -> tuple[Sequence[sa.Row], dict[str, bool]]:
+    """One row per share, in order, and which shares have replicas."""
+    chosen: dict[str, sa.Row] = {}
+    for row in rows:
+        other = chosen.get(row.id)
+        if other is None or _rank(row) < _rank(other):
+            chosen[row.id] = row
+    if len(chosen) == len(rows):
+        return rows, {}
+    copies: dict[str, int] = {}
+    for row in rows:
+        copies[row.id] = copies.get(row.id, 0) + bool(row.replica_state)
+    return (list(chosen.values()),
+            {id: number > 1 for id, number in copies.items()})
+
+
+def _rank(row: sa.Row) -> tuple[int, bool]:
+    fallback = (_IN_FLIGHT if row.status in states.MACHINE.in_flight
+                else _OTHER)
+    return _RANK.get(row.status, fallback), row.replica_state != 'active'
+
+
+def _page(wanted: Filter, page: typing.Any, *columns) -> sa.Select:
+    statement = (sa.select(*columns).where(*_conditions(wanted))
+                 .order_by(*_order(page)))
+    if page.sort_key in INSTANCE_SORTS:
+        statement = statement.select_from(SHARE.outerjoin(INSTANCE))
+    if page.limit is not None:
+        statement = statement.limit(page.limit)
+    if page.offset:
+        if page.limit is None:  # MariaDB and SQLite want a limit with it
+            statement = statement.limit(2 ** 31 - 1)
+        statement = statement.offset(page.offset)
+    return statement
+
+
+def _order(page: typing.Any) -> list[sa.ColumnElement]:
+    table = INSTANCE if page.sort_key in INSTANCE_SORTS else SHARE
+    key = table.c[page.sort_key]
+    if page.sort_dir == 'desc':
+        return [key.desc(), SHARE.c.id.desc()]
+    return [key.asc(), SHARE.c.id.asc()]
+
+
+def _count(session: Session, wanted: Filter) -> int:
+    return session.value(sa.select(sa.func.count()).select_from(SHARE)
+                         .where(*_conditions(wanted)))
+
+
+def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    found: list[sa.ColumnElement] = []
+    if wanted.project_id is not None:
+        own = SHARE.c.project_id == wanted.project_id
+        found.append(sa.or_(own, SHARE.c.is_public.is_(True))
+                     if wanted.and_public else own)
+    found += [_equals(SHARE.c[name], value)
+              for name, value in wanted.share.items()]
+    found += [SHARE.c[name].contains(text, autoescape=True)
+              for name, text in wanted.like.items()]
+    of_instance = [_equals(INSTANCE.c[name], value)
+                   for name, value in wanted.instance.items()]
+    if not wanted.sees_hidden:
+        of_instance.append(INSTANCE.c.status.not_in(_HIDDEN))
+    if wanted.zone is not None:
+        of_instance.append(INSTANCE.c.availability_zone_id.in_(
+            sa.select(ZONE.c.id).where(sa.or_(
+                ZONE.c.name == wanted.zone, ZONE.c.id == wanted.zone))))
+    for key, value in wanted.extra_specs.items():
+        of_instance.append(sa.exists().where(
+            SPEC.c.share_type_id == INSTANCE.c.share_type_id,
+            SPEC.c.spec_key == key, SPEC.c.spec_value == value))
+    if of_instance:
+        found.append(sa.exists().where(
+            INSTANCE.c.share_id == SHARE.c.id, *of_instance))
+    for key, value in wanted.metadata.items():
+        found.append(sa.exists().where(
+            METADATA.c.share_id == SHARE.c.id, METADATA.c.key == key,
+            METADATA.c.value == value))
+    return found + _export_conditions(wanted)
+
+
+def _export_conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    asked = [EXPORT.c[name] == value for name, value in (
+        ('id', wanted.export_id), ('path', wanted.export_path))
+        if value is not None]
+    if not asked:
+        return []
+    return [sa.exists().where(EXPORT.c.share_instance_id == INSTANCE.c.id,
+                              INSTANCE.c.share_id == SHARE.c.id, *asked)]
+
+
+def _equals(column: sa.Column, value: object) -> sa.ColumnElement:
+    if isinstance(value, bool):
+        return column.is_(value)
+    return column == value
+
+
+def _by_key(rows: Sequence[sa.Row]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for share_id, key, value in rows:
+        found.setdefault(share_id, {})[key] = value
+    return found
+
+
+def _paths(rows: Sequence[sa.Row]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for share_id, path in rows:
+        found.setdefault(share_id, []).append(path)
+    return found
+
+
+def is_hidden(row: Mapping | typing.Any, sees_hidden: bool) -> bool:
+    """Whether deferred deletion keeps the share from this caller."""
+    return row.status in states.HIDDEN_FROM_TENANTS and not sees_hidden

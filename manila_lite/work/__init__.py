@@ -1,0 +1,1 @@
+"""Accepted requests that are still owed, and what runs them."""

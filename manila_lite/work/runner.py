@@ -1,0 +1,338 @@
+"""Runs claimed work, and owns the unhappy end of it.
+
+One runner serves some queues with some handlers. Work reaches it by a
+hint (an id to look at now) or by the sweep, which finds what no hint
+announced and what another process abandoned. A handler holds the happy
+way only: it ends with `job.finish`-like calls on its desk. When it
+raises, the runner decides: stale work is dropped, a passing trouble is
+tried again later, and anything else fires the declared failure, returns
+the reserved quota and writes the user message.
+"""
+
+import collections
+from collections.abc import Callable, Collection, Mapping
+import dataclasses
+import logging
+import random
+import threading
+import time
+import typing
+
+from oslo_db import exception as db_exc
+
+from manila_lite import exception
+from manila_lite.db import transitions
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.quota import charges
+from manila_lite.rpc import contract
+from manila_lite.work import table
+from manila_lite.work import telling
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a runner behaves; times are seconds."""
+
+    lease: float = 30.0
+    sweep_interval: float = 2.0
+    workers: int = 2
+    max_attempts: int = 5
+    retry_delay: float = 1.0
+    operation_timeout: float = 3600.0
+    message_ttl: int = 2592000
+    pause: float = 0.2
+    batch: int = 50
+
+
+class Desk:
+    """One claimed job and what a handler may do with it."""
+
+    def __init__(self, db: Database, job: table.Job, settings: Settings):
+        self.db = db
+        self.job = job
+        self.settings = settings
+        self.closed = False
+
+    def __getattr__(self, name: str) -> typing.Any:
+        return getattr(self.job, name)
+
+    def read(self, query: Callable, *args: typing.Any) -> typing.Any:
+        """What a query answers, in a short transaction of its own."""
+        return self.db.read(query, *args, by=self.job)
+
+    def checkpoint(self, step: str) -> None:
+        """Note progress; raises WorkLost when another took over."""
+        self.db.write(table.checkpoint, self.job, step, by=self.job)
+
+    def finish(self, function: Callable, *args: typing.Any) -> None:
+        """End the work and write its results in one transaction."""
+        self.db.write(self._finish, function, args, by=self.job)
+        self.closed = True
+
+    def _finish(self, session: Session, function, args) -> None:
+        table.finish(session, self.job, pause=self.settings.pause)
+        function(session, *args)
+
+    def hand_over(self, function: Callable, *args: typing.Any) -> None:
+        """Run a transaction that gives the work to another queue."""
+        self.db.write(function, *args, by=self.job)
+        self.closed = True
+
+
+Rescuer = Callable[[Desk], None]
+
+
+class Runner:
+    """Claims and runs the work of some queues.
+
+    `handlers` is what `contract.endpoint_handlers` gives. `rescue` is
+    called with abandoned work whose handler may not simply run again.
+    `step` runs one piece of work in the calling thread; `start` runs the
+    same in threads, for as long as the service lives.
+    """
+
+    def __init__(self, db: Database, *, queues: Collection[str],
+                 handlers: Mapping[str, contract.Handler], owner: str,
+                 rescue: Rescuer | None = None,
+                 settings: Settings | None = None,
+                 chance: random.Random | None = None):
+        self.db = db
+        self.queues = tuple(queues)
+        self.handlers = dict(handlers)
+        self.owner = owner
+        self.rescue = rescue
+        self.settings = settings or Settings()
+        self.chance = chance or random.Random()
+        self._hinted: collections.deque[tuple[str, bool]] = (
+            collections.deque())
+        self._known: set[str] = set()
+        self._wanted = threading.Condition()
+        self._running: dict[str, tuple[table.Job, float]] = {}
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    # What others call
+
+    def wake(self, work_id: str, abandoned: bool = False) -> None:
+        """Look at this work soon; never blocks."""
+        with self._wanted:
+            if work_id in self._known:
+                return
+            self._known.add(work_id)
+            self._hinted.append((work_id, abandoned))
+            self._wanted.notify()
+
+    def step(self) -> bool:
+        """Run one piece of due work now; False when there was none."""
+        with self._wanted:
+            found = self._hinted.popleft() if self._hinted else None
+        if found is None:
+            if not self.sweep():
+                return False
+            return self.step()
+        self._known.discard(found[0])
+        self._run(*found)
+        return True
+
+    def sweep(self) -> int:
+        """Find due and abandoned work that no hint announced."""
+        found = self.db.read(table.sweep, self.queues, self.handlers,
+                             self.settings.batch)
+        for work_id, abandoned in found:
+            self.wake(work_id, abandoned)
+        return len(found)
+
+    def start(self) -> None:
+        for number in range(self.settings.workers):
+            self._spawn(self._work, f'worker-{number}')
+        self._spawn(self._sweep_forever, 'sweep')
+        self._spawn(self._renew_forever, 'lease')
+
+    def stop(self, timeout: float = 60.0) -> bool:
+        """Claim nothing more; True when the work in hand has ended."""
+        self._stop.set()
+        with self._wanted:
+            self._wanted.notify_all()
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def in_hand(self) -> int:
+        """How much work this runner holds at the moment."""
+        return len(self._running)
+
+    # Threads
+
+    def _spawn(self, target: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(
+            target=target, name=f'{self.queues[0]}-{name}', daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._wanted:
+                while not (self._hinted or self._stop.is_set()):
+                    self._wanted.wait()
+                if self._stop.is_set():
+                    return
+                work_id, abandoned = self._hinted.popleft()
+                self._known.discard(work_id)
+            try:
+                self._run(work_id, abandoned)
+            except Exception:
+                # The database is away, say; the sweep comes back to it.
+                LOG.exception('Work %s could not be run', work_id)
+
+    def _sweep_forever(self) -> None:
+        while not self._pause(0 if self._sweep_once()
+                              else self.settings.sweep_interval):
+            pass
+
+    def _sweep_once(self) -> bool:
+        """Whether there may be more right now: the batch was full."""
+        if len(self._hinted) >= self.settings.batch:
+            return False
+        try:
+            return self.sweep() >= self.settings.batch
+        except Exception:
+            LOG.exception('The sweep of %s failed', self.queues)
+            return False
+
+    def _renew_forever(self) -> None:
+        while not self._pause(self.settings.lease / 3):
+            limit = time.monotonic() - self.settings.operation_timeout
+            jobs = [job for job, since in list(self._running.values())
+                    if since > limit]
+            if not jobs:
+                continue
+            try:
+                self.db.write(table.renew, jobs, self.settings.lease)
+            except Exception:
+                LOG.exception('Leases of %s were not renewed', self.queues)
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait; True at once when the runner is stopping."""
+        return self._stop.wait(seconds)
+
+    # One piece of work
+
+    def _run(self, work_id: str, abandoned: bool) -> None:
+        try:
+            desk = self.db.write(self._claim, work_id, abandoned)
+        except _STALE as error:
+            LOG.info('Work %s is out of date: %s', work_id, error)
+            self.db.write(self._drop_unclaimed, work_id, abandoned)
+            return
+        if desk is None:
+            return
+        self._running[work_id] = (desk.job, time.monotonic())
+        try:
+            self._handle(desk)
+        finally:
+            del self._running[work_id]
+
+    def _claim(self, session: Session, work_id: str,
+               abandoned: bool) -> Desk | None:
+        job = table.claim(session, work_id, self.queues, self.owner,
+                          self.settings.lease, abandoned=abandoned)
+        if job is None:
+            return None
+        session.by = job
+        handler = self.handlers[job.kind]
+        if handler.prepare and not self._needs_rescue(job, handler):
+            job.found = handler.prepare(session, job)
+        return Desk(self.db, job, self.settings)
+
+    def _drop_unclaimed(self, session: Session, work_id: str,
+                        abandoned: bool) -> None:
+        job = table.claim(session, work_id, self.queues, self.owner,
+                          self.settings.lease, abandoned=abandoned)
+        if job is not None:
+            self._drop(session, job)
+
+    def _needs_rescue(self, job: table.Job, handler) -> bool:
+        return (job.abandoned and self.rescue is not None
+                and not handler.durable.repeatable)
+
+    def _handle(self, desk: Desk) -> None:
+        handler = self.handlers[desk.job.kind]
+        try:
+            if self._needs_rescue(desk.job, handler):
+                self.rescue(desk)
+            else:
+                handler.run(desk, **desk.job.args)
+            if not desk.closed:
+                raise RuntimeError(f'{desk.job.kind} ended without an end')
+        except exception.WorkLost as error:
+            LOG.warning('%s', error)
+        except _STALE as error:
+            LOG.info('Work %s is out of date: %s', desk.job.id, error)
+            self._quietly(self._drop, desk.job)
+        except Exception as error:  # noqa: BLE001 handled as declared
+            self._unhappy(desk.job, handler, error)
+
+    def _unhappy(self, job: table.Job, handler, error: Exception) -> None:
+        if _passes(error) and job.attempt < self.settings.max_attempts:
+            delay = (self.settings.retry_delay * 2 ** (job.attempt - 1)
+                     * self.chance.uniform(0.5, 1.5))
+            LOG.warning('%s %s is tried again in %.1f s: %s', job.kind,
+                        job.resource_id, delay, error)
+            self._quietly(table.retry, job, delay, str(error))
+            return
+        LOG.error('%s %s failed', job.kind, job.resource_id,
+                  exc_info=error)
+        self._quietly(self.fail, job, handler, error)
+
+    def _quietly(self, function: Callable, job: table.Job,
+                 *args: typing.Any) -> None:
+        try:
+            self.db.write(function, job, *args, by=job)
+        except exception.WorkLost as error:
+            LOG.warning('%s', error)
+
+    def _drop(self, session: Session, job: table.Job) -> None:
+        table.finish(session, job)
+        charges.release_all(session, job.charges)
+        handler = self.handlers[job.kind]
+        if handler.dropped:
+            handler.dropped(session, job)
+
+    def fail(self, session: Session, job: table.Job, handler,
+             error: Exception) -> None:
+        """End the work visibly: failure event, quota back, user message.
+
+        A handler may have an end of its own for the error. Where the
+        resource has moved on by itself only the work goes.
+        """
+        self._drop(session, job)
+        if handler.failed and handler.failed(session, job, error):
+            return
+        failure = handler.durable.failure_of(error)
+        if failure is None:
+            return
+        try:
+            transitions.fire(session, failure.machine, job.resource_id,
+                             failure.event)
+        except _STALE as stale:
+            LOG.info('%s', stale)
+            return
+        telling.tell(session, job, failure.action,
+                     telling.detail_of(error, failure),
+                     self.settings.message_ttl)
+
+
+_STALE = (exception.InvalidStatus, exception.ResourceNotFound)
+
+_PASSING = (db_exc.DBConnectionError, db_exc.DBDeadlock,
+            exception.ServiceUnavailable)
+
+
+def _passes(error: Exception) -> bool:
+    """Whether trying again later may well help."""
+    return isinstance(error, _PASSING)

@@ -1,0 +1,290 @@
+"""The work table: submit, claim, renew, hand over, retry, finish, sweep.
+
+A row is inserted in the transaction that moves the status and charges
+the quota, so that a request is either accepted with its work or not at
+all. It is claimed by one guarded UPDATE that raises its fence; whoever
+holds an older fence can finish nothing. Design: engineering, section 1.
+"""
+
+from collections.abc import Collection, Mapping
+import dataclasses
+import typing
+
+import orjson
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.clock import db_now
+from manila_lite.db.models import engine
+from manila_lite.db.session import Hint
+from manila_lite.db.session import Session
+
+WORK = engine.Work.__table__
+
+QUEUED = 'queued'
+RUNNING = 'running'
+
+_INSERT = sa.insert(WORK).values(
+    state=QUEUED, attempt=0, fence=0, asked=1, next_try_at=db_now())
+_ASK_AGAIN = (
+    sa.update(WORK).where(WORK.c.one_key == sa.bindparam('key'))
+    .values(asked=WORK.c.asked + 1))
+_ID_OF_KEY = sa.select(WORK.c.id, WORK.c.state).where(
+    WORK.c.one_key == sa.bindparam('key'))
+
+_MINE = (WORK.c.id == sa.bindparam('work_id'),
+         WORK.c.state == RUNNING,
+         WORK.c.fence == sa.bindparam('held_fence'))
+_DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
+_ABANDONED = sa.and_(WORK.c.state == RUNNING, WORK.c.lease_until < db_now())
+_IN_QUEUES = WORK.c.queue.in_(sa.bindparam('queues', expanding=True))
+
+_CLAIM = {
+    abandoned: sa.update(WORK).where(
+        WORK.c.id == sa.bindparam('work_id'), _IN_QUEUES, condition
+    ).values(
+        state=RUNNING, fence=WORK.c.fence + 1, attempt=WORK.c.attempt + 1,
+        owner=sa.bindparam('new_owner'),
+        lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
+    for abandoned, condition in ((False, _DUE), (True, _ABANDONED))
+}
+_READ = sa.select(WORK).where(WORK.c.id == sa.bindparam('work_id'))
+_RENEW = sa.update(WORK).where(*_MINE).values(
+    lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
+_STEP = sa.update(WORK).where(*_MINE).values(step=sa.bindparam('new_step'))
+_CHARGE = sa.update(WORK).where(*_MINE).values(
+    charges=sa.bindparam('new_charges'))
+_REMOVE = sa.delete(WORK).where(
+    *_MINE, WORK.c.asked == sa.bindparam('seen_asked'))
+_PUT_BACK = sa.update(WORK).where(*_MINE).values(
+    state=QUEUED, owner=None, lease_until=None, step=None, attempt=0,
+    next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()))
+_RETRY = sa.update(WORK).where(*_MINE).values(
+    state=QUEUED, owner=None, lease_until=None,
+    error=sa.bindparam('new_error'),
+    next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()))
+_HAND_OVER = sa.update(WORK).where(*_MINE).values(
+    state=QUEUED, owner=None, lease_until=None, step=None, attempt=0,
+    error=None, next_try_at=db_now(), kind=sa.bindparam('new_kind'),
+    topic=sa.bindparam('new_topic'), queue=sa.bindparam('new_queue'),
+    args=sa.bindparam('new_args'))
+_SWEEP = (
+    sa.select(WORK.c.id, WORK.c.state)
+    .where(_IN_QUEUES,
+           WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
+           sa.or_(_DUE, _ABANDONED))
+    .order_by(WORK.c.created_at, WORK.c.id)
+    .limit(sa.bindparam('batch')))
+_TAKE_OVER = sa.update(WORK).where(
+    WORK.c.state == RUNNING, _IN_QUEUES).values(lease_until=0.0)
+
+
+@dataclasses.dataclass(slots=True)
+class Job:
+    """Work that this process has claimed; also who makes its moves.
+
+    `abandoned` says that another process had claimed it before and did
+    not come back. `found` is what the handler's `prepare` read inside
+    the claiming transaction.
+    """
+
+    id: str
+    kind: str
+    queue: str
+    resource: str
+    resource_id: str
+    args: dict[str, typing.Any]
+    context: dict[str, typing.Any]
+    charges: list[typing.Any]
+    fence: int
+    attempt: int
+    asked: int
+    abandoned: bool
+    owner: str
+    found: typing.Any = None
+
+    @property
+    def request_id(self) -> str | None:
+        return self.context.get('request_id')
+
+    @property
+    def actor(self) -> str | None:
+        return self.owner
+
+    @property
+    def project_id(self) -> str | None:
+        return self.context.get('project_id')
+
+    @property
+    def user_id(self) -> str | None:
+        return self.context.get('user_id')
+
+
+class WorkAppeared(exception.ManilaLiteError):
+    """The same coalesced work was submitted meanwhile; run it again."""
+
+    message = 'Work {key} was submitted by somebody else.'
+
+    def repair(self, db: object) -> None:
+        """Nothing to mend: the next try finds the row."""
+
+
+def submit(session: Session, context: Mapping[str, typing.Any], *,
+           kind: str, topic: str, queue: str, resource: str,
+           resource_id: str, args: Mapping[str, typing.Any],
+           charges: list[typing.Any] | None = None,
+           one_key: str | None = None) -> str:
+    """Leave work in the transaction; the hint goes out after its commit.
+
+    With `one_key`, work of that key that is still owed is asked for once
+    more instead. Returns the id of the work.
+    """
+    if one_key and session.run(_ASK_AGAIN, key=one_key):
+        row = session.one(_ID_OF_KEY, key=one_key)
+        if row.state == QUEUED:
+            session.hints.append(Hint(topic, queue, row.id))
+        return row.id
+    work_id = session.new_id()
+    try:
+        session.run(
+            _INSERT, id=work_id, kind=kind, topic=topic, queue=queue,
+            resource=resource, resource_id=resource_id, one_key=one_key,
+            args=_dump(args), context=_dump(context),
+            charges=_dump(charges) if charges else None,
+            request_id=context.get('request_id'), created_at=session.now)
+    except db_exc.DBDuplicateEntry as error:
+        raise WorkAppeared(key=one_key) from error
+    session.hints.append(Hint(topic, queue, work_id))
+    return work_id
+
+
+def submit_for(session: Session, ctx: typing.Any,
+               durable: typing.Any, queue: str,
+               args: dict[str, typing.Any]) -> str:
+    """Submit what a contract declares (`rpc.contract.Durable`).
+
+    Quota that was reserved in this transaction now belongs to the work.
+    """
+    charges, session.charges = session.charges, []
+    failure = durable.failure
+    one = durable.one_per and f'{durable.kind}:{args[durable.one_per]}'
+    return submit(
+        session, {'request_id': ctx.request_id, 'user_id': ctx.user_id,
+                  'project_id': ctx.project_id},
+        kind=durable.kind, topic=durable.topic, queue=queue,
+        resource=(failure.machine.resource if failure
+                  else durable.resource.removesuffix('_id')),
+        resource_id=args[durable.resource], args=args, charges=charges,
+        one_key=one)
+
+
+def claim(session: Session, work_id: str, queues: Collection[str],
+          owner: str, lease: float, *, abandoned: bool = False
+          ) -> Job | None:
+    """Claim work that is due (or abandoned) in one of the queues.
+
+    None when somebody else was faster or it is not for these queues.
+    """
+    if not session.run(_CLAIM[abandoned], work_id=work_id,
+                       queues=list(queues), new_owner=owner, lease=lease):
+        return None
+    row = session.one(_READ, work_id=work_id)
+    return Job(
+        id=row.id, kind=row.kind, queue=row.queue, resource=row.resource,
+        resource_id=row.resource_id, args=orjson.loads(row.args),
+        context=orjson.loads(row.context),
+        charges=orjson.loads(row.charges) if row.charges else [],
+        fence=row.fence, attempt=row.attempt, asked=row.asked,
+        abandoned=abandoned, owner=owner)
+
+
+def renew(session: Session, jobs: Collection[Job], lease: float) -> None:
+    """Extend the leases of the jobs that are still held."""
+    session.run_many(_RENEW, [
+        {'work_id': job.id, 'held_fence': job.fence, 'lease': lease}
+        for job in jobs])
+
+
+def checkpoint(session: Session, job: Job, step: str) -> None:
+    """Note how far the work has come; raises WorkLost when fenced off."""
+    _held(session.run(_STEP, **_fence(job), new_step=step), job)
+
+
+def set_charges(session: Session, job: Job,
+                charges: list[typing.Any]) -> None:
+    """Replace the quota reservations that this work will settle."""
+    _held(session.run(_CHARGE, **_fence(job), new_charges=_dump(charges)),
+          job)
+
+
+def finish(session: Session, job: Job, *, pause: float = 0.0) -> None:
+    """Take the work off the table; raises WorkLost when fenced off.
+
+    Coalesced work that was asked for again meanwhile goes back to the
+    queue instead, due after `pause` seconds.
+    """
+    if session.run(_REMOVE, **_fence(job), seen_asked=job.asked):
+        return
+    _held(session.run(_PUT_BACK, **_fence(job), delay=pause), job)
+
+
+def retry(session: Session, job: Job, delay: float, error: str) -> None:
+    """Put the work back, due after `delay` seconds."""
+    _held(session.run(_RETRY, **_fence(job), delay=delay,
+                      new_error=error[:1000]), job)
+
+
+def hand_over(session: Session, job: Job, *, kind: str, topic: str,
+              queue: str, args: Mapping[str, typing.Any]) -> None:
+    """Give the same work to another queue, as work of another kind."""
+    _held(session.run(
+        _HAND_OVER, **_fence(job), new_kind=kind, new_topic=topic,
+        new_queue=queue, new_args=_dump(args)), job)
+    session.hints.append(Hint(topic, queue, job.id))
+
+
+def sweep(session: Session, queues: Collection[str],
+          kinds: Collection[str], batch: int) -> list[tuple[str, bool]]:
+    """Up to `batch` pairs (work id, abandoned) that may be claimed now.
+
+    Oldest first; a kind that nobody here knows stays where it is.
+    """
+    rows = session.rows(_SWEEP, queues=list(queues), kinds=list(kinds),
+                        batch=batch)
+    return [(row.id, row.state == RUNNING) for row in rows]
+
+
+def expire_leases(session: Session, queues: Collection[str]) -> int:
+    """Declare every running work of the queues abandoned.
+
+    Only for a process that knows, by an operating system lock, that no
+    other process lives on this database.
+    """
+    return session.run(_TAKE_OVER, queues=list(queues))
+
+
+def queue_length(session: Session) -> int:
+    """How much work waits to be claimed."""
+    return session.value(
+        sa.select(sa.func.count()).where(WORK.c.state == QUEUED))
+
+
+def list_work(session: Session) -> typing.Sequence[sa.Row]:
+    """All work that is owed, oldest first, with its age in seconds."""
+    return session.rows(
+        sa.select(WORK, (WORK.c.lease_until - db_now()).label('lease_left'))
+        .order_by(WORK.c.created_at, WORK.c.id))
+
+
+def _dump(value: typing.Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _fence(job: Job) -> dict[str, object]:
+    return {'work_id': job.id, 'held_fence': job.fence}
+
+
+def _held(count: int, job: Job) -> None:
+    if count != 1:
+        raise exception.WorkLost(id=job.id)
