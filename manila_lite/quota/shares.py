@@ -1,0 +1,34 @@
+"""What a share counts for, and its end in the books."""
+
+import typing
+
+from manila_lite.db.queries import shares
+from manila_lite.db.session import Session
+from manila_lite.quota import charges
+from manila_lite.quota.charges import Owner
+
+
+def owner_of(instance: typing.Any) -> Owner:
+    """Whose quota an instance counts against."""
+    return Owner(instance.project_id, instance.user_id,
+                 instance.share_type_id)
+
+
+def deltas_of(instance: typing.Any) -> dict[str, int]:
+    """What a share of one instance uses, by resource."""
+    return {'shares': 1, **size_deltas(instance, instance.size),
+            **({'share_replicas': 1} if instance.replication_type else {})}
+
+
+def size_deltas(instance: typing.Any, size: int) -> dict[str, int]:
+    """What `size` GiB of an instance use, by resource."""
+    deltas = {'gigabytes': size}
+    if instance.replication_type:
+        deltas['replica_gigabytes'] = size
+    return deltas
+
+
+def discard(session: Session, instance: typing.Any) -> None:
+    """Remove an instance that is in deleting, and what it counted for."""
+    if shares.remove_instance(session, instance):
+        charges.credit(session, owner_of(instance), deltas_of(instance))

@@ -1,0 +1,26 @@
+"""What may be asked of a scheduler."""
+
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import durable
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+
+TOPIC = 'manila-scheduler'
+
+
+class PlacementRpc(Contract):
+    """Find a pool, then hand the work to the service that runs it.
+
+    A scheduler touches no back end, so its work may always run again.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_INSTANCE, 'create_failed'), repeatable=True,
+             action=Action.ALLOCATE_HOST, detail=Detail.NO_VALID_HOST)
+    def create_share_instance(self, ctx, instance_id, zones, hints): ...
+
+    @durable(failure=(SHARE_INSTANCE, 'extend_failed'), repeatable=True,
+             action=Action.EXTEND, detail=Detail.NO_VALID_HOST)
+    def extend_share_instance(self, ctx, instance_id, new_size, growth): ...

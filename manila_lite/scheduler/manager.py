@@ -1,0 +1,206 @@
+"""Places share instances: choose a pool, take the room, hand over."""
+
+from collections.abc import Sequence
+import logging
+import random
+import typing
+
+import orjson
+
+from manila_lite import exception
+from manila_lite.db.queries import pools as pool_rows
+from manila_lite.db.queries import services
+from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import share_types
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.messages import Detail
+from manila_lite.quota.shares import discard
+from manila_lite.rpc import share as share_rpc
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import work_kinds
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.scheduler.choose import Choice
+from manila_lite.scheduler.choose import choose
+from manila_lite.scheduler.filters.capacity import room
+from manila_lite.scheduler.pools import Pool
+from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.states.machine import Repeat
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.work import table
+
+LOG = logging.getLogger(__name__)
+
+_PROVISIONING = {durable.method: durable for durable in
+                 work_kinds(share_rpc.ProvisioningRpc).values()}
+
+ROUNDS = 5
+"""How often a choice is made anew because a rival took the room."""
+
+
+class Rules(typing.NamedTuple):
+    """How pools are chosen: filters and weighers, in order."""
+
+    filters: Sequence[typing.Any]
+    weighers: Sequence[typing.Any]
+    extend_filters: Sequence[typing.Any]
+
+
+@implements(PlacementRpc)
+class Placement:
+    """Decides from what the database says; it keeps nothing in memory."""
+
+    def __init__(self, db: Database, rules: Rules, down_time: float,
+                 chance: random.Random | None = None):
+        self.db = db
+        self.rules = rules
+        self.down_time = down_time
+        self.chance = chance
+
+    def prepare_create_share_instance(self, session: Session, job):
+        instance = instances.get(session, job.resource_id)
+        if instance.status != 'creating' or instance.host is not None:
+            raise exception.InvalidStatus(
+                resource='share instance', id=instance.id,
+                status=instance.status, event='place',
+                allowed='creating, without a host')
+        return (instance,
+                share_types.extra_specs(session, instance.share_type_id),
+                self._neighbours(session, job.args['hints']),
+                self._pools(session))
+
+    def create_share_instance(self, job, instance_id, zones, hints):
+        instance, specs, neighbours, pools = job.found
+        if instance.share_type_id is None:
+            raise exception.NoValidHost(
+                reason='no share type was named and there is no default',
+                message_detail=Detail.NO_DEFAULT_SHARE_TYPE)
+        request = PlacementRequest(
+            size=instance.size, share_proto=instance.share_proto,
+            extra_specs=specs, availability_zones=tuple(zones),
+            same_host=neighbours['same_host'],
+            different_host=neighbours['different_host'],
+            only_host=hints.get('only_host'), share=_facts(instance))
+        self._place(job, request, self.rules.filters, pools,
+                    self._created_on, instance)
+
+    def _created_on(self, session, job, instance, pool):
+        instances.place(session, instance.id, pool.host, pool.zone)
+        self._hand_over(session, job, 'create_share_instance',
+                        pool.service_host, {'instance_id': instance.id})
+
+    def prepare_extend_share_instance(self, session, job):
+        instance = instances.get(session, job.resource_id)
+        if instance.status != 'extending':
+            raise exception.InvalidStatus(
+                resource='share instance', id=instance.id,
+                status=instance.status, event='place', allowed='extending')
+        return (instance,
+                share_types.extra_specs(session, instance.share_type_id),
+                self._pools(session))
+
+    def extend_share_instance(self, job, instance_id, new_size, growth):
+        instance, specs, pools = job.found
+        request = PlacementRequest(
+            size=growth, share_proto=instance.share_proto,
+            extra_specs=specs, share=_facts(instance), is_extend=True,
+            host=instance.host)
+        self._place(job, request, self.rules.extend_filters, pools,
+                    self._extended_on, instance)
+
+    def _extended_on(self, session, job, instance, pool):
+        self._hand_over(session, job, 'extend_share_instance',
+                        pool.service_host, job.args | {'host': pool.host})
+
+    def _place(self, job, request, filters, pools, settle, *args) -> None:
+        """Take room on the best pool that still has it."""
+        for _ in range(ROUNDS):
+            choice = choose(request, pools, filters, self.rules.weighers,
+                            self.chance)
+            self._log(job, choice)
+            if not choice.ranked:
+                raise exception.NoValidHost(
+                    reason=choice.explanation(),
+                    message_detail=Detail(choice.message_detail))
+            for ranked in choice.ranked:
+                try:
+                    job.hand_over(self._take, job.job, request, ranked.pool,
+                                  settle, *args)
+                    return
+                except RoomTaken:
+                    continue
+            pools = job.read(self._pools)
+        raise exception.ServiceUnavailable(
+            'Every pool was taken by others meanwhile.')
+
+    def _take(self, session, job, request, pool, settle, *args):
+        if not pool_rows.allocate(session, pool.host, request.size,
+                                  room(pool, request)):
+            raise RoomTaken(host=pool.host)
+        settle(session, job, *args, pool)
+
+    def _hand_over(self, session, job, method, queue, args):
+        durable = _PROVISIONING[method]
+        table.hand_over(session, job, kind=durable.kind,
+                        topic=durable.topic, queue=queue, args=args)
+
+    def _pools(self, session: Session) -> list[Pool]:
+        return [_pool(row, self.down_time)
+                for row in pool_rows.list_all(session)]
+
+    def _neighbours(self, session, hints) -> dict[str, frozenset[str]]:
+        wanted = {key: set(hints.get(key, ()))
+                  for key in ('same_host', 'different_host')}
+        named = wanted['same_host'] | wanted['different_host']
+        hosts = instances.hosts_of(session, named) if named else {}
+        return {key: frozenset(host for id in ids
+                               for host in hosts.get(id, ()))
+                for key, ids in wanted.items()}
+
+    def _log(self, job, choice: Choice) -> None:
+        level = logging.DEBUG if choice.ranked else logging.WARNING
+        LOG.log(level, 'Placing %s: %s', job.resource_id,
+                choice.explanation() if LOG.isEnabledFor(level) else '')
+
+    # Rows in flight that no back end has and nobody works on
+
+    def run_pass(self) -> int:
+        """Carry out the rescues of instances without a host."""
+        return self.db.write(self._rescue)
+
+    def _rescue(self, session: Session) -> int:
+        lost = instances.without_work(session, SHARE_INSTANCE.in_flight,
+                                      None)
+        for row in lost:
+            LOG.warning('Share instance %s is %s without a host and nobody '
+                        'works on it', row.id, row.status)
+            rescue = SHARE_INSTANCE.in_flight[row.status]
+            if isinstance(rescue, Repeat):
+                discard(session, instances.get(session, row.id))
+            else:
+                fire(session, SHARE_INSTANCE, row.id, rescue.events[-1])
+        return len(lost)
+
+
+class RoomTaken(exception.ManilaLiteError):
+    """A rival placement took the room of a pool since it was read."""
+
+    message = 'Pool {host} has no room any longer.'
+
+
+def _facts(instance) -> dict[str, typing.Any]:
+    """What filter expressions see as `share.x`."""
+    return {'id': instance.share_id, 'project_id': instance.project_id,
+            'size': instance.size, 'share_proto': instance.share_proto,
+            'host': instance.host, 'name': instance.display_name}
+
+
+def _pool(row, down_time: float) -> Pool:
+    return Pool(
+        host=row.host, capabilities=orjson.loads(row.capabilities),
+        zone=row.zone, service_up=services.is_up(row, down_time),
+        service_enabled=not row.disabled, total_gb=row.total_gb,
+        free_gb=row.free_gb, allocated_gb=row.allocated_gb,
+        pending_gb=row.pending_gb)
+

@@ -1,0 +1,128 @@
+"""One back end of a share service: its driver, its report, its work."""
+
+from collections.abc import Callable
+import logging
+import threading
+import time
+
+from manila_lite.context import RequestContext
+from manila_lite.db.queries import pools
+from manila_lite.db.queries import services
+from manila_lite.db.queries import shares
+from manila_lite.db.session import Database
+from manila_lite.rpc.share import TOPIC
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager import statistics
+from manila_lite.work.runner import Runner
+
+LOG = logging.getLogger(__name__)
+
+BINARY = 'manila-share'
+STARTING = 'The driver is starting.'
+FIRST_RETRY, LAST_RETRY = 1.0, 60.0
+
+
+class Backend:
+    """Brings a driver up, keeps its service row true, and runs its work.
+
+    A driver that does not start is tried again with growing pauses; until
+    it is up the service says so in its row and takes no work.
+    """
+
+    def __init__(self, db: Database, driver: ShareDriver, runner: Runner, *,
+                 host: str, zone: str, incarnation: str, enabled: bool,
+                 expire: Callable[['Backend', str], None],
+                 pause: Callable[[float], bool] | None = None):
+        self.db = db
+        self.driver = driver
+        self.runner = runner
+        self.host = host
+        self.zone = zone
+        self.incarnation = incarnation
+        self.enabled = enabled
+        self.health: str | None = STARTING
+        self._expire = expire
+        self._stop = threading.Event()
+        self._pause = pause or self._stop.wait
+        self._thread = threading.Thread(
+            target=self._bring_up, name=f'{host}-start', daemon=True)
+
+    def start(self) -> None:
+        """Register and begin; the driver comes up in the background."""
+        self.register()
+        self._thread.start()
+
+    def register(self) -> None:
+        self.db.write(
+            services.register, host=self.host, binary=BINARY, topic=TOPIC,
+            zone=self.zone, incarnation=self.incarnation,
+            enabled=self.enabled, health=self.health)
+
+    def stop(self, timeout: float) -> bool:
+        """Stop taking work; True when the work in hand has ended."""
+        self._stop.set()
+        return self.runner.stop(timeout)
+
+    def _bring_up(self) -> None:
+        retry = FIRST_RETRY
+        while not self._stop.is_set():
+            try:
+                self.set_up()
+            except Exception as error:
+                LOG.exception('The driver of %s does not start', self.host)
+                self.health = f'The driver does not start: {error}'
+                self.beat()
+                if self._pause(retry):
+                    return
+                retry = min(retry * 2, LAST_RETRY)
+            else:
+                self.runner.start()
+                LOG.info('Back end %s is up', self.host)
+                return
+
+    def set_up(self) -> None:
+        """Bring the driver up once, report its pools, say it is well."""
+        self.driver.do_setup(RequestContext())
+        self.driver.check_for_setup_error()
+        self.driver.initialized = True
+        self.report()
+        self.health = None
+        self.beat()
+
+    def beat(self) -> None:
+        """Write the heartbeat, with what is wrong if anything is."""
+        if not self.db.write(
+                services.beat, host=self.host, binary=BINARY,
+                incarnation=self.incarnation, health=self.health):
+            self.register()
+
+    def report(self) -> None:
+        """Ask the driver for its pools and write them down."""
+        known = self.db.read(pools.pending, self.host)
+        stats = self.driver.get_share_stats(refresh=True)
+        self.db.write(
+            pools.report, self.host,
+            statistics.reports(stats, self.host, self.db.utcnow()), known)
+
+    def report_if_up(self) -> None:
+        if self.driver.initialized:
+            self.report()
+
+    def expire(self) -> None:
+        """Delete the shares whose time in the recycle bin is over."""
+        if self.driver.initialized:
+            for share_id in self.db.read(shares.expired, self.host):
+                self._expire(self, share_id)
+
+    @property
+    def is_up(self) -> bool:
+        return self.health is None
+
+
+def wait_until_up(backends: list[Backend], timeout: float) -> bool:
+    """Wait for the drivers; False when one is not up in time."""
+    deadline = time.monotonic() + timeout
+    for backend in backends:
+        backend._thread.join(max(0.0, deadline - time.monotonic()))
+    return all(backend.is_up for backend in backends)
+

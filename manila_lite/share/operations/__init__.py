@@ -1,0 +1,1 @@
+"""Accept a request: move, check, charge, and leave the work."""

@@ -1,0 +1,282 @@
+"""Accept requests about shares."""
+
+import datetime
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries import pools
+from manila_lite.db.queries import services
+from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import share_types
+from manila_lite.db.queries import shares
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import born
+from manila_lite.db.transitions import fire
+from manila_lite.quota import charges
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.shares import deltas_of
+from manila_lite.quota.shares import discard
+from manila_lite.quota.shares import owner_of
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import share_request
+from manila_lite.share.operations.share_request import ShareRequest
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+
+
+class Shares:
+    """Each method is a transaction: all of a request, or none of it."""
+
+    def __init__(self, conf: typing.Any, db: Database, limits: typing.Any,
+                 scheduler: Client, provisioning: Client):
+        self.db = db
+        self.limits = limits
+        self.scheduler = scheduler
+        self.provisioning = provisioning
+        self.default_type = conf.default_share_type
+        self.protocols = frozenset(
+            name.upper() for name in conf.enabled_share_protocols)
+        self.retention = datetime.timedelta(
+            seconds=conf.soft_deleted_share_retention_time)
+        self.mount_prefix = conf.default_mount_point_prefix
+        self.defers_deletion = conf.is_deferred_deletion_enabled
+
+    # Create
+
+    @transaction
+    def create(self, session: Session, ctx: RequestContext,
+               request: ShareRequest) -> str:
+        """Accept a share; its id. Placement and creation follow."""
+        proto = request.share_proto.upper()
+        if proto not in self.protocols:
+            raise exception.InvalidInput(
+                reason=f'share_proto {request.share_proto} is none of '
+                       f'{", ".join(sorted(self.protocols))}')
+        share_type = self._type(session, ctx, request)
+        zones = share_request.zones(request, share_type)
+        zone_id = self._zone_id(session, request.availability_zone)
+        hints = self._hints(session, ctx, request.scheduler_hints)
+        share_id, instance_id = session.new_id(), session.new_id()
+        abilities = share_request.abilities(share_type)
+        owner = Owner(ctx.project_id, ctx.user_id,
+                      share_type and share_type.id)
+        self._charge(session, owner, request.size, shares=1,
+                     gigabytes=request.size,
+                     replicated=bool(abilities['replication_type']))
+        shares.insert(session, {
+            'id': share_id, 'project_id': ctx.project_id,
+            'user_id': ctx.user_id, 'size': request.size,
+            'display_name': request.name,
+            'display_description': request.description,
+            'share_proto': proto, 'is_public': request.is_public,
+            'is_soft_deleted': False, 'created_at': session.now,
+            **abilities}, request.metadata)
+        born(session, SHARE_INSTANCE, 'create', id=instance_id,
+             share_id=share_id, share_type_id=owner.share_type_id,
+             availability_zone_id=zone_id, access_rules_status='active',
+             cast_rules_to_readonly=False, created_at=session.now,
+             encryption_key_ref=request.encryption_key_ref,
+             mount_point_name=share_request.mount_point(
+                 request, share_type, self.mount_prefix, ctx.project_id))
+        self.scheduler.create_share_instance(
+            session, ctx, instance_id=instance_id, zones=zones, hints=hints)
+        return share_id
+
+    def _type(self, session, ctx, request):
+        name = request.share_type or self.default_type
+        if name is None:
+            return None  # the scheduler says so, visibly, in a message
+        found = share_types.find_usable(session, name, ctx.project_id,
+                                        ctx.is_admin)
+        if found is None:
+            raise exception.ShareTypeNotFound(share_type_id=name)
+        share_request.check_type(request, found)
+        return found
+
+    def _zone_id(self, session, name):
+        if name is None:
+            return None
+        for zone in services.list_zones(session):
+            if name in (zone.id, zone.name):
+                return zone.id
+        raise exception.AvailabilityZoneNotFound(zone=name)
+
+    def _hints(self, session, ctx, hints):
+        """The hints with share ids as lists; every share must be seen."""
+        parsed: dict[str, typing.Any] = {
+            key: sorted({id.strip() for id in hints[key].split(',')})
+            for key in ('same_host', 'different_host') if hints.get(key)}
+        wanted = {id for ids in parsed.values() for id in ids}
+        missing = wanted - shares.visible(session, wanted, ctx.project_id,
+                                          ctx.is_admin)
+        if missing:
+            raise exception.InvalidInput(
+                reason='scheduler_hints name shares that do not exist: '
+                       + ', '.join(sorted(missing)))
+        if hints.get('only_host'):
+            parsed['only_host'] = hints['only_host']
+        return parsed
+
+    def _charge(self, session, owner, size, *, reserve=False, shares=0,
+                gigabytes=0, replicated=False):
+        deltas = {'shares': shares, 'gigabytes': gigabytes}
+        if replicated:
+            deltas |= {'share_replicas': shares,
+                       'replica_gigabytes': gigabytes}
+        charges.charge(
+            session, owner, {key: n for key, n in deltas.items() if n},
+            limits=self.limits, reserve=reserve, size=size)
+
+    # Change
+
+    @transaction
+    def update(self, session: Session, ctx: RequestContext, share: typing.Any,
+               values: dict[str, object]) -> None:
+        """Change the name, the description, or who may see it."""
+        if values:
+            shares.update(session, share.id, values)
+
+    @transaction
+    def extend(self, session: Session, ctx: RequestContext,
+               share: typing.Any, new_size: int, *, force: bool = False,
+               beyond_maximum: bool = False) -> None:
+        """Ask for a larger share, through the scheduler unless forced."""
+        self._refuse_soft_deleted(share)
+        fire(session, SHARE_INSTANCE, share.instance_id, 'extend')
+        instance = instances.get(session, share.instance_id)
+        growth = new_size - instance.size
+        if growth <= 0:
+            raise exception.InvalidInput(
+                reason=f'new_size must exceed the size of {instance.size} '
+                       f'GiB, not be {new_size}')
+        share_request.check_size(
+            new_size,
+            share_types.extra_specs(session, instance.share_type_id),
+            growing=True, beyond_maximum=beyond_maximum)
+        self._charge(session, owner_of(instance), new_size, reserve=True,
+                     gigabytes=growth,
+                     replicated=bool(instance.replication_type))
+        what = {'instance_id': instance.id, 'new_size': new_size,
+                'growth': growth}
+        if not force:
+            self.scheduler.extend_share_instance(session, ctx, **what)
+            return
+        pools.change_allocated(session, instance.host, growth)
+        self.provisioning.on(instance.host).extend_share_instance(
+            session, ctx, host=instance.host, **what)
+
+    @transaction
+    def shrink(self, session: Session, ctx: RequestContext,
+               share: typing.Any, new_size: int) -> None:
+        """Ask for a smaller share; quota is given back when it is."""
+        self._refuse_soft_deleted(share)
+        fire(session, SHARE_INSTANCE, share.instance_id, 'shrink')
+        instance = instances.get(session, share.instance_id)
+        if new_size >= instance.size:
+            raise exception.InvalidInput(
+                reason='new_size must be below the size of '
+                       f'{instance.size} GiB, not be {new_size}')
+        share_request.check_size(
+            new_size,
+            share_types.extra_specs(session, instance.share_type_id))
+        self.provisioning.on(instance.host).shrink_share_instance(
+            session, ctx, instance_id=instance.id, new_size=new_size)
+
+    # Delete
+
+    @transaction
+    def delete(self, session: Session, ctx: RequestContext,
+               share: typing.Any) -> None:
+        """Ask for the end of a share and of all its instances."""
+        found = self._deletable(session, share)
+        for instance in found:
+            if self.defers_deletion and instance.host:
+                self._defer(session, ctx, instance)
+            else:
+                fire(session, SHARE_INSTANCE, instance.instance_id,
+                     'delete')
+                self._delete_instance(session, ctx, instance.instance_id)
+
+    @transaction
+    def force_delete(self, session: Session, ctx: RequestContext,
+                     share: typing.Any) -> None:
+        """The same from every status; errors of the back end are borne."""
+        for instance in self._deletable(session, share):
+            fire(session, SHARE_INSTANCE, instance.instance_id,
+                 'force_delete')
+            self._delete_instance(session, ctx, instance.instance_id,
+                                  force=True)
+
+    @transaction
+    def force_delete_instance(self, session: Session, ctx: RequestContext,
+                              instance_id: str) -> None:
+        """Remove one instance, whatever its status is."""
+        fire(session, SHARE_INSTANCE, instance_id, 'force_delete')
+        self._delete_instance(session, ctx, instance_id, force=True)
+
+    def _deletable(self, session, share):
+        found = shares.instances(session, share.id)
+        if sum(1 for row in found if row.replica_state) > 1:
+            raise exception.ShareHasReplicas(share_id=share.id)
+        return found
+
+    def _delete_instance(self, session, ctx, instance_id, *, force=False):
+        instance = instances.get(session, instance_id)
+        if instance.host is None:
+            discard(session, instance)
+            return
+        self.provisioning.on(instance.host).delete_share_instance(
+            session, ctx, instance_id=instance_id, force=force)
+
+    def _defer(self, session, ctx, target):
+        fire(session, SHARE_INSTANCE, target.instance_id, 'defer_delete')
+        instance = instances.get(session, target.instance_id)
+        charges.credit(session, owner_of(instance), deltas_of(instance))
+        self.provisioning.on(instance.host).delete_share_instance_deferred(
+            session, ctx, instance_id=instance.id)
+
+    # The recycle bin
+
+    @transaction
+    def soft_delete(self, session: Session, ctx: RequestContext,
+                    share: typing.Any) -> None:
+        """Put a share into the recycle bin for the retention time."""
+        self._refuse_soft_deleted(share)
+        self._deletable(session, share)
+        if not shares.soft_delete(session, share.id,
+                                  session.now + self.retention):
+            raise exception.ShareNotAllowed(
+                reason=f'status of share {share.id} must be one of '
+                       f'available, error, not {share.status}')
+
+    @transaction
+    def restore(self, session: Session, ctx: RequestContext,
+                share: typing.Any) -> bool:
+        """Take it out again; False when it was not in the bin."""
+        if not share.is_soft_deleted:
+            return False
+        if not shares.restore(session, share.id):
+            raise exception.ShareNotAllowed(
+                reason=f'share {share.id} is being deleted')
+        return True
+
+    # Administration
+
+    @transaction
+    def reset_status(self, session: Session, ctx: RequestContext,
+                     instance_id: str, status: str) -> None:
+        """Set a status by decree; raises InvalidInput for other words."""
+        try:
+            event = SHARE_INSTANCE.reset_event(status)
+        except KeyError:
+            raise exception.InvalidInput(
+                reason=f'status {status!r} is none of '
+                       f'{", ".join(sorted(SHARE_INSTANCE.resets))}'
+            ) from None
+        fire(session, SHARE_INSTANCE, instance_id, event)
+
+    def _refuse_soft_deleted(self, share):
+        if share.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
