@@ -1,0 +1,22 @@
+"""The controllers by the names that the route table uses."""
+
+from manila_lite.api import wsgi
+from manila_lite.api.v2 import export_locations
+from manila_lite.api.v2 import share_actions
+from manila_lite.api.v2 import share_instances
+from manila_lite.api.v2 import share_metadata
+from manila_lite.api.v2 import shares
+
+CONTROLLERS: dict[str, type[wsgi.Controller]] = {
+    'shares': shares.Shares,
+    'share_actions': share_actions.ShareActions,
+    'share_metadata': share_metadata.ShareMetadata,
+    'share_export_locations': export_locations.ShareExportLocations,
+    'share_export_location_metadata':
+        export_locations.ShareExportLocationMetadata,
+    'instances_of_share': share_instances.InstancesOfShare,
+    'share_instances': share_instances.ShareInstances,
+    'share_instance_actions': share_instances.ShareInstanceActions,
+    'share_instance_export_locations':
+        export_locations.ShareInstanceExportLocations,
+}

@@ -1,0 +1,384 @@
+"""The whole service in one thread, with time, chance and death at hand.
+
+A `Cloud` has the real wiring: WSGI application, operations, work table,
+scheduler, share manager, the `dummy` driver with its state on disk. Its
+clock, its random numbers and the delivery of hints belong to the test.
+Nothing runs by itself: `settle` steps the services until all is quiet.
+
+`crash_at(n)` ends "the process" at the n-th place where one may die: before
+a statement, around a commit, around a call of the driver. What follows is
+`restart`: new objects on the same database and the same back end.
+"""
+
+import json
+import pathlib
+import random
+import typing
+import uuid
+
+import sqlalchemy as sa
+import webob
+
+from manila_lite import conf as options
+from manila_lite.api import wsgi
+from manila_lite.cmd import build
+from manila_lite.context import RequestContext
+from manila_lite.db import models
+from manila_lite.db.models import engine
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import types
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.quota import recount
+from manila_lite.share.drivers import dummy
+from manila_lite.states.share_instance import MACHINE
+from manila_lite.work import table
+
+BACKENDS = ('alpha', 'beta')
+TYPE_ID = '11111111-2222-3333-4444-555555555555'
+LATEST = '2.99'
+
+_CONF = """
+[DEFAULT]
+host = node
+state_path = {state}
+enabled_share_backends = {names}
+default_share_type = default
+auth_strategy = noauth
+{more}
+[work]
+lease = 30
+"""
+_SECTION = """
+[{name}]
+share_driver = dummy
+driver_handles_share_servers = false
+dummy_driver_state_path = {state}/dummy/{name}
+dummy_driver_default_driver_method_delay = 0
+dummy_driver_driver_methods_delays =
+dummy_driver_capacity_gb = {capacity}
+"""
+
+
+class Crash(BaseException):
+    """The process dies here; nothing of it may run on."""
+
+
+class Clock:
+    """Seconds since 1970, moved by hand; each look takes a microsecond."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        self.now += 0.000_001
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Probed:
+    """A driver around whose calls the process may die."""
+
+    def __init__(self, driver: typing.Any, probe: typing.Callable):
+        self._driver = driver
+        self._probe = probe
+
+    def __getattr__(self, name: str) -> typing.Any:
+        found = getattr(self._driver, name)
+        if not callable(found) or name.startswith('get_share_stats'):
+            return found
+
+        def call(*args, **kwargs):
+            self._probe(f'before {name}')
+            answer = found(*args, **kwargs)
+            self._probe(f'after {name}')
+            return answer
+        return call
+
+
+class Api:
+    """Talks to the application as one caller."""
+
+    def __init__(self, cloud: 'Cloud', project: str = 'project',
+                 user: str = 'user', roles: str = 'admin,member,reader',
+                 version: str = LATEST):
+        self.cloud = cloud
+        self.headers = {'X-Project': project, 'X-User': user,
+                        'X-Roles': roles,
+                        'X-OpenStack-Manila-API-Version': version}
+
+    def request(self, method: str, path: str, body: object = None, *,
+                version: str | None = None, expect: int | None = None,
+                **headers: str) -> typing.Any:
+        """The webob response; `expect` asserts its code."""
+        request = webob.Request.blank(
+            '/v2' + path, method=method,
+            headers=self.headers | {
+                name.replace('_', '-'): value
+                for name, value in headers.items()})
+        if version:
+            request.headers['X-OpenStack-Manila-API-Version'] = version
+        if body is not None:
+            request.body = json.dumps(body).encode()
+            request.content_type = 'application/json'
+        response = request.get_response(self.cloud.app)
+        if expect is not None:
+            assert response.status_int == expect, (
+                method, path, response.status, response.text)
+        return response
+
+    def get(self, path: str, expect: int = 200, **kwargs) -> typing.Any:
+        return self.request('GET', path, expect=expect, **kwargs).json
+
+    def create(self, expect: int | None = 200, version: str | None = None,
+               **body: object) -> typing.Any:
+        body = {'share_proto': 'NFS', 'size': 1} | body
+        response = self.request('POST', '/shares', {'share': body},
+                                expect=expect, version=version)
+        return response.json.get('share', response.json)
+
+    def act(self, share_id: str, action: str, args: object = None,
+            expect: int | None = 202, version: str | None = None
+            ) -> typing.Any:
+        return self.request('POST', f'/shares/{share_id}/action',
+                            {action: args}, expect=expect, version=version)
+
+    def delete(self, share_id: str, expect: int | None = 202) -> typing.Any:
+        return self.request('DELETE', f'/shares/{share_id}', expect=expect)
+
+    def show(self, share_id: str, version: str | None = None) -> dict:
+        return self.get(f'/shares/{share_id}', version=version)['share']
+
+
+class Cloud:
+    """See the module; every argument has a sensible default."""
+
+    def __init__(self, folder: pathlib.Path, *, seed: int = 0,
+                 url: str | None = None, lose: float = 0.0,
+                 double: float = 0.0, capacity: int = 1000,
+                 backends: typing.Sequence[str] = BACKENDS,
+                 more: str = '', fill: bool = True):
+        self.folder = folder
+        self.chance = random.Random(seed)
+        self.clock = Clock()
+        self.url = url or f'sqlite:///{folder}/cloud.sqlite'
+        self.lose, self.double = lose, double
+        self.backend_names = tuple(backends)
+        self.points: list[str] = []
+        self.statements = 0
+        self._crash_at: int | None = None
+        file = folder / 'cloud.conf'
+        file.write_text(_CONF.format(
+            state=folder, names=','.join(backends), more=more)
+            + ''.join(_SECTION.format(name=name, state=folder,
+                                      capacity=capacity)
+                      for name in backends))
+        self._conf_file = file
+        self._begin()
+        if fill:
+            models.metadata.create_all(self.db.engine)
+            self.db.write(self._fill)
+            self._register()
+        self.api = Api(self)
+
+    # Life and death
+
+    def _begin(self) -> None:
+        self.conf = options.new(files=[str(self._conf_file)])
+        self.db = Database(
+            self.url, clock=self.clock, new_id=self._new_id,
+            chance=self.chance, sleep=self.clock.advance)
+        self.db.deliver = self._deliver
+        self.process = build.Process(self.conf, self.db,
+                                     chance=self.chance, id=self._new_id())
+        self.app, self.services = build.api(self.process,
+                                            auth=self._sign_in)
+        self.scheduler = build.scheduler(self.process)
+        self.share = build.share_service(self.process)
+        self.runners = [*self.scheduler.runners,
+                        *(backend.runner for backend in self.share.backends)]
+        for backend in self.share.backends:
+            made = backend.reconciliation.provisioning
+            made.driver = Probed(made.driver, self._probe)
+        self.db.probe = self._probe
+
+    def _register(self) -> None:
+        self.scheduler.register()
+        for backend in self.share.backends:
+            backend.register()
+            backend.set_up()
+
+    def restart(self) -> None:
+        """Throw every object away and start anew on what was stored."""
+        self._crash_at = None
+        self.db.dispose()
+        self._begin()
+        self._register()
+
+    def crash_at(self, point: int | None) -> None:
+        """Die at the point-th place from now; None counts places only."""
+        self.points = []
+        self._crash_at = point
+
+    def _probe(self, name: str) -> None:
+        if name == 'statement':
+            self.statements += 1
+        self.points.append(name)
+        if self._crash_at is not None and len(self.points) > self._crash_at:
+            self._crash_at = None
+            raise Crash(f'{len(self.points)}: {name}')
+
+    def _sign_in(self, app):
+        """Sign-in for tests: project, user and roles stand in headers."""
+        def sign_in(environ, start_response):
+            roles = environ['HTTP_X_ROLES'].split(',')
+            environ[wsgi.CONTEXT] = RequestContext(
+                user_id=environ['HTTP_X_USER'],
+                project_id=environ['HTTP_X_PROJECT'],
+                roles=roles, is_admin='admin' in roles,
+                request_id=environ.get('openstack.request_id'),
+                enforcer=self.services.enforcer)
+            return app(environ, start_response)
+        return sign_in
+
+    def _new_id(self) -> str:
+        return str(uuid.UUID(int=self.chance.getrandbits(128), version=4))
+
+    def _deliver(self, hints) -> None:
+        for hint in hints:
+            times = (self.chance.random() >= self.lose) + (
+                self.chance.random() < self.double)
+            for _ in range(times):
+                for runner in self.runners:
+                    if hint.queue in runner.queues:
+                        runner.wake(hint.work_id)
+
+    # Contents
+
+    def _fill(self, session: Session) -> None:
+        type_table = types.ShareType.__table__
+        specs = types.ShareTypeExtraSpec.__table__
+        session.run(sa.insert(type_table), id=TYPE_ID, name='default',
+                    is_public=True, created_at=session.now)
+        session.run_many(sa.insert(specs), [
+            {'share_type_id': TYPE_ID, 'spec_key': key, 'spec_value': value}
+            for key, value in (('driver_handles_share_servers', 'False'),
+                               ('snapshot_support', 'True'))])
+
+    def driver(self, name: str = 'alpha') -> dummy.DummyDriver:
+        """The instrument of a back end."""
+        for backend in self.share.backends:
+            if backend.host.endswith(f'@{name}'):
+                return backend.driver
+        raise LookupError(name)
+
+    # Running
+
+    def settle(self, patience: int = 400) -> None:
+        """Step everything until nothing is owed and nothing in flight."""
+        for _ in range(patience):
+            if self.step():
+                continue
+            for backend in self.share.backends:
+                backend.reconciliation.run_pass()
+            self.scheduler.placement.run_pass()
+            if not self._owed():
+                return
+            self.clock.advance(7)
+            self.beat()
+        raise AssertionError(f'never quiet: {self.db.read(table.list_work)}')
+
+    def step(self) -> bool:
+        runners = list(self.runners)
+        self.chance.shuffle(runners)
+        return sum(runner.step() for runner in runners) > 0
+
+    def beat(self) -> None:
+        for backend in self.share.backends:
+            backend.beat()
+
+    def _owed(self) -> bool:
+        work = engine.Work.__table__
+        return bool(self.db.read(lambda session: session.value(
+            sa.select(sa.func.count()).select_from(work))))
+
+    def create_share(self, **body: object) -> str:
+        """A share that is available."""
+        share_id = self.api.create(**body)['id']
+        self.settle()
+        assert self.api.show(share_id)['status'] == 'available'
+        return share_id
+
+    def usage(self, resource: str, project: str = 'project'
+              ) -> tuple[int, int]:
+        """What the project uses: in use, reserved."""
+        row = self.db.read(lambda session: session.one(sa.text(
+            'SELECT in_use, reserved FROM quota_usages WHERE '
+            "project_id = :p AND scope = 'project' AND resource = :r"),
+            p=project, r=resource))
+        return tuple(row) if row else (0, 0)
+
+    # What must hold whenever all is quiet
+
+    def check_invariants(self) -> None:
+        for problem in self.db.read(self._problems):
+            raise AssertionError(problem)
+
+    def _problems(self, session: Session) -> typing.Iterator[str]:
+        instance, share = (shares.ShareInstance.__table__,
+                           shares.Share.__table__)
+        rows = session.rows(sa.select(
+            instance.c.id, instance.c.status, instance.c.host, share.c.size
+        ).select_from(instance.join(share)))
+        found = list(self._books(session, rows))
+        found += self._back_ends(rows)
+        found += self._journal(session)
+        return iter(found)
+
+    def _books(self, session, rows):
+        for row in rows:
+            if row.status in MACHINE.in_flight:
+                yield f'{row.id} is {row.status} and nobody works on it'
+        orphans = session.value(sa.text(
+            'SELECT COUNT(*) FROM shares WHERE id NOT IN '
+            '(SELECT share_id FROM share_instances)'))
+        if orphans:
+            yield f'{orphans} shares have no instance'
+        for difference in recount.differences(session):
+            yield f'quota differs from a recount: {difference}'
+        placed: dict[str, int] = {}
+        for row in rows:
+            placed[row.host] = placed.get(row.host, 0) + row.size
+        pool = services.Pool.__table__
+        for one in session.rows(sa.select(pool)):
+            if one.allocated_gb != placed.get(one.host, 0):
+                yield (f'{one.host} has {one.allocated_gb} GiB allocated, '
+                       f'not {placed.get(one.host, 0)}')
+
+    def _back_ends(self, rows):
+        real = {}
+        for name in self.backend_names:
+            for id, size in dummy.inventory(
+                    self.folder / 'dummy' / name).items():
+                real[id] = (f'node@{name}', size)
+        for row in rows:
+            home = row.host and row.host.partition('#')[0]
+            if row.status == 'available' and (
+                    real.get(row.id) != (home, row.size)):
+                yield (f'{row.id} should be {row.size} GiB on {home}, '
+                       f'there is {real.get(row.id)}')
+        for id in real.keys() - {row.id for row in rows}:
+            yield f'{id} is on a back end and nobody knows it'
+
+    def _journal(self, session):
+        journal = engine.Transition.__table__
+        last: dict[str, str | None] = {}
+        for row in session.rows(sa.select(journal).order_by(journal.c.id)):
+            if row.from_status != last.get(row.resource_id):
+                yield (f'{row.resource_id} went from '
+                       f'{last.get(row.resource_id)}, the journal says '
+                       f'{row.from_status}')
+            last[row.resource_id] = row.to_status
