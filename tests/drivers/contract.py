@@ -278,6 +278,17 @@ class SnapshotContract:
                 == driver.create_snapshot(CTX, snapshot)
                 == subject.start().create_snapshot(CTX, snapshot))
 
+    def test_taking_it_again_keeps_what_it_has(self, subject, driver, share):
+        self.offering(driver, base.RevertSupport)
+        users = users_of(subject, driver, share)
+        snapshot = subject.snapshot(share)
+        users.write('then')
+        driver.create_snapshot(CTX, snapshot)
+        users.write('now')
+        driver.create_snapshot(CTX, snapshot)
+        driver.revert_to_snapshot(CTX, snapshot, [], [])
+        assert users.read() == 'then'
+
     def test_deleting_again_is_success(self, subject, driver, share):
         snapshot = subject.snapshot(share)
         driver.create_snapshot(CTX, snapshot)

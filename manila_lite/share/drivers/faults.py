@@ -158,16 +158,16 @@ class Faults:
         delay = self._delays.get(method, self._delay)
         if delay:
             self._sleep(delay)
-        if fault is None:
-            yield
-            return
-        fault.strike(Kind.FAIL, Kind.HANG)
+        if fault is not None:
+            fault.strike(Kind.FAIL, Kind.HANG)
+        outer = getattr(self._current, 'fault', None)
         self._current.fault = fault
         try:
             yield
         finally:
-            self._current.fault = None
-        fault.strike(Kind.HALF_FAIL, Kind.LOSE_ANSWER, Kind.HANG_DONE)
+            self._current.fault = outer
+        if fault is not None:
+            fault.strike(Kind.HALF_FAIL, Kind.LOSE_ANSWER, Kind.HANG_DONE)
 
     def midway(self) -> None:
         """Called by a method with half of its work done."""

@@ -301,7 +301,8 @@ def _only_one_at_work(top: pathlib.Path) -> Iterator[None]:
 
 def _try_to_hold(top: pathlib.Path) -> int | None:
     """The directory, open and locked; None if it went meanwhile."""
-    top.mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        top.mkdir()  # exist_ok would look twice and stumble over the gap
     try:
         held = os.open(top, os.O_RDONLY)
     except FileNotFoundError:

@@ -146,7 +146,7 @@ class _Copy:
                         self._entry(entry, steps, directory, into)
         # Only now: filling a directory changes its times, and it may be
         # one that may not be written to.
-        for steps, attributes in reversed(directories):
+        for steps, attributes in directories:
             with _reached(self._to_root, steps) as copy:
                 attributes.apply(copy)
 

@@ -1,0 +1,94 @@
+"""Trees with something of every kind in them, and what one is like."""
+
+import os
+import pathlib
+import stat
+
+
+def populate(top: pathlib.Path) -> None:
+    """Files of several modes, links, holes, a pipe, closed directories."""
+    (top / 'empty').mkdir()
+    deep = top / 'one' / 'two' / 'three'
+    deep.mkdir(parents=True)
+    (deep / 'file').write_bytes(os.urandom(10_000))
+    (top / 'script').write_text('#!/bin/sh\n')
+    (top / 'script').chmod(0o4755)
+    (top / 'sealed').write_text('read only')
+    (top / 'sealed').chmod(0o400)
+    os.link(top / 'script', deep / 'same-script')
+    os.symlink('script', top / 'link')
+    os.symlink('/nowhere/at/all', top / 'dangling')
+    os.symlink('one', top / 'link-to-directory')
+    os.mkfifo(top / 'pipe', 0o622)
+    with (top / 'holes').open('wb') as file:
+        file.seek(5_000_000)
+        file.write(b'end')
+        file.truncate(9_000_000)
+    (top / 'odd \udcff name\n').write_text('')
+    closed = top / 'closed'
+    closed.mkdir()
+    (closed / 'inside').write_text('still here')
+    closed.chmod(0o500)
+    os.utime(closed, ns=(10**18, 10**18 + 7))
+    os.utime(top / 'sealed', ns=(10**18, 10**18 + 1))
+    os.utime(top / 'link', ns=(10**18, 10**18 + 3), follow_symlinks=False)
+
+
+def sketch(top: pathlib.Path) -> None:
+    """As little as makes every kind of step necessary."""
+    (top / 'directory').mkdir()
+    (top / 'directory' / 'file').write_text('then')
+    os.link(top / 'directory' / 'file', top / 'same-file')
+    os.symlink('same-file', top / 'link')
+
+
+def redraw(top: pathlib.Path) -> None:
+    """Change all of it."""
+    (top / 'same-file').write_text('now')
+    (top / 'directory').rename(top / 'link-target')
+    (top / 'link').unlink()
+    (top / 'link').mkdir(mode=0o500)
+
+
+def damage(top: pathlib.Path) -> None:
+    """Change, replace and remove parts of a populated tree."""
+    (top / 'sealed').unlink()
+    (top / 'sealed').mkdir()
+    (top / 'sealed' / 'surprise').write_text('a directory now')
+    (top / 'one' / 'two' / 'three' / 'file').write_text('overwritten')
+    (top / 'one').rename(top / 'elsewhere')
+    (top / 'link').unlink()
+    (top / 'link').write_text('a file now')
+    (top / 'script').chmod(0o600)
+    (top / 'pipe').unlink()
+    (top / 'new').mkdir()
+    (top / 'new' / 'file').write_text('added')
+    top.chmod(0o700)
+
+
+def describe(top: pathlib.Path) -> dict[str, tuple]:
+    """All that is to be kept of a tree; equal for equal trees."""
+    described = {'.': _attributes(top)}
+    names: dict[int, list[str]] = {}
+    for folder, directories, files in os.walk(top):
+        for name in directories + files:
+            path = pathlib.Path(folder, name)
+            relative = str(path.relative_to(top))
+            described[relative] = (*_attributes(path), _content(path))
+            names.setdefault(path.lstat().st_ino, []).append(relative)
+    described['hard links'] = tuple(sorted(
+        tuple(sorted(group)) for group in names.values() if len(group) > 1))
+    return described
+
+
+def _attributes(path: pathlib.Path) -> tuple:
+    status = path.lstat()
+    return (status.st_mode, status.st_uid, status.st_gid,
+            status.st_mtime_ns)
+
+
+def _content(path: pathlib.Path) -> bytes | str | None:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return os.readlink(path)
+    return path.read_bytes() if stat.S_ISREG(mode) else None

@@ -1,0 +1,46 @@
+"""Processes killed at a chosen step of what they do to the disk."""
+
+from collections.abc import Callable
+import os
+import signal
+import sys
+
+STEPS = frozenset({
+    'open', 'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir', 'os.link',
+    'os.symlink', 'os.chmod', 'os.chown', 'os.utime', 'os.setxattr',
+    'os.listdir', 'os.scandir', 'fcntl.ioctl', 'fcntl.flock',
+})
+
+
+def killed_at(step: int, act: Callable[[], object]) -> bool:
+    """Act in another process, killed just before that step of it.
+
+    False means that it was done before it came so far.
+    """
+    process = os.fork()
+    if process == 0:
+        _act_and_exit(step, act)
+    _, status = os.waitpid(process, 0)
+    if os.WIFSIGNALED(status):
+        return True
+    assert os.waitstatus_to_exitcode(status) == 0, 'the act itself failed'
+    return False
+
+
+def _act_and_exit(step: int, act: Callable[[], object]) -> None:
+    taken = 0
+
+    def watch(event: str, args: tuple) -> None:
+        nonlocal taken
+        if event in STEPS:
+            taken += 1
+            if taken == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    code = 1
+    try:
+        sys.addaudithook(watch)
+        act()
+        code = 0
+    finally:
+        os._exit(code)  # nothing of the tests themselves is to run here

@@ -1,0 +1,50 @@
+from oslo_config import cfg
+import pytest
+
+import manila_lite.conf
+from manila_lite.share.drivers.configuration import Configuration
+
+
+@pytest.fixture
+def from_file(tmp_path):
+    file = tmp_path / 'service.conf'
+    file.write_text('[fast]\nshare_backend_name = named\ncolour = red\n')
+    return Configuration(manila_lite.conf.new(files=[str(file)]), 'fast')
+
+
+def test_values_of_the_section_are_read(from_file):
+    assert from_file.config_group == 'fast'
+    assert from_file.share_backend_name == 'named'
+    assert from_file.safe_get('share_backend_name') == 'named'
+
+
+def test_unset_options_have_their_defaults(from_file):
+    assert from_file.max_over_subscription_ratio == 20.0
+    assert from_file.safe_get('driver_handles_share_servers') is None
+
+
+def test_unknown_option_is_an_error_or_none(from_file):
+    assert from_file.safe_get('colour') is None
+    with pytest.raises(cfg.NoSuchOptError):
+        _ = from_file.colour
+
+
+def test_driver_makes_its_own_options_known(from_file):
+    from_file.append_config_values([cfg.StrOpt('colour'),
+                                    cfg.IntOpt('weight', default=7)])
+    assert from_file.colour == 'red'
+    assert from_file.safe_get('weight') == 7
+
+
+def test_plain_values_stand_before_defaults():
+    configuration = Configuration.from_values(
+        {'share_backend_name': 'named', 'colour': 'blue'}, group='fast')
+    assert configuration.config_group == 'fast'
+    assert configuration.share_backend_name == 'named'
+    assert configuration.safe_get('colour') == 'blue'
+    assert configuration.max_over_subscription_ratio == 20.0
+
+
+def test_two_of_plain_values_do_not_share_them():
+    Configuration.from_values({'share_backend_name': 'named'})
+    assert Configuration.from_values({}).share_backend_name is None

@@ -1,0 +1,55 @@
+import logging
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.drivers import registry
+from manila_lite.share.drivers.dummy import DummyDriver
+from manila_lite.share.drivers.local import LocalDriver
+
+
+@pytest.mark.parametrize('name, driver_class', [
+    ('dummy', DummyDriver),
+    ('local', LocalDriver),
+    ('manila_lite.share.drivers.local.LocalDriver', LocalDriver),
+])
+def test_driver_is_found_by_name_or_path(name, driver_class):
+    assert registry.load(name) is driver_class
+
+
+def test_incumbents_dummy_is_ours_with_a_warning(caplog):
+    caplog.set_level(logging.WARNING)
+    name = 'manila.tests.share.drivers.dummy.DummyDriver'
+    assert registry.load(name) is DummyDriver
+    assert name in caplog.text
+
+
+def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
+    (tmp_path / 'elsewhere_driver.py').write_text(
+        'from manila_lite.share.drivers.local import LocalDriver\n'
+        'class ElsewhereDriver(LocalDriver):\n    pass\n')
+    installed = tmp_path / 'elsewhere-1.0.dist-info'
+    installed.mkdir()
+    (installed / 'METADATA').write_text('Name: elsewhere\nVersion: 1.0\n')
+    (installed / 'entry_points.txt').write_text(
+        '[manila_lite.share.drivers]\n'
+        'elsewhere = elsewhere_driver:ElsewhereDriver\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert issubclass(registry.load('elsewhere'), LocalDriver)
+
+
+@pytest.mark.parametrize('name, said', [
+    ('dumy', 'dummy, local'),
+    ('', 'dummy, local'),
+    ('no.such.module.Driver', "No module named 'no'"),
+    ('manila_lite.share.drivers.local.NoDriver', 'NoDriver'),
+    ('manila_lite.share.drivers.local.GIB', 'not a ShareDriver'),
+    ('pathlib.Path', 'not a ShareDriver'),
+    ('manila_lite.share.drivers.base.ShareDriver',
+     'lacks create_share, delete_share'),
+])
+def test_what_cannot_be_a_driver_is_refused_with_words(name, said):
+    with pytest.raises(exception.BadConfiguration) as refused:
+        registry.load(name)
+    assert f'"{name}"' in str(refused.value)
+    assert said in str(refused.value)
