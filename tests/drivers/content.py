@@ -19,7 +19,8 @@ def populate(top: pathlib.Path) -> None:
     os.symlink('script', top / 'link')
     os.symlink('/nowhere/at/all', top / 'dangling')
     os.symlink('one', top / 'link-to-directory')
-    os.mkfifo(top / 'pipe', 0o622)
+    os.mkfifo(top / 'pipe')
+    (top / 'pipe').chmod(0o626)  # more than a usual umask lets through
     with (top / 'holes').open('wb') as file:
         file.seek(5_000_000)
         file.write(b'end')

@@ -148,6 +148,9 @@ class TestRemove:
         (source / 'directory').mkdir()
         (source / 'directory' / 'way-out').symlink_to(outside)
         trees.remove_tree(source)
+        (tmp_path / 'top').symlink_to(outside)
+        trees.remove_tree(tmp_path / 'top')
+        assert not (tmp_path / 'top').is_symlink()
         assert (outside / 'file').read_text() == 'stays'
 
 
