@@ -1,0 +1,65 @@
+"""manila-lite-api: the API by itself; also a WSGI module for other servers.
+
+`manila_lite.cmd.api:application` parses no arguments: it reads the
+configuration from the usual places or from MANILA_LITE_CONF.
+"""
+
+import argparse
+import functools
+import os
+import sys
+import typing
+
+from manila_lite.cmd import build
+from manila_lite.cmd import running
+from manila_lite.cmd import start
+from manila_lite.cmd.web import web_server
+from manila_lite.db import schema
+from manila_lite.rpc.transport import HintSender
+
+PROG = 'manila-lite-api'
+
+
+def main() -> None:
+    with start.reporting(PROG):
+        files = arguments(PROG).config_file
+        conf = start.configure(PROG, config_files=files)
+        running.refuse_open_noauth(conf, conf.osapi_share_listen)
+        stop = running.Stop()
+        db = start.database(conf)
+        schema.check(db)
+        with running.process(conf, db) as process:
+            app, _ = build.api(process)
+            server = web_server(
+                app, conf.osapi_share_listen, conf.osapi_share_listen_port)
+            running.serve_until(stop, [running.Web(server)])
+
+
+def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
+    """The arguments that separate services take."""
+    parser = argparse.ArgumentParser(prog=prog)
+    parser.add_argument('--config-file', action='append', metavar='F',
+                        help='configuration file; may be given again')
+    return parser.parse_args(argv)
+
+
+@functools.cache
+def _application() -> typing.Callable:
+    files = os.environ.get('MANILA_LITE_CONF')
+    conf = start.configure(PROG, config_files=files and [files])
+    db = start.database(conf)
+    schema.check(db)
+    transport = running.connect(conf)
+    process = build.Process(conf, db, transport=transport)
+    build.connect_hints(db, HintSender(transport))
+    return build.api(process)[0]
+
+
+def application(environ: dict, start_response: typing.Callable
+                ) -> typing.Iterable[bytes]:
+    """The whole API for any WSGI server; built at the first request."""
+    return _application()(environ, start_response)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

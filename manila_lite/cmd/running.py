@@ -1,0 +1,126 @@
+"""Starting a process, waiting for the word to stop, stopping."""
+
+from collections.abc import Callable
+import contextlib
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+import typing
+
+from manila_lite import conf as options
+from manila_lite.cmd import CONCURRENCY
+from manila_lite.cmd import build
+from manila_lite.db.session import Database
+from manila_lite.rpc import transport
+from manila_lite.rpc.transport import HintSender
+from manila_lite.rpc.transport import Transport
+
+LOG = logging.getLogger(__name__)
+
+STOP_AFTER = 60.0
+"""Seconds given to the driver calls in hand when the process stops."""
+
+
+class Stop:
+    """Waits for SIGTERM or SIGINT; a second one ends at once."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: typing.Any) -> None:
+        if self._asked.is_set():
+            raise SystemExit(128 + number)
+        self._asked.set()
+
+    def wait(self) -> None:
+        # A wait without end would not see a signal on every platform.
+        while not self._asked.wait(1.0):
+            pass
+
+    def ask(self) -> None:
+        self._asked.set()
+
+
+@contextlib.contextmanager
+def process(conf: typing.Any, db: Database, default_url: str = 'rabbit://'):
+    """A process with its transport and its hints; closed at the end."""
+    carrier = connect(conf, default_url)
+    sender = HintSender(carrier)
+    made = build.Process(conf, db, transport=carrier)
+    build.connect_hints(db, sender)
+    try:
+        yield made
+    finally:
+        sender.stop()
+        carrier.close()
+        db.dispose()
+
+
+def serve_until(stop: Stop, services: list[typing.Any],
+                on_ready: Callable[[], None] | None = None) -> None:
+    """Start services, wait for the word, stop them in reverse."""
+    started = []
+    try:
+        for service in services:
+            service.start()
+            started.append(service)
+        if on_ready:
+            on_ready()
+        stop.wait()
+    finally:
+        LOG.info('Stopping')
+        for service in reversed(started):
+            if not service.stop(STOP_AFTER):
+                LOG.warning('Work in hand did not end in time; another '
+                            'process will take it over')
+
+
+def connect(conf: typing.Any, default_url: str = 'rabbit://') -> Transport:
+    """The transport of the configuration, for threads or for eventlet."""
+    transport.prepare(threading=CONCURRENCY != 'eventlet')
+    return Transport(conf, default_url)
+
+
+class Web:
+    """The API server as a service."""
+
+    def __init__(self, server: typing.Any):
+        self.server = server
+        self._thread = threading.Thread(
+            target=server.run, name='web', daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout: float) -> bool:
+        self.server.close()
+        self._thread.join(1.0)
+        return True
+
+
+def refuse_open_noauth(conf: typing.Any, host: str) -> None:
+    """noauth makes everybody an administrator: loopback only, unless told."""
+    if (conf.auth_strategy in ('noauth', 'noauthv2')
+            and not conf.noauth_allow_remote and not is_loopback(host)):
+        raise options.BadConfiguration(
+            f'auth_strategy {conf.auth_strategy} makes every caller an '
+            f'administrator and {host} is not a loopback address; choose '
+            'another auth_strategy, listen on 127.0.0.1, or set '
+            'noauth_allow_remote = true')
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address or name."""
+    try:
+        found = {info[4][0] for info in socket.getaddrinfo(host, None)}
+    except OSError as error:
+        raise options.BadConfiguration(
+            f'cannot listen on {host}: {error}') from error
+    return all(ipaddress.ip_address(address.partition('%')[0]).is_loopback
+               for address in found)
+
+

@@ -1,0 +1,28 @@
+"""manila-lite-scheduler: places shares on back ends."""
+
+import sys
+
+from manila_lite.cmd import build
+from manila_lite.cmd import running
+from manila_lite.cmd import start
+from manila_lite.cmd.api import arguments
+from manila_lite.db import schema
+
+PROG = 'manila-lite-scheduler'
+
+
+def main() -> None:
+    with start.reporting(PROG):
+        conf = start.configure(
+            PROG, config_files=arguments(PROG).config_file)
+        stop = running.Stop()
+        db = start.database(conf)
+        schema.check(db)
+        with running.process(conf, db) as process:
+            service = build.scheduler(process)
+            service.register()
+            running.serve_until(stop, [service])
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""manila-lite serve: everything in one process, on one command.
+
+API, scheduler and share manager over SQLite, `memory://` and file locks.
+Without a configuration file there are two back ends, `local` (real
+directories) and `dummy` (nothing behind it), a default share type on the
+first and a type `dummy` on the second.
+"""
+
+import argparse
+import fcntl
+import os
+import sys
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import conf as options
+from manila_lite.cmd import build
+from manila_lite.cmd import running
+from manila_lite.cmd import start
+from manila_lite.cmd.web import web_server
+from manila_lite.db import schema
+from manila_lite.db.models import types
+from manila_lite.db.session import Session
+from manila_lite.quota import sets
+from manila_lite.share.manager.backend import wait_until_up
+from manila_lite.work import table
+
+PROG = 'manila-lite'
+
+DEFAULT_TYPE, DUMMY_TYPE = 'default', 'dummy'
+
+_SPECS = {'driver_handles_share_servers': 'False',
+          'snapshot_support': 'True',
+          'create_share_from_snapshot_support': 'True',
+          'revert_to_snapshot_support': 'True'}
+
+_PASTE = """manila_lite answers at {url}
+Paste this, then try "openstack share list":
+  export OS_AUTH_TYPE=none OS_ENDPOINT={url}
+  openstack share create NFS 1 --name first --wait
+  openstack share show first
+"""
+
+
+def main() -> None:
+    with start.reporting(PROG):
+        _serve(_arguments())
+
+
+def _arguments() -> typing.Any:
+    parser = argparse.ArgumentParser(prog=PROG)
+    commands = parser.add_subparsers(dest='command', required=True)
+    serve = commands.add_parser(
+        'serve', help='run everything in this process')
+    serve.add_argument('--config-file', action='append', metavar='F',
+                       help='replaces the built-in back ends and types')
+    serve.add_argument('--state-dir', default='state', metavar='D',
+                       help='database, locks and data (default: ./state)')
+    serve.add_argument('--host', help='address to listen on')
+    serve.add_argument('--port', type=int, help='port to listen on')
+    return parser.parse_args()
+
+
+def _serve(args: typing.Any) -> None:
+    conf = _configure(args)
+    running.refuse_open_noauth(conf, conf.osapi_share_listen)
+    stop = running.Stop()
+    db = start.database(conf)
+    with _alone(conf.state_path), running.process(
+            conf, db, 'memory://') as process:
+        schema.sync(db)
+        if not args.config_file:
+            db.write(_add_types)
+        db.write(sets.refresh_defaults, process.limits())
+        scheduler = build.scheduler(process)
+        share = build.share_service(process)
+        # Nobody else lives here: what is held is held by the dead.
+        for runner in (*scheduler.runners,
+                       *(backend.runner for backend in share.backends)):
+            db.write(table.expire_leases, runner.queues)
+        app, _ = build.api(process, checks=_checks(share.backends))
+        server = web_server(
+            app, conf.osapi_share_listen, conf.osapi_share_listen_port)
+        scheduler.register()
+
+        def ready() -> None:
+            wait_until_up(share.backends, 2.0)
+            print(_PASTE.format(url=_url(conf, server.port)), flush=True)
+
+        running.serve_until(
+            stop, [scheduler, share, running.Web(server)], ready)
+
+
+def _configure(args: typing.Any) -> typing.Any:
+    conf = start.configure(PROG, config_files=args.config_file or [],
+                           state_dir=args.state_dir)
+    conf.set_default('auth_strategy', 'noauth')
+    conf.set_default('osapi_share_listen', '127.0.0.1')
+    if args.host:
+        conf.set_override('osapi_share_listen', args.host)
+    if args.port is not None:
+        conf.set_override('osapi_share_listen_port', args.port)
+    if not args.config_file:
+        conf.set_default('host', 'manila-lite')
+        conf.set_override('enabled_share_backends', ['local', 'dummy'])
+        conf.set_default('default_share_type', DEFAULT_TYPE)
+        for name in ('local', 'dummy'):
+            options.register_backend(conf, name)
+            conf.set_override('share_driver', name, name)
+            conf.set_override('driver_handles_share_servers', False, name)
+        conf.set_override('dummy_driver_default_driver_method_delay', 0,
+                          'dummy')
+        conf.set_override('dummy_driver_driver_methods_delays', {}, 'dummy')
+    return conf
+
+
+class _alone:  # noqa: N801 reads as a with statement
+    """Holds the state directory; a second server there is refused."""
+
+    def __init__(self, folder: str):
+        self._path = os.path.join(folder, 'serve.lock')
+
+    def __enter__(self) -> None:
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        self._file = open(self._path, 'w')  # noqa: SIM115 held while alive
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise options.BadConfiguration(
+                f'another process serves from {os.path.dirname(self._path)}'
+            ) from None
+
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
+
+
+def _add_types(session: Session) -> None:
+    """The types a newcomer finds; none where there are any."""
+    table_of_types = types.ShareType.__table__
+    specs = types.ShareTypeExtraSpec.__table__
+    if session.value(sa.select(sa.func.count()).select_from(table_of_types)):
+        return
+    for name, backend in ((DEFAULT_TYPE, 'local'), (DUMMY_TYPE, 'dummy')):
+        type_id = session.new_id()
+        session.run(sa.insert(table_of_types), id=type_id, name=name,
+                    is_public=True, created_at=session.now)
+        session.run_many(sa.insert(specs), [
+            {'share_type_id': type_id, 'spec_key': key, 'spec_value': value}
+            for key, value in (_SPECS | {'share_backend_name': backend}
+                               ).items()])
+
+
+def _checks(backends: list[typing.Any]) -> dict[str, typing.Callable]:
+    return {backend.host: (lambda backend=backend: backend.health)
+            for backend in backends}
+
+
+def _url(conf: typing.Any, port: int) -> str:
+    host = conf.osapi_share_listen
+    return f'http://{f"[{host}]" if ":" in host else host}:{port}/v2'
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The web servers: waitress for threads, eventlet's own when green."""
+
+import socket
+import typing
+
+from manila_lite.cmd import CONCURRENCY
+
+
+def web_server(app: typing.Any, host: str, port: int) -> typing.Any:
+    """A server that listens already; `run` serves and `close` ends it."""
+    if CONCURRENCY == 'eventlet':
+        return _Green(app, host, port)
+    return _Threads(app, host, port)
+
+
+class _Threads:
+    """waitress with few threads: more of them answer no faster."""
+
+    def __init__(self, app, host, port):
+        from waitress import server
+        self._server = server.create_server(
+            app, host=host, port=port, threads=4, ident='manila_lite',
+            clear_untrusted_proxy_headers=True, asyncore_use_poll=True,
+            max_request_body_size=1 << 20, backlog=1024)
+        self.port = self._server.effective_port
+
+    def run(self) -> None:
+        self._server.run()
+
+    def close(self) -> None:
+        self._server.task_dispatcher.shutdown(timeout=1)
+        self._server.close()
+
+
+class _Green:
+    """eventlet's own server."""
+
+    def __init__(self, app, host, port):
+        import eventlet
+        import eventlet.wsgi
+        family = socket.AF_INET6 if ':' in host else socket.AF_INET
+        self._app = app
+        self._socket = eventlet.listen((host, port), family=family,
+                                       backlog=1024)
+        self.port = self._socket.getsockname()[1]
+
+    def run(self) -> None:
+        import eventlet.wsgi
+        eventlet.wsgi.server(self._socket, self._app, log_output=False,
+                             debug=False)
+
+    def close(self) -> None:
+        self._socket.close()
+

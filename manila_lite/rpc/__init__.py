@@ -1,0 +1,1 @@
+"""Messages between the services: contracts, and what carries them."""

@@ -1,0 +1,189 @@
+"""Messages within one process: the oslo.messaging driver of `memory://`.
+
+A message goes straight into the executor of the server that gets it, so
+nobody polls and this module owns no thread. What arrives is a JSON copy,
+as it would be over a broker; nothing that was sent is ever shared.
+`memory://one` and `memory://two` are separate, as virtual hosts are.
+"""
+
+import collections
+from collections.abc import Collection
+from concurrent import futures
+import threading
+import typing
+import weakref
+
+from oslo_messaging import exceptions
+from oslo_messaging._drivers import base
+from oslo_messaging._drivers import common
+from oslo_serialization import jsonutils
+
+Address = tuple[str, str, str | None]
+"""Exchange, topic, and the server or None for any of them."""
+
+
+class MemoryMessage(base.RpcIncomingMessage):
+    """A message at its receiver, and the way back for the answer."""
+
+    def __init__(self, text: str, answer: 'futures.Future[str] | None'):
+        super().__init__(*jsonutils.loads(text))
+        self._answer = answer
+
+    def reply(self, reply: typing.Any = None,
+              failure: typing.Any = None) -> None:
+        if self._answer is None:
+            return
+        if failure is not None:
+            failure = common.serialize_remote_exception(failure)
+        self._answer.set_result(jsonutils.dumps((reply, failure)))
+
+    def requeue(self) -> None:
+        raise NotImplementedError('memory:// delivers at most once')
+
+    def heartbeat(self) -> None:
+        """Nothing: a caller in the same process waits its timeout out."""
+
+
+class MemoryListener(base.Listener):
+    """What one server listens with, at its addresses."""
+
+    def __init__(self, broker: 'Broker', addresses: Collection[Address],
+                 batch_timeout: float | None):
+        super().__init__(batch_size=1, batch_timeout=batch_timeout)
+        self.addresses = addresses
+        self._broker = broker
+
+    def start(self, on_incoming_callback: typing.Any) -> None:
+        super().start(on_incoming_callback)
+        self._broker.subscribe(self)
+
+    def stop(self) -> None:
+        self._broker.unsubscribe(self)
+        super().stop()
+
+    def cleanup(self) -> None:
+        """Nothing: a stopped listener holds nothing."""
+
+
+class Broker:
+    """Who listens where in one virtual host."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[
+            Address, collections.deque[MemoryListener]] = {}
+
+    def subscribe(self, listener: MemoryListener) -> None:
+        with self._lock:
+            for address in listener.addresses:
+                self._listeners.setdefault(
+                    address, collections.deque()).append(listener)
+
+    def unsubscribe(self, listener: MemoryListener) -> None:
+        """Return when the listener gets nothing any more."""
+        with self._lock:
+            for address in listener.addresses:
+                self._listeners[address].remove(listener)
+                if not self._listeners[address]:
+                    del self._listeners[address]
+
+    def deliver(self, address: Address, text: str, *, fanout: bool = False,
+                answer: 'futures.Future[str] | None' = None) -> bool:
+        """Hand over to the next listener in turn or to all; False: to none.
+
+        Under the lock, so that a stopped listener is never called; the
+        call only puts the message into the executor's queue.
+        """
+        with self._lock:
+            listeners = self._listeners.get(address)
+            if listeners is None:
+                return False
+            chosen = tuple(listeners) if fanout else (listeners[0],)
+            listeners.rotate(-1)
+            for listener in chosen:
+                listener.on_incoming_callback([MemoryMessage(text, answer)])
+            return True
+
+
+_brokers: weakref.WeakValueDictionary[typing.Any, Broker] = (
+    weakref.WeakValueDictionary())
+_brokers_lock = threading.Lock()
+
+
+def _broker_of(url: typing.Any) -> Broker:
+    """The broker of a virtual host; it lives as long as a driver does."""
+    name = (tuple(host.hostname for host in url.hosts), url.virtual_host)
+    with _brokers_lock:
+        broker = _brokers.get(name)
+        if broker is None:
+            broker = _brokers[name] = Broker()
+        return broker
+
+
+class MemoryDriver(base.BaseDriver):
+    """RPC within one process, with the manners of a broker.
+
+    As over a broker, a cast that nobody listens for is lost. A call that
+    nobody listens for, and a cast sent `at_least_once`, are refused at
+    once with MessageUndeliverable.
+    """
+
+    def __init__(self, conf: typing.Any, url: typing.Any,
+                 default_exchange: str | None = None,
+                 allowed_remote_exmods: list[str] | None = None):
+        super().__init__(conf, url, default_exchange, allowed_remote_exmods)
+        self._broker = _broker_of(url)
+
+    def send(self, target: typing.Any, ctxt: typing.Any,
+             message: typing.Any, wait_for_reply: bool | None = None,
+             timeout: float | None = None,
+             call_monitor_timeout: float | None = None,
+             retry: int | None = None,
+             transport_options: typing.Any = None) -> typing.Any:
+        answer: futures.Future[str] | None = (
+            futures.Future() if wait_for_reply else None)
+        address = self._address(target, target.server)
+        heard = self._broker.deliver(
+            address, jsonutils.dumps((ctxt, message)),
+            fanout=bool(target.fanout), answer=answer)
+        must_be_heard = wait_for_reply or (
+            transport_options is not None and transport_options.at_least_once)
+        if not heard and must_be_heard:
+            raise exceptions.MessageUndeliverable(
+                None, address[0], address[1:], message)
+        return None if answer is None else self._result(answer, timeout)
+
+    def _address(self, target: typing.Any, server: str | None) -> Address:
+        exchange = target.exchange or self._default_exchange
+        return exchange, target.topic, None if target.fanout else server
+
+    def _result(self, answer: 'futures.Future[str]',
+                timeout: float | None) -> typing.Any:
+        try:
+            reply, failure = jsonutils.loads(answer.result(timeout))
+        except futures.TimeoutError:
+            raise exceptions.MessagingTimeout(
+                f'no answer within {timeout} seconds') from None
+        if failure is not None:
+            raise common.deserialize_remote_exception(
+                failure, self._allowed_remote_exmods)
+        return reply
+
+    def listen(self, target: typing.Any, batch_size: int,
+               batch_timeout: float | None) -> MemoryListener:
+        addresses = (self._address(target, None),
+                     self._address(target, target.server))
+        return MemoryListener(self._broker, addresses, batch_timeout)
+
+    def send_notification(self, target: typing.Any, ctxt: typing.Any,
+                          message: typing.Any, version: float,
+                          retry: int | None = None) -> None:
+        raise NotImplementedError('memory:// carries no notifications')
+
+    def listen_for_notifications(self, targets_and_priorities: typing.Any,
+                                 pool: str | None, batch_size: int,
+                                 batch_timeout: float | None) -> None:
+        raise NotImplementedError('memory:// carries no notifications')
+
+    def cleanup(self) -> None:
+        """Nothing: the driver holds no connection and no thread."""

@@ -1,0 +1,361 @@
+"""What carries messages: oslo.messaging, set up our way.
+
+Two kinds of message exist. A call is answered while its sender waits. A
+hint says that a work row is waiting; it may come late, twice or never.
+
+oslo.messaging is imported inside functions: its import settles for the
+life of the process whether oslo.service uses threads or eventlet, and
+only `cmd` may decide that, by `prepare`.
+"""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+from concurrent import futures
+import logging
+import threading
+import time
+import typing
+
+from manila_lite import conf as options
+from manila_lite import context
+from manila_lite import exception
+
+LOG = logging.getLogger(__name__)
+
+POOL_SIZE = 2
+"""Threads of one server, unless configured: they only pass hints."""
+
+PATIENCE = 5.0
+"""Seconds that a start waits for a broker which does not answer."""
+
+RABBIT = 'oslo_messaging_rabbit'
+
+
+def prepare(*, threading: bool) -> None:
+    """Choose threads or eventlet; comes before any other oslo import."""
+    from oslo_service import backend
+    backend.init_backend(backend.BackendType.THREADING if threading
+                         else backend.BackendType.EVENTLET)
+
+
+class ContextSerializer:
+    """Carries the caller along with a message, without the token.
+
+    Nobody acts with the caller's token on the other side, and what is not
+    sent cannot be read from a queue. Arguments are JSON already.
+    """
+
+    def serialize_context(
+            self, ctx: context.RequestContext | None) -> dict[str, typing.Any]:
+        return {} if ctx is None else ctx.to_dict() | {'auth_token': None}
+
+    def deserialize_context(
+            self, values: dict[str, typing.Any]
+            ) -> context.RequestContext | None:
+        return context.RequestContext.from_dict(values) if values else None
+
+    def serialize_entity(self, ctx: typing.Any,
+                         entity: typing.Any) -> typing.Any:
+        return entity
+
+    def deserialize_entity(self, ctx: typing.Any,
+                           entity: typing.Any) -> typing.Any:
+        return entity
+
+
+class Transport:
+    """The connection of one process to the others, by `transport_url`."""
+
+    def __init__(self, conf: typing.Any, default_url: str = 'rabbit://'):
+        import oslo_messaging
+        self._conf = conf
+        self._oslo = oslo_messaging
+        self._failures: tuple[type[Exception], ...] = (
+            oslo_messaging.MessagingException,
+            oslo_messaging.MessageUndeliverable)
+        _register_global_options(conf)
+        conf.register_opts(oslo_messaging.transport._transport_opts)
+        conf.set_default('transport_url', default_url)
+        try:
+            self._transport = self._connect()
+        except (oslo_messaging.InvalidTransportURL,
+                oslo_messaging.DriverLoadFailure) as error:
+            raise options.BadConfiguration(
+                f'transport_url: {error}') from error
+
+    def _connect(self) -> typing.Any:
+        url = self._oslo.TransportURL.parse(self._conf)
+        if url.transport in ('rabbit', 'kombu'):
+            self._prepare_rabbit()
+        return self._oslo.get_rpc_transport(
+            self._conf, url, allowed_remote_exmods=[exception.__name__])
+
+    def _prepare_rabbit(self) -> None:
+        """Make queues survive the loss of a broker, unless configured.
+
+        Transient queues keep their random names, which expire: the queue
+        manager gives two services of one program on one host the same
+        reply queue, and each would take answers meant for the other.
+        """
+        from kombu import exceptions as kombu
+        from oslo_messaging import opts
+        conf = self._conf
+        conf.register_opts(dict(opts.list_opts())[RABBIT], RABBIT)
+        if not conf[RABBIT].rabbit_ha_queues:
+            conf.set_default('rabbit_quorum_queue', True, RABBIT)
+            conf.set_default('rabbit_transient_quorum_queue', True, RABBIT)
+        # oslo lets it through when a broker refuses the connection.
+        self._failures += (kombu.KombuError,)
+
+    def client(self, topic: str, server: str | None = None, *,
+               namespace: str | None = None,
+               version: str = '1.0') -> 'RpcClient':
+        """What sends to any server of a topic, or to the one named."""
+        target = self._oslo.Target(topic=topic, server=server,
+                                   namespace=namespace, version=version)
+        return RpcClient(self._oslo.get_rpc_client(
+            self._transport, target, serializer=ContextSerializer(), retry=1,
+            transport_options=self._oslo.TransportOptions(
+                at_least_once=True)), self._failures)
+
+    def serve(self, topic: str, server: str,
+              endpoints: Iterable[typing.Any]) -> 'Server':
+        """What answers on a topic under a name, once started.
+
+        Only methods marked as exposed can be reached from outside:
+        `contract.implements` marks the calls, durable work stays closed.
+        """
+        endpoints = list(endpoints)
+        for endpoint in endpoints:
+            contract = getattr(endpoint, 'contract', None)
+            if contract is not None:
+                endpoint.target = self._oslo.Target(
+                    namespace=contract.name, version=contract.version)
+        oslo_server = self._oslo.get_rpc_server(
+            self._transport, self._oslo.Target(topic=topic, server=server),
+            endpoints, serializer=ContextSerializer(),
+            access_policy=self._oslo.ExplicitRPCAccessPolicy)
+        self._conf.set_default('executor_thread_pool_size', POOL_SIZE)
+        return Server(oslo_server, f'{topic}.{server}')
+
+    def close(self) -> None:
+        self._transport.cleanup()
+
+
+def _register_global_options(conf: typing.Any) -> None:
+    """Give a conf of its own the options oslo puts on the global one."""
+    from oslo_messaging._metrics import client as metrics
+    from oslo_messaging._tracing import client as tracing
+    for group, needed in (
+            ('oslo_messaging_metrics', metrics.oslo_messaging_metrics),
+            ('oslo_messaging_tracing', tracing.oslo_messaging_tracing)):
+        conf.register_opts(needed, group)
+
+
+class RpcClient:
+    """Sends calls and casts to one target."""
+
+    def __init__(self, client: typing.Any,
+                 failures: tuple[type[Exception], ...]):
+        self._client = client
+        self._failures = failures
+
+    def to(self, server: str | None) -> 'RpcClient':
+        """The same for one server of the topic; None: for any."""
+        return RpcClient(self._client.prepare(server=server), self._failures)
+
+    def call(self, ctx: context.RequestContext, method: str,
+             args: Mapping[str, typing.Any], timeout: float) -> typing.Any:
+        """The other side's answer, or the error of ours it raised.
+
+        Raises ServiceUnavailable when nobody listens or answers in time.
+        """
+        import oslo_messaging
+        try:
+            return self._client.prepare(timeout=timeout).call(
+                ctx, method, **args)
+        except oslo_messaging.RemoteError:
+            raise  # a fault of the other side, and no news of the carrier
+        except exception.ManilaLiteError as error:
+            raise _as_raised(error) from error
+        except self._failures as error:
+            raise exception.ServiceUnavailable(
+                f'{method} was not answered: {error!r}') from error
+
+    def cast(self, ctx: context.RequestContext | None, method: str,
+             args: Mapping[str, typing.Any]) -> None:
+        """Send and wait for no answer; ServiceUnavailable: not sent."""
+        try:
+            self._client.cast(ctx, method, **args)
+        except self._failures as error:
+            raise exception.ServiceUnavailable(
+                f'{method} was not sent: {error!r}') from error
+
+
+def _as_raised(error: exception.ManilaLiteError) -> exception.ManilaLiteError:
+    """The error as the other side raised it.
+
+    oslo derives a class of its own from ours, whose text is the remote
+    traceback; that must not become the text of an answer.
+    """
+    original = type(error).__mro__[1]
+    return original(error.msg, **error.facts)
+
+
+class Server:
+    """Answers calls and hears hints between `start` and `stop`."""
+
+    def __init__(self, server: typing.Any, name: str):
+        self._server = server
+        self._name = name
+        self._listening = False
+        self._starter = threading.Thread(
+            target=self._listen, name=f'listen-{name}', daemon=True)
+        if server.executor_type == 'threading':
+            # oslo's choice wakes every idle thread once a second and
+            # needs as long to stop; the one of Python does neither.
+            server._executor_cls = futures.ThreadPoolExecutor
+
+    def start(self) -> None:
+        """Listen; a broker that is away is awaited in the background.
+
+        Work does not need messages, it only starts sooner by them, so a
+        service comes up without its broker.
+        """
+        self._starter.start()
+        self._starter.join(PATIENCE)
+        if self._starter.is_alive():
+            LOG.warning('%s: the message broker does not answer; work is '
+                        'found by the sweep until it does', self._name)
+        elif not self._listening:
+            raise exception.ServiceUnavailable(
+                f'{self._name}: cannot listen, see the error above')
+
+    def _listen(self) -> None:
+        self._server.start()
+        self._listening = True
+
+    def stop(self) -> None:
+        """Return when nothing more is heard and what was is handled."""
+        if self._listening:
+            self._listening = False
+            self._server.stop()
+            self._server.wait()
+
+
+class HintSender:
+    """Tells services of waiting work, from one small thread.
+
+    `sent`, `failed` and `dropped` count hints since the start. No loss is
+    an error: the sweep of the service finds the work a little later.
+    """
+
+    LOG_EVERY = 60.0
+
+    def __init__(self, transport: Transport, *, capacity: int = 10_000,
+                 clock: Callable[[], float] = time.monotonic):
+        self.sent = 0
+        self.failed = 0
+        self.dropped = 0
+        self._transport = transport
+        self._capacity = capacity
+        self._clock = clock
+        self._logged_at = -self.LOG_EVERY
+        self._clients: dict[str, RpcClient] = {}
+        self._waiting: collections.OrderedDict[
+            tuple[str, str, str], None] = collections.OrderedDict()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def send(self, topic: str, queue: str, work_id: str) -> None:
+        """Have a hint sent soon; never waits and never fails.
+
+        A queue named like its topic is that of any server of the topic.
+        """
+        hint = (topic, queue, work_id)
+        with self._changed:
+            if hint in self._waiting:
+                return
+            if self._stopping or len(self._waiting) >= self._capacity:
+                self.dropped += 1
+                return
+            self._waiting[hint] = None
+            # Started by the first hint, for a server may fork before it.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name='hints', daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def stop(self, timeout: float = 1.0) -> None:
+        """Send what is waiting, as far as that is done in the time."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(timeout)
+        with self._changed:
+            self.dropped += len(self._waiting)
+            self._waiting.clear()
+
+    def _run(self) -> None:
+        while (hint := self._next()) is not None:
+            topic, queue, work_id = hint
+            try:
+                self._client(topic, queue).cast(
+                    None, 'hint', {'work_id': work_id})
+                self.sent += 1
+            except exception.ServiceUnavailable as error:
+                self._note_failure(queue, error)
+
+    def _next(self) -> tuple[str, str, str] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._stopping)
+            if not self._waiting:
+                return None
+            return self._waiting.popitem(last=False)[0]
+
+    def _client(self, topic: str, queue: str) -> RpcClient:
+        client = self._clients.get(topic)
+        if client is None:
+            client = self._clients[topic] = self._transport.client(topic)
+        return client if queue == topic else client.to(queue)
+
+    def _note_failure(self, queue: str, error: Exception) -> None:
+        self.failed += 1
+        if self._clock() - self._logged_at >= self.LOG_EVERY:
+            self._logged_at = self._clock()
+            LOG.warning('A hint for %s was lost, %d since the start; '
+                        'the sweep will find the work. %s', queue,
+                        self.failed, error)
+
+
+class HintListener:
+    """Wakes a runner by hints, and answers the calls of its endpoints.
+
+    Both share one server, for two of them on one queue would take
+    messages from each other.
+    """
+
+    def __init__(self, transport: Transport, topic: str, server: str,
+                 wake: Callable[[str], object],
+                 endpoints: Iterable[typing.Any] = ()):
+        self._server = transport.serve(
+            topic, server, [_HintEndpoint(wake), *endpoints])
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+
+class _HintEndpoint:
+    def __init__(self, wake: Callable[[str], object]):
+        self._wake = wake
+
+    def hint(self, ctx: object, work_id: str) -> None:
+        self._wake(work_id)
+
+    hint.exposed = True  # type: ignore[attr-defined]
