@@ -323,6 +323,12 @@ class ShareResourceNotFound(DriverError):
     message = 'Share {share_id} could not be found on the back end.'
 
 
+class SnapshotResourceNotFound(DriverError):
+    """The back end does not have the snapshot (any longer)."""
+
+    message = 'Snapshot {snapshot_id} could not be found on the back end.'
+
+
 class ShareShrinkingPossibleDataLoss(DriverError):
     message = 'Share {share_id} holds more than would fit after shrinking.'
 

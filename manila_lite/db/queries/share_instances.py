@@ -31,8 +31,10 @@ _FULL = (
         ZONE.c.name.label('availability_zone'))
     .select_from(INSTANCE.join(SHARE).outerjoin(ZONE))
     .where(INSTANCE.c.id == sa.bindparam('instance_id')))
-_METADATA = sa.select(METADATA.c.key, METADATA.c.value).where(
-    METADATA.c.share_id == sa.bindparam('of_share'))
+_WITH_METADATA = _FULL.add_columns(
+    METADATA.c.key.label('metadata_key'),
+    METADATA.c.value.label('metadata_value'),
+).outerjoin(METADATA, METADATA.c.share_id == SHARE.c.id)
 _EXPORTS = (
     sa.select(EXPORT)
     .where(EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
@@ -72,9 +74,15 @@ def find(session: Session, instance_id: str) -> sa.Row | None:
     return session.one(_FULL, instance_id=instance_id)
 
 
-def metadata(session: Session, share_id: str) -> dict[str, str]:
-    return {row.key: row.value
-            for row in session.rows(_METADATA, of_share=share_id)}
+def with_metadata(session: Session,
+                  instance_id: str) -> tuple[sa.Row, dict[str, str]]:
+    """The instance and the metadata of its share, in one statement."""
+    rows = session.rows(_WITH_METADATA, instance_id=instance_id)
+    if not rows:
+        raise exception.ShareInstanceNotFound(
+            share_instance_id=instance_id)
+    return rows[0], {row.metadata_key: row.metadata_value for row in rows
+                     if row.metadata_key is not None}
 
 
 def export_locations(session: Session,

@@ -18,15 +18,15 @@ class Found(typing.NamedTuple):
 
 def find(session: Session, instance_id: str) -> Found:
     """Everything a driver may want to know of an instance."""
-    row = instances.get(session, instance_id)
-    return Found(row, instances.metadata(session, row.share_id),
+    row, metadata = instances.with_metadata(session, instance_id)
+    return Found(row, metadata,
                  list(instances.export_locations(session, instance_id)))
 
 
 def find_new(session: Session, instance_id: str) -> Found:
     """The same of an instance that was never created."""
-    row = instances.get(session, instance_id)
-    return Found(row, instances.metadata(session, row.share_id), [])
+    row, metadata = instances.with_metadata(session, instance_id)
+    return Found(row, metadata, [])
 
 
 def for_driver(found: Found, name_template: str) -> ShareForDriver:
