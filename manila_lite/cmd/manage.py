@@ -232,3 +232,7 @@ def _add(nouns: typing.Any, noun: str, about: str,
             description=run.__doc__, parents=[_where(argparse.SUPPRESS)])
         made[name].set_defaults(run=run)
     return made
+
+
+if __name__ == '__main__':
+    main()

@@ -28,7 +28,7 @@ EXPECTED = (cfg.Error, log.LogConfigError, exception.ManilaLiteError,
             db_exc.DBError, sa_exc.SQLAlchemyError, OSError)
 """Errors that an operator can mend; anything else is a fault of ours."""
 
-_URL_PASSWORD = re.compile(r'(://[^:/@\s]*:)[^@\s]+@')
+_URL_PASSWORD = re.compile(r'((?://|,)[^:/@,\s]*:)[^@,\s]+@')
 
 
 @contextlib.contextmanager
