@@ -1,0 +1,97 @@
+"""Databases for tests: SQLite, and those of the servers that answer.
+
+A test that asks for `database_url` runs once on each of them. Another
+address than the usual one of a server is taken from the environment.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import os
+import pathlib
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db import models
+
+KINDS = ('sqlite', 'mysql', 'postgresql')
+
+_SERVERS = {
+    'mysql': os.environ.get(
+        'MANILA_LITE_TEST_MYSQL', 'mysql+pymysql://root@127.0.0.1/'),
+    'postgresql': os.environ.get(
+        'MANILA_LITE_TEST_POSTGRESQL',
+        'postgresql+psycopg2://postgres@127.0.0.1/postgres'),
+}
+_DROP = {
+    'mysql': 'DROP DATABASE {}',
+    'postgresql': 'DROP DATABASE {} WITH (FORCE)',
+}
+
+
+@contextlib.contextmanager
+def created(kind: str, folder: pathlib.Path) -> Iterator[str]:
+    """The URL of a new database without tables, dropped at the end.
+
+    Skips when the server does not answer, and fails where CI is set.
+    """
+    name = f'manila_lite_test_{uuid.uuid4().hex}'
+    if kind == 'sqlite':
+        yield f'sqlite:///{folder / name}'
+        return
+    server = sa.create_engine(_SERVERS[kind], poolclass=sa.pool.NullPool,
+                              isolation_level='AUTOCOMMIT')
+    _run(server, f'CREATE DATABASE {name}', kind)
+    try:
+        yield server.url.set(database=name).render_as_string(
+            hide_password=False)
+    finally:
+        _run(server, _DROP[kind].format(name), kind)
+
+
+def _run(server: sa.Engine, statement: str, kind: str) -> None:
+    try:
+        with server.connect() as connection:
+            connection.exec_driver_sql(statement)
+    except sa.exc.OperationalError as error:
+        reason = f'{kind} is needed and does not answer: {error.orig}'
+        if os.environ.get('CI'):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+def create_tables(url: str) -> None:
+    engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
+    models.metadata.create_all(engine)
+
+
+def empty_tables(url: str) -> None:
+    engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
+    with engine.begin() as connection:
+        for table in reversed(models.metadata.sorted_tables):
+            connection.execute(sa.delete(table))
+
+
+@pytest.fixture(scope='session')
+def kept_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
+    """Gives the database of a kind, which is kept for all tests."""
+    with contextlib.ExitStack() as stack:
+        urls: dict[str, str] = {}
+
+        def get(kind: str) -> str:
+            if kind not in urls:
+                urls[kind] = stack.enter_context(
+                    created(kind, tmp_path_factory.mktemp(kind)))
+                create_tables(urls[kind])
+            return urls[kind]
+
+        yield get
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request, kept_database) -> str:
+    """The URL of a database with all tables, and nothing in them."""
+    url = kept_database(request.param)
+    empty_tables(url)
+    return url
