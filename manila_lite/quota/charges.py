@@ -1,0 +1,230 @@
+"""What a project uses: guarded changes of its usage rows.
+
+Every change touches the row of the project and those of the user and of
+the share type, by one UPDATE. It is made in the transaction that writes
+what it stands for, so that usage always equals a recount: `in_use` that
+of the resources, `reserved` that of the work still owed.
+"""
+
+from collections.abc import Iterable, Mapping
+import functools
+import logging
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.queries.quotas import PROJECT
+from manila_lite.db.queries.quotas import SHARE_TYPE
+from manila_lite.db.queries.quotas import USAGE
+from manila_lite.db.queries.quotas import USER
+from manila_lite.db.queries.quotas import Key
+from manila_lite.db.queries.quotas import Owner
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.quota import recount
+from manila_lite.quota import sets
+from manila_lite.quota.limits import NAMES
+from manila_lite.quota.limits import PER_SHARE
+
+LOG = logging.getLogger(__name__)
+
+Deltas = Mapping[str, int]
+
+
+class Change(typing.NamedTuple):
+    """How often amounts are added to each column: 1, 0 or -1 times."""
+
+    name: str
+    in_use: int
+    reserved: int
+    limited: bool = False
+
+
+CHARGE = Change('charge', 1, 0, limited=True)
+RESERVE = Change('reserve', 0, 1, limited=True)
+SETTLE = Change('settle', 1, -1)
+RELEASE = Change('release', 0, -1)
+CREDIT = Change('credit', -1, 0)
+ADJUST = Change('adjust', 1, 0)
+
+
+def charge(session: Session, owner: Owner, deltas: Deltas, *,
+           limits: Mapping[str, int], reserve: bool = False,
+           size: int | None = None) -> None:
+    """Add to what the owner uses; raises a QuotaError past a limit.
+
+    With `reserve` the work submitted next in this transaction owns the
+    charge until it is settled or released. `size` is that of one share,
+    for the limit on every single share. `limits` are those of the
+    options, for a project seen for the first time. Negative deltas are
+    never refused.
+    """
+    asked = dict(deltas)
+    if size is not None:
+        asked[PER_SHARE] = size
+    _apply(session, RESERVE if reserve else CHARGE, owner, asked, limits)
+    if reserve:
+        session.charges.append(recount.to_reservation(owner, deltas))
+
+
+def settle(session: Session, owner: Owner, deltas: Deltas) -> None:
+    """Turn what was reserved into use."""
+    _apply(session, SETTLE, owner, deltas)
+
+
+def release(session: Session, owner: Owner, deltas: Deltas) -> None:
+    """Give back what was reserved."""
+    _apply(session, RELEASE, owner, deltas)
+
+
+def release_all(session: Session,
+                reservations: Iterable[list[typing.Any]]) -> None:
+    """Give back all that the `charges` of a work row say."""
+    for owner, deltas in map(recount.from_reservation, reservations):
+        release(session, owner, deltas)
+
+
+def credit(session: Session, owner: Owner, deltas: Deltas) -> None:
+    """Take from what the owner uses."""
+    _apply(session, CREDIT, owner, deltas)
+
+
+def adjust(session: Session, owner: Owner, deltas: Deltas) -> None:
+    """Add a difference that is a fact already, whatever the limits."""
+    _apply(session, ADJUST, owner, deltas)
+
+
+class ChangeRefused(exception.QuotaError):
+    """Some usage row did not take a change: missing, full or too low.
+
+    Which one is found after the rollback, because the rows that did take
+    it must not be judged by what they say since. `Database.write` calls
+    `repair` then, and runs the transaction again.
+    """
+
+    message = 'Quota of project {project_id} refuses to {change} {deltas}.'
+
+    def __init__(self, change: Change, owner: Owner, deltas: Deltas,
+                 limits: Mapping[str, int]):
+        super().__init__(project_id=owner.project_id, change=change.name,
+                         deltas=deltas)
+        self.change = change
+        self.owner = owner
+        self.deltas = deltas
+        self.limits = limits
+
+    def repair(self, db: Database) -> None:
+        """Create rows that are missing, else say which limit it was."""
+        if db.write(sets.create_usages, self.limits,
+                    self.owner.keys(self.deltas)):
+            return
+        rows = db.read(_read, self.owner, self.deltas)
+        if self.change.limited:
+            for row in rows:
+                _check(row, self.deltas[row.resource])
+        if any(self._is_too_low(row) for row in rows):
+            wrong = db.write(recount.correct, self.limits,
+                             self.owner.project_id)
+            LOG.error('Usage of project %s was too low to %s %s and has '
+                      'been recounted: %s', self.owner.project_id,
+                      self.change.name, dict(self.deltas), wrong)
+
+    def _is_too_low(self, row: sa.Row) -> bool:
+        delta = 0 if row.resource == PER_SHARE else self.deltas[row.resource]
+        return (row.in_use + self.change.in_use * delta < 0
+                or row.reserved + self.change.reserved * delta < 0)
+
+
+def _apply(session: Session, change: Change, owner: Owner, deltas: Deltas,
+           limits: Mapping[str, int] | None = None) -> None:
+    deltas = {name: delta for name, delta in sorted(deltas.items()) if delta}
+    if not deltas:
+        return
+    changed = session.run(
+        _statement(session.dialect, change, *_shape(owner, deltas)),
+        **_params(owner), **{f'by_{key}': n for key, n in deltas.items()})
+    if changed != len(owner.keys(deltas)):
+        raise ChangeRefused(change, owner, deltas, limits or {})
+
+
+def _shape(owner: Owner, deltas: Deltas) -> tuple[tuple[str, ...], ...]:
+    """What statements differ by: the kinds of scope and the resources."""
+    return tuple(scope.kind for scope in owner.scopes), tuple(deltas)
+
+
+def _params(owner: Owner) -> dict[str, str]:
+    return {'of_project': owner.project_id,
+            **{f'of_{scope.kind}_id': scope.id for scope in owner.scopes}}
+
+
+def _rows(kinds: tuple[str, ...],
+          resources: tuple[str, ...]) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        USAGE.c.project_id == sa.bindparam('of_project'),
+        sa.or_(*(sa.and_(USAGE.c.scope == kind,
+                         USAGE.c.scope_id == sa.bindparam(f'of_{kind}_id'))
+                 for kind in kinds)),
+        USAGE.c.resource.in_(resources))
+
+
+@functools.cache
+def _statement(dialect: str, change: Change, kinds: tuple[str, ...],
+               resources: tuple[str, ...]) -> sa.Update:
+    """The UPDATE that changes every row, or fewer when it is refused."""
+    amounts = {name: sa.bindparam(f'by_{name}', type_=sa.BigInteger())
+               for name in resources}
+    asked = sa.case(amounts, value=USAGE.c.resource)
+    delta = sa.case({**amounts, PER_SHARE: 0}, value=USAGE.c.resource)
+    values = {name: USAGE.c[name] + times * delta for name, times
+              in (('in_use', change.in_use), ('reserved', change.reserved))
+              if times}
+    guards = [value >= 0 for value in values.values()]
+    if change.limited:
+        guards.append(sa.or_(
+            asked <= 0, USAGE.c.hard_limit < 0,
+            USAGE.c.in_use + USAGE.c.reserved + asked
+            <= USAGE.c.hard_limit))
+    rows = [_rows(kinds, resources)]
+    if dialect == 'postgresql':
+        rows = _held_in_order(rows)
+    return sa.update(USAGE).values(values).where(*rows, *guards)
+
+
+def _held_in_order(
+        rows: list[sa.ColumnElement[bool]]) -> list[sa.ColumnElement[bool]]:
+    """The same rows, locked by key: PostgreSQL meets them in any order."""
+    keys = [USAGE.c[name] for name in Key._fields]
+    held = (sa.select(*keys).where(*rows).order_by(*keys)
+            .with_for_update().cte('held'))
+    return [key == held.c[key.name] for key in keys]
+
+
+# Refusals
+
+_ERRORS: dict[str, type[exception.QuotaError]] = {
+    'shares': exception.ShareLimitExceeded,
+    'gigabytes': exception.ShareSizeExceedsAvailableQuota,
+    'share_replicas': exception.ShareReplicasLimitExceeded,
+    'replica_gigabytes': exception.ShareReplicaSizeExceedsAvailableQuota,
+    PER_SHARE: exception.ShareSizeExceedsLimit,
+}
+_WHAT = {PROJECT: '', SHARE_TYPE: 'share type ', USER: 'user '}
+
+
+def _read(session: Session, owner: Owner,
+          deltas: Deltas) -> typing.Sequence[sa.Row]:
+    rows = session.rows(sa.select(USAGE).where(_rows(*_shape(owner, deltas))),
+                        **_params(owner))
+    return sorted(rows, key=lambda row: (row.scope,
+                                         NAMES.index(row.resource)))
+
+
+def _check(row: sa.Row, asked: int) -> None:
+    """Return when the row has room; raises the error of its resource."""
+    used = row.in_use + row.reserved
+    if asked <= 0 or row.hard_limit < 0 or used + asked <= row.hard_limit:
+        return
+    raise _ERRORS.get(row.resource, exception.QuotaExceeded)(
+        resource=row.resource, what=_WHAT[row.scope], asked=asked,
+        used=used, allowed=row.hard_limit, size=asked, limit=row.hard_limit)

@@ -1,0 +1,121 @@
+"""What counts, and for whom."""
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import engine
+from manila_lite.db.queries.quotas import USAGE
+from manila_lite.db.queries.quotas import Key
+from manila_lite.quota import charges
+from manila_lite.quota import recount
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.recount import Usage
+from tests.functional.quota import books
+from tests.functional.quota.books import ALICE
+from tests.functional.quota.books import DEFAULTS
+from tests.functional.quota.books import GOLD
+
+RED = Owner('red', 'carol', GOLD)
+
+pytestmark = pytest.mark.usefixtures('types')
+
+
+@pytest.fixture
+def types(db):
+    db.write(books.add_types)
+
+
+def of_project(db, project_id='blue'):
+    return {key.resource: usage
+            for key, usage in db.read(recount.recount).items()
+            if key.project_id == project_id and key.scope == 'project'}
+
+
+def add_work(session, *reservations):
+    id = session.new_id()
+    session.run(
+        sa.insert(engine.Work.__table__), id=id, kind='extend', queue='',
+        topic='', resource='', resource_id=id, args='{}', context='{}',
+        charges=json.dumps([recount.to_reservation(*one)
+                            for one in reservations]),
+        state='queued', attempt=0, fence=0, asked=1, next_try_at=0,
+        created_at=session.now)
+
+
+def test_shares_count_for_project_user_and_type(db):
+    db.write(books.add_share, ALICE, 3)
+    db.write(books.add_share, Owner('blue', 'bob', books.SILVER), 4)
+    db.write(books.add_share, Owner('blue', None, None), 5)
+    assert db.read(recount.recount) == {
+        Key('blue', *scope, resource): Usage(used, 0)
+        for scope, shares, gigabytes in (
+            (('project', ''), 3, 12), (('share_type', GOLD), 1, 3),
+            (('share_type', books.SILVER), 1, 4), (('user', 'alice'), 1, 3),
+            (('user', 'bob'), 1, 4))
+        for resource, used in (('shares', shares), ('gigabytes', gigabytes))}
+
+
+def test_every_replica_counts_and_the_share_once(db):
+    db.write(books.add_share, ALICE, 3, replicas=2)
+    db.write(books.add_share, ALICE, 4, replicas=1)
+    assert of_project(db) == {
+        'shares': (2, 0), 'gigabytes': (7, 0), 'share_replicas': (3, 0),
+        'replica_gigabytes': (10, 0)}
+
+
+@pytest.mark.parametrize('status, counts', [
+    ('creating', True), ('error', True), ('deleting', True),
+    ('error_deleting', True), ('deferred_deleting', False),
+    ('error_deferred_deleting', False)])
+def test_a_share_counts_until_it_is_given_up(db, status, counts):
+    db.write(books.add_share, ALICE, 3, status=status)
+    assert of_project(db) == (
+        {'shares': (1, 0), 'gigabytes': (3, 0)} if counts else {})
+
+
+def test_the_recycle_bin_counts(db):
+    db.write(books.add_share, ALICE, 3, soft_deleted=True)
+    assert of_project(db)['gigabytes'] == (3, 0)
+
+
+def test_work_counts_as_reserved(db):
+    db.write(add_work, (ALICE, {'gigabytes': 2}), (RED, {'gigabytes': 3}))
+    db.write(add_work, (ALICE, {'gigabytes': 4, 'shares': 1}))
+    assert of_project(db) == {'shares': (0, 1), 'gigabytes': (0, 6)}
+    assert of_project(db, 'red') == {'gigabytes': (0, 3)}
+
+
+def test_one_project_can_be_counted_alone(db):
+    for owner in (ALICE, RED):
+        db.write(books.add_share, owner, 1)
+        db.write(add_work, (owner, {'gigabytes': 1}))
+    found = db.read(recount.recount, 'red')
+    assert {key.project_id for key in found} == {'red'}
+    assert found[Key('red', 'project', '', 'gigabytes')] == (1, 1)
+
+
+def test_differences_name_row_and_both_figures(db):
+    assert db.read(recount.differences) == []
+    db.write(books.create, ALICE, 3)
+    assert db.read(recount.differences) == []
+    db.write(lambda session: session.run(
+        sa.update(USAGE).where(USAGE.c.scope == 'user',
+                               USAGE.c.resource == 'shares')
+        .values(reserved=7)))
+    assert db.read(recount.differences) == [recount.Difference(
+        Key('blue', 'user', 'alice', 'shares'), Usage(1, 7), Usage(1, 0))]
+
+
+def test_correct_writes_a_recount_also_to_missing_rows(db):
+    db.write(books.create, ALICE, 3)
+    db.write(books.add_share, RED, 5)
+    db.write(charges.charge, ALICE, {'backups': 1}, limits=DEFAULTS)
+    wrong = db.write(recount.correct, DEFAULTS)
+    assert {one.key.project_id for one in wrong} == {'blue', 'red'}
+    assert db.read(recount.differences) == []
+    assert books.usage(db, 'gigabytes', 'red') == (5, 0)
+    assert books.in_force(db, 'gigabytes', 'red') == DEFAULTS['gigabytes']
+    assert books.usage(db, 'backups') == (0, 0)
+    assert db.write(recount.correct, DEFAULTS) == []

@@ -1,0 +1,215 @@
+"""What administrators set, what is shown, and what is then in force."""
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.quota import charges
+from manila_lite.quota import limits
+from manila_lite.quota import sets
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.sets import scope_of
+from tests.functional.quota import books
+from tests.functional.quota.books import ALICE
+from tests.functional.quota.books import DEFAULTS
+from tests.functional.quota.books import GOLD
+
+PROJECT = scope_of('blue')
+USER = scope_of('blue', user_id='alice')
+TYPE = scope_of('blue', share_type_id=GOLD)
+PARTS = pytest.mark.parametrize('part', [USER, TYPE], ids=['user', 'type'])
+
+pytestmark = pytest.mark.usefixtures('types')
+
+
+@pytest.fixture
+def types(db):
+    db.write(books.add_types)
+
+
+def change(db, scope, values, **kwargs):
+    return db.write(sets.change, DEFAULTS, scope, values, **kwargs)
+
+
+def show(db, scope, resource='shares'):
+    return db.read(sets.show, DEFAULTS, scope)[resource]
+
+
+def charge(db, deltas, owner=ALICE):
+    db.write(charges.charge, owner, deltas, limits=DEFAULTS)
+
+
+def use(db, owner=ALICE):
+    charge(db, dict.fromkeys(('shares', 'gigabytes'), 1), owner)
+
+
+def in_force(db, scope, resource='shares'):
+    part = {} if not scope.id else {f'{scope.kind}_id': scope.id}
+    return books.in_force(db, resource, scope.project_id, **part)
+
+
+def test_options_hold_where_nothing_is_set(db):
+    assert db.read(sets.show, DEFAULTS, PROJECT) == DEFAULTS
+    assert db.read(sets.show, DEFAULTS, USER) == DEFAULTS
+    assert list(db.read(sets.show, DEFAULTS, TYPE)) == list(
+        limits.NAMES_PER_TYPE)
+
+
+def test_every_layer_hides_the_one_above(db):
+    db.write(sets.change_class, DEFAULTS, 'default', {'shares': 40})
+    assert show(db, PROJECT) == show(db, USER) == show(db, TYPE) == 40
+    change(db, PROJECT, {'shares': 30})
+    assert show(db, PROJECT) == show(db, USER) == show(db, TYPE) == 30
+    change(db, USER, {'shares': 20})
+    change(db, TYPE, {'shares': 10})
+    assert (show(db, PROJECT), show(db, USER), show(db, TYPE)) == (30, 20, 10)
+    assert show(db, scope_of('blue', user_id='bob')) == 30
+    assert show(db, scope_of('red')) == 40
+
+
+def test_change_keeps_other_limits_and_answers_all(db):
+    change(db, PROJECT, {'shares': 7, 'backups': 1})
+    assert change(db, PROJECT, {'shares': '8'}) == {
+        **DEFAULTS, 'shares': 8, 'backups': 1}
+    assert db.read(sets.show, DEFAULTS, PROJECT) == {
+        **DEFAULTS, 'shares': 8, 'backups': 1}
+
+
+def test_usage_is_shown_with_the_limits_by_scope(db):
+    use(db)
+    use(db, Owner('blue', 'bob', books.SILVER))
+    db.write(charges.charge, ALICE, {'gigabytes': 3}, limits=DEFAULTS,
+             reserve=True)
+    change(db, USER, {'gigabytes': 50})
+    shown = {scope: db.read(sets.show_usage, DEFAULTS, scope)
+             for scope in (PROJECT, USER, TYPE)}
+    assert shown[PROJECT]['gigabytes'] == (100, 2, 3)
+    assert shown[USER]['gigabytes'] == (50, 1, 3)
+    assert shown[TYPE]['gigabytes'] == (100, 1, 3)
+    assert shown[PROJECT]['snapshots'] == (5, 0, 0)
+    assert list(shown[PROJECT]) == list(limits.NAMES)
+
+
+def test_showing_takes_few_statements(db):
+    use(db)
+    seen = []
+    db.probe = seen.append
+    db.read(sets.show, DEFAULTS, USER)
+    assert seen == ['statement']
+    db.read(sets.show_usage, DEFAULTS, USER)
+    assert seen == ['statement'] * 3
+
+
+def test_a_changed_limit_holds_at_once(db):
+    use(db)
+    change(db, PROJECT, {'shares': 1})
+    with pytest.raises(exception.ShareLimitExceeded):
+        use(db)
+    change(db, PROJECT, {'shares': 2})
+    use(db)
+    assert in_force(db, PROJECT) == 2
+
+
+@PARTS
+def test_a_changed_limit_of_a_part_holds_at_once(db, part):
+    use(db)
+    change(db, part, {'shares': 1})
+    assert in_force(db, part) == 1
+    assert in_force(db, PROJECT) == DEFAULTS['shares']
+    with pytest.raises(exception.ShareLimitExceeded):
+        use(db)
+
+
+@PARTS
+def test_a_part_may_not_exceed_what_holds_for_the_project(db, part):
+    db.write(sets.change_class, DEFAULTS, 'default', {'shares': 9})
+    with pytest.raises(exception.InvalidInput):
+        change(db, part, {'shares': 10}, force=True)
+    with pytest.raises(exception.InvalidInput):
+        change(db, part, {'shares': -1})
+    change(db, part, {'shares': 9})
+    change(db, PROJECT, {'shares': -1})
+    change(db, part, {'shares': -1})
+
+
+def test_less_than_in_use_needs_force_and_refused_changes_nothing(db):
+    use(db)
+    use(db)
+    with pytest.raises(exception.InvalidInput):
+        change(db, PROJECT, {'snapshots': 1, 'shares': 1})
+    assert show(db, PROJECT, 'snapshots') == DEFAULTS['snapshots']
+    change(db, PROJECT, {'shares': 1}, force=True)
+    assert in_force(db, PROJECT) == 1
+
+
+def test_type_limits_know_no_networks_or_groups(db):
+    with pytest.raises(exception.InvalidInput, match='share_groups'):
+        change(db, TYPE, {'share_groups': 1})
+
+
+def test_forgetting_a_project_forgets_its_users_and_no_types(db):
+    use(db)
+    change(db, PROJECT, {'shares': 4})
+    change(db, USER, {'shares': 3})
+    change(db, TYPE, {'shares': 2})
+    db.write(sets.forget, DEFAULTS, PROJECT)
+    assert show(db, PROJECT) == show(db, USER) == DEFAULTS['shares']
+    assert show(db, TYPE) == 2
+    assert in_force(db, PROJECT) == DEFAULTS['shares']
+    assert in_force(db, USER) == -1
+    assert in_force(db, TYPE) == 2
+    assert books.usage(db, 'shares') == (1, 0)
+
+
+@PARTS
+def test_forgetting_a_part_forgets_nothing_else(db, part):
+    use(db)
+    change(db, PROJECT, {'shares': 4})
+    for scope in (USER, TYPE):
+        change(db, scope, {'shares': 3})
+    db.write(sets.forget, DEFAULTS, part)
+    other = TYPE if part == USER else USER
+    assert show(db, PROJECT) == show(db, part) == 4
+    assert show(db, other) == 3
+    assert (in_force(db, part), in_force(db, other)) == (-1, 3)
+
+
+def test_the_default_class_holds_where_projects_have_no_own_limit(db):
+    red = Owner('red', 'carol', GOLD)
+    use(db)
+    use(db, red)
+    change(db, PROJECT, {'shares': 4})
+    answer = db.write(sets.change_class, DEFAULTS, 'default', {'shares': 2})
+    assert answer == {**DEFAULTS, 'shares': 2}
+    assert in_force(db, PROJECT) == 4
+    assert in_force(db, scope_of('red')) == 2
+    assert in_force(db, scope_of('red'), 'gigabytes') == 100
+    assert books.in_force(db, 'shares', 'red', user_id='carol') == -1
+    db.write(sets.forget, DEFAULTS, PROJECT)
+    assert in_force(db, PROJECT) == 2
+
+
+def test_other_classes_are_kept_and_hold_nowhere(db):
+    use(db)
+    db.write(sets.change_class, DEFAULTS, 'gold', {'shares': 1})
+    assert db.read(sets.show_class, DEFAULTS, 'gold')['shares'] == 1
+    assert db.read(sets.show_class, DEFAULTS, 'default') == DEFAULTS
+    assert in_force(db, PROJECT) == show(db, PROJECT) == DEFAULTS['shares']
+
+
+def test_class_limits_are_numbers_too(db):
+    with pytest.raises(exception.InvalidInput):
+        db.write(sets.change_class, DEFAULTS, 'default', {'shares': -2})
+
+
+def test_changed_options_come_into_force_at_start(db):
+    use(db)
+    use(db, Owner('red', 'carol'))
+    change(db, PROJECT, {'shares': 4})
+    db.write(sets.change_class, DEFAULTS, 'default', {'gigabytes': 70})
+    options = {**DEFAULTS, 'shares': 50, 'gigabytes': 500}
+    assert db.write(sets.refresh_defaults, options) == 1
+    assert in_force(db, PROJECT) == 4
+    assert in_force(db, scope_of('red')) == 50
+    assert in_force(db, scope_of('red'), 'gigabytes') == 70
+    assert books.in_force(db, 'shares', 'red', user_id='carol') == -1
+    assert db.write(sets.refresh_defaults, options) == 0
