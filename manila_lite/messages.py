@@ -1,167 +1,163 @@
 """What went wrong, in words for the project's user.
 
-A message is composed of an action and a detail, each a published code
-(message-codes.csv); never of the text of a driver, which may hold what
-users are not to see.
+A message is two published codes: what was being done, and what came of
+it. The words are composed when it is read, never from a driver's text.
 """
 
 import datetime
 import enum
+import typing
 
 from manila_lite.db.queries import messages
 from manila_lite.db.session import Session
 
 ERROR = 'ERROR'
-"""The only level there is."""
+"""The level of every message so far."""
 
 
-class Action(enum.StrEnum):
+class _Code(enum.Enum):
+    """A published code as value, and the words it stands for."""
+
+    words: str
+
+    def __new__(cls, code: str, words: str) -> typing.Self:
+        member = object.__new__(cls)
+        member._value_ = code
+        member.words = words
+        return member
+
+
+class Action(_Code):
     """What was being done."""
 
-    ALLOCATE_HOST = '001'
-    CREATE = '002'
-    DELETE_ACCESS_RULES = '003'
-    PROMOTE = '004'
-    UPDATE = '005'
-    REVERT_TO_SNAPSHOT = '006'
-    DELETE = '007'
-    EXTEND = '008'
-    SHRINK = '009'
-    UPDATE_ACCESS_RULES = '010'
-    ADD_UPDATE_SECURITY_SERVICE = '011'
-    TRANSFER_ACCEPT = '026'
-    UPDATE_METADATA = '027'
-    RESTORE_BACKUP = '028'
+    ALLOCATE_HOST = '001', 'choose a place'
+    CREATE = '002', 'create'
+    DELETE_ACCESS_RULES = '003', 'remove access rules'
+    PROMOTE = '004', 'promote'
+    UPDATE = '005', 'update'
+    REVERT_TO_SNAPSHOT = '006', 'revert to snapshot'
+    DELETE = '007', 'delete'
+    EXTEND = '008', 'extend'
+    SHRINK = '009', 'shrink'
+    UPDATE_ACCESS_RULES = '010', 'change access rules'
+    ADD_UPDATE_SECURITY_SERVICE = '011', 'add or change a security service'
+    TRANSFER_ACCEPT = '026', 'accept a transfer'
+    UPDATE_METADATA = '027', 'change metadata'
+    RESTORE_BACKUP = '028', 'restore from a backup'
 
 
-class Detail(enum.StrEnum):
-    """What became of it, or why not."""
+class Detail(_Code):
+    """What came of it."""
 
-    UNKNOWN_ERROR = '001'
-    NO_VALID_HOST = '002'
-    UNEXPECTED_NETWORK = '003'
-    NO_SHARE_SERVER = '004'
-    NO_ACTIVE_AVAILABLE_REPLICA = '005'
-    NO_ACTIVE_REPLICA = '006'
-    FILTER_AVAILABILITY = '007'
-    FILTER_CAPABILITIES = '008'
-    FILTER_CAPACITY = '009'
-    FILTER_DRIVER = '010'
-    FILTER_IGNORE = '011'
-    FILTER_JSON = '012'
-    FILTER_RETRY = '013'
-    FILTER_REPLICATION = '014'
-    DRIVER_FAILED_EXTEND = '015'
-    FILTER_CREATE_FROM_SNAPSHOT = '016'
-    DRIVER_FAILED_CREATING_FROM_SNAP = '017'
-    DRIVER_REFUSED_SHRINK = '018'
-    DRIVER_FAILED_SHRINK = '019'
-    FORBIDDEN_CLIENT_ACCESS = '020'
-    UNSUPPORTED_CLIENT_ACCESS = '021'
-    UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE = '022'
-    SECURITY_SERVICE_FAILED_AUTH = '023'
-    NO_DEFAULT_SHARE_TYPE = '024'
-    MISSING_SECURITY_SERVICE = '025'
-    DRIVER_FAILED_TRANSFER_ACCEPT = '026'
-    SHARE_NETWORK_PORT_QUOTA_LIMIT_EXCEEDED = '027'
-    SHARE_BACKEND_NOT_READY_YET = '028'
-    UPDATE_METADATA_SUCCESS = '029'
-    UPDATE_METADATA_FAILURE = '030'
-    UPDATE_METADATA_NOT_DELETED = '031'
-    TARGETED_RESTORE_UNSUPPORTED = '032'
-    NEUTRON_SUBNET_FULL = '033'
-    UNSUPPORTED_REPLICA_CREATE_CONFIG = '034'
+    UNKNOWN_ERROR = '001', (
+        'Something failed that has no closer description. Try again, or '
+        'ask the administrator and name the request id.')
+    NO_VALID_HOST = '002', (
+        'None of the storage back ends can take this request. Another '
+        'size or share type may fit.')
+    UNEXPECTED_NETWORK = '003', (
+        'A share network was given, but shares of this type are served '
+        'without one.')
+    NO_SHARE_SERVER = '004', (
+        'No share server could be found or built on the share network.')
+    NO_ACTIVE_AVAILABLE_REPLICA = '005', (
+        'No active replica is available to copy the data from. Wait '
+        'until one is.')
+    NO_ACTIVE_REPLICA = '006', 'The share has no active replica.'
+    FILTER_AVAILABILITY = '007', (
+        'No storage serves the availability zone. Name another zone, or '
+        'none.')
+    FILTER_CAPABILITIES = '008', (
+        'No storage can do what the share type asks for. Choose another '
+        'share type.')
+    FILTER_CAPACITY = '009', (
+        'No storage has enough room left for this size. A smaller share '
+        'may fit.')
+    FILTER_DRIVER = '010', (
+        'The storage that is left accepts no such request at this time, '
+        'by rules of its own.')
+    FILTER_IGNORE = '011', (
+        'Every storage that could take the request has been tried, and '
+        'failed.')
+    FILTER_JSON = '012', (
+        'No storage meets the conditions given as scheduler hints.')
+    FILTER_RETRY = '013', (
+        'The request was tried on other storage before, and nothing is '
+        'left to try.')
+    FILTER_REPLICATION = '014', (
+        'No storage can replicate with the one that holds the share.')
+    DRIVER_FAILED_EXTEND = '015', (
+        'The storage could not make the share larger. Its data is as it '
+        'was.')
+    FILTER_CREATE_FROM_SNAPSHOT = '016', (
+        'No storage can create a share from this snapshot.')
+    DRIVER_FAILED_CREATING_FROM_SNAP = '017', (
+        'The storage failed while it copied the data of the snapshot.')
+    DRIVER_REFUSED_SHRINK = '018', (
+        'The share holds more data than would fit into the new size. '
+        'Remove some, or choose a larger size.')
+    DRIVER_FAILED_SHRINK = '019', (
+        'The storage cannot make this share smaller.')
+    FORBIDDEN_CLIENT_ACCESS = '020', (
+        'The storage does not let this client have access.')
+    UNSUPPORTED_CLIENT_ACCESS = '021', (
+        'The storage does not know this access type or level.')
+    UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE = '022', (
+        'The storage cannot take this security service into use on the '
+        'share network.')
+    SECURITY_SERVICE_FAILED_AUTH = '023', (
+        'The security service refused the user or the password it was '
+        'given.')
+    NO_DEFAULT_SHARE_TYPE = '024', (
+        'No share type was named, and no default is set. Name a share '
+        'type.')
+    MISSING_SECURITY_SERVICE = '025', (
+        'The share network lacks a security service that is needed.')
+    DRIVER_FAILED_TRANSFER_ACCEPT = '026', (
+        'The share still has access rules, which the storage cannot pass '
+        'on. Clear them with the transfer.')
+    SHARE_NETWORK_PORT_QUOTA_LIMIT_EXCEEDED = '027', (
+        'The network service allows the project no more ports.')
+    SHARE_BACKEND_NOT_READY_YET = '028', (
+        'The storage has only just started and is not ready. Try again '
+        'in a while.')
+    UPDATE_METADATA_SUCCESS = '029', (
+        'The storage has applied the changed metadata.')
+    UPDATE_METADATA_FAILURE = '030', (
+        'The storage could not apply the changed metadata.')
+    UPDATE_METADATA_NOT_DELETED = '031', (
+        'The metadata is gone, but the storage keeps what it had set.')
+    TARGETED_RESTORE_UNSUPPORTED = '032', (
+        'The storage restores a backup only to the share it was made of.')
+    NEUTRON_SUBNET_FULL = '033', (
+        'The subnet of the share network has no free address.')
+    UNSUPPORTED_REPLICA_CREATE_CONFIG = '034', (
+        'The storage cannot create a replica with this configuration.')
 
-
-_ACTIONS = {
-    Action.ALLOCATE_HOST: 'choose a back end',
-    Action.CREATE: 'create',
-    Action.DELETE_ACCESS_RULES: 'delete access rules',
-    Action.PROMOTE: 'promote replica',
-    Action.UPDATE: 'update',
-    Action.REVERT_TO_SNAPSHOT: 'revert to snapshot',
-    Action.DELETE: 'delete',
-    Action.EXTEND: 'extend',
-    Action.SHRINK: 'shrink',
-    Action.UPDATE_ACCESS_RULES: 'update access rules',
-    Action.ADD_UPDATE_SECURITY_SERVICE: 'add or update security service',
-    Action.TRANSFER_ACCEPT: 'accept transfer',
-    Action.UPDATE_METADATA: 'update metadata',
-    Action.RESTORE_BACKUP: 'restore backup',
-}
-
-_DETAILS = {
-    Detail.UNKNOWN_ERROR: 'The operation failed for a reason that only an '
-                          'administrator can look up.',
-    Detail.NO_VALID_HOST: 'No back end can serve this request. Another size '
-                          'or share type may do.',
-    Detail.UNEXPECTED_NETWORK: 'The share type takes no share network.',
-    Detail.NO_SHARE_SERVER: 'No share server could be found or made.',
-    Detail.NO_ACTIVE_AVAILABLE_REPLICA:
-        'The share has no active replica that is available.',
-    Detail.NO_ACTIVE_REPLICA: 'The share has no active replica.',
-    Detail.FILTER_AVAILABILITY:
-        'No back end in the wanted availability zones can serve this.',
-    Detail.FILTER_CAPABILITIES:
-        'No back end offers what the share type demands.',
-    Detail.FILTER_CAPACITY: 'No back end has room for this size.',
-    Detail.FILTER_DRIVER:
-        'The drivers of all back ends decline such a share.',
-    Detail.FILTER_IGNORE: 'Every back end was tried already.',
-    Detail.FILTER_JSON: 'No back end passes the given expression.',
-    Detail.FILTER_RETRY: 'Every back end was tried, and none succeeded.',
-    Detail.FILTER_REPLICATION:
-        'No back end replicates as the share type demands.',
-    Detail.DRIVER_FAILED_EXTEND: 'The back end could not extend the share.',
-    Detail.FILTER_CREATE_FROM_SNAPSHOT:
-        'No back end can create a share from this snapshot.',
-    Detail.DRIVER_FAILED_CREATING_FROM_SNAP:
-        'The back end could not copy the snapshot into the share.',
-    Detail.DRIVER_REFUSED_SHRINK:
-        'The share holds more than would fit after shrinking.',
-    Detail.DRIVER_FAILED_SHRINK: 'The back end cannot shrink the share.',
-    Detail.FORBIDDEN_CLIENT_ACCESS: 'This client may not be let in.',
-    Detail.UNSUPPORTED_CLIENT_ACCESS:
-        'The back end does not know this kind or level of access.',
-    Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE:
-        'The back end cannot apply the security service.',
-    Detail.SECURITY_SERVICE_FAILED_AUTH:
-        'The security service refused its credentials.',
-    Detail.NO_DEFAULT_SHARE_TYPE:
-        'No share type was named and there is no default one.',
-    Detail.MISSING_SECURITY_SERVICE:
-        'The share network lacks a security service that is needed.',
-    Detail.DRIVER_FAILED_TRANSFER_ACCEPT:
-        'The back end needs all access rules cleared for a transfer.',
-    Detail.SHARE_NETWORK_PORT_QUOTA_LIMIT_EXCEEDED:
-        'The network service has no port left for this project.',
-    Detail.SHARE_BACKEND_NOT_READY_YET:
-        'No back end has reported yet. Try again in a minute.',
-    Detail.UPDATE_METADATA_SUCCESS: 'The metadata were passed on.',
-    Detail.UPDATE_METADATA_FAILURE: 'The metadata were not accepted.',
-    Detail.UPDATE_METADATA_NOT_DELETED:
-        'A deleted key is not taken back from the back end.',
-    Detail.TARGETED_RESTORE_UNSUPPORTED:
-        'The back end restores only to the share of the backup.',
-    Detail.NEUTRON_SUBNET_FULL: 'The subnet has no free address.',
-    Detail.UNSUPPORTED_REPLICA_CREATE_CONFIG:
-        'The back end cannot make such a replica.',
-}
+_ACTIONS = {action.value: action.words for action in Action}
+_DETAILS = {detail.value: detail.words for detail in Detail}
 
 
 def user_message(action_id: str, detail_id: str | None) -> str:
-    """The whole message in words: the action, a colon, the detail."""
-    return (f'{_ACTIONS[Action(action_id)]}: '
-            f'{_DETAILS[Detail(detail_id or Detail.UNKNOWN_ERROR)]}')
+    """The words of a message; codes nobody knows read as unknown."""
+    action = _ACTIONS.get(action_id, 'unknown action')
+    detail = _DETAILS.get(detail_id or '', Detail.UNKNOWN_ERROR.words)
+    return f'{action}: {detail}'
 
 
 def record(session: Session, *, project_id: str, request_id: str | None,
            action: Action, resource_type: str, resource_id: str,
-           detail: Detail, ttl: int) -> None:
-    """Leave a message for a project; it expires after `ttl` seconds."""
-    messages.insert(
-        session, project_id=project_id, request_id=request_id,
-        action_id=action.value, resource_type=resource_type,
-        resource_id=resource_id, detail_id=detail.value,
-        message_level=ERROR,
-        expires_at=session.now + datetime.timedelta(seconds=ttl))
+           detail: Detail, ttl: int) -> str:
+    """Leave a message for the project's users; its id.
+
+    `resource_type` is a word of the API such as SHARE; the message is
+    purged `ttl` seconds from now.
+    """
+    message_id = session.new_id()
+    messages.insert_message(session, {
+        'id': message_id, 'project_id': project_id, 'message_level': ERROR,
+        'request_id': request_id, 'resource_type': resource_type,
+        'resource_id': resource_id, 'action_id': action.value,
+        'detail_id': detail.value, 'created_at': session.now,
+        'expires_at': session.now + datetime.timedelta(seconds=ttl)})
+    return message_id

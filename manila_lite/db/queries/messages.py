@@ -1,19 +1,82 @@
-"""User messages: what a project was told, until it expires."""
+"""User messages: the records."""
+
+from collections.abc import Mapping
+import datetime
+import typing
 
 import sqlalchemy as sa
 
+from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.session import Session
 
 MESSAGE = services.Message.__table__
 
+SORT_KEYS = tuple(column.name for column in MESSAGE.c)
+FILTERS = ('request_id', 'resource_type', 'resource_id', 'action_id',
+           'detail_id', 'message_level')
+"""The columns that a list can be filtered by, with equality."""
 
-def insert(session: Session, **values: object) -> None:
-    session.run(sa.insert(MESSAGE), id=session.new_id(),
-                created_at=session.now, **values)
+_BY_ID = MESSAGE.c.id == sa.bindparam('message_id')
+_GET = sa.select(MESSAGE).where(_BY_ID)
+_DELETE = sa.delete(MESSAGE).where(_BY_ID)
+_INSERT = sa.insert(MESSAGE)
+_EXPIRED = (
+    sa.select(MESSAGE.c.id)
+    .where(MESSAGE.c.expires_at <= sa.bindparam('now'))
+    .order_by(MESSAGE.c.expires_at).limit(sa.bindparam('batch')))
+_DELETE_ALL = sa.delete(MESSAGE).where(
+    MESSAGE.c.id.in_(sa.bindparam('message_ids', expanding=True)))
 
 
-def purge_expired(session: Session) -> int:
-    """Remove what has expired; how many there were."""
-    return session.run(sa.delete(MESSAGE).where(
-        MESSAGE.c.expires_at <= session.now))
+def insert_message(session: Session, values: Mapping[str, object]) -> None:
+    session.run(_INSERT, **values)
+
+
+def get_message(session: Session, message_id: str) -> sa.Row:
+    """The message of any project; raises MessageNotFound."""
+    row = session.one(_GET, message_id=message_id)
+    if row is None:
+        raise exception.MessageNotFound(message_id=message_id)
+    return row
+
+
+def list_messages(session: Session, *, project_id: str | None = None,
+                  filters: Mapping[str, str] | None = None,
+                  created_since: datetime.datetime | None = None,
+                  created_before: datetime.datetime | None = None,
+                  limit: int | None = None, offset: int = 0,
+                  sort_key: str = 'created_at', sort_dir: str = 'desc'
+                  ) -> typing.Sequence[sa.Row]:
+    """The messages of a project, or of all, one page of them.
+
+    `filters` gives the values of columns in FILTERS; `sort_key` is one
+    of SORT_KEYS. Equal messages are in the order of their ids.
+    """
+    statement = sa.select(MESSAGE)
+    if project_id is not None:
+        statement = statement.where(MESSAGE.c.project_id == project_id)
+    for name, value in (filters or {}).items():
+        statement = statement.where(MESSAGE.c[name] == value)
+    if created_since is not None:
+        statement = statement.where(MESSAGE.c.created_at >= created_since)
+    if created_before is not None:
+        statement = statement.where(MESSAGE.c.created_at <= created_before)
+    direction = sa.desc if sort_dir == 'desc' else sa.asc
+    return session.rows(
+        statement.order_by(direction(MESSAGE.c[sort_key]),
+                           direction(MESSAGE.c.id))
+        .limit(limit).offset(offset))
+
+
+def delete_message(session: Session, message_id: str) -> None:
+    """Remove a message; raises MessageNotFound."""
+    if session.run(_DELETE, message_id=message_id) != 1:
+        raise exception.MessageNotFound(message_id=message_id)
+
+
+def purge_expired(session: Session, batch: int = 1000) -> int:
+    """Remove up to `batch` messages whose time is over; their number."""
+    ids = [row.id for row in session.rows(_EXPIRED, now=session.now,
+                                          batch=batch)]
+    return session.run(_DELETE_ALL, message_ids=ids) if ids else 0

@@ -1,0 +1,159 @@
+"""Codes and words of user messages."""
+
+import datetime
+
+import pytest
+
+from manila_lite import exception
+from manila_lite import messages
+from manila_lite.db.queries import messages as records
+from manila_lite.db.session import Database
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from tests.support import reference
+from tests.support.databases import database_url
+from tests.support.databases import kept_database
+
+__all__ = ['database_url', 'kept_database']
+
+DAY = 86400
+MONDAY = datetime.datetime(2026, 8, 3, 12, 0, 0, 250000)
+
+
+@pytest.mark.parametrize('kind, codes', [
+    ('action', Action), ('detail', Detail)], ids=['action', 'detail'])
+def test_codes_are_the_published_ones(kind, codes):
+    published = {row['name']: row['code']
+                 for row in reference.table('message-codes.csv')
+                 if row['kind'] == kind}
+    assert {one.name: one.value for one in codes} == published
+
+
+def test_every_code_has_words_of_its_own():
+    for codes in (Action, Detail):
+        words = [one.words for one in codes]
+        assert all(words)
+        assert len(set(words)) == len(words)
+    assert all(one.words.endswith('.') for one in Detail)
+
+
+def test_a_message_is_action_and_detail():
+    assert messages.user_message('008', '015') == (
+        f'{Action.EXTEND.words}: {Detail.DRIVER_FAILED_EXTEND.words}')
+
+
+@pytest.mark.parametrize('detail_id', [None, '999'])
+def test_unknown_codes_read_as_unknown(detail_id):
+    assert messages.user_message('999', detail_id) == (
+        f'unknown action: {Detail.UNKNOWN_ERROR.words}')
+
+
+class Days:
+    """A clock that shows noon of a day of the week from Monday on."""
+
+    day = 0
+
+    def __call__(self):
+        moment = MONDAY.replace(tzinfo=datetime.UTC)
+        return moment.timestamp() + self.day * DAY
+
+
+@pytest.fixture
+def clock():
+    return Days()
+
+
+@pytest.fixture
+def db(database_url, clock):
+    database = Database(database_url, clock=clock)
+    yield database
+    database.dispose()
+
+
+def record(db, **values):
+    return db.write(messages.record, **{
+        'project_id': 'blue', 'request_id': 'req-1',
+        'action': Action.CREATE, 'resource_type': 'SHARE',
+        'resource_id': 'share1', 'detail': Detail.NO_VALID_HOST,
+        'ttl': 3 * DAY, **values})
+
+
+def ids(db, **query):
+    return [row.id for row in db.read(records.list_messages, **query)]
+
+
+@pytest.fixture
+def week(db, clock):
+    """A message a day from Monday to Wednesday, the last of red."""
+    made = [record(db)]
+    clock.day = 1
+    made.append(record(db, action=Action.EXTEND, resource_id='share2',
+                       detail=Detail.DRIVER_FAILED_EXTEND,
+                       request_id='req-2'))
+    clock.day = 2
+    made.append(record(db, project_id='red', resource_type='SHARE_GROUP'))
+    return made
+
+
+def test_a_record_says_what_happened_to_what_and_when(db):
+    row = db.read(records.get_message, record(db))
+    assert row._asdict() == {
+        'id': row.id, 'project_id': 'blue', 'message_level': 'ERROR',
+        'request_id': 'req-1', 'resource_type': 'SHARE',
+        'resource_id': 'share1', 'action_id': '002', 'detail_id': '002',
+        'created_at': MONDAY,
+        'expires_at': MONDAY + datetime.timedelta(days=3)}
+
+
+def test_lists_show_the_newest_first_by_project_or_all(db, week):
+    assert ids(db) == week[::-1]
+    assert ids(db, project_id='blue') == [week[1], week[0]]
+    assert ids(db, project_id='green') == []
+
+
+@pytest.mark.parametrize('filters, days', [
+    ({'request_id': 'req-2'}, [1]), ({'resource_type': 'SHARE'}, [1, 0]),
+    ({'resource_id': 'share2'}, [1]), ({'action_id': '002'}, [2, 0]),
+    ({'detail_id': '015'}, [1]), ({'message_level': 'ERROR'}, [2, 1, 0]),
+    ({'message_level': 'INFO'}, []),
+    ({'action_id': '002', 'resource_type': 'SHARE'}, [0])])
+def test_lists_can_be_filtered(db, week, filters, days):
+    assert ids(db, filters=filters) == [week[day] for day in days]
+    assert set(filters) <= set(records.FILTERS)
+
+
+def test_lists_can_be_bounded_in_time(db, week):
+    tuesday = MONDAY + datetime.timedelta(days=1)
+    instant = datetime.timedelta(microseconds=1)
+    assert ids(db, created_since=tuesday) == [week[2], week[1]]
+    assert ids(db, created_since=tuesday + instant) == [week[2]]
+    assert ids(db, created_before=tuesday) == [week[1], week[0]]
+    assert ids(db, created_before=tuesday - instant) == [week[0]]
+
+
+def test_lists_can_be_paged_and_sorted(db, week):
+    assert ids(db, limit=2) == [week[2], week[1]]
+    assert ids(db, limit=2, offset=2) == [week[0]]
+    assert ids(db, offset=1) == [week[1], week[0]]
+    assert ids(db, sort_dir='asc') == week
+    assert ids(db, sort_key='resource_id', sort_dir='desc')[0] == week[1]
+    for key in records.SORT_KEYS:
+        assert sorted(ids(db, sort_key=key)) == sorted(week)
+
+
+def test_a_deleted_message_is_gone(db, week):
+    db.write(records.delete_message, week[0])
+    assert ids(db) == [week[2], week[1]]
+    with pytest.raises(exception.MessageNotFound):
+        db.read(records.get_message, week[0])
+    with pytest.raises(exception.MessageNotFound):
+        db.write(records.delete_message, week[0])
+
+
+def test_messages_are_purged_when_their_time_is_over(db, week, clock):
+    assert db.write(records.purge_expired) == 0
+    clock.day = 4
+    assert db.write(records.purge_expired, 1) == 1
+    assert ids(db) == [week[2], week[1]]
+    assert db.write(records.purge_expired) == 1
+    assert ids(db) == [week[2]]
