@@ -1,6 +1,7 @@
 """Builds every object of a process and hands them to each other."""
 
 import dataclasses
+import datetime
 import logging
 import random
 import typing
@@ -11,6 +12,7 @@ from manila_lite import exception
 from manila_lite.api.app import build_app
 from manila_lite.api.v2.controllers import CONTROLLERS
 from manila_lite.context import RequestContext
+from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries import messages as message_rows
 from manila_lite.db.queries import services
 from manila_lite.db.queries import shares
@@ -38,6 +40,7 @@ from manila_lite.share.manager.provisioning import Provisioning
 from manila_lite.share.manager.reconciliation import Reconciliation
 from manila_lite.share.operations.shares import Shares
 from manila_lite.work import table
+from manila_lite.work.brake import Brake
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
 
@@ -53,6 +56,7 @@ class Process:
     conf: typing.Any
     db: Database
     transport: typing.Any = None
+    locks: typing.Any = dataclasses.field(default_factory=NullCoordinator)
     chance: random.Random = dataclasses.field(default_factory=random.Random)
     id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -107,7 +111,8 @@ def api(process: Process, *, auth=None, checks=None):
 def share_operations(process: Process) -> Shares:
     return Shares(process.conf, process.db, process.limits(),
                   process.client(PlacementRpc),
-                  process.client(ProvisioningRpc))
+                  process.client(ProvisioningRpc),
+                  Brake(process.db, process.conf.work.max_queue))
 
 
 def pool_matches(capabilities: typing.Mapping[str, typing.Any],
@@ -183,11 +188,14 @@ def scheduler(process: Process) -> Service:
                  topic=SCHEDULER_TOPIC, zone=conf.storage_availability_zone,
                  incarnation=process.id, enabled=conf.enable_new_services)
 
+    keep = datetime.timedelta(seconds=conf.work.journal_retention)
     tasks = [
         Task('heartbeat', conf.report_interval, beat),
         Task('rescue', conf.periodic_interval, placement.run_pass),
         Task('expired messages', conf.message_reap_interval,
              lambda: db.write(message_rows.purge_expired)),
+        Task('old journal', conf.message_reap_interval,
+             lambda: db.write(table.prune_journal, db.utcnow() - keep)),
     ]
     service = Service([runner], tasks, fuzz=0.0, listeners=_listen(
         process, [(SCHEDULER_TOPIC, conf.host, runner)]))
@@ -225,7 +233,8 @@ def backend(process: Process, name: str) -> Backend:
     provisioning = Provisioning(driver, conf.share_name_template)
     reconciliation = Reconciliation(
         db, provisioning, process.client(ReconciliationRpc),
-        process.client(ProvisioningRpc), host, conf.message_ttl)
+        process.client(ProvisioningRpc), host, conf.message_ttl,
+        process.locks)
     runner = Runner(
         db, queues=[host],
         handlers=endpoint_handlers(provisioning)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 import contextlib
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import threading
@@ -12,6 +13,7 @@ import typing
 from manila_lite import conf as options
 from manila_lite.cmd import CONCURRENCY
 from manila_lite.cmd import build
+from manila_lite.coordination import Coordinator
 from manila_lite.db.session import Database
 from manila_lite.rpc import transport
 from manila_lite.rpc.transport import HintSender
@@ -50,13 +52,15 @@ def process(conf: typing.Any, db: Database, default_url: str = 'rabbit://'):
     """A process with its transport and its hints; closed at the end."""
     carrier = connect(conf, default_url)
     sender = HintSender(carrier)
-    made = build.Process(conf, db, transport=carrier)
+    locks = Coordinator(conf, f'{conf.host}-{os.getpid()}')
+    made = build.Process(conf, db, transport=carrier, locks=locks)
     build.connect_hints(db, sender)
     try:
         yield made
     finally:
         sender.stop()
         carrier.close()
+        locks.stop()
         db.dispose()
 
 

@@ -35,6 +35,10 @@ OPTS = [
                  help='Seconds without progress after which an operation '
                       'is no longer held and is rescued. Keep it above the '
                       'longest call of any driver, copies included.'),
+    cfg.IntOpt('journal_retention', default=2592000, min=60,
+               help='Seconds that the journal of status changes remembers. '
+                    'Raise it to look further back, at the price of a '
+                    'larger database.'),
 ]
 
 

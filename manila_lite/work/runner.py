@@ -76,6 +76,11 @@ class Desk:
         table.finish(session, self.job, pause=self.settings.pause)
         function(session, *args)
 
+    def put_back(self, delay: float) -> None:
+        """Leave the work to somebody else, for now."""
+        self.db.write(table.put_back, self.job, delay, by=self.job)
+        self.closed = True
+
     def hand_over(self, function: Callable, *args: typing.Any) -> None:
         """Run a transaction that gives the work to another queue."""
         self.db.write(function, *args, by=self.job)

@@ -8,6 +8,7 @@ holds an older fence can finish nothing. Design: engineering, section 1.
 
 from collections.abc import Collection, Mapping
 import dataclasses
+import datetime
 import typing
 
 import orjson
@@ -76,6 +77,9 @@ _SWEEP = (
            sa.or_(_DUE, _ABANDONED))
     .order_by(WORK.c.created_at, WORK.c.id)
     .limit(sa.bindparam('batch')))
+_JOURNAL = engine.Transition.__table__
+_PRUNE = sa.delete(_JOURNAL).where(
+    _JOURNAL.c.made_at < sa.bindparam('before'))
 _TAKE_OVER = sa.update(WORK).where(
     WORK.c.state == RUNNING, _IN_QUEUES).values(lease_until=0.0)
 
@@ -229,6 +233,11 @@ def finish(session: Session, job: Job, *, pause: float = 0.0) -> None:
     _held(session.run(_PUT_BACK, **_fence(job), delay=pause), job)
 
 
+def put_back(session: Session, job: Job, delay: float) -> None:
+    """Let go of work that another is better placed to do just now."""
+    _held(session.run(_PUT_BACK, **_fence(job), delay=delay), job)
+
+
 def retry(session: Session, job: Job, delay: float, error: str) -> None:
     """Put the work back, due after `delay` seconds."""
     _held(session.run(_RETRY, **_fence(job), delay=delay,
@@ -262,6 +271,11 @@ def expire_leases(session: Session, queues: Collection[str]) -> int:
     other process lives on this database.
     """
     return session.run(_TAKE_OVER, queues=list(queues))
+
+
+def prune_journal(session: Session, older_than: datetime.datetime) -> int:
+    """Forget the moves made before a moment; how many there were."""
+    return session.run(_PRUNE, before=older_than)
 
 
 def queue_length(session: Session) -> int:

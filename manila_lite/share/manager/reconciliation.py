@@ -10,6 +10,8 @@ import logging
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.coordination import Coordinator
+from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries import pools
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import shares
@@ -35,6 +37,9 @@ from manila_lite.work.telling import tell
 
 LOG = logging.getLogger(__name__)
 
+LOCKED_PAUSE = 5.0
+"""Seconds before another look at what a second manager is rescuing."""
+
 _ACTIONS = {
     S.CREATING: Action.CREATE, S.EXTENDING: Action.EXTEND,
     S.SHRINKING: Action.SHRINK,
@@ -47,8 +52,10 @@ class Reconciliation:
 
     def __init__(self, db: Database, provisioning: Provisioning,
                  rescues: Client, provisionings: Client,
-                 service_host: str, message_ttl: int):
+                 service_host: str, message_ttl: int,
+                 locks: Coordinator | NullCoordinator):
         self.db = db
+        self.locks = locks
         self.provisioning = provisioning
         self.rescues = rescues.on(service_host)
         self.provisionings = provisionings.on(service_host)
@@ -94,7 +101,18 @@ class Reconciliation:
         return True
 
     def rescue(self, desk) -> None:
-        """Carry out the rescue of the status the instance is in."""
+        """Carry out the rescue of the status the instance is in.
+
+        The lock spares two managers of one back end the same questions;
+        what makes the outcome right is the fence of the work.
+        """
+        with self.locks.try_lock(f'rescue-{desk.job.resource_id}') as held:
+            if held:
+                self._rescue(desk)
+            else:
+                desk.put_back(LOCKED_PAUSE)
+
+    def _rescue(self, desk) -> None:
         found = desk.read(driver_view.find, desk.job.resource_id)
         rescue = SHARE_INSTANCE.in_flight.get(found.row.status)
         if rescue is None:

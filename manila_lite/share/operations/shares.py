@@ -24,14 +24,17 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import share_request
 from manila_lite.share.operations.share_request import ShareRequest
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.work.brake import Brake
+from manila_lite.work.brake import braked
 
 
 class Shares:
     """Each method is a transaction: all of a request, or none of it."""
 
     def __init__(self, conf: typing.Any, db: Database, limits: typing.Any,
-                 scheduler: Client, provisioning: Client):
+                 scheduler: Client, provisioning: Client, brake: Brake):
         self.db = db
+        self.brake = brake
         self.limits = limits
         self.scheduler = scheduler
         self.provisioning = provisioning
@@ -45,6 +48,7 @@ class Shares:
 
     # Create
 
+    @braked
     @transaction
     def create(self, session: Session, ctx: RequestContext,
                request: ShareRequest) -> str:
@@ -138,6 +142,7 @@ class Shares:
         if values:
             shares.update(session, share.id, values)
 
+    @braked
     @transaction
     def extend(self, session: Session, ctx: RequestContext,
                share: typing.Any, new_size: int, *, force: bool = False,
@@ -167,6 +172,7 @@ class Shares:
         self.provisioning.on(instance.host).extend_share_instance(
             session, ctx, host=instance.host, **what)
 
+    @braked
     @transaction
     def shrink(self, session: Session, ctx: RequestContext,
                share: typing.Any, new_size: int) -> None:
