@@ -1,0 +1,67 @@
+"""What a state table refuses to be, and what it answers."""
+
+import pytest
+
+from manila_lite.states.machine import GONE
+from manila_lite.states.machine import Ask
+from manila_lite.states.machine import GiveUp
+from manila_lite.states.machine import Machine
+
+SOUND = {
+    'born': {'create': 'making'},
+    'moves': [('made', {'making'}, 'ready'), ('lost', {'making'}, 'ready'),
+              ('remove', {'ready', 'hidden'}, GONE),
+              ('hide', {'ready'}, 'hidden')],
+    'at_rest': {'ready', 'hidden'},
+    'in_flight': {'making': Ask('is_it_there', 'made', 'lost')},
+    'resets': {'making', 'ready'},
+    'final': {'hidden'},
+}
+
+
+def machine(**changes):
+    return Machine('thing', 'things', **(SOUND | changes))
+
+
+def with_move(*move):
+    return {'moves': [*SOUND['moves'], move]}
+
+
+@pytest.mark.parametrize('changes, complaint', [
+    (with_move('made', {'making'}, 'ready'), 'made is declared twice'),
+    (with_move('create', {'ready'}, 'ready'), 'create is declared twice'),
+    (with_move('reset_ready', {'ready'}, 'ready'), 'declared twice'),
+    (with_move('spoil', {'ready'}, 'spoiled'), 'spoiled'),
+    (with_move('mend', {'spoiled'}, 'ready'), 'spoiled'),
+    ({'born': {'create': 'nowhere'}}, 'nowhere'),
+    ({'at_rest': {'ready', 'hidden', 'unused'}, 'resets': ()}, 'unused'),
+    ({'at_rest': {'ready', 'hidden', 'making'}}, 'at rest and in flight'),
+    ({'in_flight': {'making': GiveUp('vanish')}}, 'cannot fire vanish'),
+    ({'in_flight': {'making': GiveUp('remove')}}, 'cannot fire remove'),
+    ({'in_flight': {'making': Ask('q', 'made', 'hide')}}, 'fire hide'),
+])
+def test_broken_table_is_refused(changes, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        machine(**changes)
+
+
+def test_resets_leave_everything_but_what_is_final():
+    assert machine()[machine().reset_event('ready')].sources == {
+        'making', 'ready'}
+
+
+def test_other_statuses_cannot_be_reset_to():
+    with pytest.raises(KeyError):
+        machine().reset_event('hidden')
+
+
+def test_leaving_tells_the_moves_but_not_the_resets():
+    assert [move.event for move in machine().leaving('ready')] == [
+        'remove', 'hide']
+
+
+def test_unknown_event_is_no_move():
+    assert 'made' in machine()
+    assert 'fly' not in machine()
+    with pytest.raises(KeyError):
+        machine()['fly']

@@ -1,0 +1,166 @@
+"""What holds for every state table there is, and will be."""
+
+import importlib
+import inspect
+import pkgutil
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from manila_lite import states
+from manila_lite.db import models
+from manila_lite.rpc import contract
+from manila_lite.rpc import share as contracts
+from manila_lite.share.drivers import base
+from manila_lite.states.machine import GONE
+from manila_lite.states.machine import Ask
+from manila_lite.states.machine import GiveUp
+from manila_lite.states.machine import Machine
+from manila_lite.states.machine import Repeat
+from tests.support import reference
+
+
+def _machines():
+    for module in pkgutil.iter_modules(states.__path__, 'manila_lite.states.'):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Machine):
+                yield value
+
+
+MACHINES = {repr(machine): machine for machine in _machines()}
+
+CONTRACTS = [
+    found for _, found in inspect.getmembers(contracts, inspect.isclass)
+    if issubclass(found, contract.Contract)
+    and found.__module__ == contracts.__name__]
+
+# How the published tables call a resource of ours.
+PUBLISHED = {
+    ('share_instance', 'status'): 'share / share instance',
+}
+
+every_machine = pytest.mark.parametrize(
+    'machine', MACHINES.values(), ids=MACHINES)
+
+
+def reachable(machine, *, resets):
+    """The statuses that can come about from birth."""
+    found, fresh = set(), set(machine.born.values())
+    while fresh:
+        found |= fresh
+        moves = (machine.moves if resets else
+                 [move for status in found
+                  for move in machine.leaving(status)])
+        fresh = {move.target for move in moves if move.sources & found
+                 } - found - {GONE}
+    return found
+
+
+def published(machine):
+    name = PUBLISHED[machine.resource, machine.column]
+    return [row for row in reference.table('statuses.csv')
+            if row['resource'] == name]
+
+
+def test_there_are_tables():
+    assert '<Machine share_instances.status>' in MACHINES
+
+
+@every_machine
+def test_statuses_are_at_rest_or_in_flight(machine):
+    assert machine.at_rest.isdisjoint(machine.in_flight)
+    used = {status for move in machine.moves
+            for status in (*move.sources, move.target)}
+    assert used - {GONE} <= machine.statuses
+
+
+@every_machine
+def test_every_rescue_ends_at_rest_or_gone(machine):
+    for status, rescue in machine.in_flight.items():
+        for event in rescue.events:
+            assert machine[event].leaves(status), (status, event)
+            assert machine[event].target in machine.at_rest | {GONE}, (
+                status, event)
+
+
+@every_machine
+def test_every_status_can_come_about(machine):
+    assert reachable(machine, resets=True) == machine.statuses
+
+
+@every_machine
+def test_what_only_an_administrator_sets_is_given_up(machine):
+    # Nobody works there: there is nothing to ask about or to repeat.
+    by_hand = machine.statuses - reachable(machine, resets=False)
+    assert by_hand <= machine.resets
+    for status in by_hand & set(machine.in_flight):
+        assert isinstance(machine.in_flight[status], GiveUp), status
+
+
+@every_machine
+def test_every_status_has_a_way_out(machine):
+    for status in machine.statuses:
+        assert any(move.leaves(status) for move in machine.moves), status
+
+
+@every_machine
+def test_column_is_one_of_the_models(machine):
+    assert machine.column in models.metadata.tables[machine.table].columns
+
+
+@every_machine
+def test_rescues_repeat_what_can_be_repeated(machine):
+    kinds = {kind: durable for offered in CONTRACTS
+             for kind, durable in contract.work_kinds(offered).items()}
+    for status, rescue in machine.in_flight.items():
+        if isinstance(rescue, Repeat):
+            assert kinds[rescue.kind].repeatable, status
+
+
+@every_machine
+def test_rescues_ask_what_drivers_answer(machine):
+    for status, rescue in machine.in_flight.items():
+        if isinstance(rescue, Ask):
+            assert callable(getattr(base.ShareDriver, rescue.question)), (
+                status)
+
+
+@every_machine
+def test_resets_are_the_published_list(machine):
+    lists = [row['value'] for row in published(machine)
+             if row['field'] == f'reset_{machine.column} list']
+    assert [machine.resets] == [set(text.split(', ')) for text in lists]
+
+
+@every_machine
+def test_statuses_are_published_ones(machine):
+    known = {row['value'] for row in published(machine)
+             if row['field'] == machine.column}
+    assert machine.statuses <= known
+
+
+@every_machine
+def test_published_transient_statuses_are_in_flight(machine):
+    transient = {row['value'] for row in published(machine)
+                 if row['field'] == machine.column
+                 and row['transient'] == 'yes'}
+    assert machine.statuses & transient <= machine.in_flight.keys()
+
+
+@every_machine
+@given(data=st.data())
+def test_whatever_happens_one_rescue_brings_rest(machine, data):
+    status = data.draw(st.sampled_from(sorted(machine.born.values())))
+    for _ in range(data.draw(st.integers(0, 20))):
+        moves = sorted(move.event for move in machine.moves
+                       if move.leaves(status))
+        status = machine[data.draw(st.sampled_from(moves))].target
+        if status is GONE:
+            return
+        assert status in machine.statuses
+    if status in machine.in_flight:
+        rescue = machine.in_flight[status]
+        event = data.draw(st.sampled_from(rescue.events))
+        assert machine[event].leaves(status)
+        assert machine[event].target in machine.at_rest | {GONE}
