@@ -2,6 +2,8 @@
 
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
+from manila_lite.api.v2.routes_plain import ROUTES as PLAIN
+from manila_lite.api.v2.routes_quota import ROUTES as QUOTA
 
 _EXPORT = '/shares/{share_id}/export_locations/{export_location_id}'
 _EXPORT_METADATA = f'{_EXPORT}/metadata'
@@ -70,5 +72,7 @@ ROUTES = [
     Route('GET', '/extensions', 'extensions', 'index'),
     Route('GET', '/extensions/{alias}', 'extensions', 'show'),
     *_SHARES,
+    *PLAIN,
+    *QUOTA,
 ]
 # fmt: on

@@ -2,6 +2,8 @@
 
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import export_locations
+from manila_lite.api.v2 import routes_plain
+from manila_lite.api.v2 import routes_quota
 from manila_lite.api.v2 import share_actions
 from manila_lite.api.v2 import share_instances
 from manila_lite.api.v2 import share_metadata
@@ -19,4 +21,6 @@ CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_instance_actions': share_instances.ShareInstanceActions,
     'share_instance_export_locations':
         export_locations.ShareInstanceExportLocations,
+    **routes_plain.CONTROLLERS,
+    **routes_quota.CONTROLLERS,
 }
