@@ -267,9 +267,9 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
     """Check a class of endpoints against its contract, or TypeError.
 
     Durable methods are `(self, job, ...)`, calls `(self, ctx, ...)` and
-    may be reached from outside. `prepare_<durable>(self, session, job)`
-    and `failed_<durable>(self, session, job, error)` may stand beside a
-    durable method.
+    may be reached from outside. Beside a durable method may stand
+    `prepare_<durable>(self, session, job)`, `dropped_<durable>` with the
+    same and `failed_<durable>(self, session, job, error)`.
     """
     def check(endpoint: Endpoint) -> Endpoint:
         for name, method in contract.methods.items():

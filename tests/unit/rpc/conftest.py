@@ -1,0 +1,81 @@
+"""Transports over `memory://`, each test with an exchange of its own."""
+
+import threading
+import uuid
+
+import pytest
+
+from manila_lite import conf as options
+from manila_lite.context import RequestContext
+from manila_lite.rpc import transport
+
+transport.prepare(threading=True)
+
+
+def transport_to(url):
+    conf = options.new()
+    # oslo.messaging makes the option known with the first transport.
+    import oslo_messaging
+    oslo_messaging.TransportURL(conf)
+    conf.set_override('transport_url', url)
+    return transport.Transport(conf)
+
+
+@pytest.fixture
+def exchange():
+    return f'memory://{uuid.uuid4().hex}'
+
+
+@pytest.fixture
+def carrier(exchange):
+    return transport_to(exchange)
+
+
+@pytest.fixture
+def serving():
+    """Start servers that are stopped after the test."""
+    servers = []
+
+    def start(server):
+        server.start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def ctx():
+    return RequestContext(user_id='u1', project_id='p1', roles=['member'],
+                          auth_token='secret', request_id='req-1')
+
+
+class Heard:
+    """What arrived, to be waited for."""
+
+    def __init__(self):
+        self.items = []
+        self._changed = threading.Condition()
+
+    def add(self, item):
+        with self._changed:
+            self.items.append(item)
+            self._changed.notify_all()
+
+    def wait(self, count, timeout=10):
+        with self._changed:
+            assert self._changed.wait_for(
+                lambda: len(self.items) >= count, timeout), self.items
+            return list(self.items)
+
+
+@pytest.fixture
+def heard():
+    return Heard()
+
+
+def exposed(function):
+    function.exposed = True
+    return function

@@ -1,0 +1,300 @@
+"""What a contract says is what clients send and endpoints take."""
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.rpc import contract
+from manila_lite.rpc import transport
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import call
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import implements
+from manila_lite.states.machine import GiveUp
+from manila_lite.states.machine import Machine
+
+MACHINE = Machine(
+    'thing', 'things', born={'create': 'at_rest'},
+    moves=[('extend', {'at_rest'}, 'extending'),
+           ('extended', {'extending'}, 'at_rest'),
+           ('extend_failed', {'extending'}, 'broken'),
+           ('extend_refused', {'extending'}, 'at_rest')],
+    at_rest={'at_rest', 'broken'},
+    in_flight={'extending': GiveUp('extend_failed')})
+
+
+class ThingCareRpc(Contract):
+    topic, version = 'manila-things', '1.3'
+
+    @durable(failure=(MACHINE, 'extend_failed'), action='a', detail='d',
+             refused={exception.InvalidInput: ('extend_refused', 'r')})
+    def extend(self, ctx, instance_id, new_size, force=False): ...
+
+    @durable(one_per='thing_id', resource='thing_id', repeatable=True)
+    def sync(self, ctx, thing_id): ...
+
+    @call(timeout=5)
+    def check(self, ctx, instance_id, options=None): ...
+
+
+@implements(ThingCareRpc)
+class Things:
+    def __init__(self):
+        self.calls = []
+
+    def prepare_extend(self, session, job):
+        return 'prepared'
+
+    def extend(self, job, instance_id, new_size, force=False):
+        self.calls.append((job, instance_id, new_size, force))
+
+    def dropped_extend(self, session, job):
+        return 'dropped'
+
+    def failed_extend(self, session, job, error):
+        return True
+
+    def sync(self, job, thing_id):
+        self.calls.append((job, thing_id))
+
+    def check(self, ctx, instance_id, options=None):
+        return [ctx.project_id, instance_id, options]
+
+
+class Submitted:
+    """The end of the line for stored work."""
+
+    def __init__(self):
+        self.items = []
+
+    def __call__(self, session, ctx, durable, queue, args):
+        self.items.append((session, ctx, durable.kind, queue, args))
+        return 'work-id'
+
+
+@pytest.fixture
+def submitted():
+    return Submitted()
+
+
+@pytest.fixture
+def client(submitted, carrier):
+    return contract.Client(ThingCareRpc, submitted, carrier)
+
+
+def test_kinds_carry_what_was_declared():
+    kinds = contract.work_kinds(ThingCareRpc)
+    assert set(kinds) == {'thing_care.extend', 'thing_care.sync'}
+    extend, sync = kinds['thing_care.extend'], kinds['thing_care.sync']
+    assert (extend.method, extend.args, dict(extend.defaults)) == (
+        'extend', ('instance_id', 'new_size', 'force'), {'force': False})
+    assert (extend.topic, extend.resource, extend.one_per) == (
+        'manila-things', 'instance_id', None)
+    assert (sync.resource, sync.one_per) == ('thing_id', 'thing_id')
+    assert (extend.repeatable, sync.repeatable) == (False, True)
+
+
+def test_failure_depends_on_the_error():
+    kinds = contract.work_kinds(ThingCareRpc)
+    extend = kinds['thing_care.extend']
+    assert extend.failure == contract.Failure(
+        MACHINE, 'extend_failed', 'a', 'd')
+    assert extend.failure_of(ValueError()) == extend.failure
+    assert extend.failure_of(exception.InvalidInput(reason='x')) == (
+        contract.Failure(MACHINE, 'extend_refused', 'a', 'r'))
+    assert kinds['thing_care.sync'].failure is None
+    assert kinds['thing_care.sync'].failure_of(ValueError()) is None
+
+
+def test_name_may_be_given():
+    class OddRpc(Contract):
+        topic, version, name = 't', '1.0', 'even'
+
+        @durable()
+        def work(self, ctx, instance_id): ...
+
+    assert list(contract.work_kinds(OddRpc)) == ['even.work']
+
+
+@pytest.mark.parametrize('declared', [
+    {'failure': (MACHINE, 'no_such_move')},
+    {'failure': (MACHINE, 'extend_failed'),
+     'refused': {ValueError: ('no_such_move', None)}},
+    {'refused': {ValueError: ('extend_refused', None)}},
+])
+def test_failure_that_is_no_move_of_the_table_is_refused(declared):
+    with pytest.raises(TypeError, match=r'no_such_move|need a failure'):
+        durable(**declared)
+
+
+@pytest.mark.parametrize('declared', [
+    {'resource': 'share_id'}, {'one_per': 'share_id'}])
+def test_argument_that_the_stub_lacks_is_refused(declared):
+    with pytest.raises(TypeError, match='share_id'):
+        class Wrong(Contract):
+            topic, version = 't', '1.0'
+
+            @durable(**declared)
+            def work(self, ctx, instance_id): ...
+
+
+def test_stub_without_a_declaration_is_refused():
+    with pytest.raises(TypeError, match='neither'):
+        class Wrong(Contract):
+            topic, version = 't', '1.0'
+
+            def work(self, ctx, instance_id): ...
+
+
+def test_stub_without_ctx_is_refused():
+    with pytest.raises(TypeError, match='ctx'):
+        class Wrong(Contract):
+            topic, version = 't', '1.0'
+
+            @durable()
+            def work(self, instance_id): ...
+
+
+def test_client_stores_durable_work_on_the_queue_of_a_host(
+        client, submitted, ctx):
+    answer = client.on('host@one#pool').extend(
+        'session', ctx, instance_id='i', new_size=3)
+    assert answer == 'work-id'
+    assert submitted.items == [(
+        'session', ctx, 'thing_care.extend', 'host@one',
+        {'instance_id': 'i', 'new_size': 3, 'force': False})]
+
+
+def test_client_without_a_host_uses_the_queue_of_the_topic(
+        client, submitted, ctx):
+    client.sync('session', ctx, thing_id='t')
+    assert submitted.items[0][3] == 'manila-things'
+
+
+@pytest.mark.parametrize('args', [
+    {'instance_id': 'i'},
+    {'instance_id': 'i', 'new_size': 1, 'old_size': 2},
+    {'instance_id': 'i', 'size': 1},
+])
+def test_client_refuses_arguments_that_do_not_fit(
+        client, submitted, ctx, args):
+    with pytest.raises(TypeError, match=r'thing_care\.extend takes'):
+        client.on('host').extend('session', ctx, **args)
+    assert submitted.items == []
+
+
+def test_client_knows_no_other_method(client):
+    with pytest.raises(AttributeError, match='shrink'):
+        client.on('host').shrink('session')
+
+
+def test_call_is_answered_by_the_host_asked(client, carrier, serving, ctx):
+    serving(carrier.serve('manila-things', 'host@one', [Things()]))
+    assert client.on('host@one#pool').check(ctx, instance_id='i') == [
+        'p1', 'i', None]
+    with pytest.raises(exception.ServiceUnavailable):
+        client.on('host@two').check(ctx, instance_id='i')
+
+
+def test_call_without_a_host_is_answered_by_any(
+        client, carrier, serving, ctx):
+    serving(carrier.serve('manila-things', 'host@one', [Things()]))
+    assert client.check(ctx, instance_id='i', options={'a': 1}) == [
+        'p1', 'i', {'a': 1}]
+
+
+def test_contracts_of_one_topic_do_not_meet(carrier, serving, ctx, heard):
+    class OtherRpc(Contract):
+        topic, version = 'manila-things', '2.0'
+
+        @call()
+        def check(self, ctx, instance_id): ...
+
+    @implements(OtherRpc)
+    class Other:
+        def check(self, ctx, instance_id):
+            return 'other'
+
+    serving(transport.HintListener(
+        carrier, 'manila-things', 'host', heard.add, [Things(), Other()]))
+    ask = contract.Client(OtherRpc, Submitted(), carrier).on('host')
+    assert ask.check(ctx, instance_id='i') == 'other'
+
+
+def test_durable_work_is_not_reached_by_messages(carrier, serving, ctx):
+    things = Things()
+    serving(carrier.serve('manila-things', 'host', [things]))
+    with pytest.raises(Exception, match='sync'):
+        carrier.client('manila-things', 'host', namespace='thing_care',
+                       version='1.3').call(
+            ctx, 'sync', {'thing_id': 't'}, timeout=5)
+    assert things.calls == []
+
+
+def test_handlers_are_bound_and_bring_their_hooks():
+    things = Things()
+    handlers = contract.endpoint_handlers(things)
+    extend = handlers['thing_care.extend']
+    extend.run('job', instance_id='i', new_size=2)
+    assert things.calls == [('job', 'i', 2, False)]
+    assert extend.prepare('session', 'job') == 'prepared'
+    assert extend.dropped('session', 'job') == 'dropped'
+    assert extend.failed('session', 'job', ValueError()) is True
+    sync = handlers['thing_care.sync']
+    assert (sync.prepare, sync.dropped, sync.failed) == (None, None, None)
+    assert sync.durable.one_per == 'thing_id'
+
+
+class PairRpc(Contract):
+    topic, version = 't', '1.0'
+
+    @durable()
+    def work(self, ctx, instance_id, force=False): ...
+
+    @call()
+    def ask(self, ctx, question): ...
+
+
+class Lacks:
+    def work(self, job, instance_id, force=False): ...
+
+
+class FirstIsNotJob(Lacks):
+    def work(self, ctx, instance_id, force=False): ...
+
+    def ask(self, ctx, question): ...
+
+
+class OtherName(Lacks):
+    def ask(self, ctx, riddle): ...
+
+
+class OtherOrder(Lacks):
+    def work(self, job, force=False, instance_id=None): ...
+
+    def ask(self, ctx, question): ...
+
+
+class OtherDefault(Lacks):
+    def work(self, job, instance_id, force=True): ...
+
+    def ask(self, ctx, question): ...
+
+
+class HookOfACall(Lacks):
+    def ask(self, ctx, question): ...
+
+    def prepare_ask(self, session, job): ...
+
+
+class HookTakesTooLittle(Lacks):
+    def ask(self, ctx, question): ...
+
+    def failed_work(self, session, job): ...
+
+
+@pytest.mark.parametrize('endpoint', [
+    Lacks, FirstIsNotJob, OtherName, OtherOrder, OtherDefault, HookOfACall,
+    HookTakesTooLittle])
+def test_endpoint_that_breaks_the_contract_is_refused(endpoint):
+    with pytest.raises(TypeError, match=endpoint.__name__):
+        implements(PairRpc)(endpoint)

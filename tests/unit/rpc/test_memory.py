@@ -1,0 +1,268 @@
+"""The driver of memory:// behaves as a broker does, only faster."""
+
+import datetime
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import oslo_messaging
+import pytest
+
+from manila_lite import conf as options
+from manila_lite import exception
+from tests.unit.rpc.conftest import Heard
+from tests.unit.rpc.conftest import exposed
+from tests.unit.rpc.conftest import transport_to
+
+
+class Fault(Exception):
+    pass
+
+
+class Recorder:
+    """Hears casts, and answers calls in several ways."""
+
+    def __init__(self, heard=None):
+        self.heard = heard or Heard()
+        self.gate = threading.Event()
+
+    @exposed
+    def note(self, ctx, **args):
+        self.heard.add((ctx, args))
+
+    @exposed
+    def echo(self, ctx, value):
+        return value
+
+    @exposed
+    def wait(self, ctx):
+        self.heard.add('waiting')
+        self.gate.wait(10)
+        return 'late'
+
+    @exposed
+    def refuse(self, ctx):
+        raise exception.ShareNotFound(share_id='s1')
+
+    @exposed
+    def break_down(self, ctx):
+        raise Fault('a fault of the other side')
+
+    def secret(self, ctx):
+        self.heard.add('secret')
+
+
+@pytest.fixture
+def recorder(carrier, serving):
+    recorder = Recorder()
+    serving(carrier.serve('topic', 'one', [recorder]))
+    yield recorder
+    recorder.gate.set()
+
+
+def test_cast_arrives_as_a_copy(carrier, recorder, ctx):
+    sent = {'rows': [{'id': 1}], 'pair': (1, 2)}
+    carrier.client('topic').cast(ctx, 'note', sent)
+    sent['rows'][0]['id'] = 2
+    (_, args), = recorder.heard.wait(1)
+    assert args == {'rows': [{'id': 1}], 'pair': [1, 2]}
+
+
+def test_caller_is_carried_along_without_the_token(carrier, recorder, ctx):
+    carrier.client('topic').cast(ctx, 'note', {})
+    (arrived, _), = recorder.heard.wait(1)
+    assert arrived is not ctx
+    assert (arrived.user_id, arrived.project_id, arrived.roles,
+            arrived.request_id) == ('u1', 'p1', ['member'], 'req-1')
+    assert arrived.auth_token is None
+    assert ctx.auth_token == 'secret'
+
+
+def test_call_gives_the_answer_as_json(carrier, recorder, ctx):
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5)
+    answer = carrier.client('topic', 'one').call(
+        ctx, 'echo', {'value': {'at': moment, 'pair': (1, 2)}}, timeout=5)
+    assert answer == {'at': '2026-01-02T03:04:05.000000', 'pair': [1, 2]}
+
+
+def test_call_raises_our_error_as_the_other_side_raised_it(
+        carrier, recorder, ctx):
+    with pytest.raises(exception.ShareNotFound) as caught:
+        carrier.client('topic').call(ctx, 'refuse', {}, timeout=5)
+    assert type(caught.value) is exception.ShareNotFound
+    assert str(caught.value) == 'Share s1 could not be found.'
+
+
+def test_call_tells_a_fault_of_the_other_side_apart(carrier, recorder, ctx):
+    with pytest.raises(oslo_messaging.RemoteError, match='fault of the'):
+        carrier.client('topic').call(ctx, 'break_down', {}, timeout=5)
+
+
+def test_call_times_out_and_the_late_answer_harms_nobody(
+        carrier, recorder, ctx):
+    client = carrier.client('topic')
+    with pytest.raises(exception.ServiceUnavailable, match='wait'):
+        client.call(ctx, 'wait', {}, timeout=0.05)
+    recorder.gate.set()
+    assert client.call(ctx, 'echo', {'value': 1}, timeout=5) == 1
+
+
+def test_call_and_cast_that_nobody_hears_are_refused_at_once(carrier, ctx):
+    client = carrier.client('topic', 'nobody')
+    begin = time.monotonic()
+    with pytest.raises(exception.ServiceUnavailable):
+        client.call(ctx, 'echo', {'value': 1}, timeout=60)
+    with pytest.raises(exception.ServiceUnavailable):
+        client.cast(ctx, 'note', {})
+    assert time.monotonic() - begin < 5
+
+
+def test_only_exposed_methods_are_reached(carrier, recorder, ctx):
+    with pytest.raises(oslo_messaging.RemoteError):
+        carrier.client('topic').call(ctx, 'secret', {}, timeout=5)
+    assert recorder.heard.items == []
+
+
+def test_servers_of_one_topic_take_turns(carrier, serving, ctx):
+    recorders = [Recorder(), Recorder(), Recorder()]
+    for number, recorder in enumerate(recorders):
+        serving(carrier.serve('topic', f'server{number}', [recorder]))
+    client = carrier.client('topic')
+    for _ in range(6):
+        client.cast(ctx, 'note', {})
+    for recorder in recorders:
+        assert len(recorder.heard.wait(2)) == 2
+
+
+def test_named_server_alone_hears_what_is_sent_to_it(carrier, serving, ctx):
+    recorders = {name: Recorder() for name in ('one', 'two')}
+    for name, recorder in recorders.items():
+        serving(carrier.serve('topic', name, [recorder]))
+    for _ in range(4):
+        carrier.client('topic').to('two').call(
+            ctx, 'note', {}, timeout=5)
+    assert len(recorders['two'].heard.items) == 4
+    assert recorders['one'].heard.items == []
+
+
+def test_fanout_reaches_every_server(carrier, serving, ctx):
+    recorders = [Recorder(), Recorder()]
+    for number, recorder in enumerate(recorders):
+        serving(carrier.serve('topic', f'server{number}', [recorder]))
+    target = oslo_messaging.Target(topic='topic', fanout=True)
+    oslo_messaging.get_rpc_client(carrier._transport, target).cast(
+        {}, 'note', value=[1])
+    values = [recorder.heard.wait(1)[0][1]['value'] for recorder in recorders]
+    assert values == [[1], [1]]
+    assert values[0] is not values[1]
+
+
+def test_virtual_hosts_are_separate(exchange, carrier, recorder, ctx):
+    other, same = transport_to(exchange + 'x'), transport_to(exchange)
+    with pytest.raises(exception.ServiceUnavailable):
+        other.client('topic').call(ctx, 'echo', {'value': 1}, timeout=60)
+    assert same.client('topic').call(ctx, 'echo', {'value': 1}, 5) == 1
+
+
+def test_stop_handles_what_was_heard_and_hears_no_more(
+        carrier, serving, ctx):
+    recorder = Recorder()
+    server = carrier.serve('topic', 'one', [recorder])
+    server.start()
+    client = carrier.client('topic')
+    client.cast(ctx, 'wait', {})
+    client.cast(ctx, 'wait', {})
+    client.cast(ctx, 'note', {'behind': 'both threads'})
+    recorder.heard.wait(2)
+    stopper = threading.Thread(target=server.stop)
+    stopper.start()
+    recorder.gate.set()
+    stopper.join(10)
+    assert recorder.heard.items[2][1] == {'behind': 'both threads'}
+    with pytest.raises(exception.ServiceUnavailable):
+        client.cast(ctx, 'note', {})
+
+
+def test_unknown_driver_is_named_as_a_broken_option():
+    with pytest.raises(options.BadConfiguration, match='transport_url'):
+        transport_to('nosuch://')
+
+
+def test_cast_arrives_within_half_a_millisecond(carrier, recorder):
+    client = carrier.client('topic', 'one')
+    taken = []
+    for number in range(200):
+        begin = time.perf_counter()
+        client.cast(None, 'note', {})
+        recorder.heard.wait(number + 1)
+        taken.append(time.perf_counter() - begin)
+    assert statistics.median(taken) < 0.0005
+
+
+IDLE = """
+import resource, threading
+from tests.unit.rpc import conftest, test_memory
+carrier = conftest.transport_to('memory://')
+recorder = test_memory.Recorder()
+servers = [carrier.serve('topic', f'server{n}', [recorder])
+           for n in range(10)]
+for server in servers:
+    server.start()
+    carrier.client('topic').cast(None, 'note', {})
+recorder.heard.wait(10)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+threading.Event().wait(1.5)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before)
+"""
+
+EVENTLET = """
+import eventlet
+eventlet.monkey_patch()
+from manila_lite import conf as options
+from manila_lite.rpc import transport
+transport.prepare(threading=False)
+import oslo_messaging, threading
+conf = options.new()
+oslo_messaging.TransportURL(conf)
+conf.set_override('transport_url', 'memory://')
+carrier = transport.Transport(conf)
+heard = threading.Event()
+
+class Endpoint:
+    def slow(self, ctx, value):
+        heard.wait(5)
+        return value
+    slow.exposed = True
+
+listener = transport.HintListener(
+    carrier, 'topic', 'one', lambda work_id: heard.set(), [Endpoint()])
+listener.start()
+sender = transport.HintSender(carrier)
+green = eventlet.spawn(carrier.client('topic', 'one').call,
+                       None, 'slow', {'value': 7}, 5)
+eventlet.sleep(0)
+sender.send('topic', 'one', 'w1')
+print(listener._server._server.executor_type, green.wait(), heard.is_set())
+sender.stop()
+listener.stop()
+"""
+
+
+def output_of(script):
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', script], capture_output=True,
+        text=True, timeout=60, check=False,
+        cwd=pathlib.Path(__file__).parents[3])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_idle_servers_wake_for_nothing():
+    assert int(output_of(IDLE)[0]) <= 5
+
+
+def test_works_with_everything_patched_by_eventlet():
+    assert output_of(EVENTLET) == ['eventlet', '7', 'True']

@@ -1,0 +1,191 @@
+"""Hints never hold up or harm who sends them; rabbit is set up safely."""
+
+import itertools
+import logging
+import subprocess
+import sys
+import threading
+
+import oslo_messaging
+from oslo_service import backend
+import pytest
+
+from manila_lite import conf as options
+from manila_lite.rpc import transport
+from tests.unit.rpc.conftest import exposed
+
+
+class Held:
+    """A carrier whose messages leave when the test opens the gate."""
+
+    def __init__(self, carrier):
+        self.gate = threading.Event()
+        self.reached = threading.Event()
+        self._carrier = carrier
+
+    def client(self, topic):
+        self.reached.set()
+        assert self.gate.wait(10)
+        return self._carrier.client(topic)
+
+
+@pytest.fixture
+def listener(carrier, serving, heard):
+    return serving(transport.HintListener(
+        carrier, 'manila-share', 'host@one', heard.add))
+
+
+@pytest.fixture
+def held(carrier):
+    held = Held(carrier)
+    yield held
+    held.gate.set()
+
+
+def test_hint_wakes_the_service_of_the_queue(
+        carrier, listener, heard, serving):
+    others = []
+    serving(transport.HintListener(
+        carrier, 'manila-share', 'host@two', others.append))
+    sender = transport.HintSender(carrier)
+    for work_id in ('w1', 'w2'):
+        sender.send('manila-share', 'host@one', work_id)
+    sender.stop()
+    assert sorted(heard.wait(2)) == ['w1', 'w2']
+    assert others == []
+    assert (sender.sent, sender.failed, sender.dropped) == (2, 0, 0)
+
+
+def test_hint_to_the_queue_of_a_topic_wakes_any_service(
+        carrier, serving, heard):
+    for server in ('here', 'there'):
+        serving(transport.HintListener(
+            carrier, 'manila-scheduler', server, heard.add))
+    sender = transport.HintSender(carrier)
+    for number in range(4):
+        sender.send('manila-scheduler', 'manila-scheduler', f'w{number}')
+    assert sorted(heard.wait(4)) == ['w0', 'w1', 'w2', 'w3']
+    sender.stop()
+    assert sender.sent == 4
+
+
+def test_hints_and_calls_share_one_server(carrier, serving, heard, ctx):
+    class Endpoint:
+        @exposed
+        def ask(self, ctx):
+            return 'answer'
+
+    serving(transport.HintListener(
+        carrier, 'manila-share', 'host@one', heard.add, [Endpoint()]))
+    sender = transport.HintSender(carrier)
+    client = carrier.client('manila-share', 'host@one')
+    for number in range(5):
+        sender.send('manila-share', 'host@one', f'w{number}')
+        assert client.call(ctx, 'ask', {}, 5) == 'answer'
+    heard.wait(5)
+    sender.stop()
+
+
+def test_doubles_are_sent_once(held, listener, heard):
+    sender = transport.HintSender(held)
+    sender.send('manila-share', 'host@one', 'first')
+    assert held.reached.wait(10)
+    for _ in range(50):
+        sender.send('manila-share', 'host@one', 'again')
+    held.gate.set()
+    sender.stop()
+    assert sorted(heard.wait(2)) == ['again', 'first']
+    assert (sender.sent, sender.dropped) == (2, 0)
+
+
+def test_hint_beyond_the_capacity_is_dropped_and_never_waits(held, listener):
+    sender = transport.HintSender(held, capacity=3)
+    sender.send('manila-share', 'host@one', 'in hand')
+    assert held.reached.wait(10)
+    for number in range(10):
+        sender.send('manila-share', 'host@one', f'w{number}')
+    assert sender.dropped == 7
+    held.gate.set()
+    sender.stop()
+    assert sender.sent == 4
+
+
+def test_stop_leaves_what_cannot_be_sent_in_time(held, listener):
+    sender = transport.HintSender(held)
+    sender.send('manila-share', 'host@one', 'in hand')
+    assert held.reached.wait(10)
+    sender.send('manila-share', 'host@one', 'left')
+    sender.stop(timeout=0.05)
+    sender.send('manila-share', 'host@one', 'too late')
+    assert (sender.sent, sender.dropped) == (0, 2)
+
+
+def test_lost_hints_are_counted_and_logged_now_and_then(carrier, caplog):
+    sender = transport.HintSender(carrier, clock=lambda: 1000.0)
+    with caplog.at_level(logging.WARNING, transport.__name__):
+        for number in range(20):
+            sender.send('manila-share', 'host@nobody', f'w{number}')
+        sender.stop()
+    assert (sender.sent, sender.failed) == (0, 20)
+    assert len(caplog.records) == 1
+    assert '1 since the start' in caplog.text
+
+
+def test_losses_are_logged_again_after_a_minute(carrier, caplog):
+    minutes = itertools.count(step=60)
+    sender = transport.HintSender(carrier, clock=lambda: next(minutes))
+    with caplog.at_level(logging.WARNING, transport.__name__):
+        for number in range(3):
+            sender.send('manila-share', 'host@nobody', f'w{number}')
+        sender.stop()
+    assert [record.args[1] for record in caplog.records] == [1, 2, 3]
+
+
+def rabbit(**settings):
+    conf = options.new()
+    from oslo_messaging import opts
+    oslo_messaging.TransportURL(conf)
+    conf.register_opts(dict(opts.list_opts())[transport.RABBIT],
+                       transport.RABBIT)
+    conf.set_override('transport_url', 'rabbit://nobody:x@127.0.0.1:1//')
+    for name, value in settings.items():
+        conf.set_override(name, value, transport.RABBIT)
+    transport.Transport(conf)
+    return conf[transport.RABBIT]
+
+
+def test_rabbit_queues_are_replicated_unless_configured():
+    found = rabbit()
+    assert found.rabbit_quorum_queue
+    assert found.rabbit_transient_quorum_queue
+    assert not found.use_queue_manager
+    assert not rabbit(rabbit_quorum_queue=False).rabbit_quorum_queue
+    assert not rabbit(rabbit_ha_queues=True).rabbit_quorum_queue
+
+
+def test_executor_is_small_unless_configured(carrier):
+    conf = carrier._conf
+    carrier.serve('topic', 'one', [])
+    assert conf.executor_thread_pool_size == transport.POOL_SIZE
+    conf.set_override('executor_thread_pool_size', 9)
+    carrier.serve('topic', 'two', [])
+    assert conf.executor_thread_pool_size == 9
+
+
+def test_published_exchange_is_kept(carrier):
+    assert carrier._conf.control_exchange == 'openstack'
+
+
+def test_prepare_chooses_threads_and_may_be_repeated():
+    transport.prepare(threading=True)
+    assert backend.get_backend_type() is backend.BackendType.THREADING
+
+
+def test_nothing_heavy_is_imported_before_it_is_used():
+    script = ('import sys; from manila_lite import coordination; '
+              'from manila_lite.rpc import contract, transport; '
+              'print([name for name in ("oslo_messaging", "oslo_service", '
+              '"tooz", "kombu", "eventlet") if name in sys.modules])')
+    done = subprocess.run([sys.executable, '-c', script], text=True,
+                          capture_output=True, timeout=60, check=True)
+    assert done.stdout.strip() == '[]'
