@@ -1,0 +1,198 @@
+"""Hints and calls over a real broker, and when the broker goes away."""
+
+import contextlib
+import queue
+import socket
+import threading
+import time
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.rpc import transport
+from tests.functional.rpc.conftest import HOST
+from tests.functional.rpc.conftest import PORT
+from tests.functional.rpc.conftest import transport_to
+
+
+@pytest.fixture
+def ctx():
+    return RequestContext(user_id='u1', project_id='p1',
+                          auth_token='secret')
+
+
+class Endpoint:
+    """Answers, refuses, or waits until the test lets it go."""
+
+    def __init__(self):
+        self.gate = threading.Event()
+
+    def who(self, ctx, question):
+        return [ctx.user_id, ctx.project_id, ctx.auth_token, question]
+
+    def refuse(self, ctx):
+        raise exception.ShareNotFound(share_id='s1')
+
+    def wait(self, ctx):
+        self.gate.wait(10)
+
+    for method in (who, refuse, wait):
+        method.exposed = True
+
+
+@pytest.fixture
+def endpoint():
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.gate.set()
+
+
+@pytest.fixture
+def woken():
+    return queue.Queue()
+
+
+@pytest.fixture
+def listener(carrier, serving, topic, woken, endpoint):
+    return serving(transport.HintListener(
+        carrier, topic, 'one', woken.put, [endpoint]))
+
+
+def test_hints_reach_the_queue_and_calls_are_answered(
+        carrier, listener, topic, woken, ctx):
+    sender = transport.HintSender(carrier)
+    sender.send(topic, 'one', 'w1')
+    sender.send(topic, topic, 'w2')
+    assert {woken.get(timeout=10), woken.get(timeout=10)} == {'w1', 'w2'}
+    answer = carrier.client(topic, 'one').call(
+        ctx, 'who', {'question': {'n': 1}}, timeout=10)
+    assert answer == ['u1', 'p1', None, {'n': 1}]
+    sender.stop()
+    assert (sender.sent, sender.failed) == (2, 0)
+
+
+def test_errors_come_back_as_they_were_raised(carrier, listener, topic, ctx):
+    with pytest.raises(exception.ShareNotFound) as caught:
+        carrier.client(topic).call(ctx, 'refuse', {}, timeout=10)
+    assert str(caught.value) == 'Share s1 could not be found.'
+
+
+def test_call_without_an_answer_ends_in_time(carrier, listener, topic, ctx):
+    with pytest.raises(exception.ServiceUnavailable):
+        carrier.client(topic, 'one').call(ctx, 'wait', {}, timeout=0.3)
+
+
+def test_what_nobody_listens_for_is_refused_at_once(
+        carrier, listener, topic, ctx):
+    begin = time.monotonic()
+    with pytest.raises(exception.ServiceUnavailable):
+        carrier.client(topic, 'two').call(
+            ctx, 'who', {'question': 1}, timeout=60)
+    sender = transport.HintSender(carrier)
+    sender.send(topic, 'two', 'w1')
+    sender.stop(timeout=10)
+    assert (sender.sent, sender.failed) == (0, 1)
+    assert time.monotonic() - begin < 20
+
+
+def test_hint_waits_for_a_service_that_is_down(
+        carrier, topic, woken, serving):
+    first = transport.HintListener(carrier, topic, 'one', woken.put)
+    first.start()
+    first.stop()
+    sender = transport.HintSender(carrier)
+    sender.send(topic, 'one', 'w1')
+    sender.stop(timeout=10)
+    assert sender.sent == 1
+    serving(transport.HintListener(carrier, topic, 'one', woken.put))
+    assert woken.get(timeout=10) == 'w1'
+
+
+class Wire:
+    """A way to the broker that can be cut and mended."""
+
+    def __init__(self):
+        self._pairs = []
+        self._entrance = socket.create_server((HOST, 0))
+        self.port = self._entrance.getsockname()[1]
+        self._accept()
+
+    def _accept(self):
+        threading.Thread(target=self._serve, args=(self._entrance,),
+                         daemon=True).start()
+
+    def _serve(self, entrance):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = entrance.accept()
+                far = socket.create_connection((HOST, PORT))
+                self._pairs.append((near, far))
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self._pump, args=pair,
+                                     daemon=True).start()
+
+    def _pump(self, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        with contextlib.suppress(OSError):
+            self._entrance.shutdown(socket.SHUT_RDWR)
+        self._entrance.close()
+        for pair in self._pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+                end.close()
+
+    def mend(self):
+        self._entrance = socket.create_server((HOST, self.port))
+        self._accept()
+
+
+@pytest.fixture
+def wire(broker):
+    wire = Wire()
+    yield wire
+    wire.cut()
+
+
+def test_cut_connection_costs_hints_and_nothing_else(
+        wire, listener, topic, woken):
+    far = transport_to(port=wire.port)
+
+    def send(work_id):
+        sender = transport.HintSender(far)
+        sender.send(topic, 'one', work_id)
+        sender.stop(timeout=20)
+        return sender.sent, sender.failed
+
+    assert send('before') == (1, 0)
+    assert woken.get(timeout=10) == 'before'
+    wire.cut()
+    assert send('during') == (0, 1)
+    wire.mend()
+    assert send('after') == (1, 0)
+    assert woken.get(timeout=10) == 'after'
+    far.close()
+
+
+def test_service_starts_without_its_broker_and_listens_later(
+        wire, carrier, topic, woken, monkeypatch, caplog):
+    monkeypatch.setattr(transport, 'PATIENCE', 0.2)
+    wire.cut()
+    listener = transport.HintListener(
+        transport_to(port=wire.port), topic, 'one', woken.put)
+    listener.start()
+    assert 'does not answer' in caplog.text
+    wire.mend()
+    listener._server._starter.join(20)
+    sender = transport.HintSender(carrier)
+    sender.send(topic, 'one', 'w1')
+    assert woken.get(timeout=10) == 'w1'
+    sender.stop()
+    listener.stop()
