@@ -15,6 +15,7 @@ from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.db.queries import messages as queries
+from manila_lite.db.session import Session
 
 _SORT_KEYS = {name: name for name in queries.SORT_KEYS}
 _FILTER_BY_TIME = versions.window(since='2.52')
@@ -44,7 +45,7 @@ class Messages(wsgi.Controller):
 
     def target(self, req: wsgi.Request, message_id: str) -> sa.Row:
         """The message, which projects keep from each other."""
-        row = self.services.db.read(queries.get_message, message_id)
+        row = self.services.db.read(_get, message_id)
         if row.project_id != req.ctx.project_id and not req.ctx.is_admin:
             raise exception.MessageNotFound(message_id=message_id)
         return row
@@ -79,6 +80,14 @@ class Messages(wsgi.Controller):
         """Remove a message that was read."""
         self.services.db.write(queries.delete_message, message.id,
                                by=req.ctx)
+
+
+def _get(session: Session, message_id: str) -> sa.Row:
+    """The message, unless its time is over and it only waits to go."""
+    row = queries.get_message(session, message_id)
+    if row.expires_at <= session.now:
+        raise exception.MessageNotFound(message_id=message_id)
+    return row
 
 
 def _more(req: wsgi.Request) -> dict:
