@@ -186,7 +186,7 @@ class Shares(ShareTarget):
         if not row.is_public and not req.ctx.can(policy, row):
             raise exception.ShareNotFound(share_id=share_id)
         more = found.children | {'links': links.Links(req, 'shares')}
-        view = DETAIL.function(req.minor, req.ctx.can(_HOST_ADMIN, row))
+        view = DETAIL.function(req.minor, req.ctx.can(_HOST_ADMIN))
         return {'share': view(row, more)}
 
     @wsgi.method('share:create', body=CREATE)

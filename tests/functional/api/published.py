@@ -1,0 +1,124 @@
+"""The published tables as operations and views, for tests to walk."""
+
+import re
+import typing
+
+import pytest
+
+from tests.support import reference
+
+VERSIONS = range(100)
+"""Every N of the versions 2.N."""
+
+RESOURCES = (
+    'versions', 'share', 'share action', 'share metadata',
+    'share instance', 'share instance action',
+    'share instance export location', 'share export location',
+    'share export location metadata',
+)
+"""The resources of api-surface.csv that are walked."""
+
+
+class Operation(typing.NamedTuple):
+    """One row of api-surface.csv; `key` is how other tables name it."""
+
+    resource: str
+    method: str
+    path: str
+    action: str
+    versions: range
+    experimental: range
+    policies: tuple[str, ...]
+    persona: str
+    success: int
+    errors: tuple[int, ...]
+
+    @property
+    def key(self) -> str:
+        return ' '.join(filter(None, (self.method, self.path, self.action)))
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether the path lies within /v2."""
+        return self.path.startswith('/v2')
+
+    @property
+    def takes_project(self) -> bool:
+        """Whether there is a URL with the project id in it."""
+        return self.is_versioned and self.path != '/v2/'
+
+
+def operations() -> list[Operation]:
+    """The rows of all walked resources."""
+    return [_operation(row) for row in _table('api-surface.csv')
+            if row['resource'] in RESOURCES]
+
+
+def _table(name: str) -> tuple[dict[str, str], ...]:
+    """The rows of a table; without it the module that asks is skipped."""
+    try:
+        return reference.table(name)
+    except pytest.skip.Exception as skipped:
+        pytest.skip(str(skipped), allow_module_level=True)
+
+
+def _operation(row: dict[str, str]) -> Operation:
+    return Operation(
+        row['resource'], row['method'], row['path'], row['action'],
+        span(row['min_version'], row['max_version']),
+        _experimental(row['experimental_range']),
+        tuple(re.findall(r'\w+:[\w:]+', row['policy'])),
+        row['default_role'], int(row['success_code']),
+        tuple(int(code) for code in row['error_codes'].split(';') if code))
+
+
+def span(since: str, until: str) -> range:
+    """The versions from one to another, both within."""
+    if since == 'unversioned':
+        return VERSIONS
+    return range(minor(since or '2.0'), minor(until or '2.99') + 1)
+
+
+def _experimental(text: str) -> range:
+    if not text:
+        return range(0)
+    since, _, until = text.partition('-')
+    return span(since, until)
+
+
+def minor(version: str) -> int:
+    major, _, number = version.partition('.')
+    assert major == '2', version
+    return int(number)
+
+
+def text(number: int) -> str:
+    return f'2.{number}'
+
+
+class Shown(typing.NamedTuple):
+    """One row of response-fields.csv."""
+
+    field: str
+    type: str
+    versions: range
+    admin_only: bool
+
+
+def view(resource: str, *names: str) -> list[Shown]:
+    """The fields of a view, which may be several views of the table.
+
+    Rows that say how a value is rewritten are no fields of their own.
+    """
+    rows = [row for row in _table('response-fields.csv')
+            if row['resource'] == resource and row['view'] in names]
+    assert {row['view'] for row in rows} == set(names), (resource, names)
+    return [Shown(row['field'], row['type'],
+                  span(row['since'], row['until']), bool(row['admin_only']))
+            for row in rows if ' ' not in row['field']]
+
+
+def fields(shown: list[Shown], version: int, admin: bool) -> dict[str, str]:
+    """Name and type of the fields one role sees at a version."""
+    return {row.field: row.type for row in shown
+            if version in row.versions and (admin or not row.admin_only)}
