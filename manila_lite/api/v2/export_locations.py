@@ -52,7 +52,7 @@ DETAIL = fields(
 def _shown(req: wsgi.Request, found: export_locations.Found,
            admin: bool) -> dict:
     rows = [row for row in found.rows if admin or not row.is_admin_only]
-    view = (SUMMARY if req.minor >= 14 else DETAIL).many(req.minor, admin)
+    view = SUMMARY.many(req.minor, admin)
     return {'export_locations': view(rows, {'metadata': found.metadata})}
 
 
