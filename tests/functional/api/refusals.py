@@ -1,0 +1,125 @@
+"""How to provoke each published error code of the walked operations.
+
+Most codes have one cause that every operation knows: a caller without a
+role, an unknown id, a broken body. `SPECIAL` has those of single
+operations.
+"""
+
+from collections.abc import Callable
+import typing
+
+from manila_lite.api import versions
+from manila_lite.api.auth import http_basic
+from manila_lite.cmd import build
+from tests.functional.api import published
+from tests.functional.api.examples import example
+from tests.functional.api.examples import latest
+from tests.functional.api.world import LARGEST_SHARE
+from tests.functional.api.world import Given
+from tests.functional.api.world import World
+from tests.functional.api.world import given
+
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
+_ACTION = 'POST /v2/shares/{id}/action'
+
+
+class Refused(typing.NamedTuple):
+    """A request that is refused, and what of it is not the usual."""
+
+    what: Given
+    how: dict[str, typing.Any] = {}
+
+
+Refusal = Callable[[World], Refused]
+SPECIAL: dict[tuple[str, int], Refusal] = {}
+
+
+def of(code: int, *keys: str) -> Callable[[Refusal], Refusal]:
+    def keep(function: Refusal) -> Refusal:
+        for key in keys:
+            assert (key, code) not in SPECIAL, (key, code)
+            SPECIAL[key, code] = function
+        return function
+    return keep
+
+
+def refusal(world: World, operation: published.Operation, code: int
+            ) -> Refused:
+    """A request for the operation that is answered with this code."""
+    special = SPECIAL.get((latest(operation.key), code))
+    if special:
+        return special(world)
+    what = example(operation)(world)
+    if code == 403:
+        return Refused(what, {'by': 'guest'})
+    if code == 404:
+        first = next(iter(what.variables))
+        return Refused(what._replace(
+            variables=what.variables | {first: UNKNOWN}))
+    if code == 400 and operation.method in ('POST', 'PUT'):
+        return Refused(what, {'raw': b'{"broken": '})
+    if code == 422:
+        return Refused(what._replace(body={'other': {}}))
+    raise LookupError((operation.key, code))
+
+
+@of(406, 'GET /v2/')
+def version_out_of_range(world):
+    return Refused(given(), {'headers': {versions.HEADER: '2.100'}})
+
+
+@of(401, 'GET /v2/')
+def nobody(world):
+    """With a sign-in by password that knows no user."""
+    users = world.cloud.folder / 'no_users'
+    users.touch(mode=0o600)
+
+    def signed_in(app):
+        return http_basic.HttpBasic(app, world.cloud.services.enforcer,
+                                    http_basic.Passwords(str(users)))
+    app, _ = build.api(world.cloud.process, auth=signed_in)
+    return Refused(given(), {'app': app})
+
+
+@of(503, 'GET /healthcheck')
+def ill(world):
+    app, _ = build.api(world.cloud.process,
+                       checks={'back end': lambda: 'is on fire'})
+    return Refused(given(), {'app': app})
+
+
+@of(400, 'GET /v2/shares', 'GET /v2/shares/detail')
+def negative_limit(world):
+    return Refused(given(query='?limit=-1'))
+
+
+@of(404, 'POST /v2/shares')
+def unknown_zone(world):
+    return Refused(given({'share': {'share_proto': 'NFS', 'size': 1,
+                                    'availability_zone': 'moon'}}))
+
+
+@of(413, 'POST /v2/shares')
+def share_above_its_limit(world):
+    return Refused(given({'share': {'share_proto': 'NFS',
+                                    'size': LARGEST_SHARE + 1}}))
+
+
+@of(413, f'{_ACTION} extend')
+def extended_above_its_limit(world):
+    return Refused(given({'new_size': LARGEST_SHARE + 1}, id=world.idle()))
+
+
+@of(400, 'DELETE /v2/shares/{id}')
+def member_of_group(world):
+    id = world.new_share()
+    world.plant(id, share_group_id=UNKNOWN)
+    return Refused(given(id=id))
+
+
+@of(409, 'DELETE /v2/shares/{id}', f'{_ACTION} force_delete',
+    f'{_ACTION} soft_delete')
+def share_with_replicas(world):
+    id = world.new_share()
+    world.plant_replica(id)
+    return Refused(given(id=id))

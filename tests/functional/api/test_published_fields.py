@@ -1,0 +1,78 @@
+"""Every view has the published fields, of the published types."""
+
+import re
+
+import pytest
+
+from tests.functional.api import differences
+from tests.functional.api import published
+from tests.functional.api.views import VIEWS
+
+_UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+_TIME = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6}|Z)')
+_POOL = re.compile('[^@#]+@[^@#]+#[^@#]+')
+
+
+def _text(pattern):
+    return lambda value: isinstance(value, str) and bool(
+        re.fullmatch(pattern, value))
+
+
+def _list(*keys):
+    return lambda value: isinstance(value, list) and all(
+        set(keys) <= set(item) for item in value)
+
+
+def _object(*keys):
+    return lambda value: isinstance(value, dict) and set(keys) <= set(value)
+
+
+FITS = {
+    'array': _list(),
+    'array (same items)': _list('id'),
+    'array of link (only when page is full)': _list('rel', 'href'),
+    'array of string': lambda value: isinstance(value, list) and all(
+        isinstance(item, str) for item in value),
+    'array of {base,type}': _list('base', 'type'),
+    'array of {rel,href}': _list('rel', 'href'),
+    'boolean': lambda value: isinstance(value, bool),
+    'boolean false': lambda value: value is False,
+    'datetime': _text(_TIME),
+    'integer': lambda value: type(value) is int,
+    'integer GiB': lambda value: type(value) is int and value > 0,
+    'null': lambda value: value is None,
+    'object': _object(),
+    'object (same)': _object('id'),
+    'object limit,in_use,reserved': _object('limit', 'in_use', 'reserved'),
+    'object string->string': lambda value: all(
+        isinstance(text, str) for text in value.values()),
+    'string': _text('.*'),
+    'string (name)': _text('[a-z]+'),
+    'string host@backend#pool': _text(_POOL),
+    'string upper case': _text('[A-Z]+'),
+    'uuid': _text(_UUID),
+}
+"""What the values of each published type are like."""
+
+
+def fits(value, kind):
+    kind, _, null = kind.partition('|')
+    return FITS[kind](value) or (null == 'null' and value is None)
+
+
+CASES = [(view, who) for view in VIEWS for who in view.who]
+
+
+@pytest.mark.parametrize('view, who', CASES, ids=[
+    ' '.join((view.place, *view.parts, who)) for view, who in CASES])
+def test_view_has_its_published_fields_in_every_version(world, view, who):
+    rows = [row for row in published.view(view.resource, *view.parts)
+            if (view.resource, row.field) not in differences.FIELDS]
+    for minor in published.VERSIONS[view.since:]:
+        expected = published.fields(rows, minor, who == 'admin')
+        items = view.look(world, world.apis[who], published.text(minor))
+        assert items
+        for item in items:
+            assert set(item) == set(expected), minor
+            for name, kind in expected.items():
+                assert fits(item[name], kind), (minor, name, item[name])

@@ -1,0 +1,120 @@
+"""Every published operation answers in its versions, and in no other."""
+
+import re
+
+import pytest
+
+from manila_lite.api import faults
+from manila_lite.api import routes
+from manila_lite.api import versions
+from manila_lite.api.router import ACTION
+from manila_lite.api.v2.controllers import CONTROLLERS
+from tests.functional.api import differences
+from tests.functional.api import published
+from tests.functional.api.examples import example
+from tests.functional.api.refusals import refusal
+from tests.functional.api.world import given
+from tests.support import reference
+
+OPERATIONS = published.operations()
+SERVED = [operation for operation in OPERATIONS
+          if operation.key not in differences.SURFACE]
+
+
+def by_key(operations):
+    return pytest.mark.parametrize('operation', operations,
+                                   ids=lambda operation: operation.key)
+
+
+@by_key(SERVED)
+def test_operation_answers_within_its_versions(world, operation):
+    """With and without a project id in the URL."""
+    for minor in operation.versions:
+        answer = world.ask(operation, example(operation)(world),
+                           minor=minor, project=minor % 2 == 1
+                           and operation.takes_project)
+        assert answer.status_int == operation.success, (minor, answer.text)
+        if operation.is_versioned:
+            assert answer.headers[versions.HEADER] == published.text(minor)
+            assert answer.headers['Vary'] == versions.HEADER
+
+
+@by_key([operation for operation in SERVED
+         if len(operation.versions) < len(published.VERSIONS)])
+def test_operation_is_unknown_outside_its_versions(world, operation):
+    what = example(operation)(world)
+    before = world.everything()
+    for minor in set(published.VERSIONS) - set(operation.versions):
+        answer = world.ask(operation, what, minor=minor,
+                           project=minor % 2 == 1)
+        assert answer.status_int == 404, (minor, answer.text)
+        assert fault(answer)['code'] == 404
+    assert world.everything() == before
+
+
+PROVOKED = [(operation, code) for operation in SERVED
+            for code in operation.errors]
+
+
+@pytest.mark.parametrize('operation, code', PROVOKED, ids=[
+    f'{operation.key} {code}' for operation, code in PROVOKED])
+def test_published_error_code_can_be_had(world, operation, code):
+    """In the first and the last version; and nothing was changed."""
+    for minor in (operation.versions[0], operation.versions[-1]):
+        refused = refusal(world, operation, code)
+        before = world.everything()
+        answer = world.ask(operation, refused.what, minor=minor,
+                           **refused.how)
+        assert answer.status_int == code, (minor, answer.text)
+        if operation.is_versioned:
+            assert fault(answer)
+        assert world.everything() == before
+
+
+@pytest.mark.parametrize('key', differences.SURFACE)
+def test_listed_difference_is_still_there(world, key):
+    operation, = (one for one in OPERATIONS if one.key == key)
+    answer = world.ask(operation, given({}, id=world.share),
+                       minor=operation.versions[-1])
+    if operation.action:
+        assert answer.status_int == 400
+        assert 'no such action' in fault(answer)['message']
+    else:
+        assert answer.status_int == 404
+        assert answer.content_type == 'text/plain'
+
+
+def test_every_operation_of_the_service_is_published():
+    """One that no row tells of would be walked by nobody."""
+    rows = reference.table('api-surface.csv')
+    published_shapes = {
+        _shape(' '.join((row['method'], row['path'], row['action'])))
+        for row in rows}
+    ours = {_shape(key) for route in routes.ROUTES
+            for key in _keys(route)}
+    assert ours - published_shapes == set()
+
+
+def _keys(route):
+    """What the operations of a route are called in the table."""
+    key = f'{route.method} /v2{route.path}'
+    if route.handler != ACTION:
+        return [key]
+    members = vars(CONTROLLERS[route.controller]).values()
+    return [f'{key} {action.name}' for member in members
+            for action in getattr(member, 'actions', ())]
+
+
+def _shape(key):
+    """The key without the names of variables, which are not published."""
+    return re.sub(r'\{\w+\}', '{}', key).strip()
+
+
+def fault(answer):
+    """What a fault says, in the one published form."""
+    (key, value), = answer.json.items()
+    assert key == faults.KEYS.get(answer.status_int, 'computeFault')
+    assert value['code'] == answer.status_int
+    assert set(value) == {'code', 'message'} | (
+        {'retryAfter'} if answer.status_int == 413 else set())
+    return value
