@@ -9,33 +9,26 @@ from manila_lite.quota import sets
 
 # fmt: off
 _WORDS = (
-    # resource, its limit, what is used of it, since
-    ('shares', 'maxTotalShares', 'totalSharesUsed', '2.0'),
-    ('gigabytes', 'maxTotalShareGigabytes', 'totalShareGigabytesUsed',
-     '2.0'),
-    ('snapshots', 'maxTotalShareSnapshots', 'totalShareSnapshotsUsed',
-     '2.0'),
-    ('snapshot_gigabytes', 'maxTotalSnapshotGigabytes',
-     'totalSnapshotGigabytesUsed', '2.0'),
-    ('share_networks', 'maxTotalShareNetworks', 'totalShareNetworksUsed',
-     '2.0'),
-    ('share_replicas', 'maxTotalShareReplicas', 'totalShareReplicasUsed',
-     '2.53'),
-    ('replica_gigabytes', 'maxTotalReplicaGigabytes',
-     'totalReplicaGigabytesUsed', '2.53'),
-    ('share_groups', 'maxTotalShareGroups', 'totalShareGroupsUsed', '2.58'),
-    ('share_group_snapshots', 'maxTotalShareGroupSnapshots',
-     'totalShareGroupSnapshotsUsed', '2.58'),
-    ('backups', 'maxTotalShareBackups', 'totalShareBackupsUsed', '2.80'),
-    ('backup_gigabytes', 'maxTotalBackupGigabytes',
-     'totalBackupGigabytesUsed', '2.80'),
+    # resource,              in names of fields,     since
+    ('shares',                'Shares',              '2.0'),
+    ('gigabytes',             'ShareGigabytes',      '2.0'),
+    ('snapshots',             'ShareSnapshots',      '2.0'),
+    ('snapshot_gigabytes',    'SnapshotGigabytes',   '2.0'),
+    ('share_networks',        'ShareNetworks',       '2.0'),
+    ('share_replicas',        'ShareReplicas',       '2.53'),
+    ('replica_gigabytes',     'ReplicaGigabytes',    '2.53'),
+    ('share_groups',          'ShareGroups',         '2.58'),
+    ('share_group_snapshots', 'ShareGroupSnapshots', '2.58'),
+    ('backups',               'ShareBackups',        '2.80'),
+    ('backup_gigabytes',      'BackupGigabytes',     '2.80'),
 )
 # fmt: on
 
 ABSOLUTE = fields(*(
     Field(name, Value(f'row[{resource!r}].{part}'), since=since)
-    for resource, limit, used, since in _WORDS
-    for name, part in ((limit, 'limit'), (used, 'in_use'))))
+    for resource, word, since in _WORDS
+    for name, part in ((f'maxTotal{word}', 'limit'),
+                       (f'total{word}Used', 'in_use'))))
 
 
 class Limits(wsgi.Controller):
