@@ -18,16 +18,16 @@ class db_now(expression.FunctionElement):  # noqa: N801 reads as SQL
 
 
 @compiler.compiles(db_now, 'sqlite')
-def _sqlite(element, compiler, **kw):
+def _sqlite(element: db_now, compiler: object, **kw: object) -> str:
     return 'epoch_now()'
 
 
 @compiler.compiles(db_now, 'mysql')
 @compiler.compiles(db_now, 'mariadb')
-def _mysql(element, compiler, **kw):
+def _mysql(element: db_now, compiler: object, **kw: object) -> str:
     return 'UNIX_TIMESTAMP(NOW(6))'
 
 
 @compiler.compiles(db_now, 'postgresql')
-def _postgresql(element, compiler, **kw):
+def _postgresql(element: db_now, compiler: object, **kw: object) -> str:
     return 'EXTRACT(EPOCH FROM clock_timestamp())::double precision'

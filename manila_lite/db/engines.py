@@ -5,7 +5,9 @@ one snapshot (REPEATABLE READ, read only; on SQLite a plain BEGIN in WAL).
 """
 
 from collections.abc import Callable
+import re
 import time
+import typing
 
 from oslo_db.sqlalchemy import engines as oslo_engines
 from oslo_db.sqlalchemy import exc_filters
@@ -53,7 +55,7 @@ def create(url: str, use: str, *, clock: Callable[[], float] = time.time,
     settings = _SETTINGS[dialect_of(url), use]
 
     @event.listens_for(engine, 'connect')
-    def configure(connection, record):
+    def configure(connection: typing.Any, record: object) -> None:
         cursor = connection.cursor()
         for statement in settings:
             cursor.execute(statement)
@@ -71,7 +73,7 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
     exc_filters.register_engine(engine)
 
     @event.listens_for(engine, 'connect')
-    def configure(connection, record):
+    def configure(connection: typing.Any, record: object) -> None:
         # The driver must not begin by itself: writers begin IMMEDIATE.
         connection.isolation_level = None
         connection.create_function('epoch_now', 0, clock)
@@ -82,16 +84,16 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         connection.execute('PRAGMA foreign_keys = ON')
 
     @event.listens_for(engine, 'begin')
-    def begin(connection):
+    def begin(connection: sa.Connection) -> None:
         writes = connection.get_execution_options().get(WRITE)
-        connection.connection.dbapi_connection.execute(
+        driver: typing.Any = connection.connection.dbapi_connection
+        driver.execute(
             'BEGIN IMMEDIATE' if writes else 'BEGIN')
 
     return engine
 
 
 def _regexp(pattern: str, text: str | None) -> bool:
-    import re
     try:
         return text is not None and re.search(pattern, text) is not None
     except re.error:

@@ -7,7 +7,7 @@ talk to its session. What is to happen after the commit, such as sending
 hints about new work, is left with the session.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import contextlib
 import datetime
 import functools
@@ -93,7 +93,8 @@ class Session:
         """The first column of the first row, or None."""
         return self.execute(statement, params).scalar()
 
-    def execute(self, statement, params) -> sa.CursorResult:
+    def execute(self, statement: sa.Executable, params: typing.Any
+                ) -> sa.CursorResult:
         self.db.probe('statement')
         return self.connection.execute(statement, params or None)
 
@@ -174,7 +175,8 @@ class Database:
         with self._reading.connect() as connection, connection.begin():
             return function(Session(self, connection, by), *args, **kwargs)
 
-    def _write_once(self, function, args, kwargs, by):
+    def _write_once(self, function: Callable[..., T], args: tuple,
+                    kwargs: dict[str, typing.Any], by: By | None) -> T:
         with self._turn, self._connection() as connection:
             session = Session(self, connection, by)
             with connection.begin():
@@ -188,7 +190,7 @@ class Database:
         return answer
 
     @contextlib.contextmanager
-    def _connection(self):
+    def _connection(self) -> Iterator[sa.Connection]:
         if self.dialect != 'sqlite':
             with self._writing.connect() as connection:
                 yield connection
@@ -206,7 +208,7 @@ class Database:
         if self.dialect == 'sqlite':
             return 'database is locked' in str(cause)
         if self.dialect == 'mysql':
-            args = getattr(cause, 'args', ())
+            args: tuple = getattr(cause, 'args', ())
             return bool(args) and args[0] in _MYSQL_CODES
         return getattr(cause, 'pgcode', None) in _POSTGRESQL_STATES
 
@@ -219,24 +221,26 @@ class Database:
         self._reading.dispose()
 
 
-def transaction(method):
+def transaction(method: Callable[..., T]) -> Callable[..., T]:
     """Make a method a transaction: `def f(self, session, ctx, ...)`.
 
     It is called without the session, runs whole in `self.db.write`, and
     the context it is given first is who makes its moves.
     """
     @functools.wraps(method)
-    def run(self, *args, **kwargs):
+    def run(self: typing.Any, *args: typing.Any,
+            **kwargs: typing.Any) -> T:
         by = args[0] if args and hasattr(args[0], 'request_id') else None
         return self.db.write(functools.partial(method, self), *args, by=by,
                              **kwargs)
     return run
 
 
-def reading(method):
+def reading(method: Callable[..., T]) -> Callable[..., T]:
     """Like `transaction`, for a method that only reads."""
     @functools.wraps(method)
-    def run(self, *args, **kwargs):
+    def run(self: typing.Any, *args: typing.Any,
+            **kwargs: typing.Any) -> T:
         return self.db.read(functools.partial(method, self), *args,
                             **kwargs)
     return run

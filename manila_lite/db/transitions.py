@@ -68,7 +68,9 @@ def _insert(machine: machines.Machine) -> sa.Insert:
 
 
 @functools.cache
-def _statements(machine, event: str, names: tuple[str, ...]):
+def _statements(machine: machines.Machine, event: str,
+                names: tuple[str, ...]
+                ) -> tuple[sa.Insert, sa.Update | sa.Delete]:
     """The journal insert and the guarded change of one move, prebuilt."""
     move = machine[event]
     table = models.metadata.tables[machine.table]

@@ -1,5 +1,8 @@
 """What may be asked of a scheduler."""
 
+import typing
+
+from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Contract
@@ -19,8 +22,11 @@ class PlacementRpc(Contract):
 
     @durable(failure=(SHARE_INSTANCE, 'create_failed'), repeatable=True,
              action=Action.ALLOCATE_HOST, detail=Detail.NO_VALID_HOST)
-    def create_share_instance(self, ctx, instance_id, zones, hints): ...
+    def create_share_instance(self, ctx: Ctx, instance_id: str,
+                              zones: list[str],
+                              hints: dict[str, typing.Any]) -> None: ...
 
     @durable(failure=(SHARE_INSTANCE, 'extend_failed'), repeatable=True,
              action=Action.EXTEND, detail=Detail.NO_VALID_HOST)
-    def extend_share_instance(self, ctx, instance_id, new_size, growth): ...
+    def extend_share_instance(self, ctx: Ctx, instance_id: str, new_size: int,
+                              growth: int) -> None: ...

@@ -1,6 +1,7 @@
 """What may be asked of a share service."""
 
 from manila_lite import exception
+from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Contract
@@ -17,12 +18,13 @@ class ProvisioningRpc(Contract):
 
     @durable(failure=(SHARE_INSTANCE, 'create_failed'),
              action=Action.CREATE)
-    def create_share_instance(self, ctx, instance_id): ...
+    def create_share_instance(self, ctx: Ctx,
+                              instance_id: str) -> None: ...
 
     @durable(failure=(SHARE_INSTANCE, 'extend_failed'),
              action=Action.EXTEND, detail=Detail.DRIVER_FAILED_EXTEND)
-    def extend_share_instance(self, ctx, instance_id, new_size, growth,
-                              host): ...
+    def extend_share_instance(self, ctx: Ctx, instance_id: str, new_size: int,
+                              growth: int, host: str) -> None: ...
 
     @durable(failure=(SHARE_INSTANCE, 'shrink_failed'),
              action=Action.SHRINK, detail=Detail.DRIVER_FAILED_SHRINK,
@@ -31,15 +33,18 @@ class ProvisioningRpc(Contract):
                      ('shrink_refused', Detail.DRIVER_REFUSED_SHRINK),
                  NotImplementedError:
                      ('shrink_refused', Detail.DRIVER_FAILED_SHRINK)})
-    def shrink_share_instance(self, ctx, instance_id, new_size): ...
+    def shrink_share_instance(self, ctx: Ctx, instance_id: str,
+                              new_size: int) -> None: ...
 
     @durable(failure=(SHARE_INSTANCE, 'delete_failed'),
              action=Action.DELETE, repeatable=True)
-    def delete_share_instance(self, ctx, instance_id, force=False): ...
+    def delete_share_instance(self, ctx: Ctx, instance_id: str,
+                              force: bool = False) -> None: ...
 
     @durable(failure=(SHARE_INSTANCE, 'deferred_delete_failed'),
              action=Action.DELETE, repeatable=True)
-    def delete_share_instance_deferred(self, ctx, instance_id): ...
+    def delete_share_instance_deferred(self, ctx: Ctx,
+                                       instance_id: str) -> None: ...
 
 
 class ReconciliationRpc(Contract):
@@ -49,4 +54,5 @@ class ReconciliationRpc(Contract):
 
     @durable(resource='share_instance_id', one_per='share_instance_id',
              repeatable=True)
-    def rescue_share_instance(self, ctx, share_instance_id): ...
+    def rescue_share_instance(self, ctx: Ctx,
+                              share_instance_id: str) -> None: ...

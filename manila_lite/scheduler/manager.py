@@ -1,11 +1,12 @@
 """Places share instances: choose a pool, take the room, hand over."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import logging
 import random
 import typing
 
 import orjson
+import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.queries import pools as pool_rows
@@ -58,7 +59,8 @@ class Placement:
         self.down_time = down_time
         self.chance = chance
 
-    def prepare_create_share_instance(self, session: Session, job):
+    def prepare_create_share_instance(self, session: Session, job: typing.Any
+                                      ) -> typing.Any:
         instance = instances.get(session, job.resource_id)
         if instance.status != 'creating' or instance.host is not None:
             raise exception.InvalidStatus(
@@ -70,7 +72,9 @@ class Placement:
                 self._neighbours(session, job.args['hints']),
                 self._pools(session))
 
-    def create_share_instance(self, job, instance_id, zones, hints):
+    def create_share_instance(
+            self, job: typing.Any, instance_id: str, zones: list[str],
+            hints: dict[str, typing.Any]) -> None:
         instance, specs, neighbours, pools = job.found
         if instance.share_type_id is None:
             raise exception.NoValidHost(
@@ -85,12 +89,14 @@ class Placement:
         self._place(job, request, self.rules.filters, pools,
                     self._created_on, instance)
 
-    def _created_on(self, session, job, instance, pool):
+    def _created_on(self, session: Session, job: typing.Any,
+                    instance: sa.Row, pool: Pool) -> None:
         instances.place(session, instance.id, pool.host, pool.zone)
         self._hand_over(session, job, 'create_share_instance',
                         pool.service_host, {'instance_id': instance.id})
 
-    def prepare_extend_share_instance(self, session, job):
+    def prepare_extend_share_instance(self, session: Session,
+                                      job: typing.Any) -> typing.Any:
         instance = instances.get(session, job.resource_id)
         if instance.status != 'extending':
             raise exception.InvalidStatus(
@@ -100,7 +106,8 @@ class Placement:
                 share_types.extra_specs(session, instance.share_type_id),
                 self._pools(session))
 
-    def extend_share_instance(self, job, instance_id, new_size, growth):
+    def extend_share_instance(self, job: typing.Any, instance_id: str,
+                              new_size: int, growth: int) -> None:
         instance, specs, pools = job.found
         request = PlacementRequest(
             size=growth, share_proto=instance.share_proto,
@@ -109,11 +116,14 @@ class Placement:
         self._place(job, request, self.rules.extend_filters, pools,
                     self._extended_on, instance)
 
-    def _extended_on(self, session, job, instance, pool):
+    def _extended_on(self, session: Session, job: typing.Any,
+                     instance: sa.Row, pool: Pool) -> None:
         self._hand_over(session, job, 'extend_share_instance',
                         pool.service_host, job.args | {'host': pool.host})
 
-    def _place(self, job, request, filters, pools, settle, *args) -> None:
+    def _place(self, job: typing.Any, request: PlacementRequest,
+               filters: Sequence[typing.Any], pools: list[Pool],
+               settle: Callable[..., None], *args: typing.Any) -> None:
         """Take room on the best pool that still has it."""
         for _ in range(ROUNDS):
             choice = choose(request, pools, filters, self.rules.weighers,
@@ -122,7 +132,7 @@ class Placement:
             if not choice.ranked:
                 raise exception.NoValidHost(
                     reason=choice.explanation(),
-                    message_detail=Detail(choice.message_detail))
+                    message_detail=_detail(choice))
             for ranked in choice.ranked:
                 try:
                     job.hand_over(self._take, job.job, request, ranked.pool,
@@ -134,13 +144,16 @@ class Placement:
         raise exception.ServiceUnavailable(
             'Every pool was taken by others meanwhile.')
 
-    def _take(self, session, job, request, pool, settle, *args):
+    def _take(self, session: Session, job: typing.Any,
+              request: PlacementRequest, pool: Pool,
+              settle: Callable[..., None], *args: typing.Any) -> None:
         if not pool_rows.allocate(session, pool.host, request.size,
                                   room(pool, request)):
             raise RoomTaken(host=pool.host)
         settle(session, job, *args, pool)
 
-    def _hand_over(self, session, job, method, queue, args):
+    def _hand_over(self, session: Session, job: typing.Any, method: str,
+                   queue: str, args: dict[str, typing.Any]) -> None:
         durable = _PROVISIONING[method]
         table.hand_over(session, job, kind=durable.kind,
                         topic=durable.topic, queue=queue, args=args)
@@ -149,7 +162,8 @@ class Placement:
         return [_pool(row, self.down_time)
                 for row in pool_rows.list_all(session)]
 
-    def _neighbours(self, session, hints) -> dict[str, frozenset[str]]:
+    def _neighbours(self, session: Session, hints: dict[str, typing.Any]
+                    ) -> dict[str, frozenset[str]]:
         wanted = {key: set(hints.get(key, ()))
                   for key in ('same_host', 'different_host')}
         named = wanted['same_host'] | wanted['different_host']
@@ -158,7 +172,7 @@ class Placement:
                                for host in hosts.get(id, ()))
                 for key, ids in wanted.items()}
 
-    def _log(self, job, choice: Choice) -> None:
+    def _log(self, job: typing.Any, choice: Choice) -> None:
         level = logging.DEBUG if choice.ranked else logging.WARNING
         LOG.log(level, 'Placing %s: %s', job.resource_id,
                 choice.explanation() if LOG.isEnabledFor(level) else '')
@@ -189,14 +203,19 @@ class RoomTaken(exception.ManilaLiteError):
     message = 'Pool {host} has no room any longer.'
 
 
-def _facts(instance) -> dict[str, typing.Any]:
+def _detail(choice: Choice) -> Detail:
+    return next(detail for detail in Detail
+                if detail.value == choice.message_detail)
+
+
+def _facts(instance: sa.Row) -> dict[str, typing.Any]:
     """What filter expressions see as `share.x`."""
     return {'id': instance.share_id, 'project_id': instance.project_id,
             'size': instance.size, 'share_proto': instance.share_proto,
             'host': instance.host, 'name': instance.display_name}
 
 
-def _pool(row, down_time: float) -> Pool:
+def _pool(row: sa.Row, down_time: float) -> Pool:
     return Pool(
         host=row.host, capabilities=orjson.loads(row.capabilities),
         zone=row.zone, service_up=services.is_up(row, down_time),

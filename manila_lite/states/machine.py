@@ -145,7 +145,7 @@ class Machine:
                              f'{used ^ self.statuses}')
         for status, rescue in self.in_flight.items():
             for event in rescue.events:
-                move = self._moves.get(event)
-                if move is None or not move.leaves(status):
+                offered = self._moves.get(event)
+                if offered is None or not offered.leaves(status):
                     raise ValueError(f'{self!r}: the rescue of {status} '
                                      f'cannot fire {event}')

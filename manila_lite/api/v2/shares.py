@@ -170,7 +170,7 @@ class Shares(ShareTarget):
         if following:
             answer['shares_links'] = following
         if counts:
-            answer['count'] = found.count
+            answer['count'] = found.total
         return answer
 
     @wsgi.method(None)

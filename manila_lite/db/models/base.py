@@ -1,5 +1,7 @@
 """What all tables share: column kinds and the declarative base."""
 
+import typing
+
 import sqlalchemy as sa
 from sqlalchemy import orm
 from sqlalchemy.dialects import mysql
@@ -22,7 +24,7 @@ Stamp = sa.DateTime().with_variant(
     mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
 """A moment in UTC, to the microsecond, without a zone."""
 
-Epoch = sa.Double()
+Epoch: sa.Double[float] = sa.Double()
 """Seconds since 1970 by the clock of the database."""
 
 Document = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
@@ -35,6 +37,8 @@ Counter = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 class Base(orm.DeclarativeBase):
     metadata = sa.MetaData(naming_convention=NAMING)
+    # Every model here is one table, never a join.
+    __table__: typing.ClassVar[sa.Table]
 
 
 def columns(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:

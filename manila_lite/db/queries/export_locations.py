@@ -65,7 +65,8 @@ def of_instance(session: Session, instance_id: str) -> Found:
                                            of_id=instance_id)))
 
 
-def _by_location(rows) -> dict[str, dict[str, str]]:
+def _by_location(rows: typing.Iterable[sa.Row]
+                 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for row in rows:
         found.setdefault(row.export_location_id, {})[row.key] = row.value

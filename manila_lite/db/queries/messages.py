@@ -53,7 +53,7 @@ def list_messages(session: Session, *, project_id: str | None = None,
     `filters` gives the values of columns in FILTERS; `sort_key` is one
     of SORT_KEYS. Equal messages are in the order of their ids.
     """
-    statement = sa.select(MESSAGE)
+    statement = sa.select(MESSAGE).where(MESSAGE.c.expires_at > session.now)
     if project_id is not None:
         statement = statement.where(MESSAGE.c.project_id == project_id)
     for name, value in (filters or {}).items():

@@ -5,7 +5,7 @@ statement (the page of shares joined with their instances, types and
 zones), its metadata a second one that repeats the page as a subquery.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import typing
 
@@ -97,7 +97,7 @@ class Shown(typing.NamedTuple):
 
     rows: Sequence[typing.Any]
     children: dict[str, dict[str, typing.Any]]
-    count: int | None = None
+    total: int | None = None
 
 
 def get(session: Session, share_id: str, *, exports: bool
@@ -171,7 +171,8 @@ def _rank(row: sa.Row) -> tuple[int, bool]:
     return _RANK.get(row.status, fallback), row.replica_state != 'active'
 
 
-def _page(wanted: Filter, page: typing.Any, *columns) -> sa.Select:
+def _page(wanted: Filter, page: typing.Any,
+          *columns: sa.ColumnElement) -> sa.Select:
     statement = (sa.select(*columns).where(*_conditions(wanted))
                  .order_by(*_order(page)))
     if page.sort_key in INSTANCE_SORTS:
@@ -258,8 +259,3 @@ def _paths(rows: Sequence[sa.Row]) -> dict[str, list[str]]:
     for share_id, path in rows:
         found.setdefault(share_id, []).append(path)
     return found
-
-
-def is_hidden(row: Mapping | typing.Any, sees_hidden: bool) -> bool:
-    """Whether deferred deletion keeps the share from this caller."""
-    return row.status in states.HIDDEN_FROM_TENANTS and not sees_hidden

@@ -3,6 +3,8 @@
 import datetime
 import typing
 
+from oslo_db import exception as db_exc
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import pools
@@ -77,13 +79,19 @@ class Shares:
             'share_proto': proto, 'is_public': request.is_public,
             'is_soft_deleted': False, 'created_at': session.now,
             **abilities}, request.metadata)
-        born(session, SHARE_INSTANCE, 'create', id=instance_id,
-             share_id=share_id, share_type_id=owner.share_type_id,
-             availability_zone_id=zone_id, access_rules_status='active',
-             cast_rules_to_readonly=False, created_at=session.now,
-             encryption_key_ref=request.encryption_key_ref,
-             mount_point_name=share_request.mount_point(
-                 request, share_type, self.mount_prefix, ctx.project_id))
+        try:
+            born(session, SHARE_INSTANCE, 'create', id=instance_id,
+                 share_id=share_id, share_type_id=owner.share_type_id,
+                 availability_zone_id=zone_id, access_rules_status='active',
+                 cast_rules_to_readonly=False, created_at=session.now,
+                 encryption_key_ref=request.encryption_key_ref,
+                 mount_point_name=share_request.mount_point(
+                     request, share_type, self.mount_prefix,
+                     ctx.project_id))
+        except db_exc.DBReferenceError:
+            # The type was deleted since it was read.
+            raise exception.ShareTypeNotFound(
+                share_type_id=owner.share_type_id) from None
         self.scheduler.create_share_instance(
             session, ctx, instance_id=instance_id, zones=zones, hints=hints)
         return share_id

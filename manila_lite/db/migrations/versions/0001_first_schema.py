@@ -1,5 +1,7 @@
 """The first schema: share types, services, shares, quotas, the engine."""
 
+import typing
+
 from alembic import op
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
@@ -9,7 +11,7 @@ down_revision = None
 
 # As the models were at this revision; later models must not change it.
 # Constraints and indexes get their names from the models' convention.
-OPTIONS = {
+OPTIONS: dict[str, typing.Any] = {
     'mysql_engine': 'InnoDB',
     'mysql_charset': 'utf8mb4',
     'mysql_collate': 'utf8mb4_bin',
