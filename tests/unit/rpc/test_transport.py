@@ -110,7 +110,7 @@ def test_hint_beyond_the_capacity_is_dropped_and_never_waits(held, listener):
     assert sender.sent == 4
 
 
-def test_stop_leaves_what_cannot_be_sent_in_time(held, listener):
+def test_stop_leaves_what_cannot_be_sent_in_time(held, listener, heard):
     sender = transport.HintSender(held)
     sender.send('manila-share', 'host@one', 'in hand')
     assert held.reached.wait(10)
@@ -118,6 +118,10 @@ def test_stop_leaves_what_cannot_be_sent_in_time(held, listener):
     sender.stop(timeout=0.05)
     sender.send('manila-share', 'host@one', 'too late')
     assert (sender.sent, sender.dropped) == (0, 2)
+    held.gate.set()
+    sender.stop(timeout=10)
+    assert heard.wait(1) == ['in hand']
+    assert (sender.sent, sender.dropped) == (1, 2)
 
 
 def test_lost_hints_are_counted_and_logged_now_and_then(carrier, caplog):
