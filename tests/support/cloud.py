@@ -277,11 +277,14 @@ class Cloud:
 
     # Running
 
-    def settle(self, patience: int = 400) -> None:
-        """Step everything until nothing is owed and nothing in flight."""
+    def settle(self, patience: int = 100) -> None:
+        """Step everything until nothing is owed and nothing in flight.
+
+        `patience` is how often all may stand still before that.
+        """
         for _ in range(patience):
-            if self.step():
-                continue
+            while self.step():
+                pass
             for backend in self.share.backends:
                 backend.reconciliation.run_pass()
             self.scheduler.placement.run_pass()
@@ -289,7 +292,8 @@ class Cloud:
                 return
             self.clock.advance(7)
             self.beat()
-        raise AssertionError(f'never quiet: {self.db.read(table.list_work)}')
+        owed = self.db.read(table.list_work)
+        raise AssertionError(f'never quiet, {len(owed)} owed: {owed[:3]}')
 
     def step(self) -> bool:
         runners = list(self.runners)
