@@ -1,0 +1,362 @@
+"""Transactions as functions, on every database."""
+
+from concurrent import futures
+import contextlib
+import datetime
+import os
+import threading
+
+from oslo_db import exception as db_exc
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import context
+from manila_lite import exception
+from manila_lite.db import fifo
+from manila_lite.db import session as sessions
+from manila_lite.db.clock import db_now
+from manila_lite.db.models import shares
+from manila_lite.db.session import Database
+from manila_lite.db.session import Hint
+from manila_lite.db.session import reading
+from manila_lite.db.session import transaction
+
+SHARE = shares.Share.__table__
+
+GROW = (sa.update(SHARE).where(SHARE.c.id == sa.bindparam('which'))
+        .values(size=SHARE.c.size + 1))
+SIZE = sa.select(SHARE.c.size).where(SHARE.c.id == sa.bindparam('which'))
+
+
+def grow(session, which):
+    return session.run(GROW, which=which)
+
+
+def size(session, which):
+    return session.value(SIZE, which=which)
+
+
+# What a session answers
+
+def test_rows_that_match_are_counted_changed_or_not(db, add_share):
+    add_share('s', size=3)
+    same = sa.update(SHARE).where(SHARE.c.id == sa.bindparam('which')).values(
+        size=3)
+    assert db.write(lambda session: session.run(same, which='s')) == 1
+    assert db.write(lambda session: session.run(same, which='t')) == 0
+    remove = sa.delete(SHARE).where(SHARE.c.size == 3)
+    assert db.write(lambda session: session.run(remove)) == 1
+
+
+def test_rows_one_and_value(db, add_share):
+    add_share('a', size=1)
+    add_share('b', size=2)
+    both = sa.select(SHARE.c.id, SHARE.c.size).order_by(SHARE.c.id)
+    none = both.where(SHARE.c.size > 2)
+
+    def ask(session):
+        assert session.rows(both) == [('a', 1), ('b', 2)]
+        assert session.one(both).id == 'a'
+        assert session.value(both) == 'a'
+        assert session.rows(none) == []
+        assert session.one(none) is None
+        assert session.value(none) is None
+        return True
+
+    assert db.read(ask)
+    assert db.write(ask)
+
+
+def test_one_statement_for_many_rows(db, add_share):
+    for id in 'abc':
+        add_share(id)
+    db.write(lambda session: session.run_many(
+        GROW, [{'which': 'a'}, {'which': 'c'}]))
+    db.write(lambda session: session.run_many(GROW, []))
+    assert [db.read(size, id) for id in 'abc'] == [2, 1, 2]
+
+
+def test_one_transaction_is_one_moment(new_database, add_share):
+    clock = iter([1234567890.000042, 1234567999.0])
+    db = new_database(clock=lambda: next(clock))
+    seen = db.write(lambda session: (session.now, session.now))
+    assert seen == (datetime.datetime(2009, 2, 13, 23, 31, 30, 42),) * 2
+
+
+def test_moments_come_back_to_the_microsecond(db, add_share):
+    add_share('s')
+    moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)
+    db.write(lambda session: session.run(
+        sa.update(SHARE).values(updated_at=moment)))
+    assert db.read(lambda session: session.value(
+        sa.select(SHARE.c.updated_at))) == moment
+
+
+def test_time_in_guards_is_the_databases(db):
+    before = db.clock()
+    seen = [db.read(lambda session: session.value(sa.select(db_now())))
+            for _ in range(2)]
+    assert before - 5 < seen[0] < seen[1] < db.clock() + 5
+
+
+def test_time_in_guards_is_the_simulations_on_sqlite(tmp_path):
+    with contextlib.closing(_Disposed(
+            f'sqlite:///{tmp_path}/db', clock=lambda: 42.5)) as db:
+        assert db.read(lambda session: session.value(
+            sa.select(db_now()))) == 42.5
+
+
+class _Disposed(Database):
+    close = Database.dispose
+
+
+# All or nothing, and what comes after
+
+def test_failed_transaction_leaves_nothing(db, add_share):
+    add_share('s')
+    delivered, called = [], []
+    db.deliver = delivered.extend
+
+    def fail(session):
+        grow(session, 's')
+        session.hints.append(Hint('t', 'q', 'w'))
+        session.after_commit(lambda: called.append('now'))
+        raise exception.InvalidInput(reason='after all')
+
+    with pytest.raises(exception.InvalidInput):
+        db.write(fail)
+    assert db.read(size, 's') == 1
+    assert delivered == called == []
+
+
+def test_hints_leave_when_others_can_see_the_work(
+        new_database, db, add_share):
+    add_share('s')
+    other, seen = new_database(), []
+    db.deliver = lambda hints: seen.append((hints, other.read(size, 's')))
+
+    def work(session):
+        grow(session, 's')
+        session.hints.append(Hint('t', 'q', 'w'))
+        session.after_commit(lambda: seen.append(other.read(size, 's')))
+        return 'answer'
+
+    assert db.write(work) == 'answer'
+    assert seen == [([Hint('t', 'q', 'w')], 2), 2]
+
+
+def test_steps_are_told_to_the_probe(db, add_share):
+    add_share('s')
+    steps = []
+    db.probe = steps.append
+    db.write(grow, 's')
+    assert steps == ['statement', 'commit', 'committed']
+
+
+def test_failing_probe_before_the_commit_undoes_everything(db, add_share):
+    add_share('s')
+
+    def crash(step):
+        if step == 'commit':
+            raise KeyboardInterrupt
+
+    db.probe = crash
+    with pytest.raises(KeyboardInterrupt):
+        db.write(grow, 's')
+    db.probe = lambda step: None
+    assert db.read(size, 's') == 1
+
+
+class Sizes:
+    """Methods as operations have them."""
+
+    def __init__(self, db):
+        self.db = db
+
+    @transaction
+    def grow(self, session, ctx, which, *, times=1):
+        """Grow it."""
+        for _ in range(times):
+            grow(session, which)
+        return session.by
+
+    @reading
+    def size(self, session, which):
+        return size(session, which)
+
+
+def test_methods_become_transactions(db, add_share):
+    add_share('s')
+    ctx = context.RequestContext(user_id='ann')
+    sizes = Sizes(db)
+    assert sizes.grow(ctx, 's', times=2) is ctx
+    assert sizes.grow(None, 's') is None
+    assert sizes.size('s') == 4
+    assert sizes.grow.__doc__ == 'Grow it.'
+
+
+# Run again, whole
+
+def test_deadlock_is_met_by_running_again(new_database, db, add_share):
+    if db.dialect == 'sqlite':
+        pytest.skip('writers on SQLite do not run side by side')
+    for id in 'ab':
+        add_share(id)
+    both_hold_one = threading.Barrier(2)
+    delivered = []
+
+    def cross(session, tries, first, second):
+        tries.append(first)
+        session.hints.append(Hint('t', 'q', first))
+        grow(session, first)
+        if len(tries) == 1:
+            both_hold_one.wait(timeout=30)
+        grow(session, second)
+
+    def run(first, second):
+        mine = new_database()
+        mine.deliver = delivered.extend
+        mine.write(cross, [], first, second)
+        return mine.retries
+
+    with futures.ThreadPoolExecutor(2) as threads:
+        retries = list(threads.map(run, 'ab', 'ba'))
+    assert sum(retries) >= 1
+    assert [db.read(size, id) for id in 'ab'] == [3, 3]
+    assert sorted(hint.work_id for hint in delivered) == ['a', 'b']
+
+
+def test_other_errors_are_not_tried_again(db, add_share):
+    add_share('s')
+    tries = []
+
+    def insert_again(session):
+        tries.append(session)
+        session.run(sa.insert(SHARE).from_select(
+            SHARE.c.keys(), sa.select(SHARE)))
+
+    with pytest.raises(db_exc.DBDuplicateEntry):
+        db.write(insert_again)
+    assert len(tries) == 1
+    assert db.read(size, 's') == 1
+
+
+class Missing(exception.ManilaLiteError):
+    """Says how it can be mended."""
+
+    def __init__(self, mend):
+        super().__init__('A row is missing.')
+        self.mend = mend
+
+    def repair(self, db):
+        self.mend()
+
+
+def need(session, which, mend):
+    if not grow(session, which):
+        raise Missing(mend)
+
+
+def test_error_that_can_be_repaired_is_and_the_rest_runs_again(
+        db, add_share):
+    db.write(need, 's', lambda: add_share('s', size=5))
+    assert db.read(size, 's') == 6
+
+
+def test_repair_that_does_not_help_ends(db):
+    repairs = []
+    with pytest.raises(Missing):
+        db.write(need, 's', lambda: repairs.append(1))
+    assert len(repairs) == sessions.TRIES - 1
+
+
+# Side by side
+
+def test_no_growth_is_lost_between_writers(new_database, db, add_share):
+    add_share('s')
+    ways_in = [new_database() for _ in range(3)]
+
+    def grow_often(db):
+        for _ in range(20):
+            db.write(grow, 's')
+
+    with futures.ThreadPoolExecutor(6) as threads:
+        list(threads.map(grow_often, ways_in * 2))
+    assert db.read(size, 's') == 121
+
+
+def test_reader_sees_one_moment(new_database, db, add_share):
+    add_share('s')
+    other = new_database()
+
+    def read_around_a_write(session):
+        first = size(session, 's')
+        other.write(grow, 's')
+        return first, size(session, 's')
+
+    assert db.read(read_around_a_write) == (1, 1)
+    assert db.read(size, 's') == 2
+
+
+def test_writer_sees_what_others_have_committed(
+        new_database, db, add_share):
+    if db.dialect == 'sqlite':
+        pytest.skip('writers on SQLite do not run side by side')
+    add_share('s')
+    other = new_database()
+
+    def write_around_a_write(session):
+        first = size(session, 's')
+        other.write(grow, 's')
+        return first, size(session, 's')
+
+    assert db.write(write_around_a_write) == (1, 2)
+
+
+def test_reader_cannot_write_where_the_database_can_tell(db, add_share):
+    if db.dialect != 'postgresql':
+        pytest.skip('only PostgreSQL is told')
+    add_share('s')
+    with pytest.raises(db_exc.DBError, match='read-only'):
+        db.read(grow, 's')
+
+
+def test_lock_serves_in_the_order_of_arrival():
+    lock, served = fifo.FifoLock(), []
+
+    def wait_in_line(number):
+        with lock:
+            served.append(number)
+
+    with futures.ThreadPoolExecutor(5) as threads, lock:
+        for number in range(5):
+            threads.submit(wait_in_line, number)
+            while len(lock._waiting) <= number:
+                os.sched_yield()  # nothing tells that a thread waits
+        assert served == []
+    assert served == [0, 1, 2, 3, 4]
+
+
+def test_lock_is_free_after_an_error():
+    lock = fifo.FifoLock()
+    with pytest.raises(KeyError), lock:
+        raise KeyError
+    with lock:
+        pass
+
+
+def test_waiting_writers_on_sqlite_are_served_in_order(tmp_path):
+    db = Database(f'sqlite:///{tmp_path}/db')
+    served = []
+
+    def hold(session, threads):
+        for number in range(4):
+            threads.submit(db.write, lambda session, number=number:
+                           served.append(number))
+            while len(db._turn._waiting) <= number:
+                os.sched_yield()
+
+    with futures.ThreadPoolExecutor(4) as threads:
+        db.write(hold, threads)
+    db.dispose()
+    assert served == [0, 1, 2, 3]

@@ -1,0 +1,199 @@
+"""The one door to every status column, on every database."""
+
+from concurrent import futures
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import context
+from manila_lite import exception
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_all
+from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import S
+
+INSTANCE = shares.ShareInstance.__table__
+JOURNAL = engine.Transition.__table__
+
+
+def status(db, id):
+    return db.read(lambda session: session.value(
+        sa.select(INSTANCE.c.status).where(INSTANCE.c.id == id)))
+
+
+def journal(db, id):
+    """Event, status left and status entered, in the order made."""
+    return [tuple(row) for row in db.read(lambda session: session.rows(
+        sa.select(JOURNAL.c.event, JOURNAL.c.from_status,
+                  JOURNAL.c.to_status)
+        .where(JOURNAL.c.resource_id == id).order_by(JOURNAL.c.id)))]
+
+
+def test_birth_writes_the_first_status_and_the_journal(db, add_instance):
+    add_instance('i')
+    assert status(db, 'i') == S.CREATING
+    assert journal(db, 'i') == [('create', None, S.CREATING)]
+
+
+def test_move_changes_the_status_and_what_goes_with_it(db, add_instance):
+    add_instance('i')
+    db.write(fire, MACHINE, 'i', 'created', progress='100%', host='h')
+    assert status(db, 'i') == S.AVAILABLE
+    assert db.read(lambda session: tuple(session.one(
+        sa.select(INSTANCE.c.progress, INSTANCE.c.host)))) == ('100%', 'h')
+
+
+def test_journal_tells_which_of_the_statuses_was_left(db, add_instance):
+    add_instance('i')
+    db.write(fire, MACHINE, 'i', 'create_failed')
+    db.write(fire, MACHINE, 'i', 'delete')
+    assert journal(db, 'i')[1:] == [
+        ('create_failed', S.CREATING, S.ERROR),
+        ('delete', S.ERROR, S.DELETING)]
+
+
+def test_journal_tells_who_and_when(db, add_instance):
+    ctx = context.RequestContext(user_id='ann', request_id='req-1')
+    add_instance('i', by=ctx)
+    db.write(fire, MACHINE, 'i', 'created')
+    moments = []
+    db.write(lambda session: (moments.append(session.now), fire(
+        session, MACHINE, 'i', 'extend')), by=ctx)
+    rows = db.read(lambda session: session.rows(
+        sa.select(JOURNAL).order_by(JOURNAL.c.id)))
+    assert [(row.resource, row.request_id, row.made_by) for row in rows] == [
+        ('share_instance', 'req-1', 'ann'), ('share_instance', None, None),
+        ('share_instance', 'req-1', 'ann')]
+    assert rows[-1].made_at == moments[0]
+
+
+def test_refused_move_changes_nothing(db, add_instance):
+    add_instance('i')
+    before = journal(db, 'i')
+    with pytest.raises(exception.InvalidStatus) as refused:
+        db.write(fire, MACHINE, 'i', 'extend', progress='1%')
+    assert refused.value.status == S.CREATING
+    assert S.AVAILABLE in str(refused.value)
+    assert status(db, 'i') == S.CREATING
+    assert journal(db, 'i') == before
+    assert db.read(lambda session: session.value(
+        sa.select(INSTANCE.c.progress))) is None
+
+
+def test_move_of_a_row_that_is_not_there_is_not_found(db):
+    with pytest.raises(exception.ResourceNotFound, match='nobody'):
+        db.write(fire, MACHINE, 'nobody', 'delete')
+    assert journal(db, 'nobody') == []
+
+
+def test_unknown_move_is_a_mistake_of_ours(db, add_instance):
+    add_instance('i')
+    with pytest.raises(KeyError):
+        db.write(fire, MACHINE, 'i', 'explode')
+
+
+def test_last_move_removes_the_row_and_stays_in_the_journal(
+        db, add_instance):
+    add_instance('i')
+    db.write(fire, MACHINE, 'i', 'force_delete')
+    db.write(fire, MACHINE, 'i', 'deleted')
+    assert status(db, 'i') is None
+    assert journal(db, 'i')[-1] == ('deleted', S.DELETING, None)
+    with pytest.raises(exception.ResourceNotFound):
+        db.write(fire, MACHINE, 'i', 'deleted')
+
+
+def test_move_into_the_same_status_is_a_move(db, add_instance):
+    # MariaDB by itself counts changed rows, and none is changed here.
+    add_instance('i')
+    db.write(fire, MACHINE, 'i', 'created')
+    db.write(fire, MACHINE, 'i', 'reset_available')
+    assert journal(db, 'i')[-1] == (
+        'reset_available', S.AVAILABLE, S.AVAILABLE)
+
+
+def test_rolled_back_move_leaves_no_trace(db, add_instance):
+    add_instance('i')
+
+    def move_and_fail(session):
+        fire(session, MACHINE, 'i', 'created')
+        raise exception.InvalidInput(reason='after all')
+
+    with pytest.raises(exception.InvalidInput):
+        db.write(move_and_fail)
+    assert status(db, 'i') == S.CREATING
+    assert len(journal(db, 'i')) == 1
+
+
+def test_move_of_many_is_made_for_each(db, add_instance):
+    for id in 'cab':
+        add_instance(id)
+    db.write(fire_all, MACHINE, iter('cab'), 'created')
+    assert [status(db, id) for id in 'abc'] == [S.AVAILABLE] * 3
+    # One order for everybody, or two such moves would deadlock.
+    assert db.read(lambda session: session.rows(
+        sa.select(JOURNAL.c.resource_id).where(JOURNAL.c.event == 'created')
+        .order_by(JOURNAL.c.id))) == [('a',), ('b',), ('c',)]
+
+
+def test_move_of_many_is_refused_for_all(db, add_instance):
+    for id in 'ab':
+        add_instance(id)
+    db.write(fire, MACHINE, 'b', 'create_failed')
+    with pytest.raises(exception.InvalidStatus) as refused:
+        db.write(fire_all, MACHINE, 'ab', 'created')
+    assert refused.value.facts['id'] == 'b'
+    assert status(db, 'a') == S.CREATING
+    assert len(journal(db, 'a')) == 1
+
+
+@pytest.mark.parametrize('rival', ['delete', 'extend'])
+def test_one_of_many_at_once_makes_the_move(
+        new_database, db, add_instance, rival):
+    add_instance('i')
+    db.write(fire, MACHINE, 'i', 'created')
+    ways_in = [new_database() for _ in range(4)]
+    ready = threading.Barrier(len(ways_in))
+
+    def move(db, event):
+        ready.wait(timeout=30)
+        try:
+            db.write(fire, MACHINE, 'i', event)
+        except exception.InvalidStatus as error:
+            return error.status
+        return 'made'
+
+    with futures.ThreadPoolExecutor(len(ways_in)) as threads:
+        answers = list(threads.map(move, ways_in, ['extend', rival] * 2))
+    now = status(db, 'i')
+    assert now in (S.EXTENDING, S.DELETING)
+    assert sorted(answers) == sorted(['made', now, now, now])
+    assert len(journal(db, 'i')) == 3
+
+
+def test_move_waits_for_one_that_is_being_made(
+        new_database, db, add_instance):
+    add_instance('i')
+    db.write(fire, MACHINE, 'i', 'created')
+    other, moved = new_database(), threading.Event()
+
+    def move_while_another_waits(session, threads):
+        fire(session, MACHINE, 'i', 'extend')
+        waiting = threads.submit(try_to_delete)
+        assert moved.wait(timeout=30)
+        return waiting
+
+    def try_to_delete():
+        other.probe = lambda name: moved.set()
+        if other.dialect == 'sqlite':
+            moved.set()  # the second transaction cannot even begin
+        other.write(fire, MACHINE, 'i', 'delete')
+
+    with futures.ThreadPoolExecutor(1) as threads:
+        waiting = db.write(move_while_another_waits, threads)
+        with pytest.raises(exception.InvalidStatus) as refused:
+            waiting.result(timeout=30)
+    assert refused.value.status == S.EXTENDING
