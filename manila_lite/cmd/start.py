@@ -6,6 +6,7 @@ from importlib import metadata
 import logging
 import os
 import re
+import sqlite3
 import sys
 
 from oslo_config import cfg
@@ -25,9 +26,10 @@ DATABASE_FILE = 'manila_lite.sqlite'
 """The database inside a state directory."""
 
 EXPECTED = (cfg.Error, log.LogConfigError, exception.ManilaLiteError,
-            db_exc.DBError, sa_exc.SQLAlchemyError, OSError)
+            db_exc.DBError, sa_exc.SQLAlchemyError, sqlite3.Error, OSError)
 """Errors that an operator can mend; anything else is a fault of ours."""
 
+_OF_DATABASES = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 _URL_PASSWORD = re.compile(r'((?://|,)[^:/@,\s]*:)[^@,\s]+@')
 
 
@@ -48,7 +50,7 @@ def in_one_line(error: BaseException) -> str:
     cause = getattr(error, 'inner_exception', None) or error
     cause = getattr(cause, 'orig', None) or cause
     text = ' '.join(str(cause).split()) or type(cause).__name__
-    if isinstance(error, (db_exc.DBError, sa_exc.DBAPIError)):
+    if isinstance(error, _OF_DATABASES):
         text = f'the database says: {text}'
     return _URL_PASSWORD.sub(r'\1***@', text)
 
@@ -121,9 +123,11 @@ def _log(conf: cfg.ConfigOpts) -> None:
     # Left alone, oslo.log writes to standard output.
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)
+    # oslo.db logs the errors that it raises; who catches them says so.
     log.set_defaults(default_log_levels=[
         *log.get_default_log_levels(), 'alembic=WARN',
-        'oslo_service.backend=WARN'])
+        'oslo_service.backend=WARN',
+        'oslo_db.sqlalchemy.exc_filters=CRITICAL'])
     log.setup(conf, options.PROJECT)
     if conf.debug:
         conf.log_opt_values(LOG, logging.DEBUG)  # without secret ones

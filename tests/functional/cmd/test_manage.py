@@ -123,6 +123,13 @@ def test_unreachable_database_is_one_line(configured, url):
     assert 'secret' not in said
 
 
+def test_file_that_is_no_database_is_one_line(tmp_path):
+    (tmp_path / 'manila_lite.sqlite').write_text('notes to myself\n' * 99)
+    said = manage('db', 'check', '--state-dir', str(tmp_path), code=1)
+    assert said == ('manila-lite-manage: the database says: '
+                    'file is not a database\n')
+
+
 @pytest.mark.parametrize('text, reason', [
     ('', 'connection in section [database] is not set'),
     ('[database]\nconnection = nonsense\n', '[database]'),
