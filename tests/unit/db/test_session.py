@@ -23,6 +23,10 @@ from manila_lite.db.session import transaction
 
 SHARE = shares.Share.__table__
 
+# Writers on SQLite do not run side by side.
+on_servers = pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True)
+
 GROW = (sa.update(SHARE).where(SHARE.c.id == sa.bindparam('which'))
         .values(size=SHARE.c.size + 1))
 SIZE = sa.select(SHARE.c.size).where(SHARE.c.id == sa.bindparam('which'))
@@ -197,9 +201,8 @@ def test_methods_become_transactions(db, add_share):
 
 # Run again, whole
 
+@on_servers
 def test_deadlock_is_met_by_running_again(new_database, db, add_share):
-    if db.dialect == 'sqlite':
-        pytest.skip('writers on SQLite do not run side by side')
     for id in 'ab':
         add_share(id)
     both_hold_one = threading.Barrier(2)
@@ -298,10 +301,9 @@ def test_reader_sees_one_moment(new_database, db, add_share):
     assert db.read(size, 's') == 2
 
 
+@on_servers
 def test_writer_sees_what_others_have_committed(
         new_database, db, add_share):
-    if db.dialect == 'sqlite':
-        pytest.skip('writers on SQLite do not run side by side')
     add_share('s')
     other = new_database()
 
@@ -313,9 +315,8 @@ def test_writer_sees_what_others_have_committed(
     assert db.write(write_around_a_write) == (1, 2)
 
 
-def test_reader_cannot_write_where_the_database_can_tell(db, add_share):
-    if db.dialect != 'postgresql':
-        pytest.skip('only PostgreSQL is told')
+@pytest.mark.parametrize('database_url', ['postgresql'], indirect=True)
+def test_reader_cannot_write_on_postgresql(db, add_share):
     add_share('s')
     with pytest.raises(db_exc.DBError, match='read-only'):
         db.read(grow, 's')
