@@ -28,16 +28,39 @@ LATER = {
         'GET /v2/shares/{id}/migration-progress',
         'POST /v2/shares/{id}/action reset_task_state',
     ),
+    'ensuring shares': (
+        'POST /v2/services/ensure-shares',
+    ),
 }
 """Operations of capabilities that are still to come."""
 
 SURFACE = {operation: f'comes with {capability}'
            for capability, operations in LATER.items()
-           for operation in operations}
+           for operation in operations} | {
+    'GET /v2/extensions/{alias}':
+        'there are no extensions, so every alias is unknown',
+}
 """Operations that do not answer as published."""
+
+CODES = {
+    (f'{method} /v2/os-quota-sets/{{project_id}}', 404):
+        'projects and users are not known here, so none is unknown; share '
+        'types, which may be, have quotas from 2.39 on'
+    for method in ('GET', 'PUT', 'DELETE')
+}
+"""Error codes that nothing leads to."""
 
 FIELDS = {
     ('share instance', 'share_instances_links'):
         'the list of share instances is never cut, so no page follows',
 }
 """Published fields that are never there, by resource and name."""
+
+VIEWS = {
+    ('extension', 'item'): 'there are no extensions',
+    ('limits', 'rate[]'): 'no rate is limited, and the list is empty',
+    ('export location', 'replica list and detail'): 'comes with replication',
+    ('quota set', 'detail'):
+        'one row for every quota key, walked as the fields of `show`',
+}
+"""Published views that are not seen, by resource and name."""

@@ -7,6 +7,8 @@ found by the key of the operation, in the spelling of the latest version.
 from collections.abc import Callable
 
 from tests.functional.api import published
+from tests.functional.api.world import SERVICE
+from tests.functional.api.world import TENANT
 from tests.functional.api.world import Given
 from tests.functional.api.world import World
 from tests.functional.api.world import given
@@ -44,8 +46,11 @@ def of(*keys: str) -> Callable[[Example], Example]:
     return keep
 
 
-@of('GET /', 'GET /v2/', 'GET /healthcheck', 'GET /v2/shares',
-    'GET /v2/shares/detail', 'GET /v2/share_instances')
+@of('GET /', 'GET /v2/', 'GET /healthcheck', 'GET /v2/extensions',
+    'GET /v2/availability-zones', 'GET /v2/services', 'GET /v2/limits',
+    'GET /v2/scheduler-stats/pools', 'GET /v2/scheduler-stats/pools/detail',
+    'GET /v2/shares', 'GET /v2/shares/detail', 'GET /v2/share_instances',
+    'GET /v2/types', 'GET /v2/types/default', 'GET /v2/messages')
 def collection(world):
     return given()
 
@@ -174,3 +179,106 @@ def export_metadata_item(world):
 def new_export_metadata_item(world):
     return given(_VALUES, id=world.share, el=world.export_of(world.share),
                  key='color')
+
+
+# Share types
+
+_TYPE = '/v2/types/{id}'
+_SPECS = f'{_TYPE}/extra_specs'
+
+
+@of('POST /v2/types')
+def create_type(world):
+    return given(world.type_body())
+
+
+@of(f'GET {_TYPE}', f'GET {_SPECS}', f'GET {_TYPE}/share_type_access')
+def share_type(world):
+    return given(id=world.private_type)
+
+
+@of(f'PUT {_TYPE}')
+def update_type(world):
+    return given({'share_type': {'description': 'new'}},
+                 id=world.silent_type)
+
+
+@of(f'DELETE {_TYPE}')
+def unused_type(world):
+    return given(id=world.new_type())
+
+
+@of(f'POST {_TYPE}/action addProjectAccess')
+def add_access(world):
+    return given({'project': TENANT}, id=world.new_type())
+
+
+@of(f'POST {_TYPE}/action removeProjectAccess')
+def remove_access(world):
+    id = world.new_type()
+    world.share_type_with(id, TENANT)
+    return given({'project': TENANT}, id=id)
+
+
+@of(f'POST {_SPECS}')
+def new_extra_specs(world):
+    return given({'extra_specs': {'color': 'blue'}}, id=world.private_type)
+
+
+@of(f'GET {_SPECS}/{{key}}', f'DELETE {_SPECS}/{{key}}')
+def extra_spec(world):
+    world.admin.request('POST', f'/types/{world.private_type}/extra_specs',
+                        {'extra_specs': {'color': 'blue'}}, expect=200)
+    return given(id=world.private_type, key='color')
+
+
+@of(f'PUT {_SPECS}/{{key}}')
+def change_extra_spec(world):
+    return given({'color': 'red'}, id=world.private_type, key='color')
+
+
+# Services
+
+@of('PUT /v2/services/enable', 'PUT /v2/services/disable')
+def service(world):
+    return given(SERVICE)
+
+
+# Quotas
+
+_QUOTA = '/v2/quota-sets/{project_id}'
+_CLASS = '/v2/quota-class-sets/{class}'
+
+
+@of(f'GET {_QUOTA}', f'GET {_QUOTA}/defaults', f'GET {_QUOTA}/detail',
+    f'DELETE {_QUOTA}')
+def quota_set(world):
+    return given(project_id=TENANT)
+
+
+@of(f'PUT {_QUOTA}')
+def change_quota_set(world):
+    return given({'quota_set': {'snapshots': 7}}, project_id=TENANT)
+
+
+@of(f'GET {_CLASS}')
+def quota_class(world):
+    return given(**{'class': 'default'})
+
+
+@of(f'PUT {_CLASS}')
+def change_quota_class(world):
+    return given({'quota_class_set': {'snapshots': 7}},
+                 **{'class': 'default'})
+
+
+# Messages
+
+@of('GET /v2/messages/{id}')
+def message(world):
+    return given(id=world.message)
+
+
+@of('DELETE /v2/messages/{id}')
+def message_to_delete(world):
+    return given(id=world.new_message())

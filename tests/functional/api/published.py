@@ -11,10 +11,13 @@ VERSIONS = range(100)
 """Every N of the versions 2.N."""
 
 RESOURCES = (
-    'versions', 'share', 'share action', 'share metadata',
+    'versions', 'extensions', 'availability zone', 'service', 'quota set',
+    'quota class set', 'limits', 'share', 'share action', 'share metadata',
     'share instance', 'share instance action',
     'share instance export location', 'share export location',
-    'share export location metadata',
+    'share export location metadata', 'share type', 'share type access',
+    'share type action', 'share type extra specs', 'scheduler stats',
+    'message',
 )
 """The resources of api-surface.csv that are walked."""
 
@@ -115,7 +118,29 @@ def view(resource: str, *names: str) -> list[Shown]:
     assert {row['view'] for row in rows} == set(names), (resource, names)
     return [Shown(row['field'], row['type'],
                   span(row['since'], row['until']), bool(row['admin_only']))
-            for row in rows if ' ' not in row['field']]
+            for row in rows if row['field'].replace('-', '').replace(
+                ':', '').isidentifier()]
+
+
+def views(resources: typing.Container[str]) -> set[tuple[str, str]]:
+    """The views of some resources, as resource and name."""
+    return {(row['resource'], row['view'])
+            for row in _table('response-fields.csv')
+            if row['resource'] in resources}
+
+
+def inferred_extra_specs() -> list[tuple[str, range]]:
+    """The extra specs that tenants are shown in any case, and when."""
+    found = []
+    for row in _table('response-fields.csv'):
+        if (row['resource'] == 'share type'
+                and row['field'].startswith('extra_specs')
+                and row['type'] == 'boolean false'):
+            names = re.findall(r'\w+_support',
+                               row['field'] + ' ' + row['notes'])
+            found += [(name, span(row['since'], row['until']))
+                      for name in names]
+    return found
 
 
 def fields(shown: list[Shown], version: int, admin: bool) -> dict[str, str]:

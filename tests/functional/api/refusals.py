@@ -6,8 +6,10 @@ operations.
 """
 
 from collections.abc import Callable
+import dataclasses
 import typing
 
+from manila_lite import conf
 from manila_lite.api import versions
 from manila_lite.api.auth import http_basic
 from manila_lite.cmd import build
@@ -15,9 +17,12 @@ from tests.functional.api import published
 from tests.functional.api.examples import example
 from tests.functional.api.examples import latest
 from tests.functional.api.world import LARGEST_SHARE
+from tests.functional.api.world import SERVICE
+from tests.functional.api.world import TENANT
 from tests.functional.api.world import Given
 from tests.functional.api.world import World
 from tests.functional.api.world import given
+from tests.support.cloud import TYPE_ID
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 _ACTION = 'POST /v2/shares/{id}/action'
@@ -28,6 +33,7 @@ class Refused(typing.NamedTuple):
 
     what: Given
     how: dict[str, typing.Any] = {}
+    since: int = 0
 
 
 Refusal = Callable[[World], Refused]
@@ -112,14 +118,87 @@ def extended_above_its_limit(world):
 
 @of(400, 'DELETE /v2/shares/{id}')
 def member_of_group(world):
-    id = world.new_share()
-    world.plant(id, share_group_id=UNKNOWN)
-    return Refused(given(id=id))
+    return Refused(given(id=world.grouped))
 
 
 @of(409, 'DELETE /v2/shares/{id}', f'{_ACTION} force_delete',
     f'{_ACTION} soft_delete')
 def share_with_replicas(world):
-    id = world.new_share()
-    world.plant_replica(id)
-    return Refused(given(id=id))
+    return Refused(given(id=world.replicated))
+
+
+@of(404, 'PUT /v2/services/enable', 'PUT /v2/services/disable')
+def unknown_host(world):
+    return Refused(given(SERVICE | {'host': 'moon'}))
+
+
+@of(400, 'GET /v2/scheduler-stats/pools',
+    'GET /v2/scheduler-stats/pools/detail')
+def broken_expression(world):
+    return Refused(given(query='?host=('))
+
+
+# Share types
+
+@of(400, 'GET /v2/types')
+def broken_extra_specs(world):
+    return Refused(given(query='?extra_specs={'))
+
+
+@of(404, 'GET /v2/types/default')
+def no_default_type(world):
+    file = world.cloud.folder / 'no_default.conf'
+    file.write_text('[DEFAULT]\ndefault_share_type = nothing\n')
+    process = dataclasses.replace(world.cloud.process,
+                                  conf=conf.new(files=[str(file)]))
+    app, _ = build.api(process, auth=world.cloud._sign_in)
+    return Refused(given(), {'app': app})
+
+
+@of(409, 'POST /v2/types')
+def type_of_known_name(world):
+    body = world.type_body()
+    body['share_type']['name'] = 'default'
+    return Refused(given(body))
+
+
+@of(409, 'PUT /v2/types/{id}')
+def renamed_to_known_name(world):
+    return Refused(given({'share_type': {'name': 'default'}},
+                         id=world.private_type))
+
+
+@of(400, 'DELETE /v2/types/{id}')
+def type_in_use(world):
+    return Refused(given(id=TYPE_ID))
+
+
+@of(409, 'POST /v2/types/{id}/action addProjectAccess',
+    'POST /v2/types/{id}/action removeProjectAccess')
+def access_to_public_type(world):
+    return Refused(given({'project': TENANT}, id=TYPE_ID))
+
+
+# Quotas and messages
+
+_QUOTA = ('GET /v2/quota-sets/{project_id}',
+          'GET /v2/quota-sets/{project_id}/detail',
+          'DELETE /v2/quota-sets/{project_id}')
+
+
+@of(400, *_QUOTA)
+def user_and_type(world):
+    return Refused(given(query='?user_id=u&share_type=default',
+                         project_id=TENANT))
+
+
+@of(404, *_QUOTA, 'PUT /v2/quota-sets/{project_id}')
+def quota_of_unknown_type(world):
+    return Refused(given({'quota_set': {'shares': 7}},
+                         query='?share_type=moon', project_id=TENANT),
+                   since=39)
+
+
+@of(400, 'GET /v2/messages')
+def wordy_limit(world):
+    return Refused(given(query='?limit=all'))

@@ -61,6 +61,7 @@ def fits(value, kind):
 
 
 CASES = [(view, who) for view in VIEWS for who in view.who]
+RESOURCES = {view.resource for view in VIEWS} | {'extension'}
 
 
 @pytest.mark.parametrize('view, who', CASES, ids=[
@@ -70,9 +71,29 @@ def test_view_has_its_published_fields_in_every_version(world, view, who):
             if (view.resource, row.field) not in differences.FIELDS]
     for minor in published.VERSIONS[view.since:]:
         expected = published.fields(rows, minor, who == 'admin')
-        items = view.look(world, world.apis[who], published.text(minor))
+        items = view.look(world, world.apis[who], minor)
         assert items
         for item in items:
             assert set(item) == set(expected), minor
             for name, kind in expected.items():
-                assert fits(item[name], kind), (minor, name, item[name])
+                assert fits(item[name], view.types.get(kind, kind)), (
+                    minor, name, item[name])
+
+
+def test_every_published_view_is_walked():
+    walked = {(view.resource, part) for view in VIEWS
+              for part in view.parts}
+    assert published.views(RESOURCES) - walked == set(differences.VIEWS)
+    assert walked.isdisjoint(differences.VIEWS)
+
+
+def test_tenants_see_what_a_type_does_not_mention(world):
+    rows = published.inferred_extra_specs()
+    for minor in published.VERSIONS:
+        specs = world.member.get(
+            f'/types/{world.silent_type}',
+            version=published.text(minor))['share_type']['extra_specs']
+        expected = {name for name, versions in rows if minor in versions}
+        assert {name for name in specs
+                if name != 'driver_handles_share_servers'} == expected
+        assert not any(specs[name] for name in expected)

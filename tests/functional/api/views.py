@@ -3,121 +3,165 @@
 from collections.abc import Callable
 import typing
 
+from tests.functional.api import published
+from tests.functional.api.world import SERVICE
+from tests.functional.api.world import TENANT
 from tests.functional.api.world import World
+from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Api
 
 Items = list[dict[str, typing.Any]]
-Look = Callable[[World, Api, str], Items]
+Look = Callable[[World, Api, int], Items]
+Path = Callable[[World], str]
+
+EVERYBODY = ('admin', 'member')
+ADMINS = ('admin',)
+
+_BELOW_7 = {'/services': '/os-services', '/quota-sets': '/os-quota-sets',
+            '/quota-class-sets': '/os-quota-class-sets',
+            '/availability-zones': '/os-availability-zone'}
 
 
 class View(typing.NamedTuple):
     """A view of response-fields.csv in one place where it is seen.
 
     `look` gives the items shown to the caller at a version; `who` may see
-    them, `since` the first version.
+    them, `since` the first version. In this place a published type may
+    stand for another one, as `types` tells.
     """
 
     place: str
     resource: str
     parts: tuple[str, ...]
     look: Look
-    who: tuple[str, ...] = ('admin', 'member')
-    since: int = 0
+    who: tuple[str, ...]
+    since: int
+    types: dict[str, str]
 
 
 VIEWS: list[View] = []
 
 
-def view(place: str, resource: str, *parts: str, **more: typing.Any
-         ) -> Callable[[Look], Look]:
+def seen(place: str, resource: str, *parts: str,
+         who: tuple[str, ...] = EVERYBODY, since: int = 0,
+         types: dict[str, str] | None = None) -> Callable[[Look], Look]:
     def keep(look: Look) -> Look:
-        VIEWS.append(View(place, resource, parts, look, **more))
+        VIEWS.append(View(place, resource, parts, look, who, since,
+                          types or {}))
         return look
     return keep
 
 
-def shown_by_get(place: str, key: str, path: Callable[[World], str],
-                 resource: str, *parts: str, **more: typing.Any) -> None:
+def in_get(place: str, key: str, path: str | Path, resource: str,
+           *parts: str, **more: typing.Any) -> None:
     """A view that a GET shows below a key, one item or a list of them."""
-    @view(place, resource, *parts, **more)
-    def look(world, api, version):
-        found = api.get(path(world), version=version)[key]
+    @seen(place, resource, *parts, **more)
+    def look(world, api, minor):
+        found = _get(world, api, minor, path)[key]
         return found if isinstance(found, list) else [found]
 
 
-def wrapper_of_get(place: str, path: Callable[[World], str], resource: str,
-                   *parts: str, **more: typing.Any) -> None:
-    """The keys around what is shown."""
-    @view(place, resource, *parts, **more)
-    def look(world, api, version):
-        return [api.get(path(world), version=version)]
+def around(place: str, path: str | Path, resource: str, *parts: str,
+           **more: typing.Any) -> None:
+    """The keys around what a GET shows."""
+    @seen(place, resource, *parts, **more)
+    def look(world, api, minor):
+        return [_get(world, api, minor, path)]
 
 
-# Versions
+def _get(world, api, minor, path):
+    return api.get(spelled(path if isinstance(path, str) else path(world),
+                           minor), version=published.text(minor))
 
-shown_by_get('versions', 'versions', lambda world: '/', 'version', 'item')
+
+def spelled(path: str, minor: int) -> str:
+    """The path as it was called at the version."""
+    if minor < 7:
+        for new, old in _BELOW_7.items():
+            if path.startswith(new):
+                return old + path.removeprefix(new)
+    return path
+
+
+# Versions, zones, services, pools
+
+in_get('versions', 'versions', '/', 'version', 'item')
+in_get('zones', 'availability_zones', '/availability-zones',
+       'availability zone', 'item')
+in_get('services', 'services', '/services', 'service', 'list item',
+       who=ADMINS)
+in_get('pools', 'pools', '/scheduler-stats/pools', 'scheduler stats',
+       'pool summary', who=ADMINS)
+in_get('pools in detail', 'pools', '/scheduler-stats/pools/detail',
+       'scheduler stats', 'pool summary', 'pool detail', who=ADMINS)
+
+
+for verb in ('disable', 'enable'):
+    @seen(f'service {verb}', 'service', 'update answer (flat)', who=ADMINS)
+    def told(world, api, minor, verb=verb):
+        path = spelled(f'/services/{verb}', minor)
+        return [api.request('PUT', path, SERVICE, expect=200,
+                            version=published.text(minor)).json]
 
 
 # Shares
+
+_ALL = 'all_tenants=1'
+
 
 def _share(world):
     return f'/shares/{world.share}'
 
 
+around('shares', f'/shares?{_ALL}&limit=1&with_count=true', 'share',
+       'list wrapper')
+in_get('shares', 'shares', f'/shares?{_ALL}', 'share', 'summary')
+in_get('shares in detail', 'shares', f'/shares/detail?{_ALL}', 'share',
+       'detail')
+in_get('share', 'share', _share, 'share', 'detail')
+
+
+@seen('share create', 'share', 'detail')
+def created(world, api, minor):
+    return [api.create(version=published.text(minor))]
+
+
+@seen('share update', 'share', 'detail')
+def updated(world, api, minor):
+    return [api.request('PUT', _share(world),
+                        {'share': {'display_name': 'new'}}, expect=200,
+                        version=published.text(minor)).json['share']]
+
+
+around('share metadata', lambda world: f'{_share(world)}/metadata',
+       'metadata', 'all kinds')
+
+
+# Instances
+
 def _instance(world):
     return f'/share_instances/{world.instance_of(world.share)}'
 
+
+around('instances', '/share_instances', 'share instance', 'list wrapper',
+       who=ADMINS, since=3)
+in_get('instances', 'share_instances', '/share_instances', 'share instance',
+       'detail', who=ADMINS, since=3)
+in_get('instance', 'share_instance', _instance, 'share instance', 'detail',
+       who=ADMINS, since=3)
+in_get('instances of share', 'share_instances',
+       lambda world: f'{_share(world)}/instances', 'share instance',
+       'detail', who=ADMINS, since=3)
+
+
+# Export locations
 
 def _export_of(world):
     return f'/export_locations/{world.export_of(world.share)}'
 
 
-_ALL = 'all_tenants=1'
-_ADMIN = {'who': ('admin',), 'since': 3}
-
-wrapper_of_get(
-    'shares', lambda world: f'/shares?{_ALL}&limit=1&with_count=true',
-    'share', 'list wrapper')
-shown_by_get('shares', 'shares', lambda world: f'/shares?{_ALL}', 'share',
-             'summary')
-shown_by_get('shares in detail', 'shares', lambda world:
-             f'/shares/detail?{_ALL}', 'share', 'detail')
-shown_by_get('share', 'share', _share, 'share', 'detail')
-
-
-@view('share create', 'share', 'detail')
-def created(world, api, version):
-    return [api.create(version=version)]
-
-
-@view('share update', 'share', 'detail')
-def updated(world, api, version):
-    return [api.request('PUT', _share(world),
-                        {'share': {'display_name': 'new'}},
-                        version=version, expect=200).json['share']]
-
-
-wrapper_of_get('share metadata', lambda world: f'{_share(world)}/metadata',
-               'metadata', 'all kinds')
-
-
-# Instances
-
-wrapper_of_get('instances', lambda world: '/share_instances',
-               'share instance', 'list wrapper', **_ADMIN)
-shown_by_get('instances', 'share_instances', lambda world: '/share_instances',
-             'share instance', 'detail', **_ADMIN)
-shown_by_get('instance', 'share_instance', _instance, 'share instance',
-             'detail', **_ADMIN)
-shown_by_get('instances of share', 'share_instances',
-             lambda world: f'{_share(world)}/instances', 'share instance',
-             'detail', **_ADMIN)
-
-
-# Export locations
-
-for of, parent, who in (('share', _share, ('admin', 'member')),
-                        ('instance', _instance, ('admin',))):
+for of, parent, who in (('share', _share, EVERYBODY),
+                        ('instance', _instance, ADMINS)):
     def listed(world, parent=parent):
         return f'{parent(world)}/export_locations'
 
@@ -125,15 +169,79 @@ for of, parent, who in (('share', _share, ('admin', 'member')),
         return parent(world) + _export_of(world)
 
     more = {'who': who, 'since': 9}
-    wrapper_of_get(f'exports of {of}', listed, 'export location',
-                   'list wrapper', **more)
-    shown_by_get(f'exports of {of}', 'export_locations', listed,
-                 'export location', 'summary', **more)
-    wrapper_of_get(f'export of {of}', one, 'export location',
-                   'show wrapper', **more)
-    shown_by_get(f'export of {of}', 'export_location', one,
-                 'export location', 'detail', **more)
+    around(f'exports of {of}', listed, 'export location', 'list wrapper',
+           **more)
+    in_get(f'exports of {of}', 'export_locations', listed,
+           'export location', 'summary', **more)
+    around(f'export of {of}', one, 'export location', 'show wrapper', **more)
+    in_get(f'export of {of}', 'export_location', one, 'export location',
+           'detail', **more)
 
-wrapper_of_get('export metadata', lambda world:
-               f'{_share(world)}{_export_of(world)}/metadata', 'metadata',
-               'all kinds', since=87)
+around('export metadata', lambda world:
+       f'{_share(world)}{_export_of(world)}/metadata', 'metadata',
+       'all kinds', since=87)
+
+
+# Share types
+
+around('types', '/types', 'share type', 'list wrapper')
+for key in ('share_types', 'volume_types'):
+    in_get(f'types as {key}', key, '/types', 'share type', 'item')
+around('default type', '/types/default', 'share type', 'show wrapper')
+around('type', f'/types/{TYPE_ID}', 'share type', 'show wrapper')
+in_get('type', 'share_type', f'/types/{TYPE_ID}', 'share type', 'item')
+
+
+@seen('type create', 'share type', 'show wrapper', who=ADMINS)
+def type_created(world, api, minor):
+    return [api.request('POST', '/types', world.type_body(), expect=200,
+                        version=published.text(minor)).json]
+
+
+@seen('type update', 'share type', 'item', who=ADMINS, since=50)
+def type_updated(world, api, minor):
+    return [api.request(
+        'PUT', f'/types/{world.new_type()}',
+        {'share_type': {'description': 'new'}}, expect=200,
+        version=published.text(minor)).json['share_type']]
+
+
+for word in ('os-share-type-access', 'share_type_access'):
+    in_get(word, 'share_type_access', lambda world, word=word:
+           f'/types/{world.private_type}/{word}', 'share type access',
+           'share_type_access[]', who=ADMINS)
+
+
+# Quotas
+
+_QUOTA = f'/quota-sets/{TENANT}'
+_CLASS = '/quota-class-sets/default'
+
+for path in (_QUOTA, f'{_QUOTA}/defaults'):
+    in_get(path, 'quota_set', path, 'quota set', 'show', 'show and update')
+in_get('quota detail', 'quota_set', f'{_QUOTA}/detail', 'quota set', 'show',
+       'show and update', since=25,
+       types={'integer': 'object limit,in_use,reserved'})
+in_get('quota class', 'quota_class_set', _CLASS, 'quota class set', 'show',
+       'show and update')
+
+for key, path in (('quota_set', _QUOTA), ('quota_class_set', _CLASS)):
+    @seen(f'{key} update', key.replace('_', ' '), 'show and update',
+          who=ADMINS)
+    def quota_updated(world, api, minor, key=key, path=path):
+        return [api.request('PUT', spelled(path, minor),
+                            {key: {'snapshots': 7}}, expect=200,
+                            version=published.text(minor)).json[key]]
+
+
+@seen('limits', 'limits', 'absolute')
+def limits(world, api, minor):
+    return [_get(world, api, minor, '/limits')['limits']['absolute']]
+
+
+# Messages
+
+around('messages', '/messages?limit=1', 'message', 'list wrapper', since=37)
+in_get('messages', 'messages', '/messages', 'message', 'item', since=37)
+in_get('message', 'message', lambda world: f'/messages/{world.message}',
+       'message', 'item', since=37)

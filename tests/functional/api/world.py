@@ -11,6 +11,7 @@ import typing
 import sqlalchemy as sa
 import webob
 
+from manila_lite import messages
 from manila_lite.api import versions
 from manila_lite.db import models
 from manila_lite.db.models import quotas
@@ -22,6 +23,8 @@ from tests.support.cloud import Cloud
 _USAGE = quotas.QuotaUsage.__table__
 
 ADMINS, TENANT, FOREIGN = 'ad' * 16, '7e' * 16, 'f0' * 16
+GROUP = '44444444-4444-4444-8444-444444444444'
+SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
 LARGEST_SHARE = 500
 """GiB that one share may have."""
 
@@ -63,19 +66,23 @@ class World:
     """See the module."""
 
     def __init__(self, folder: pathlib.Path, more: str = ''):
+        self._types = 0
         self.cloud = Cloud(folder, more=_CONF + more)
         self.apis = {
             name: Api(self.cloud, project=project, roles=roles, user=name)
             for name, (project, roles) in PERSONAS.items()}
         self.admin, self.member = self.apis['admin'], self.apis['member']
-        self.share = self.new_share(size=2, metadata={'color': 'red'})
-        self.spare = self.new_share(size=2)
-
-    def new_share(self, **body: object) -> str:
-        """A share of the tenant that is available."""
-        share_id = self.member.create(**body)['id']
+        self.share, self.spare, self.grouped, self.replicated = (
+            self.member.create(size=2, metadata={'color': 'red'})['id']
+            for _ in range(4))
         self.cloud.settle()
-        return share_id
+        self.message, _ = (self.new_message(project)
+                           for project in (TENANT, ADMINS))
+        self.silent_type = self.new_type(public=True)
+        self.private_type = self.new_type()
+        self.share_type_with(self.private_type, TENANT)
+        self._plant(self.grouped, share_group_id=GROUP)
+        self.cloud.db.write(_copy_instance, self.replicated)
 
     def idle(self) -> str:
         """The share that requests may change, ready for one."""
@@ -94,16 +101,40 @@ class World:
         return next(one['id'] for one in locations
                     if one['is_admin_only'] is admin_only)
 
-    def plant(self, share_id: str, **columns: object) -> None:
+    def type_body(self, public: bool = False) -> dict:
+        """The body that makes a share type of a new name."""
+        self._types += 1
+        return {'share_type': {
+            'name': f'type-{self._types}',
+            'share_type_access:is_public': public,
+            'extra_specs': {'driver_handles_share_servers': False}}}
+
+    def new_type(self, public: bool = False) -> str:
+        return self.admin.request(
+            'POST', '/types', self.type_body(public), expect=200,
+        ).json['share_type']['id']
+
+    def share_type_with(self, type_id: str, project: str) -> None:
+        """Let a project use a private share type."""
+        self.admin.request('POST', f'/types/{type_id}/action', {
+            'addProjectAccess': {'project': project}}, expect=202)
+
+    def new_message(self, project: str = TENANT) -> str:
+        """A message as a failure leaves it; its id."""
+        self.cloud.db.write(
+            messages.record, project_id=project, request_id='req-1',
+            action=messages.Action.CREATE, resource_type='SHARE',
+            resource_id=self.share, ttl=3600,
+            detail=messages.Detail.UNKNOWN_ERROR)
+        listed = Api(self.cloud, project=project).get('/messages?limit=1')
+        return listed['messages'][0]['id']
+
+    def _plant(self, share_id: str, **columns: object) -> None:
         """Make a share what a capability to come would make of it."""
         share = shares.Share.__table__
         self.cloud.db.write(lambda session: session.run(
             sa.update(share).where(share.c.id == share_id)
             .values(**columns)))
-
-    def plant_replica(self, share_id: str) -> None:
-        """Give a share a second copy, as replication would."""
-        self.cloud.db.write(_copy_instance, share_id)
 
     def everything(self) -> dict[str, list[tuple]]:
         """All rows of all tables, to tell whether anything changed.
@@ -151,6 +182,7 @@ _TELLING = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}
 
 
 def _copy_instance(session: typing.Any, share_id: str) -> None:
+    """Give a share a second copy, as replication would."""
     table = shares.ShareInstance.__table__
     one = session.one(sa.select(table).where(table.c.share_id == share_id))
     session.run(sa.update(table).where(table.c.id == one.id)

@@ -1,0 +1,103 @@
+"""Who may do what, by the published default persona of each operation."""
+
+import pytest
+
+from tests.functional.api import differences
+from tests.functional.api import published
+from tests.functional.api.examples import example
+from tests.functional.api.refusals import UNKNOWN
+from tests.functional.api.world import PERSONAS
+from tests.functional.api.world import TENANT
+
+OPERATIONS = [operation for operation in published.operations()
+              if operation.policies
+              and operation.key not in differences.SURFACE]
+_ALLOWED = {
+    'admin': {'admin'},
+    'admin or project member': {'admin', 'member'},
+    'admin or project reader': {'admin', 'member', 'reader'},
+}
+"""Which personas of the project, and admins of any, the words allow."""
+
+OF_A_PROJECT = [
+    operation for operation in OPERATIONS
+    if operation.path.startswith(('/v2/shares/{', '/v2/messages/{'))
+    or (operation.method, operation.path) == ('GET', '/v2/types/{id}')]
+"""Operations on what belongs to a project and is kept from others."""
+
+
+def by_key(operations):
+    return pytest.mark.parametrize('operation', operations,
+                                   ids=lambda operation: operation.key)
+
+
+def allowed(operation):
+    return _ALLOWED[operation.persona.partition(';')[0]]
+
+
+@by_key(OPERATIONS)
+def test_operation_is_for_its_published_personas(world, operation):
+    minor = operation.versions[-1]
+    for persona in set(PERSONAS) - {'foreign'}:
+        what = example(operation)(world)
+        before = world.everything()
+        answer = world.ask(operation, what, by=persona, minor=minor)
+        if persona in allowed(operation):
+            assert answer.status_int == operation.success, persona
+        else:
+            assert answer.status_int == refused_code(operation), persona
+            assert world.everything() == before
+
+
+def refused_code(operation):
+    """A share is never forbidden to read: it does not exist then."""
+    return 403 if 403 in operation.errors else 404
+
+
+@by_key(OF_A_PROJECT)
+def test_what_is_foreign_cannot_be_told_from_unknown(world, operation):
+    minor = operation.versions[-1]
+    what = example(operation)(world)
+    name, real = next(iter(what.variables.items()))
+    before = world.everything()
+    answers = []
+    for id in (real, UNKNOWN):
+        what.variables[name] = id
+        answer = world.ask(operation, what, by='foreign', minor=minor)
+        assert answer.status_int == 404
+        answers.append(answer.text.replace(id, 'the id'))
+    assert answers[0] == answers[1]
+    assert world.everything() == before
+
+
+@by_key([operation for operation in OPERATIONS
+         if '/share_instances/{' in operation.path])
+def test_tenants_do_not_learn_of_instances(world, operation):
+    what = example(operation)(world)
+    answers = set()
+    for id in (what.variables['id'], UNKNOWN):
+        what.variables['id'] = id
+        for persona in ('member', 'foreign'):
+            answer = world.ask(operation, what, by=persona,
+                               minor=operation.versions[-1])
+            assert answer.status_int == 403
+            answers.add(answer.text)
+    assert len(answers) == 1
+
+
+@by_key([operation for operation in OPERATIONS
+         if '{project_id}' in operation.path])
+def test_quotas_of_another_project_are_forbidden(world, operation):
+    answer = world.ask(operation, example(operation)(world), by='foreign',
+                       minor=operation.versions[-1])
+    assert answer.status_int == 403
+
+
+@pytest.mark.parametrize('path, key', [
+    ('/shares', 'shares'), ('/shares/detail', 'shares'),
+    ('/shares?all_tenants=1', 'shares'),
+    (f'/shares?all_tenants=1&project_id={TENANT}', 'shares'),
+    ('/shares?is_public=true', 'shares'), ('/messages', 'messages')])
+def test_lists_hold_nothing_of_another_project(world, path, key):
+    assert world.member.get(path)[key]
+    assert world.apis['foreign'].get(path)[key] == []
