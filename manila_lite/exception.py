@@ -20,6 +20,11 @@ class ManilaLiteError(Exception):
         self.msg = message or self.message.format(**facts)
         super().__init__(self.msg)
 
+    @property
+    def kwargs(self) -> dict[str, object]:
+        """The facts, by the name under which oslo.messaging sends them."""
+        return self.facts
+
 
 # Families
 

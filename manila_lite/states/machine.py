@@ -135,8 +135,10 @@ class Machine:
         both = self.at_rest & frozenset(self.in_flight)
         if both:
             raise ValueError(f'{self!r}: at rest and in flight: {both}')
-        used = set(self.born.values())
+        used = {*self.born.values(), *self.resets}
         for move in self.moves:
+            if move.event.startswith('reset_'):
+                continue  # they leave every status there is
             used |= move.sources
             if move.target is not GONE:
                 used.add(move.target)

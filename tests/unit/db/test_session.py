@@ -4,6 +4,7 @@ from concurrent import futures
 import contextlib
 import datetime
 import os
+import sqlite3
 import threading
 
 from oslo_db import exception as db_exc
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 
 from manila_lite import context
 from manila_lite import exception
+from manila_lite.db import engines
 from manila_lite.db import fifo
 from manila_lite.db import session as sessions
 from manila_lite.db.clock import db_now
@@ -227,6 +229,45 @@ def test_deadlock_is_met_by_running_again(new_database, db, add_share):
     assert sum(retries) >= 1
     assert [db.read(size, id) for id in 'ab'] == [3, 3]
     assert sorted(hint.work_id for hint in delivered) == ['a', 'b']
+
+
+@pytest.fixture
+def busy_sqlite(tmp_path, monkeypatch):
+    """`busy_sqlite(sleep)`: a database, and the one who is writing it."""
+    monkeypatch.setattr(engines, 'BUSY_TIMEOUT', 0.01)
+    path = tmp_path / 'db'
+    with contextlib.closing(sqlite3.connect(
+            path, isolation_level=None)) as writer:
+        writer.execute('PRAGMA journal_mode = WAL')
+        writer.execute('CREATE TABLE things (id INTEGER)')
+        writer.execute('BEGIN IMMEDIATE')
+        with contextlib.ExitStack() as stack:
+            def make(sleep):
+                db = Database(f'sqlite:///{path}', sleep=sleep)
+                stack.callback(db.dispose)
+                return db
+            yield make, writer
+
+
+def insert(session):
+    return session.run(sa.text('INSERT INTO things VALUES (1)'))
+
+
+def test_busy_sqlite_is_tried_again(busy_sqlite):
+    make, writer = busy_sqlite
+    db = make(sleep=lambda seconds: writer.execute('COMMIT'))
+    assert db.write(insert) == 1
+    assert db.retries == 1
+
+
+def test_busy_for_good_is_an_error(busy_sqlite):
+    make, _ = busy_sqlite
+    slept = []
+    db = make(sleep=slept.append)
+    with pytest.raises(sa.exc.DBAPIError, match='locked'):
+        db.write(insert)
+    assert len(slept) == sessions.TRIES - 1
+    assert all(0 < seconds < 1 for seconds in slept)
 
 
 def test_other_errors_are_not_tried_again(db, add_share):

@@ -1,0 +1,100 @@
+"""Who may import whom: the table of the house, held exactly."""
+
+import ast
+import pathlib
+
+import pytest
+
+import manila_lite
+
+ROOT = pathlib.Path(manila_lite.__file__).parent
+
+FIRST = ('states', 'exception', 'context', 'conf')
+SECOND = ('db',)
+THIRD = ('work.table', 'policies', 'quota', 'messages', 'coordination',
+         'network')
+FOURTH = ('work.telling', 'work.brake', 'rpc', 'work.runner')
+FIRST_FOUR = FIRST + SECOND + THIRD + FOURTH
+
+# A part may import itself and what stands beside it here; a module of no
+# part, nothing of ours.
+TABLE = {
+    **dict.fromkeys(FIRST, ()),
+    # A context refuses by an error.
+    'context': ('exception',),
+    **dict.fromkeys(SECOND, FIRST),
+    **dict.fromkeys(THIRD, FIRST + SECOND),
+    **dict.fromkeys(FOURTH, FIRST + SECOND + THIRD),
+    # What a runner runs are the handlers of contracts.
+    'work.runner': (*FIRST, *SECOND, *THIRD, 'work.telling',
+                    'rpc.contract'),
+    # Options and the caller's type are part of what drivers are given.
+    'share.drivers': ('exception', 'conf', 'context'),
+    'scheduler': FIRST_FOUR,
+    'share.operations': FIRST_FOUR,
+    'share.manager': (*FIRST_FOUR, 'share.drivers.base'),
+    # Controllers of plain records are given sessions; limits, and the
+    # words of messages, are plain records that have a module of their own.
+    'api': ('share.operations', 'db.queries', 'db.session', 'policies',
+            'states', 'exception', 'context', 'quota', 'messages'),
+    'cmd': ('',),
+}
+
+
+def _is_within(module, part):
+    return part == '' or module == part or module.startswith(f'{part}.')
+
+
+def _part_of(module):
+    """The part of the table that a module belongs to."""
+    return next((part for part in TABLE if _is_within(module, part)), None)
+
+
+def _modules():
+    """Our modules and their files, named without the package's own name."""
+    for path in sorted(ROOT.rglob('*.py')):
+        parts = path.relative_to(ROOT).with_suffix('').parts
+        yield '.'.join(part for part in parts if part != '__init__'), path
+
+
+MODULES = dict(_modules())
+
+
+def _imports(source):
+    """Line and name of every module of ours that is imported anywhere."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, 'imports say the whole name'
+            names = [f'{node.module}.{alias.name}' for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, _, ours = name.partition('.')
+            if package == 'manila_lite':
+                # What is no module is a name inside the one before it.
+                yield node.lineno, (ours if ours in MODULES
+                                    else ours.rpartition('.')[0])
+
+
+@pytest.mark.parametrize('module', MODULES)
+def test_module_imports_what_its_row_allows(module):
+    part = _part_of(module)
+    allowed = () if part is None else (part, *TABLE[part])
+    assert [f'{module}:{line} imports {name}' for line, name
+            in _imports(MODULES[module].read_text(encoding='utf-8'))
+            if not any(_is_within(name, one) for one in allowed)] == []
+
+
+def test_every_part_of_the_table_is_there_or_will_be():
+    assert {part for part in TABLE if part not in MODULES} <= {'network'}
+
+
+def test_imports_are_found_wherever_they_stand():
+    assert list(_imports('''
+import os, manila_lite.db.session
+from manila_lite.states.share_instance import S
+def later():
+    from manila_lite import conf as options
+''')) == [(2, 'db.session'), (3, 'states.share_instance'), (5, 'conf')]
