@@ -98,7 +98,7 @@ class Shares:
 
     def _type(self, session, ctx, request):
         name = request.share_type or self.default_type
-        if name is None:
+        if not name:
             return None  # the scheduler says so, visibly, in a message
         found = share_types.find_usable(session, name, ctx.project_id,
                                         ctx.is_admin)

@@ -1,6 +1,8 @@
 import pytest
 
 from tests.functional.api.world import World
+from tests.support.cloud import BACKENDS
+from tests.support.cloud import Api
 from tests.support.cloud import Cloud
 
 
@@ -13,8 +15,64 @@ def world(tmp_path_factory):
 
 
 @pytest.fixture
-def cloud(tmp_path):
-    """A service with nothing but a share type."""
-    cloud = Cloud(tmp_path)
-    yield cloud
-    cloud.db.dispose()
+def make_cloud(tmp_path):
+    """Makes a service with nothing but a share type."""
+    made = []
+
+    def make(more='', **how):
+        made.append(Cloud(tmp_path, more=more, **how))
+        return made[-1]
+
+    yield make
+    for cloud in made:
+        cloud.db.dispose()
+
+
+@pytest.fixture
+def cloud(make_cloud):
+    return make_cloud()
+
+
+@pytest.fixture
+def admin(cloud):
+    """An administrator, in the project of the member."""
+    return cloud.api
+
+
+@pytest.fixture
+def member(cloud):
+    return member_of(cloud)
+
+
+@pytest.fixture
+def stranger(cloud):
+    """A member of another project."""
+    return member_of(cloud, 'another')
+
+
+def member_of(cloud, project='project'):
+    return Api(cloud, project=project, user=f'user of {project}',
+               roles='member,reader')
+
+
+@pytest.fixture
+def make_type(cloud):
+    """Makes a share type with some extra specs; its name."""
+    def make(name='special', public=True, **extra_specs):
+        specs = {'driver_handles_share_servers': 'False'} | {
+            key.replace('__', ':'): value
+            for key, value in extra_specs.items()}
+        cloud.api.request('POST', '/types', {'share_type': {
+            'name': name, 'share_type_access:is_public': public,
+            'extra_specs': specs}}, expect=200)
+        return name
+    return make
+
+
+@pytest.fixture
+def fail(cloud):
+    """Has the next call of a driver method fail, on any back end."""
+    def order(method, error=None):
+        for name in BACKENDS:
+            cloud.driver(name).faults.fail_next(method, error=error)
+    return order
