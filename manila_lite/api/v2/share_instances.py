@@ -6,45 +6,26 @@ from manila_lite import exception
 from manila_lite.api import paging
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
-from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
-from manila_lite.api.fields import fn
-from manila_lite.api.fields import fn2
 from manila_lite.api.v2.share_actions import STATUS
+from manila_lite.api.v2.shares import EXPORTS_UNTIL
+from manila_lite.api.v2.shares import OF_INSTANCES
 from manila_lite.api.v2.shares import ShareTarget
 from manila_lite.db.queries import share_instance_views as views
 from manila_lite.db.queries import share_instances
 
-EXPORTS_UNTIL = 8
-
-
-def _status_before_progress(row):
-    if row.status == 'creating_from_snapshot':
-        return 'creating'
-    return row.status
-
-
-def _first_path(row, more):
-    return next(iter(more['exports'].get(row.id, ())), None)
-
-
 DETAIL = fields(
+    *OF_INSTANCES,
     Field('id'),
     Field('share_id'),
     Field('availability_zone'),
     Field('created_at'),
     Field('host'),
-    Field('status', fn(_status_before_progress), until='2.53'),
-    Field('status', since='2.54'),
     Field('share_network_id'),
     Field('share_server_id'),
-    Field('export_location', fn2(_first_path), until='2.8'),
-    Field('export_locations', child('exports', []), until='2.8'),
-    Field('access_rules_status', since='2.10'),
     Field('replica_state', since='2.11'),
     Field('share_type_id', since='2.22'),
     Field('cast_rules_to_readonly', since='2.30'),
-    Field('progress', since='2.54'),
     Field('updated_at', since='2.71'),
 )
 

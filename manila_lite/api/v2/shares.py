@@ -53,33 +53,32 @@ UPDATE = s.schema(
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
 
-def _type_name(row):
-    return row.share_type_name
-
-
 def _status_before_progress(row):
     if row.status == 'creating_from_snapshot':
         return 'creating'
     return row.status
 
 
-def _rules_status_before_states(row):
-    if row.access_rules_status == 'syncing':
-        return 'out_of_sync'
-    return row.access_rules_status
-
-
 def _first_path(row, more):
     return next(iter(more['exports'].get(row.id, ())), None)
 
 
+# What shares and share instances show alike.
+OF_INSTANCES = (
+    Field('status', fn(_status_before_progress), until='2.53'),
+    Field('status', since='2.54'),
+    Field('export_location', fn2(_first_path), until='2.8'),
+    Field('export_locations', child('exports', []), until='2.8'),
+    Field('access_rules_status', since='2.10'),
+    Field('progress', since='2.54'),
+)
+
 DETAIL = fields(
+    *OF_INSTANCES,
     Field('id'),
     Field('size'),
     Field('availability_zone'),
     Field('created_at'),
-    Field('status', fn(_status_before_progress), until='2.53'),
-    Field('status', since='2.54'),
     Field('name', attr('display_name')),
     Field('description', attr('display_description')),
     Field('project_id'),
@@ -93,13 +92,8 @@ DETAIL = fields(
     Field('share_type', attr('share_type_name'), until='2.5'),
     Field('share_type', attr('share_type_id'), since='2.6'),
     Field('share_type_name', since='2.6'),
-    Field('export_location', fn2(_first_path), until='2.8'),
-    Field('export_locations', child('exports', []), until='2.8'),
     Field('snapshot_support', since='2.2'),
     Field('task_state', since='2.5'),
-    Field('access_rules_status', fn(_rules_status_before_states),
-          since='2.10', until='2.27'),
-    Field('access_rules_status', since='2.28'),
     Field('replication_type', since='2.11'),
     Field('has_replicas', child('replicated', False), since='2.11'),
     Field('user_id', since='2.16'),
@@ -108,7 +102,6 @@ DETAIL = fields(
     Field('share_group_id', since='2.31'),
     Field('source_share_group_snapshot_member_id', since='2.31'),
     Field('mount_snapshot_support', since='2.32'),
-    Field('progress', since='2.54'),
     Field('is_soft_deleted', since='2.69'),
     Field('scheduled_to_be_deleted_at', since='2.69'),
     Field('source_backup_id', since='2.80'),
