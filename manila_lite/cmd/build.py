@@ -4,6 +4,8 @@ import dataclasses
 import datetime
 import logging
 import random
+import threading
+import time
 import typing
 import uuid
 
@@ -26,6 +28,7 @@ from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import TOPIC as SHARE_TOPIC
+from manila_lite.rpc.share import EnsuringRpc
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.rpc.transport import HintListener
@@ -36,8 +39,10 @@ from manila_lite.scheduler.manager import Rules
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.configuration import Configuration
 from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.ensuring import Ensuring
 from manila_lite.share.manager.provisioning import Provisioning
 from manila_lite.share.manager.reconciliation import Reconciliation
+from manila_lite.share.operations.services import Services
 from manila_lite.share.operations.shares import Shares
 from manila_lite.work import table
 from manila_lite.work.brake import Brake
@@ -47,6 +52,9 @@ from manila_lite.work.runner import Settings
 LOG = logging.getLogger(__name__)
 
 SCHEDULER_BINARY = 'manila-scheduler'
+
+LISTENERS_STOP_AFTER = 0.3
+"""Seconds given to those who wait for messages; a broker may be away."""
 
 
 @dataclasses.dataclass
@@ -86,6 +94,7 @@ class ApiServices:
     db: Database
     enforcer: Enforcer
     shares: Shares
+    services: Services
     limits: dict[str, int]
     admin_only_metadata: frozenset[str]
     admin_only_export_metadata: frozenset[str]
@@ -98,7 +107,10 @@ def api(process: Process, *, auth=None, checks=None):
     enforcer = Enforcer(conf)
     found = ApiServices(
         conf=conf, db=process.db, enforcer=enforcer,
-        shares=share_operations(process), limits=process.limits(),
+        shares=share_operations(process),
+        services=Services(process.db, process.client(EnsuringRpc),
+                          conf.service_down_time),
+        limits=process.limits(),
         admin_only_metadata=frozenset(conf.admin_only_metadata),
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
         pool_matches=pool_matches)
@@ -145,19 +157,35 @@ class Service:
         self.periodic = Periodic(tasks, fuzz=fuzz)
 
     def start(self) -> None:
-        for listener in self.listeners:
-            listener.start()
         for runner in self.runners:
             runner.start()
         self.periodic.start()
+        for listener in self.listeners:  # may have to wait for the broker
+            listener.start()
 
     def stop(self, timeout: float = 60.0) -> bool:
         """Stop; True when all the work in hand has ended."""
+        deadline = time.monotonic() + timeout
+        for runner in self.runners:  # no new work for any, while we wait
+            runner.stop(0.0)
         self.periodic.stop()
-        for listener in self.listeners:
-            listener.stop()
-        ended = [runner.stop(timeout) for runner in self.runners]
+        self._stop_listening()
+        ended = [runner.stop(max(0.0, deadline - time.monotonic()))
+                 for runner in self.runners]
         return all(ended)
+
+    def _stop_listening(self) -> None:
+        """Wait a little for the listeners, which look up only now and then.
+
+        What they hear meanwhile is lost to nobody: hints are only hints.
+        """
+        threads = [threading.Thread(target=listener.stop, daemon=True)
+                   for listener in self.listeners]
+        deadline = time.monotonic() + LISTENERS_STOP_AFTER
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def scheduler(process: Process) -> Service:
@@ -235,16 +263,22 @@ def backend(process: Process, name: str) -> Backend:
         db, provisioning, process.client(ReconciliationRpc),
         process.client(ProvisioningRpc), host, conf.message_ttl,
         process.locks)
+    ensuring = Ensuring(
+        db, driver, process.client(EnsuringRpc), host,
+        name_template=conf.share_name_template,
+        update_status=conf.update_shares_status_on_ensure,
+        message_ttl=conf.message_ttl)
     runner = Runner(
         db, queues=[host],
         handlers=endpoint_handlers(provisioning)
-        | endpoint_handlers(reconciliation),
+        | endpoint_handlers(reconciliation)
+        | endpoint_handlers(ensuring),
         owner=f'manila-share@{host}:{process.id}',
         rescue=reconciliation.rescue,
         settings=process.settings(conf.work.workers_per_backend),
         chance=process.chance)
     made = Backend(
-        db, driver, runner, host=host,
+        db, driver, runner, ensuring, host=host,
         zone=(configuration.safe_get('backend_availability_zone')
               or conf.storage_availability_zone),
         incarnation=process.id, enabled=conf.enable_new_services,
@@ -270,9 +304,15 @@ def _expirer(process: Process):
 
 def _tasks(process: Process, made: Backend) -> list[Task]:
     conf = process.conf
+
+    def when_up(run: typing.Callable) -> typing.Callable:
+        # Until then the back end itself says how it is, and would be
+        # contradicted by a task that has read its health a moment ago.
+        return lambda: made.is_up and run()
+
     return [
-        Task('heartbeat', conf.report_interval, made.beat),
-        Task('report', conf.periodic_interval, made.report_if_up),
+        Task('heartbeat', conf.report_interval, when_up(made.beat)),
+        Task('report', conf.periodic_interval, when_up(made.report)),
         Task('rescue', conf.periodic_interval,
              made.reconciliation.run_pass),
         Task('recycle bin',

@@ -29,22 +29,21 @@ class Stop:
     """Waits for SIGTERM or SIGINT; a second one ends at once."""
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
+        # Not an Event: a signal that comes while its lock is held, by the
+        # very thread that is to wait, would wait for itself.
+        self._wake, self._awaited = socket.socketpair()
+        self._asked = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._note)
 
     def _note(self, number: int, frame: typing.Any) -> None:
-        if self._asked.is_set():
+        if self._asked:
             raise SystemExit(128 + number)
-        self._asked.set()
+        self._asked = True
+        self._wake.send(b'.')
 
     def wait(self) -> None:
-        # A wait without end would not see a signal on every platform.
-        while not self._asked.wait(1.0):
-            pass
-
-    def ask(self) -> None:
-        self._asked.set()
+        self._awaited.recv(1)
 
 
 @contextlib.contextmanager
@@ -72,6 +71,7 @@ def serve_until(stop: Stop, services: list[typing.Any],
         for service in services:
             service.start()
             started.append(service)
+        LOG.info('Started')
         if on_ready:
             on_ready()
         stop.wait()

@@ -3,14 +3,19 @@
 import socket
 import typing
 
+from manila_lite import conf as options
 from manila_lite.cmd import CONCURRENCY
 
 
 def web_server(app: typing.Any, host: str, port: int) -> typing.Any:
     """A server that listens already; `run` serves and `close` ends it."""
-    if CONCURRENCY == 'eventlet':
-        return _Green(app, host, port)
-    return _Threads(app, host, port)
+    kind = _Green if CONCURRENCY == 'eventlet' else _Threads
+    try:
+        return kind(app, host, port)
+    except OSError as error:
+        raise options.BadConfiguration(
+            f'cannot listen on {host} port {port}: {error.strerror}'
+        ) from error
 
 
 class _Threads:
@@ -29,6 +34,12 @@ class _Threads:
 
     def close(self) -> None:
         self._server.task_dispatcher.shutdown(timeout=1)
+        self._server.trigger.pull_trigger(self._hang_up)
+
+    def _hang_up(self) -> None:
+        """Close what is open; `run` returns when answers have left."""
+        for channel in self._server.active_channels.values():
+            channel.close_when_flushed = True
         self._server.close()
 
 
@@ -46,9 +57,11 @@ class _Green:
 
     def run(self) -> None:
         import eventlet.wsgi
+        self._running = eventlet.getcurrent()
         eventlet.wsgi.server(self._socket, self._app, log_output=False,
                              debug=False)
 
     def close(self) -> None:
-        self._socket.close()
+        import eventlet
+        eventlet.kill(self._running, SystemExit)
 
