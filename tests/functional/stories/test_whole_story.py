@@ -1,0 +1,147 @@
+"""The whole life of a share, in each way the service can be run."""
+
+import pytest
+
+from tests.support.installation import SEPARATE
+from tests.support.installation import SERVE
+
+CONCURRENCY = ('threading', 'eventlet')
+SPECS = {'driver_handles_share_servers': 'False', 'snapshot_support': 'True',
+         'share_backend_name': 'dummy'}
+OPTIONS = 'default_share_type = ordinary\n'
+BACKENDS = {'dummy': {'dummy_driver_capacity_gb': 100,
+                      'max_over_subscription_ratio': 1,
+                      'dummy_driver_fail_methods': 'extend_share:1'}}
+
+
+@pytest.mark.parametrize('concurrency', CONCURRENCY)
+def test_in_one_process(install, concurrency):
+    live_through(install(kind=SERVE, concurrency=concurrency,
+                         backends=BACKENDS, options=OPTIONS))
+
+
+@pytest.mark.parametrize('concurrency', CONCURRENCY)
+@pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
+def test_in_separate_services(install, new_database, broker_url, kind,
+                              concurrency):
+    live_through(install(
+        kind=SEPARATE, concurrency=concurrency, backends=BACKENDS,
+        database_url=new_database(kind),
+        options=f'{OPTIONS}transport_url = {broker_url}'))
+
+
+def live_through(installation):
+    """Everything that is promised about a share, from end to end."""
+    user = installation.start().rest()
+    print(f'ready after {installation.ready_after:.2f} s')
+    assert is_green(user) is (installation.concurrency == 'eventlet')
+    make_type(user)
+    see_an_extend_fail(user)
+    see_a_create_fail(user)
+    share = user.created(name='first', metadata={'made': 'today'})
+    look_at(user, share)
+    resize(user, share)
+    set_properties(user, share)
+    throw_away_and_take_back(user, share)
+    user.delete(share['id'])
+    user.wait_gone(share['id'])
+    assert in_use(user) == (0, 0)
+    assert installation.problems() == []
+    installation.stop()
+
+
+def is_green(user):
+    """Whether eventlet serves the API: its server does not say who it is."""
+    user.get('/')
+    return 'Server' not in user.last.headers
+
+
+def make_type(user):
+    made = user.request('POST', '/types', {'share_type': {
+        'name': 'ordinary', 'extra_specs': SPECS}})['share_type']
+    assert made['extra_specs'] == SPECS
+    assert [one['name'] for one in user.get('/types')['share_types']] == [
+        'ordinary']
+    assert user.get('/types/default')['share_type']['id'] == made['id']
+
+
+def see_an_extend_fail(user):
+    """The driver fails the first one, as it was told to."""
+    share = user.created()
+    user.act(share['id'], 'extend', {'new_size': 3})
+    share = user.at_rest(share['id'])
+    assert (share['status'], share['size']) == ('extending_error', 1)
+    assert told(user, share) == [('008', '015')]
+    assert in_use(user) == (1, 1)
+    user.act(share['id'], 'reset_status', {'status': 'error'})
+    user.delete(share['id'])
+    user.wait_gone(share['id'])
+
+
+def see_a_create_fail(user):
+    """No back end is large enough, and the user is told in words."""
+    share = user.at_rest(user.create(size=500)['id'])
+    assert share['status'] == 'error'
+    assert told(user, share) == [('001', '009')]
+    assert 'room' in user.get('/messages')['messages'][0]['user_message']
+    user.delete(share['id'])
+    user.wait_gone(share['id'])
+
+
+def told(user, share):
+    """The codes of the messages about a share."""
+    found = user.get(f'/messages?resource_id={share["id"]}')['messages']
+    return [(one['action_id'], one['detail_id']) for one in found]
+
+
+def look_at(user, share):
+    assert (share['name'], share['share_type_name'], share['size'],
+            share['metadata']) == ('first', 'ordinary', 1, {'made': 'today'})
+    assert [one['id'] for one in user.get('/shares')['shares']] == [
+        share['id']]
+    listed, = user.get('/shares/detail')['shares']
+    assert listed == share
+    locations = user.get(f'/shares/{share["id"]}/export_locations')
+    assert len(locations['export_locations']) == 2
+    assert in_use(user) == (1, 1)
+
+
+def resize(user, share):
+    user.act(share['id'], 'extend', {'new_size': 5})
+    assert seen(user, share) == ('available', 5)
+    assert in_use(user) == (1, 5)
+    user.act(share['id'], 'shrink', {'new_size': 2})
+    assert seen(user, share) == ('available', 2)
+    assert in_use(user) == (1, 2)
+
+
+def seen(user, share):
+    share = user.at_rest(share['id'])
+    return share['status'], share['size']
+
+
+def set_properties(user, share):
+    path = f'/shares/{share["id"]}/metadata'
+    user.request('POST', path, {'metadata': {'for': 'all'}})
+    user.request('PUT', path, {'metadata': {'only': 'this'}})
+    assert user.get(path) == {'metadata': {'only': 'this'}}
+    user.request('PUT', f'/shares/{share["id"]}',
+                 {'share': {'display_name': 'renamed'}})
+    assert user.show(share['id'])['name'] == 'renamed'
+
+
+def throw_away_and_take_back(user, share):
+    user.act(share['id'], 'soft_delete')
+    assert user.get('/shares')['shares'] == []
+    thrown, = user.get('/shares?is_soft_deleted=true')['shares']
+    assert thrown['id'] == share['id']
+    user.act(share['id'], 'extend', {'new_size': 9}, expect=403)
+    user.act(share['id'], 'restore')
+    assert [one['id'] for one in user.get('/shares')['shares']] == [
+        share['id']]
+
+
+def in_use(user):
+    """Shares and GiB that the project is charged with."""
+    limits = user.get('/limits')['limits']['absolute']
+    return limits['totalSharesUsed'], limits['totalShareGigabytesUsed']

@@ -1,0 +1,223 @@
+"""One installation of the service: its configuration and its processes."""
+
+from collections.abc import Iterator, Mapping
+import pathlib
+import time
+import typing
+import uuid
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import shares
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.quota import recount
+from manila_lite.share.drivers import dummy
+from manila_lite.states.share_instance import MACHINE
+from manila_lite.work import table
+from tests.support.processes import Command
+from tests.support.processes import free_port
+from tests.support.rest import Rest
+
+SERVE = ('serve',)
+SEPARATE = ('api', 'scheduler', 'share')
+
+_CONF = """
+[DEFAULT]
+host = {host}
+state_path = {folder}/state
+auth_strategy = {auth}
+osapi_share_listen = 127.0.0.1
+osapi_share_listen_port = {port}
+enabled_share_backends = {names}
+report_interval = 1
+service_down_time = 5
+periodic_interval = 1
+{options}
+[database]
+connection = {database}
+[work]
+lease = 2
+sweep_interval = 0.2
+workers_per_backend = 4
+{sections}
+"""
+_DUMMY = {
+    'share_driver': 'dummy',
+    'driver_handles_share_servers': 'false',
+    'dummy_driver_default_driver_method_delay': '0',
+    'dummy_driver_driver_methods_delays': '',
+}
+
+
+class Installation:
+    """Processes on one database, one configuration and one port.
+
+    `kind` is SERVE, everything in one process, or SEPARATE. Back ends are
+    given as a name and the options that differ from a `dummy` without
+    delay; `options` and `sections` are added to the file.
+    """
+
+    def __init__(self, folder: pathlib.Path, *,
+                 kind: tuple[str, ...] = SERVE,
+                 database_url: str | None = None,
+                 concurrency: str = 'threading', auth: str = 'noauth',
+                 backends: Mapping[str, Mapping[str, object]] | None = None,
+                 options: str = '', sections: str = ''):
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.kind = kind
+        self.concurrency = concurrency
+        self.host = f'node-{uuid.uuid4().hex[:8]}'
+        self.port = free_port()
+        self.url = f'http://127.0.0.1:{self.port}/v2'
+        self.database_url = (
+            database_url or f'sqlite:///{folder}/manila_lite.sqlite')
+        self.conf = folder / 'manila.conf'
+        self.running: dict[str, Command] = {}
+        self.ready_after = 0.0
+        self._runs = 0
+        self._db: Database | None = None
+        self._text = _CONF.format(
+            host=self.host, folder=folder, auth=auth, port=self.port,
+            names=','.join(backends or ['dummy']), options=options,
+            database=self.database_url, sections=sections)
+        self.configure(backends or {'dummy': {}})
+        if kind == SEPARATE:
+            self.manage('db', 'sync')
+
+    def configure(self, backends: Mapping[str, Mapping[str, object]]
+                  ) -> None:
+        """Write the file, for the processes started from now on."""
+        self.backends = tuple(backends)
+        lines = [self._text]
+        for name, options in backends.items():
+            lines.append(f'[{name}]')
+            chosen = _DUMMY | {
+                'dummy_driver_state_path': self.state_of(name)} | options
+            lines += [f'{key} = {value}' for key, value in chosen.items()]
+        self.conf.write_text('\n'.join([*lines, '']))
+
+    def state_of(self, backend: str) -> pathlib.Path:
+        """Where a `dummy` back end remembers what it made."""
+        return self.folder / 'state' / 'dummy' / backend
+
+    def service_host(self, backend: str = 'dummy') -> str:
+        return f'{self.host}@{backend}'
+
+    def rest(self, project: str = 'project', **kwargs: typing.Any) -> Rest:
+        kwargs.setdefault('headers', {'X-Auth-Token': f'user:{project}'})
+        return Rest(self.url, **kwargs)
+
+    # Processes
+
+    def start(self, *names: str, wait: bool = True) -> 'Installation':
+        """Start these, or all; they are of use when this returns.
+
+        Without `wait` for the drivers it returns when they have started
+        to come up.
+        """
+        began = time.monotonic()
+        for name in names or self.kind:
+            self.running[name] = self._run(name)
+        for name in names or self.kind:
+            self._wait_until_ready(self.running[name], wait)
+        self.ready_after = time.monotonic() - began
+        return self
+
+    def _run(self, name: str) -> Command:
+        self._runs += 1
+        where = ['--config-file', self.conf]
+        if name == 'serve':
+            where = ['serve', *where, '--state-dir', self.folder / 'state']
+        return Command(
+            'manila-lite' if name == 'serve' else f'manila-lite-{name}',
+            *where, log=self.folder / f'{self._runs}-{name}.log',
+            concurrency=self.concurrency)
+
+    def _wait_until_ready(self, command: Command, wait: bool) -> None:
+        words = ['Started']
+        if wait and command.name in ('manila-lite', 'manila-lite-share'):
+            words += [f'Back end {self.service_host(name)} is up'
+                      for name in self.backends]
+        command.wait_for(
+            lambda: all(word in command.output for word in words),
+            ' and '.join(words))
+
+    def stop(self) -> None:
+        """Stop all by SIGTERM, the ones that take requests first."""
+        for name in self.kind:
+            if name in self.running:
+                self.running.pop(name).stop()
+
+    def kill(self, *names: str) -> None:
+        """End these as a power cut does, all at one time."""
+        commands = [self.running.pop(name) for name in names]
+        for command in commands:
+            command.kill()
+
+    def close(self) -> None:
+        """End whatever still runs, and let go of the database."""
+        self.kill(*self.running)
+        if self._db is not None:
+            self._db.dispose()
+
+    def manage(self, *args: object) -> str:
+        """What `manila-lite-manage` printed."""
+        self._runs += 1
+        command = Command('manila-lite-manage', *args, '--config-file',
+                          self.conf,
+                          log=self.folder / f'{self._runs}-manage.log')
+        assert command.ended() == 0, command.output
+        return command.output
+
+    def logs(self) -> Iterator[tuple[str, str]]:
+        """What every process printed, in the order they were started."""
+        paths = self.folder.glob('*.log')
+        for path in sorted(paths, key=lambda path: path.stat().st_ctime):
+            yield path.stem, path.read_text(errors='replace')
+
+    # What is behind it
+
+    @property
+    def db(self) -> Database:
+        """The database of the running services, looked at from beside."""
+        if self._db is None:
+            self._db = Database(self.database_url)
+        return self._db
+
+    def owed(self) -> int:
+        """How many accepted requests are not yet carried out."""
+        return len(self.db.read(table.list_work))
+
+    def problems(self) -> list[str]:
+        """What is wrong now that nothing is owed any more.
+
+        Something is stuck, quota differs from a recount, or a back end
+        does not hold what the rows say.
+        """
+        return self.db.read(self._problems)
+
+    def _problems(self, session: Session) -> list[str]:
+        instance, share = (shares.ShareInstance.__table__,
+                           shares.Share.__table__)
+        rows = session.rows(
+            sa.select(instance.c.id, instance.c.status, instance.c.host,
+                      share.c.size).select_from(instance.join(share)))
+        found = [f'{row.id} is {row.status} and nobody works on it'
+                 for row in rows if row.status in MACHINE.in_flight]
+        found += [f'quota differs from a recount: {difference}'
+                  for difference in recount.differences(session)]
+        real = {
+            share_id: (self.service_host(name), size)
+            for name in self.backends for share_id, size
+            in dummy.inventory(self.state_of(name)).items()}
+        for row in rows:
+            home = row.host and row.host.partition('#')[0]
+            if row.status == 'available' and (
+                    real.get(row.id) != (home, row.size)):
+                found.append(f'{row.id} should be {row.size} GiB on {home}, '
+                             f'there is {real.get(row.id)}')
+        found += [f'{share_id} is on a back end and nobody knows it'
+                  for share_id in real.keys() - {row.id for row in rows}]
+        return found

@@ -1,0 +1,96 @@
+"""The API as one caller sees it, over HTTP."""
+
+from collections.abc import Mapping
+import contextlib
+import typing
+
+import requests
+
+from tests.support.processes import until
+
+LATEST = '2.99'
+IN_FLIGHT = ('creating', 'extending', 'shrinking', 'deleting')
+
+
+class Rest:
+    """Sends requests to an address as one caller.
+
+    `last` is the answer to the last request, whatever its code was.
+    """
+
+    def __init__(self, url: str, *, version: str = LATEST,
+                 headers: Mapping[str, str] | None = None,
+                 auth: tuple[str, str] | None = None):
+        self.url = url
+        self._session = requests.Session()
+        self._session.auth = auth
+        self._session.headers.update(
+            {'X-OpenStack-Manila-API-Version': version, **(headers or {})})
+        self.last: requests.Response | None = None
+
+    def request(self, method: str, path: str, body: object = None,
+                expect: int = 200, timeout: float = 30.0,
+                **headers: str) -> typing.Any:
+        """What the answer says; fails when its code is not as expected."""
+        self.last = self._session.request(
+            method, self.url + path, json=body, timeout=timeout,
+            headers={name.replace('_', '-'): value
+                     for name, value in headers.items()})
+        assert self.last.status_code == expect, (
+            method, path, self.last.status_code, self.last.text)
+        return self.last.json() if self.last.content else None
+
+    def get(self, path: str, **kwargs: typing.Any) -> typing.Any:
+        return self.request('GET', path, **kwargs)
+
+    def answers(self, path: str = '/') -> bool:
+        """Whether anything answers there, be it a refusal."""
+        with contextlib.suppress(requests.ConnectionError):
+            self._session.get(self.url + path, timeout=10)
+            return True
+        return False
+
+    # Shares
+
+    def create(self, expect: int = 200, **body: object) -> typing.Any:
+        body = {'share_proto': 'NFS', 'size': 1} | body
+        answer = self.request('POST', '/shares', {'share': body}, expect)
+        return answer.get('share', answer)
+
+    def act(self, share_id: str, action: str, args: object = None,
+            expect: int = 202) -> typing.Any:
+        return self.request('POST', f'/shares/{share_id}/action',
+                            {action: args}, expect)
+
+    def delete(self, share_id: str, expect: int = 202) -> typing.Any:
+        return self.request('DELETE', f'/shares/{share_id}', expect=expect)
+
+    def show(self, share_id: str) -> dict[str, typing.Any]:
+        return self.get(f'/shares/{share_id}')['share']
+
+    def find(self, share_id: str) -> dict[str, typing.Any] | None:
+        """The share, or None when there is no such share."""
+        path = f'/shares/{share_id}'
+        answer = self._session.get(self.url + path, timeout=30)
+        if answer.status_code == 404:
+            return None
+        assert answer.status_code == 200, answer.text
+        return answer.json()['share']
+
+    def at_rest(self, share_id: str, timeout: float = 30.0
+                ) -> dict[str, typing.Any]:
+        """The share as soon as nothing is being done with it."""
+        def check() -> dict[str, typing.Any] | None:
+            share = self.show(share_id)
+            return None if share['status'] in IN_FLIGHT else share
+        return until(check, f'share {share_id} is at rest', timeout)
+
+    def created(self, **body: object) -> dict[str, typing.Any]:
+        """A share that was asked for and became available."""
+        share = self.at_rest(self.create(**body)['id'])
+        assert share['status'] == 'available', share
+        return share
+
+    def wait_gone(self, share_id: str, timeout: float = 30.0) -> None:
+        until(lambda: self.find(share_id) is None,
+              f'share {share_id} is gone', timeout)
