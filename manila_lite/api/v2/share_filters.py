@@ -16,14 +16,12 @@ SORT_KEYS: dict[str, str] = {
 }
 
 _ON_SHARE = {'name': 'display_name', 'display_name': 'display_name',
-             'description': 'display_description',
-             'display_description': 'display_description',
              'snapshot_id': 'snapshot_id', 'share_group_id':
              'share_group_id', 'share_proto': 'share_proto',
              'source_share_group_snapshot_member_id':
              'source_share_group_snapshot_member_id'}
-_ON_INSTANCE = ('status', 'share_type_id', 'share_network_id',
-                'mount_point_name')
+_DESCRIPTION = ('description', 'display_description')
+_ON_INSTANCE = ('status', 'share_type_id', 'share_network_id')
 _LIKE = {'name~': 'display_name', 'display_name~': 'display_name',
          'description~': 'display_description',
          'display_description~': 'display_description'}
@@ -48,8 +46,8 @@ def parse(req: wsgi.Request) -> share_views.Filter:
             wanted.instance[key] = query[key]
     if 'share_type' in query:
         wanted.instance['share_type_id'] = query['share_type']
-    if 'is_public' in query:
-        _public(req, wanted)
+    # Own shares are listed in any case; public ones of others join them.
+    wanted.and_public = paging.flag(query, 'is_public')
     wanted.share['is_soft_deleted'] = req.minor >= 69 and paging.flag(
         query, 'is_soft_deleted')
     if 'metadata' in query:
@@ -68,14 +66,6 @@ def _whose(req: wsgi.Request, wanted: share_views.Filter) -> None:
         wanted.project_id = req.query['project_id']
 
 
-def _public(req: wsgi.Request, wanted: share_views.Filter) -> None:
-    """`is_public=true` adds the public shares of other projects."""
-    if paging.flag(req.query, 'is_public'):
-        wanted.and_public = True
-    elif wanted.project_id is None:
-        wanted.share['is_public'] = False
-
-
 def _windowed(req: wsgi.Request, wanted: share_views.Filter) -> None:
     query = req.query
     if req.minor >= 35:
@@ -85,6 +75,11 @@ def _windowed(req: wsgi.Request, wanted: share_views.Filter) -> None:
         for key, column in _LIKE.items():
             if query.get(key):
                 wanted.like[column] = query[key]
+        for key in _DESCRIPTION:
+            if key in query:
+                wanted.share['display_description'] = query[key]
+    if req.minor >= 84 and 'mount_point_name' in query:
+        wanted.instance['mount_point_name'] = query['mount_point_name']
     if req.minor >= 97:
         wanted.zone = query.get('availability_zone')
 
