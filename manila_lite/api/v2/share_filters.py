@@ -1,12 +1,12 @@
 """What the query of a share list means, and what metadata may hold."""
 
-import ast
 from collections.abc import Collection, Mapping
 import typing
 
 from manila_lite import exception
 from manila_lite.api import paging
 from manila_lite.api import wsgi
+from manila_lite.api.v2 import literals
 from manila_lite.db.queries import share_views
 
 SORT_KEYS: dict[str, str] = {
@@ -25,7 +25,6 @@ _ON_INSTANCE = ('status', 'share_type_id', 'share_network_id')
 _LIKE = {'name~': 'display_name', 'display_name~': 'display_name',
          'description~': 'display_description',
          'display_description~': 'display_description'}
-_LARGEST_LITERAL = 4096
 
 
 def parse(req: wsgi.Request) -> share_views.Filter:
@@ -50,8 +49,7 @@ def parse(req: wsgi.Request) -> share_views.Filter:
     wanted.and_public = paging.flag(query, 'is_public')
     wanted.share['is_soft_deleted'] = req.minor >= 69 and paging.flag(
         query, 'is_soft_deleted')
-    if 'metadata' in query:
-        wanted.metadata = _literal(query['metadata'], 'metadata')
+    wanted.metadata = literals.parse(query, 'metadata')
     _windowed(req, wanted)
     _with_rights(req, wanted)
     return wanted
@@ -94,26 +92,9 @@ def _with_rights(req: wsgi.Request, wanted: share_views.Filter) -> None:
             wanted.instance[key] = query[key]
     if not ctx.is_admin:
         return
-    if 'extra_specs' in query:
-        wanted.extra_specs = _literal(query['extra_specs'], 'extra_specs')
+    wanted.extra_specs = literals.parse(query, 'extra_specs')
     if 'encryption_key_ref' in query and req.minor >= 90:
         wanted.instance['encryption_key_ref'] = query['encryption_key_ref']
-
-
-def _literal(text: str, name: str) -> dict[str, str]:
-    """A dict written as clients write it: {'key': 'value'}."""
-    try:
-        if len(text) > _LARGEST_LITERAL:
-            raise ValueError
-        value = ast.literal_eval(text)
-        if not isinstance(value, dict):
-            raise ValueError
-    except (ValueError, SyntaxError, MemoryError, RecursionError,
-            TypeError):
-        raise exception.InvalidInput(
-            reason=f"{name} must be written as {{'key': 'value'}}"
-        ) from None
-    return {str(key): str(item) for key, item in value.items()}
 
 
 def check_metadata(metadata: Mapping[str, str],
