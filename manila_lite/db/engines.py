@@ -86,10 +86,12 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
 
     @event.listens_for(engine, 'begin')
     def begin(connection: sa.Connection) -> None:
-        writes = connection.get_execution_options().get(WRITE)
-        # Not by the driver itself: "busy" must look like other errors do.
-        connection.exec_driver_sql(
-            'BEGIN IMMEDIATE' if writes else 'BEGIN')
+        if connection.get_execution_options().get(WRITE):
+            # Not by the driver: "busy" must look like other errors do.
+            connection.exec_driver_sql('BEGIN IMMEDIATE')
+        else:  # takes no lock yet, so it cannot fail
+            driver: typing.Any = connection.connection.dbapi_connection
+            driver.execute('BEGIN')
 
     return engine
 
