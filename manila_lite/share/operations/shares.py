@@ -147,6 +147,7 @@ class Shares:
     def update(self, session: Session, ctx: RequestContext, share: typing.Any,
                values: dict[str, object]) -> None:
         """Change the name, the description, or who may see it."""
+        self._refuse_soft_deleted(share)
         if values:
             shares.update(session, share.id, values)
 

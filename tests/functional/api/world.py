@@ -14,6 +14,7 @@ import webob
 from manila_lite import messages
 from manila_lite.api import versions
 from manila_lite.db import models
+from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
 from manila_lite.db.models import shares
 from tests.functional.api import published
@@ -190,3 +191,10 @@ def _copy_instance(session: typing.Any, share_id: str) -> None:
     session.run(sa.insert(table), **dict(one._mapping) | {
         'id': session.new_id(), 'replica_state': 'in_sync'})
 
+
+
+def work_kinds(session: typing.Any) -> list[str]:
+    """The kinds of all work that is owed."""
+    work = engine.Work.__table__
+    return [row.kind for row in session.rows(
+        sa.select(work.c.kind).order_by(work.c.id))]

@@ -1,0 +1,116 @@
+"""The metadata of a share."""
+
+import pytest
+
+from tests.functional.api.conftest import member_of
+
+
+@pytest.fixture
+def share(member):
+    return member.create(metadata={'color': 'red', 'shape': 'round'})['id']
+
+
+def ask(api, method, share, path='', metadata=None, expect=200):
+    body = None if metadata is None else {'metadata': metadata}
+    answer = api.request(method, f'/shares/{share}/metadata{path}', body,
+                         expect=expect)
+    return answer.json if answer.body else None
+
+
+def test_post_merges_and_answers_all_keys(member, share):
+    expected = {'metadata': {'color': 'blue', 'shape': 'round', 'new': 'x'}}
+    assert ask(member, 'POST', share, metadata={
+        'color': 'blue', 'new': 'x'}) == expected
+    assert ask(member, 'GET', share) == expected
+    assert member.show(share)['metadata'] == expected['metadata']
+
+
+def test_put_replaces_all_keys(member, share):
+    assert ask(member, 'PUT', share, metadata={'new': 'x'}) == {
+        'metadata': {'new': 'x'}}
+    assert ask(member, 'PUT', share, metadata={}) == {'metadata': {}}
+
+
+def test_one_key_answers_as_meta(member, share):
+    assert ask(member, 'GET', share, '/color') == {'meta': {'color': 'red'}}
+
+
+def test_one_key_is_set_by_a_body_of_that_key(member, share):
+    assert ask(member, 'POST', share, '/color', {'color': 'blue'}) == {
+        'metadata': {'color': 'blue', 'shape': 'round'}}
+
+
+@pytest.mark.parametrize('metadata', [
+    {}, {'other': 'x'}, {'color': 'x', 'other': 'x'}])
+def test_one_key_is_set_by_no_other_body(member, share, metadata):
+    ask(member, 'POST', share, '/color', metadata, expect=400)
+
+
+def test_delete_removes_one_key(member, share):
+    assert ask(member, 'DELETE', share, '/color') is None
+    assert ask(member, 'GET', share) == {'metadata': {'shape': 'round'}}
+
+
+@pytest.mark.parametrize('method', ['GET', 'DELETE'])
+def test_unknown_key_is_not_found(member, share, method):
+    ask(member, method, share, '/moon', expect=404)
+
+
+def test_keys_may_hold_any_character(member, share):
+    key = 'a/b c?ä'
+    ask(member, 'POST', share, metadata={key: 'x'})
+    assert ask(member, 'GET', share)['metadata'][key] == 'x'
+    assert ask(member, 'GET', share, '/c%20%C3%A4', expect=404)
+
+
+@pytest.mark.parametrize('method', ['POST', 'PUT'])
+@pytest.mark.parametrize('metadata', [
+    {'': 'x'}, {'x' * 256: 'x'}, {'x': ''}, {'x': 'x' * 1024}, {'x': 1},
+    {'x': None}, {'x': {}}, [], 'x', None])
+def test_keys_and_values_keep_their_sizes(member, share, method, metadata):
+    before = ask(member, 'GET', share)
+    member.request(method, f'/shares/{share}/metadata',
+                   {'metadata': metadata}, expect=400)
+    assert ask(member, 'GET', share) == before
+
+
+@pytest.mark.parametrize('method', ['POST', 'PUT'])
+def test_longest_key_and_value_are_kept(member, share, method):
+    longest = {'k' * 255: 'v' * 1023}
+    found = ask(member, method, share, metadata=longest)['metadata']
+    assert longest.items() <= found.items()
+
+
+@pytest.mark.parametrize('method', ['POST', 'PUT'])
+def test_body_without_metadata_is_refused(member, share, method):
+    member.request(method, f'/shares/{share}/metadata', {'meta': {}},
+                   expect=400)
+
+
+# Keys for administrators
+
+@pytest.fixture
+def sealed(make_cloud):
+    """A service, its member, and a share with a key of administrators."""
+    cloud = make_cloud('admin_only_metadata = sealed')
+    share = cloud.api.create(metadata={'sealed': 'wax', 'color': 'red'})['id']
+    return cloud, member_of(cloud), share
+
+
+@pytest.mark.parametrize('method, path, metadata', [
+    ('POST', '', {'sealed': 'x'}), ('POST', '/sealed', {'sealed': 'x'}),
+    ('PUT', '', {'sealed': 'x'}), ('DELETE', '/sealed', None)])
+def test_some_keys_are_changed_by_administrators_only(
+        sealed, method, path, metadata):
+    cloud, member, share = sealed
+    ask(member, method, share, path, metadata, expect=403)
+    assert ask(member, 'GET', share)['metadata']['sealed'] == 'wax'
+    ask(cloud.api, method, share, path, metadata)
+
+
+def test_put_by_a_tenant_keeps_keys_of_administrators(sealed):
+    cloud, member, share = sealed
+    assert ask(member, 'PUT', share, metadata={'new': 'x'}) == {
+        'metadata': {'new': 'x', 'sealed': 'wax'}}
+    assert ask(cloud.api, 'PUT', share, metadata={'new': 'x'}) == {
+        'metadata': {'new': 'x'}}
