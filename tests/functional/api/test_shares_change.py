@@ -134,13 +134,13 @@ def test_forced_extend_is_for_administrators_from_2_64(
 
 
 def test_forced_extend_skips_the_scheduler(make_cloud):
-    cloud = make_cloud(capacity=10)
+    cloud = make_cloud('[quota]\ngigabytes = -1', capacity=10)
     share = cloud.create_share(size=2)
-    cloud.api.act(share, 'extend', {'new_size': 20})
+    cloud.api.act(share, 'extend', {'new_size': 5000})
     cloud.settle()
-    shown = cloud.api.show(share)
-    assert (shown['status'], shown['size']) == ('available', 2)
-    cloud.api.act(share, 'extend', {'new_size': 20, 'force': True})
+    assert cloud.api.show(share)['size'] == 2
+    cloud.api.act(share, 'reset_status', {'status': 'available'})
+    cloud.api.act(share, 'extend', {'new_size': 5000, 'force': True})
     assert cloud.db.read(work_kinds) == [
         'provisioning.extend_share_instance']
 
