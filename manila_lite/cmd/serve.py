@@ -7,11 +7,13 @@ first and a type `dummy` on the second.
 """
 
 import argparse
-import fcntl
+from collections.abc import Iterator
+import contextlib
 import os
 import sys
 import typing
 
+from oslo_concurrency import lockutils
 import sqlalchemy as sa
 
 from manila_lite import conf as options
@@ -115,24 +117,21 @@ def _configure(args: typing.Any) -> typing.Any:
     return conf
 
 
-class _alone:  # noqa: N801 reads as a with statement
-    """Holds the state directory; a second server there is refused."""
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Hold the state directory; a second server there is refused.
 
-    def __init__(self, folder: str):
-        self._path = os.path.join(folder, 'serve.lock')
-
-    def __enter__(self) -> None:
-        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-        self._file = open(self._path, 'w')  # noqa: SIM115 held while alive
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise options.BadConfiguration(
-                f'another process serves from {os.path.dirname(self._path)}'
-            ) from None
-
-    def __exit__(self, *exc: object) -> None:
-        self._file.close()
+    The system lets go of the lock when the process dies.
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    lock = lockutils.InterProcessLock(os.path.join(folder, 'serve.lock'))
+    if not lock.acquire(blocking=False):
+        raise options.BadConfiguration(
+            f'another process serves from {folder}')
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _add_types(session: Session) -> None:
