@@ -17,6 +17,7 @@ from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import share_filters
 from manila_lite.db.queries import share_views
 from manila_lite.db.queries import shares
+from manila_lite.db.queries.share_views import Exports
 from manila_lite.share.operations.share_request import ShareRequest
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
@@ -112,6 +113,13 @@ DETAIL = fields(
 )
 
 
+def _exports(req: wsgi.Request) -> Exports:
+    """The paths that the view of the version shows to the caller."""
+    if req.minor > EXPORTS_UNTIL:
+        return Exports.NONE
+    return Exports.ALL if req.ctx.is_admin else Exports.OPEN
+
+
 class ShareTarget(wsgi.Controller):
     """The share that a request is about, as far as the caller sees it."""
 
@@ -149,7 +157,7 @@ class Shares(ShareTarget):
         if detailed:
             found = self.services.db.read(
                 share_views.details, wanted, page, count=counts,
-                exports=req.minor <= EXPORTS_UNTIL)
+                exports=_exports(req))
         else:
             found = self.services.db.read(
                 share_views.summaries, wanted, page, count=counts)
@@ -172,7 +180,7 @@ class Shares(ShareTarget):
 
     def _shown(self, req, share_id, policy='share:get'):
         found = self.services.db.read(
-            share_views.get, share_id, exports=req.minor <= EXPORTS_UNTIL)
+            share_views.get, share_id, exports=_exports(req))
         row = found.rows[0] if found.rows else None
         if row is None or not sees(req.ctx, row):
             raise exception.ShareNotFound(share_id=share_id)

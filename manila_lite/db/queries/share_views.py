@@ -7,6 +7,7 @@ zones), its metadata a second one that repeats the page as a subquery.
 
 from collections.abc import Sequence
 import dataclasses
+import enum
 import typing
 
 import sqlalchemy as sa
@@ -84,12 +85,23 @@ _ONE = sa.select(*_SHOWN).select_from(_joined()).where(
 _METADATA_OF_ONE = sa.select(
     METADATA.c.share_id, METADATA.c.key, METADATA.c.value).where(
     METADATA.c.share_id == sa.bindparam('share_id'))
-_EXPORTS_OF_ONE = (
+_EXPORTS = (
     sa.select(INSTANCE.c.share_id, EXPORT.c.path)
     .select_from(EXPORT.join(INSTANCE))
-    .where(INSTANCE.c.share_id == sa.bindparam('share_id'),
-           INSTANCE.c.status == S.AVAILABLE)
+    .where(INSTANCE.c.status == S.AVAILABLE,
+           sa.or_(INSTANCE.c.replica_state.is_(None),
+                  INSTANCE.c.replica_state == 'active'))
     .order_by(EXPORT.c.created_at, EXPORT.c.path))
+_EXPORTS_OF_ONE = _EXPORTS.where(
+    INSTANCE.c.share_id == sa.bindparam('share_id'))
+
+
+class Exports(enum.Enum):
+    """Which paths come with a share: all, or without administrators'."""
+
+    NONE = enum.auto()
+    OPEN = enum.auto()
+    ALL = enum.auto()
 
 
 class Shown(typing.NamedTuple):
@@ -100,16 +112,14 @@ class Shown(typing.NamedTuple):
     total: int | None = None
 
 
-def get(session: Session, share_id: str, *, exports: bool
-        ) -> Shown:
+def get(session: Session, share_id: str, *, exports: Exports) -> Shown:
     """One share; no rows when there is none."""
     found = session.rows(_ONE, share_id=share_id)
     if not found:
         return Shown([], {})
     rows, replicated = represent(found)
     metadata = _by_key(session.rows(_METADATA_OF_ONE, share_id=share_id))
-    paths = (_paths(session.rows(_EXPORTS_OF_ONE, share_id=share_id))
-             if exports else {})
+    paths = _paths(session, exports, _EXPORTS_OF_ONE, share_id=share_id)
     return Shown(rows, {'metadata': metadata, 'exports': paths,
                         'replicated': replicated})
 
@@ -124,7 +134,7 @@ def summaries(session: Session, wanted: Filter, page: typing.Any,
 
 
 def details(session: Session, wanted: Filter, page: typing.Any, *,
-            exports: bool, count: bool = False) -> Shown:
+            exports: Exports, count: bool = False) -> Shown:
     """The shares of a page with everything the detailed view shows."""
     ids = _page(wanted, page, SHARE.c.id).subquery()
     found = session.rows(
@@ -135,14 +145,8 @@ def details(session: Session, wanted: Filter, page: typing.Any, *,
     metadata = _by_key(session.rows(
         sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
         .select_from(METADATA.join(ids, ids.c.id == METADATA.c.share_id))))
-    paths = {}
-    if exports:
-        paths = _paths(session.rows(
-            sa.select(INSTANCE.c.share_id, EXPORT.c.path)
-            .select_from(EXPORT.join(INSTANCE).join(
-                ids, ids.c.id == INSTANCE.c.share_id))
-            .where(INSTANCE.c.status == S.AVAILABLE)
-            .order_by(EXPORT.c.created_at, EXPORT.c.path)))
+    paths = _paths(session, exports, _EXPORTS.join(
+        ids, ids.c.id == INSTANCE.c.share_id))
     return Shown(rows, {'metadata': metadata, 'exports': paths,
                         'replicated': replicated},
                  _count(session, wanted) if count else None)
@@ -254,8 +258,13 @@ def _by_key(rows: Sequence[sa.Row]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _paths(rows: Sequence[sa.Row]) -> dict[str, list[str]]:
+def _paths(session: Session, exports: Exports, statement: sa.Select,
+           **params: object) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for share_id, path in rows:
+    if exports is Exports.NONE:
+        return found
+    if exports is Exports.OPEN:
+        statement = statement.where(EXPORT.c.is_admin_only.is_(False))
+    for share_id, path in session.rows(statement, **params):
         found.setdefault(share_id, []).append(path)
     return found

@@ -1,8 +1,185 @@
 """Where shares are found by those who mount them."""
 
+import pytest
+
+from tests.functional.api.conftest import member_of
+
+
+@pytest.fixture
+def share(cloud):
+    return cloud.create_share()
+
+
+def listed(api, share, **how):
+    return api.get(f'/shares/{share}/export_locations', **how)[
+        'export_locations']
+
+
+def paths(api, share, **how):
+    return [one['path'] for one in listed(api, share, **how)]
+
+
+def path_of(share, one, rest=''):
+    return f'/shares/{share}/export_locations/{one["id"]}{rest}'
+
+
+@pytest.fixture
+def admin_only(admin, share):
+    """The export location that is for administrators."""
+    found, = (one for one in listed(admin, share) if one['is_admin_only'])
+    return found
+
+
+@pytest.fixture
+def open_one(member, share):
+    found, = listed(member, share)
+    return found
+
 
 def test_lists_have_no_timestamps_in_any_version(world):
     for version in ('2.9', '2.13', '2.14'):
-        for one in world.admin.get(f'/shares/{world.share}/export_locations',
-                                   version=version)['export_locations']:
+        for one in listed(world.admin, world.share, version=version):
             assert not {'created_at', 'updated_at'} & set(one)
+
+
+def test_some_locations_are_for_administrators(
+        admin, member, share, admin_only, open_one):
+    assert {one['id'] for one in listed(admin, share)} == {
+        admin_only['id'], open_one['id']}
+    assert not {'is_admin_only', 'share_instance_id'} & set(open_one)
+    member.request('GET', path_of(share, admin_only), expect=403)
+    admin.request('GET', path_of(share, admin_only), expect=200)
+
+
+@pytest.mark.parametrize('method, rest, body', [
+    ('GET', '', None), ('GET', '/key', None), ('DELETE', '/key', None),
+    ('POST', '', {'metadata': {'key': 'x'}}),
+    ('PUT', '', {'metadata': {'key': 'x'}}),
+    ('POST', '/key', {'metadata': {'key': 'x'}})])
+def test_metadata_of_those_are_for_administrators_too(
+        admin, member, share, admin_only, method, rest, body):
+    path = path_of(share, admin_only, '/metadata')
+    admin.request('POST', path, {'metadata': {'key': 'x'}}, expect=200)
+    member.request(method, path + rest, body, expect=403)
+    admin.request(method, path + rest, body, expect=200)
+
+
+def test_location_of_another_share_is_not_found(
+        cloud, member, share, open_one):
+    other = cloud.create_share()
+    member.request('GET', path_of(other, open_one), expect=404)
+    member.request('GET', path_of(other, open_one, '/metadata'), expect=404)
+
+
+def test_share_without_a_back_end_has_none(member):
+    assert listed(member, member.create()['id']) == []
+
+
+def test_views_below_2_9_have_the_paths(cloud, admin, share):
+    expected = paths(admin, share)
+    shown = admin.show(share, version='2.8')
+    assert shown['export_locations'] == expected
+    assert shown['export_location'] == expected[0]
+    instance, = admin.get(f'/shares/{share}/instances', version='2.8')[
+        'share_instances']
+    assert instance['export_locations'] == expected
+    assert instance['export_location'] == expected[0]
+
+
+def test_paths_for_administrators_are_hidden_below_2_9_too(
+        admin, member, share, admin_only, open_one):
+    for shown in (member.show(share, version='2.8'),
+                  member.get('/shares/detail', version='2.8')['shares'][0]):
+        assert shown['export_locations'] == [open_one['path']]
+        assert shown['export_location'] == open_one['path']
+
+
+def test_below_2_9_only_available_shares_have_paths(admin, share):
+    admin.act(share, 'reset_status', {'status': 'error'})
+    shown = admin.show(share, version='2.8')
+    assert (shown['export_location'], shown['export_locations']) == (
+        None, [])
+
+
+def test_replicas_are_left_out_from_2_47(world):
+    share = world.replicated
+    other = [one['id'] for one in world.admin.get(
+        f'/shares/{share}/instances')['share_instances']
+        if one['replica_state'] == 'in_sync']
+    world.plant_export(other[0], '10.0.0.1:/replica')
+    old = paths(world.member, share, version='2.46')
+    new = paths(world.member, share, version='2.47')
+    assert set(old) - set(new) == {'10.0.0.1:/replica'}
+    assert len(new) == 1
+    shown = world.member.show(share, version='2.8')
+    assert shown['export_locations'] == new
+
+
+# Metadata
+
+def ask(api, method, share, one, rest='', metadata=None, expect=200):
+    body = None if metadata is None else {'metadata': metadata}
+    answer = api.request(method, path_of(share, one, f'/metadata{rest}'),
+                         body, expect=expect)
+    return answer.json if answer.body else None
+
+
+def test_post_merges_put_replaces_delete_removes(member, share, open_one):
+    ask(member, 'POST', share, open_one, '', {'a': '1'})
+    shown = ask(member, 'POST', share, open_one, '', {'b': '2'})['metadata']
+    assert {'a': '1', 'b': '2'}.items() <= shown.items()
+    shown = ask(member, 'POST', share, open_one, '/b', {'b': '3'})
+    assert shown['metadata']['b'] == '3'
+    assert ask(member, 'GET', share, open_one, '/b') == {'meta': {'b': '3'}}
+    ask(member, 'POST', share, open_one, '/b', {'c': '3'}, expect=400)
+    shown = ask(member, 'PUT', share, open_one, '', {'c': '4'})['metadata']
+    assert 'a' not in shown
+    assert shown['c'] == '4'
+    assert ask(member, 'DELETE', share, open_one, '/c') is None
+    ask(member, 'GET', share, open_one, '/c', expect=404)
+    ask(member, 'DELETE', share, open_one, '/c', expect=404)
+
+
+def test_metadata_are_part_of_the_view_from_2_87(member, share, open_one):
+    ask(member, 'POST', share, open_one, '', {'color': 'red'})
+    shown, = listed(member, share)
+    assert shown['metadata'] == {'color': 'red'}
+    assert 'metadata' not in listed(member, share, version='2.86')[0]
+
+
+@pytest.mark.parametrize('method', ['POST', 'PUT'])
+@pytest.mark.parametrize('metadata', [
+    {'': 'x'}, {'x' * 256: 'x'}, {'x': ''}, {'x': 'x' * 1024}, {'x': 1},
+    [], None])
+def test_keys_and_values_keep_their_sizes(
+        member, share, open_one, method, metadata):
+    member.request(method, path_of(share, open_one, '/metadata'),
+                   {'metadata': metadata}, expect=400)
+
+
+@pytest.mark.parametrize('method, rest, metadata', [
+    ('POST', '', {'preferred': 'false'}),
+    ('POST', '/preferred', {'preferred': 'false'}),
+    ('PUT', '', {'preferred': 'false'})])
+def test_preferred_is_for_administrators(
+        admin, member, share, open_one, method, rest, metadata):
+    before = listed(member, share)
+    ask(member, method, share, open_one, rest, metadata, expect=403)
+    assert listed(member, share) == before
+    assert before[0]['preferred'] is True
+    ask(admin, method, share, open_one, rest, metadata)
+    assert listed(member, share)[0]['preferred'] is False
+
+
+def test_put_by_a_tenant_keeps_what_is_preferred(member, share, open_one):
+    ask(member, 'PUT', share, open_one, '', {'color': 'red'})
+    assert listed(member, share)[0]['preferred'] is True
+
+
+def test_other_keys_may_be_for_administrators(make_cloud):
+    cloud = make_cloud('admin_only_el_metadata = preferred,speed')
+    member = member_of(cloud)
+    share = cloud.create_share()
+    one, = listed(member, share)
+    ask(member, 'POST', share, one, '', {'speed': '1'}, expect=403)
+    ask(cloud.api, 'POST', share, one, '', {'speed': '1'})
