@@ -1,0 +1,178 @@
+"""Every failure leaves the published message for the project."""
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.db import models
+from tests.functional.api.conftest import member_of
+from tests.support import reference
+from tests.support.cloud import Cloud
+
+
+def message(api):
+    """The only message of the project."""
+    found, = api.get('/messages')['messages']
+    return found
+
+
+def codes(api):
+    found = message(api)
+    return found['action_id'], found['detail_id']
+
+
+def named(action, detail):
+    """The published codes of an action and a detail."""
+    rows = {(row['kind'], row['name']): row['code']
+            for row in reference.table('message-codes.csv')}
+    return rows['action', action], rows['detail', detail]
+
+
+def ended(cloud, api, share):
+    cloud.settle()
+    return api.show(share)['status']
+
+
+def test_message_tells_whose_share_and_request_it_was(cloud, member, fail):
+    fail('create_share')
+    answer = member.request('POST', '/shares', {'share': {
+        'share_proto': 'NFS', 'size': 1}}, expect=200)
+    share = answer.json['share']['id']
+    assert ended(cloud, member, share) == 'error'
+    found = message(member)
+    assert found['resource_type'] == 'SHARE'
+    assert found['resource_id'] == share
+    assert found['project_id'] == 'project'
+    assert found['message_level'] == 'ERROR'
+    assert found['request_id'] == answer.headers['x-compute-request-id']
+    assert codes(member) == named('CREATE', 'UNKNOWN_ERROR')
+
+
+def test_words_of_the_driver_stay_with_the_operator(cloud, member, fail):
+    fail('create_share', exception.ShareBackendException(msg='hunter2'))
+    member.create()
+    cloud.settle()
+    assert 'hunter2' not in member.request('GET', '/messages').text
+
+
+def test_messages_are_for_their_project(cloud, member, stranger, fail):
+    fail('create_share')
+    member.create()
+    cloud.settle()
+    path = f'/messages/{message(member)["id"]}'
+    assert stranger.get('/messages')['messages'] == []
+    stranger.request('GET', path, expect=404)
+    stranger.request('DELETE', path, expect=404)
+    member.request('DELETE', path, expect=204)
+    assert member.get('/messages')['messages'] == []
+
+
+def test_success_leaves_no_message(cloud, member):
+    share = cloud.create_share()
+    member.act(share, 'extend', {'new_size': 3})
+    cloud.settle()
+    member.act(share, 'shrink', {'new_size': 1})
+    cloud.settle()
+    member.delete(share)
+    cloud.settle()
+    assert member.get('/messages')['messages'] == []
+
+
+# Placement
+
+@pytest.mark.parametrize('specs, detail', [
+    ({'color': 'red'}, 'FILTER_CAPABILITIES'),
+    ({'availability_zones': 'moon'}, 'FILTER_AVAILABILITY'),
+    ({'replication_type': 'dr'}, 'FILTER_CAPABILITIES'),
+    ({'share_backend_name': 'moon'}, 'FILTER_CAPABILITIES'),
+])
+def test_type_that_no_pool_offers(cloud, member, make_type, specs, detail):
+    make_type(**specs)
+    share = member.create(share_type='special')['id']
+    assert ended(cloud, member, share) == 'error'
+    assert codes(member) == named('ALLOCATE_HOST', detail)
+
+
+def test_no_pool_has_room(make_cloud):
+    cloud = make_cloud('[quota]\ngigabytes = -1', capacity=10)
+    share = cloud.api.create(size=10_000)['id']
+    assert ended(cloud, cloud.api, share) == 'error'
+    assert codes(cloud.api) == named('ALLOCATE_HOST', 'FILTER_CAPACITY')
+
+
+def test_no_pool_at_all(tmp_path):
+    cloud = Cloud(tmp_path, fill=False)
+    models.metadata.create_all(cloud.db.engine)
+    cloud.db.write(cloud._fill)
+    share = cloud.api.create()['id']
+    cloud.settle()
+    assert cloud.api.show(share)['status'] == 'error'
+    assert codes(cloud.api) == named('ALLOCATE_HOST',
+                                     'SHARE_BACKEND_NOT_READY_YET')
+    cloud.db.dispose()
+
+
+def test_hint_that_no_pool_meets(cloud, member):
+    share = member.create(scheduler_hints={
+        'only_host': 'node@gamma#pool'})['id']
+    assert ended(cloud, member, share) == 'error'
+    assert codes(member) == named('ALLOCATE_HOST', 'NO_VALID_HOST')
+
+
+def test_no_room_to_extend(make_cloud):
+    cloud = make_cloud('[quota]\ngigabytes = -1', capacity=10)
+    share = cloud.create_share()
+    cloud.api.act(share, 'extend', {'new_size': 10_000})
+    cloud.settle()
+    assert codes(cloud.api) == named('EXTEND', 'FILTER_CAPACITY')
+
+
+# Drivers
+
+@pytest.mark.parametrize(
+    'method, error, action, args, status, words', [
+        ('extend_share', None, 'extend', {'new_size': 5},
+         'extending_error', ('EXTEND', 'DRIVER_FAILED_EXTEND')),
+        ('shrink_share', None, 'shrink', {'new_size': 1},
+         'shrinking_error', ('SHRINK', 'DRIVER_FAILED_SHRINK')),
+        ('shrink_share', exception.ShareShrinkingPossibleDataLoss(
+            share_id='it'), 'shrink', {'new_size': 1}, 'available',
+         ('SHRINK', 'DRIVER_REFUSED_SHRINK')),
+        ('shrink_share', NotImplementedError(), 'shrink', {'new_size': 1},
+         'available', ('SHRINK', 'DRIVER_FAILED_SHRINK')),
+    ])
+def test_driver_fails_to_resize(
+        cloud, member, fail, method, error, action, args, status, words):
+    share = cloud.create_share(size=2)
+    fail(method, error)
+    member.act(share, action, args)
+    assert ended(cloud, member, share) == status
+    assert codes(member) == named(*words)
+    assert member.show(share)['size'] == 2
+    assert cloud.usage('gigabytes') == (2, 0)
+
+
+def test_driver_fails_to_delete(cloud, member, fail):
+    share = cloud.create_share()
+    fail('delete_share')
+    member.delete(share)
+    assert ended(cloud, member, share) == 'error_deleting'
+    assert codes(member) == named('DELETE', 'UNKNOWN_ERROR')
+
+
+def test_every_message_has_words(cloud, member, fail):
+    fail('create_share')
+    member.create()
+    cloud.settle()
+    action, _, detail = message(member)['user_message'].partition(': ')
+    assert action == 'create'
+    assert detail
+
+
+def test_messages_end_with_their_time(make_cloud):
+    cloud = make_cloud('message_ttl = 600\ndefault_share_type =')
+    member = member_of(cloud)
+    member.create()
+    cloud.settle()
+    assert message(member)
+    cloud.clock.advance(601)
+    assert member.get('/messages')['messages'] == []

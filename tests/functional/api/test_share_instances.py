@@ -1,0 +1,121 @@
+"""Share instances, as administrators see and mend them."""
+
+import urllib.parse
+
+import pytest
+
+
+@pytest.fixture
+def share(cloud):
+    return cloud.create_share(size=2)
+
+
+@pytest.fixture
+def instance(admin, share):
+    found, = of_share(admin, share)
+    return found
+
+
+def of_share(api, share):
+    return api.get(f'/shares/{share}/instances')['share_instances']
+
+
+def listed(api, **query):
+    version = query.pop('version', None)
+    found = api.get('/share_instances?' + urllib.parse.urlencode(query),
+                    version=version)['share_instances']
+    return [one['id'] for one in found]
+
+
+def act(api, instance, action, args=None, expect=202):
+    return api.request('POST', f'/share_instances/{instance["id"]}/action',
+                       {action: args}, expect=expect)
+
+
+def test_instance_tells_where_the_share_is(admin, share, instance):
+    assert instance['share_id'] == share
+    assert instance['host'] == admin.show(share)['host']
+    assert admin.get(f'/share_instances/{instance["id"]}') == {
+        'share_instance': instance}
+
+
+def test_list_has_the_instances_of_all_projects(
+        cloud, admin, stranger, instance):
+    stranger.create()
+    cloud.settle()
+    assert len(listed(admin)) == 2
+    assert instance['id'] in listed(admin)
+
+
+@pytest.mark.parametrize('key', ['host', 'status', 'share_type_id'])
+def test_columns_are_exact(admin, instance, key):
+    assert listed(admin, **{key: instance[key]}) == [instance['id']]
+    assert listed(admin, **{key: 'moon'}) == []
+
+
+def test_share_server_is_exact(admin, instance):
+    assert listed(admin, share_server_id='moon') == []
+
+
+@pytest.mark.parametrize('key', ['id', 'path'])
+def test_export_location_counts_from_2_35(
+        cloud, admin, share, instance, key):
+    other = cloud.create_share()
+    one = admin.get(f'/shares/{share}/export_locations')[
+        'export_locations'][0]
+    query = {f'export_location_{key}': one[key]}
+    assert listed(admin, **query) == [instance['id']]
+    assert set(listed(admin, version='2.34', **query)) == {
+        instance['id'], of_share(admin, other)[0]['id']}
+
+
+def test_recycle_bin_counts_from_2_69(cloud, admin, share, instance):
+    other = of_share(admin, cloud.create_share())[0]
+    admin.act(share, 'soft_delete')
+    assert listed(admin, is_soft_deleted='true') == [instance['id']]
+    assert listed(admin, is_soft_deleted='false') == [other['id']]
+    assert len(listed(admin, is_soft_deleted='true', version='2.68')) == 2
+    assert len(listed(admin)) == 2
+
+
+def test_list_is_not_paged(cloud, admin, instance):
+    cloud.create_share()
+    assert len(listed(admin, limit=1)) == 2
+
+
+@pytest.mark.parametrize('path', [
+    '/share_instances', '/share_instances/{id}', '/shares/{share}/instances',
+    '/share_instances/{id}/export_locations'])
+def test_instances_are_for_administrators(member, share, instance, path):
+    member.request('GET', path.format(share=share, id=instance['id']),
+                   expect=403)
+
+
+def test_there_is_no_detailed_list(admin):
+    admin.request('GET', '/share_instances/detail', expect=404)
+
+
+def test_reset_status_sets_the_status_of_the_share(admin, share, instance):
+    act(admin, instance, 'reset_status', {'status': 'error'})
+    assert admin.show(share)['status'] == 'error'
+    act(admin, instance, 'reset_status', {'status': 'moon'}, expect=400)
+
+
+def test_force_delete_removes_the_last_instance_and_its_share(
+        cloud, admin, share, instance, fail):
+    act(admin, instance, 'reset_status', {'status': 'creating'})
+    fail('delete_share')
+    act(admin, instance, 'force_delete')
+    cloud.settle()
+    admin.request('GET', f'/shares/{share}', expect=404)
+    assert cloud.usage('gigabytes') == (0, 0)
+
+
+def test_force_delete_leaves_the_share_to_its_other_instances(world):
+    one, other = (found['id'] for found in of_share(
+        world.admin, world.replicated))
+    world.admin.request('POST', f'/share_instances/{one}/action',
+                        {'force_delete': None}, expect=202)
+    world.cloud.settle()
+    assert [found['id'] for found in of_share(
+        world.admin, world.replicated)] == [other]
