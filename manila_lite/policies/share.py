@@ -55,6 +55,8 @@ RULES = [
                 _ACTION),
     base.admin('share:reset_status', 'Set the status of a share.',
                _ACTION),
+    base.admin('share:reset_task_state', 'Set the task state of a share.',
+               _ACTION),
     base.reader('share:get_share_metadata', 'Show metadata of a share.',
                 'GET /v2/shares/{id}/metadata',
                 'GET /v2/shares/{id}/metadata/{key}'),

@@ -10,6 +10,7 @@ from manila_lite.api.v2.shares import ShareTarget
 NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
 EXTEND = s.schema(['new_size'], new_size=s.positive_int,
                   force=s.since('2.64', s.boolean))
+TASK_STATE = s.schema(['task_state'], task_state=s.one_of(None))
 STATUS = s.schema(['status'], status=s.string(255, 1))
 
 
@@ -58,6 +59,17 @@ class ShareActions(ShareTarget):
             raise exception.ShareSoftDeleted(share_id=share.id)
         self.services.shares.reset_status(req.ctx, share.instance_id,
                                           args['status'])
+
+    @wsgi.action('reset_task_state', since='2.22',
+                 experimental='2.22-2.95', policy='share:reset_task_state',
+                 body=TASK_STATE)
+    def reset_task_state(self, req: wsgi.Request, share: typing.Any,
+                         args: dict) -> None:
+        """Accept that there is no task, which is all there can be.
+
+        Shares do not migrate yet. The official client sends this with
+        every change of a share's properties.
+        """
 
     @wsgi.action('os-force_delete', until='2.6',
                  policy='share:force_delete')

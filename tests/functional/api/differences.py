@@ -26,7 +26,6 @@ LATER = {
         'POST /v2/shares/{id}/action migration_cancel',
         'POST /v2/shares/{id}/action migration_get_progress',
         'GET /v2/shares/{id}/migration-progress',
-        'POST /v2/shares/{id}/action reset_task_state',
     ),
     'ensuring shares': (
         'POST /v2/services/ensure-shares',

@@ -11,7 +11,7 @@ LATER = {
     'share:access_get_all', 'share:allow_access', 'share:deny_access',
     'share:migration_start', 'share:migration_complete',
     'share:migration_cancel', 'share:migration_get_progress',
-    'share:reset_task_state', 'share:revert_to_snapshot',
+    'share:revert_to_snapshot',
     'share:create_snapshot', 'share:delete_snapshot',
     'share:snapshot_update',
 }
