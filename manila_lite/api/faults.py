@@ -4,6 +4,7 @@ import logging
 import traceback
 import typing
 
+from oslo_db import exception as db_exc
 from oslo_utils import strutils
 from webob import exc
 
@@ -53,6 +54,11 @@ class Faults:
                 _log(environ, error)
             return _send(environ, start_response, error.code,
                          *_told(error))
+        except db_exc.DBConnectionError as error:
+            _log(environ, error)
+            away = exception.ServiceUnavailable(
+                'The database is away; try again later.')
+            return _send(environ, start_response, away.code, *_told(away))
         except Exception as error:  # noqa: BLE001
             _log(environ, error)
             return _send(environ, start_response, 500, HIDDEN)
