@@ -21,6 +21,8 @@ from manila_lite.rpc.transport import Transport
 
 LOG = logging.getLogger(__name__)
 
+NOAUTH = ('noauth', 'noauthv2')
+
 STOP_AFTER = 60.0
 """Seconds given to the driver calls in hand when the process stops."""
 
@@ -108,7 +110,7 @@ class Web:
 
 def refuse_open_noauth(conf: typing.Any, host: str) -> None:
     """noauth makes everybody an administrator: loopback only, unless told."""
-    if (conf.auth_strategy in ('noauth', 'noauthv2')
+    if (conf.auth_strategy in NOAUTH
             and not conf.noauth_allow_remote and not is_loopback(host)):
         raise options.BadConfiguration(
             f'auth_strategy {conf.auth_strategy} makes every caller an '

@@ -37,8 +37,8 @@ _SPECS = {'driver_handles_share_servers': 'False',
           'create_share_from_snapshot_support': 'True',
           'revert_to_snapshot_support': 'True'}
 
-_PASTE = """manila_lite answers at {url}
-Paste this, then try "openstack share list":
+_ANSWERS = 'manila_lite answers at {url}'
+_PASTE = """Paste this, in a shell where the official client is installed:
   export OS_AUTH_TYPE=none OS_ENDPOINT={url}
   openstack share create NFS 1 --name first --wait
   openstack share show first
@@ -88,7 +88,10 @@ def _serve(args: typing.Any) -> None:
 
         def ready() -> None:
             wait_until_up(share.backends, 2.0)
-            print(_PASTE.format(url=_url(conf, server.port)), flush=True)
+            url = _url(conf, server.port)
+            print(_ANSWERS.format(url=url), flush=True)
+            if conf.auth_strategy in running.NOAUTH:
+                print(_PASTE.format(url=url), flush=True)
 
         running.serve_until(
             stop, [scheduler, share, running.Web(server)], ready)
