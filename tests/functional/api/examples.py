@@ -105,6 +105,11 @@ def reset_status(world):
     return given({'status': 'error'}, id=world.idle())
 
 
+@of(f'{_ACTION} reset_task_state')
+def reset_task_state(world):
+    return given({'task_state': None}, id=world.idle())
+
+
 # Metadata
 
 @of('POST /v2/shares/{id}/metadata', 'PUT /v2/shares/{id}/metadata')
@@ -242,6 +247,11 @@ def change_extra_spec(world):
 @of('PUT /v2/services/enable', 'PUT /v2/services/disable')
 def service(world):
     return given(SERVICE)
+
+
+@of('POST /v2/services/ensure-shares')
+def ensure_shares(world):
+    return given({'ensure_shares': {'host': SERVICE['host']}})
 
 
 # Quotas

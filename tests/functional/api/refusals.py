@@ -18,6 +18,7 @@ from tests.functional.api.examples import example
 from tests.functional.api.examples import latest
 from tests.functional.api.world import LARGEST_SHARE
 from tests.functional.api.world import SERVICE
+from tests.functional.api.world import SILENT_HOST
 from tests.functional.api.world import TENANT
 from tests.functional.api.world import Given
 from tests.functional.api.world import World
@@ -130,6 +131,16 @@ def share_with_replicas(world):
 @of(404, 'PUT /v2/services/enable', 'PUT /v2/services/disable')
 def unknown_host(world):
     return Refused(given(SERVICE | {'host': 'moon'}))
+
+
+@of(404, 'POST /v2/services/ensure-shares')
+def ensured_on_unknown_host(world):
+    return Refused(given({'ensure_shares': {'host': 'moon'}}))
+
+
+@of(409, 'POST /v2/services/ensure-shares')
+def ensured_by_a_silent_service(world):
+    return Refused(given({'ensure_shares': {'host': SILENT_HOST}}))
 
 
 @of(400, 'GET /v2/scheduler-stats/pools',

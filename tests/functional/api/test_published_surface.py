@@ -52,6 +52,22 @@ def test_operation_is_unknown_outside_its_versions(world, operation):
     assert world.everything() == before
 
 
+@by_key([operation for operation in SERVED if operation.experimental])
+def test_experiment_needs_its_header(world, operation):
+    """Without it the operation is unknown; with it the answer says so."""
+    header = versions.EXPERIMENTAL_HEADER
+    for minor in operation.versions:
+        what = example(operation)(world)
+        answer = world.ask(operation, what, minor=minor)
+        answered = header in answer.headers
+        assert answered == (minor in operation.experimental)
+        what = example(operation)(world)
+        answer = world.ask(operation, what, minor=minor,
+                           headers={header: 'false'})
+        assert answer.status_int == (
+            404 if minor in operation.experimental else operation.success)
+
+
 PROVOKED = [(operation, code) for operation in SERVED
             for code in operation.errors
             if (operation.key, code) not in differences.CODES]

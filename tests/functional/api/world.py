@@ -17,6 +17,7 @@ from manila_lite.db import models
 from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
 from manila_lite.db.models import shares
+from manila_lite.db.queries import services
 from tests.functional.api import published
 from tests.support.cloud import Api
 from tests.support.cloud import Cloud
@@ -26,6 +27,7 @@ _USAGE = quotas.QuotaUsage.__table__
 ADMINS, TENANT, FOREIGN = 'ad' * 16, '7e' * 16, 'f0' * 16
 GROUP = '44444444-4444-4444-8444-444444444444'
 SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
+SILENT_HOST = 'node@silent'
 LARGEST_SHARE = 500
 """GiB that one share may have."""
 
@@ -69,6 +71,7 @@ class World:
     def __init__(self, folder: pathlib.Path, more: str = ''):
         self._types = 0
         self.cloud = Cloud(folder, more=_CONF + more)
+        self._add_silent_service()
         self.apis = {
             name: Api(self.cloud, project=project, roles=roles, user=name)
             for name, (project, roles) in PERSONAS.items()}
@@ -84,6 +87,16 @@ class World:
         self.share_type_with(self.private_type, TENANT)
         self._plant(self.grouped, share_group_id=GROUP)
         self.cloud.db.write(_copy_instance, self.replicated)
+
+    def _add_silent_service(self) -> None:
+        """A service that was heard of an hour ago for the last time."""
+        self.cloud.db.write(
+            services.register, host=SILENT_HOST, binary='manila-share',
+            topic='manila-share', zone='nova', incarnation='gone',
+            enabled=True)
+        self.cloud.clock.advance(3600)
+        self.cloud.scheduler.register()
+        self.cloud.beat()
 
     def idle(self) -> str:
         """The share that requests may change, ready for one."""
@@ -161,6 +174,9 @@ class World:
         body = what.body
         if operation.action:
             body = {operation.action: body}
+        if how.get('minor', 99) in operation.experimental:
+            how['headers'] = {versions.EXPERIMENTAL_HEADER: 'true',
+                              **how.get('headers', {})}
         return self.send(
             operation.method,
             operation.path.format(**what.variables) + what.query, body,
