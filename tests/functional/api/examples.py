@@ -251,6 +251,7 @@ def service(world):
 
 @of('POST /v2/services/ensure-shares')
 def ensure_shares(world):
+    world.calm()
     return given({'ensure_shares': {'host': SERVICE['host']}})
 
 

@@ -16,6 +16,7 @@ from manila_lite.api import versions
 from manila_lite.db import models
 from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
+from manila_lite.db.models import services as service_models
 from manila_lite.db.models import shares
 from manila_lite.db.queries import services
 from tests.functional.api import published
@@ -104,6 +105,12 @@ class World:
             self.admin.act(self.spare, 'restore')
         self.admin.act(self.spare, 'reset_status', {'status': 'available'})
         return self.spare
+
+    def calm(self) -> None:
+        """Have no service be ensuring its shares."""
+        table = service_models.Service.__table__
+        self.cloud.db.write(lambda session: session.run(
+            sa.update(table).values(ensuring=False)))
 
     def instance_of(self, share_id: str) -> str:
         return self.admin.get(f'/shares/{share_id}/instances')[
