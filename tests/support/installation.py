@@ -162,11 +162,11 @@ class Installation:
         if self._db is not None:
             self._db.dispose()
 
-    def manage(self, *args: object) -> str:
+    def manage(self, *args: object, stdin: str = '') -> str:
         """What `manila-lite-manage` printed."""
         self._runs += 1
         command = Command('manila-lite-manage', *args, '--config-file',
-                          self.conf,
+                          self.conf, stdin=stdin,
                           log=self.folder / f'{self._runs}-manage.log')
         assert command.ended() == 0, command.output
         return command.output

@@ -4,7 +4,7 @@ A process is only ever ended by its own id. What it prints goes to a file,
 which `logs` gives to whoever reports a failed test.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import os
 import pathlib
 import socket
@@ -47,19 +47,18 @@ class Command:
     """One command of ours, running from the moment it is made."""
 
     def __init__(self, name: str, *args: object, log: pathlib.Path,
-                 concurrency: str = 'threading',
-                 environment: Mapping[str, str] | None = None):
+                 concurrency: str = 'threading', stdin: str = ''):
         self.name = name
         self.log = log
-        self.started_at = time.monotonic()
         env = {key: value for key, value in os.environ.items()
                if not key.startswith(('MANILA_LITE_', 'OS_'))}
         with log.open('ab') as output:
             self._process = subprocess.Popen(
-                [BINARIES / name, *map(str, args)], stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, env={
-                    **env, 'MANILA_LITE_CONCURRENCY': concurrency,
-                    **(environment or {})})
+                [BINARIES / name, *map(str, args)], stdin=subprocess.PIPE,
+                stdout=output, stderr=subprocess.STDOUT,
+                env={**env, 'MANILA_LITE_CONCURRENCY': concurrency})
+        with self._process.stdin as writing:
+            writing.write(stdin.encode())
 
     @property
     def pid(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 import contextlib
+import itertools
 import typing
 
 import pytest
@@ -12,21 +13,29 @@ from tests.support.installation import Installation
 
 LONGEST_LOG = 20_000
 
-_made: dict[str, list[Installation]] = {}
+_alive: list[Installation] = []
+
+
+@contextlib.contextmanager
+def installed(*args: typing.Any, **kwargs: typing.Any
+              ) -> Iterator[Installation]:
+    """An installation; all of its processes end with the block."""
+    made = Installation(*args, **kwargs)
+    _alive.append(made)
+    try:
+        yield made
+    finally:
+        _alive.remove(made)
+        made.close()
 
 
 @pytest.fixture
-def install(request, tmp_path) -> Iterator[Callable[..., Installation]]:
+def install(tmp_path) -> Iterator[Callable[..., Installation]]:
     """Makes installations, whose processes all end with the test."""
-    made = _made.setdefault(request.node.nodeid, [])
-
-    def make(**kwargs: typing.Any) -> Installation:
-        made.append(Installation(tmp_path / str(len(made)), **kwargs))
-        return made[-1]
-
-    yield make
-    for installation in made:
-        installation.close()
+    numbers = itertools.count()
+    with contextlib.ExitStack() as stack:
+        yield lambda **kwargs: stack.enter_context(
+            installed(tmp_path / str(next(numbers)), **kwargs))
 
 
 @pytest.fixture(scope='session')
@@ -47,7 +56,7 @@ def new_database(tmp_path) -> Iterator[Callable[[str], str]]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    for installation in _made.get(item.nodeid, ()) if report.failed else ():
+    for installation in _alive if report.failed else ():
         report.sections += [
             (f'log of {name}', text[-LONGEST_LOG:])
             for name, text in installation.logs()]

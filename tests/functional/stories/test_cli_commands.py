@@ -1,0 +1,260 @@
+"""Every command of the official command line for what is served so far.
+
+The list of commands is that of the published table; each is run at the
+version the client would choose, and at older ones.
+"""
+
+import itertools
+import re
+import urllib.parse
+
+import pytest
+
+from tests.support import keystone_server
+from tests.support import reference
+from tests.support.cli import Cli
+from tests.support.processes import until
+
+# What later capabilities bring.
+LATER = re.compile(
+    'openstack share (access|adopt|abandon|backup|group|lock|migration'
+    '|network|qos|replica|revert|security|server|snapshot|transfer)')
+NEWEST = '2.98'
+# Below, the client itself refuses: it wants exports, and a task state.
+CLIENT_SINCE = {'share show': '2.9', 'share instance show': '2.9',
+                'share set': '2.22'}
+VERSIONS = (NEWEST, '2.60', '2.6')
+PASSWORD = 'a long secret'
+
+
+class Projects(keystone_server.Keystone):
+    """One that also finds projects and users by their ids."""
+
+    def __init__(self):
+        super().__init__()
+        self._server.RequestHandlerClass = type(
+            'Finder', (_Finder,), {'keystone': self})
+
+
+class _Finder(keystone_server._Handler):
+
+    def do_GET(self):
+        path = urllib.parse.urlsplit(self.path).path
+        found = re.fullmatch('/v3/(project|user)s/([0-9a-f]{32})', path)
+        if found:
+            kind, id = found.groups()
+            self._answer(200, {kind: {'id': id, 'name': id}})
+        else:
+            super().do_GET()
+
+
+@pytest.fixture
+def walk(install, version):
+    """A walk that has not begun, through an installation of its own."""
+    with Projects() as keystone:
+        alice = keystone.add_user('alice', PASSWORD, 'demo',
+                                  ['admin', 'member', 'reader'])
+        installation = install(
+            auth='keystone', sections=keystone.service_config(),
+            backends={'dummy': {'dummy_driver_capacity_gb': 100,
+                                'max_over_subscription_ratio': 1}})
+        keystone.share_url = installation.url
+        installation.start()
+        options = itertools.chain.from_iterable(
+            (f'--os-{name.replace("_", "-")}', value) for name, value
+            in keystone.client_options(alice).items())
+        yield Walk(installation, alice,
+                   ['--os-auth-type', 'password', *options], version)
+
+
+class Walk:
+    """One walk through all commands, at one version of the API."""
+
+    def __init__(self, installation, alice, options, version):
+        self.host = installation.service_host()
+        self.project_id, self.user_id = alice.project_id, alice.id
+        self.version = version
+        self.cli = Cli(*options, version=version)
+        self.type, self.name = f'type-{version}', f'share-{version}'
+
+    def has(self, minimum):
+        """Whether the version of this walk has what came then."""
+        return number(self.version) >= number(minimum)
+
+    def shown(self, name=None):
+        """The share as soon as nothing is being done with it."""
+        name = name or self.name
+
+        def check():
+            shown, = self.cli('share list', '--name', name)
+            return shown if not shown['Status'].endswith('ing') else None
+        shown = until(check, f'{name} is at rest')
+        if self.has(CLIENT_SINCE['share show']):
+            assert self.cli('share show', name)['status'] == shown['Status']
+        return shown
+
+    def types(self):
+        cli = self.cli
+        made = cli('share type create', self.type, 'false',
+                   '--snapshot-support', 'true', '--extra-specs', 'my:a=b',
+                   *(('--description', 'gold') if self.has('2.41') else ()))
+        assert made['optional_extra_specs'] == {
+            'my:a': 'b', 'snapshot_support': 'True'}
+        cli('share type set', self.type, '--extra-specs', 'my:c=d')
+        cli('share type unset', self.type, 'my:a')
+        assert cli('share type show', self.type)['optional_extra_specs'] == {
+            'my:c': 'd', 'snapshot_support': 'True'}
+        assert self.type in names(cli('share type list', '--all'))
+        hidden = f'hidden-{self.version}'
+        cli('share type create', hidden, 'false', '--public', 'false')
+        cli('share type access create', hidden, self.project_id)
+        assert cli('share type access list', hidden) == [
+            {'Project ID': self.project_id}]
+        cli('share type access delete', hidden, self.project_id)
+        assert cli('share type access list', hidden) == []
+        cli('share type delete', hidden)
+        assert hidden not in names(cli('share type list', '--all'))
+
+    def quotas(self):
+        cli, project = self.cli, self.project_id
+        cli('share quota set', project, '--gigabytes', '700')
+        assert cli('share quota show', project)['gigabytes'] == 700
+        cli('share quota set', project, '--user', self.user_id,
+            '--shares', '40')
+        shown = cli('share quota show', project, '--user', self.user_id)
+        assert shown['shares'] == 40
+        cli('share quota delete', project, '--user', self.user_id)
+        if self.has('2.39'):
+            cli('share quota set', project, '--share-type', self.type,
+                '--shares', '30')
+            cli('share quota delete', project, '--share-type', self.type)
+        if self.has('2.25'):
+            cli('share quota show', project, '--detail')
+        limits = {one['Name']: one['Value']
+                  for one in cli('share limits show', '--absolute')}
+        assert limits['maxTotalShareGigabytes'] == 700
+        assert cli('share limits show', '--rate') == []
+        cli('share quota delete', project)
+        assert cli('share quota show', project, '--defaults'
+                   )['gigabytes'] == 1000
+        cli('share quota set', 'default', '--class', '--shares', '45')
+        assert cli('share quota show', project)['shares'] == 45
+
+    def services(self):
+        cli = self.cli
+        assert [one['Name'] for one in
+                cli('share availability zone list')] == ['nova']
+        assert [one['Name'] for one in cli('share pool list')] == [
+            f'{self.host}#pool']
+        assert cli('share pool list', '--detail')[0]['Backend'] == 'dummy'
+        for way, status in (('--disable', 'disabled'),
+                            ('--enable', 'enabled')):
+            cli('share service set', self.host, 'manila-share', way)
+            shown, = cli('share service list', '--host', self.host)
+            assert (shown['Status'], shown['State']) == (status, 'up')
+        if self.has('2.86'):
+            cli('share service ensure shares', self.host)
+
+    def shares(self):
+        cli, name = self.cli, self.name
+        made = cli('share create', 'NFS', '1', '--name', name,
+                   '--share-type', self.type, '--property', 'for=all',
+                   '--availability-zone', 'nova', '--description', 'big')
+        self.shown()
+        cli('share resize', name, '3')
+        assert self.shown()['Size'] == 3
+        cli('share resize', name, '2')
+        assert self.shown()['Size'] == 2
+        if self.has(CLIENT_SINCE['share set']):
+            cli('share set', name, '--property', 'a=b', '--public', 'true')
+            cli('share set', name, '--status', 'error', '--name', 'other')
+            cli('share set', 'other', '--status', 'available',
+                '--name', name)
+            cli('share unset', name, '--property', 'a')
+        cli('share unset', name, '--description')
+        assert cli('share properties show', name) == {'for': 'all'}
+        for criteria in (('--name', name), ('--share-type', self.type),
+                         ('--property', 'for=all'), ('--status', 'available',
+                          '--sort', 'created_at:desc', '--long'),
+                         ('--all-projects', '--limit', '1')):
+            assert names(cli('share list', *criteria)) == [name], criteria
+        if self.has('2.69'):
+            cli('share delete', name, '--soft')
+            assert names(cli('share list')) == []
+            cli('share restore', made['id'])
+        assert self.shown()['ID'] == made['id']
+
+    def instances(self):
+        cli = self.cli
+        share = self.shown()
+        shown, = cli('share instance list', '--share', self.name)
+        instance_id = shown['ID']
+        cli('share instance set', instance_id, '--status', 'error')
+        cli('share instance set', instance_id, '--status', 'available')
+        if self.has('2.9'):
+            assert cli('share instance show', instance_id
+                       )['share_id'] == share['ID']
+            for owner, target in (('share', self.name),
+                                  ('share instance', instance_id)):
+                command = f'{owner} export location'
+                locations = cli(f'{command} list', target)
+                assert len(locations) == 2
+                shown = cli(f'{command} show', target, locations[0]['ID'])
+                assert shown['path'] == locations[0]['Path']
+        if self.has('2.87'):
+            where = (self.name, locations[0]['ID'])
+            cli('share export location set', *where, '--property', 'a=b')
+            cli('share export location unset', *where, '--property', 'a')
+
+    def messages(self):
+        cli = self.cli
+        name = f'{self.name}-too-large'
+        failed = cli('share create', 'NFS', '500', '--name', name,
+                     '--share-type', self.type)
+        assert self.shown(name)['Status'] == 'error'
+        if self.has('2.37'):
+            told, = cli('share message list', '--resource-id', failed['id'])
+            assert 'room' in cli('share message show', told['ID']
+                                 )['user_message']
+            cli('share message delete', told['ID'])
+            assert cli('share message list') == []
+        cli('share delete', name, '--force')
+
+    def ends(self):
+        cli = self.cli
+        instance, = cli('share instance list', '--share', self.name)
+        cli('share instance delete', instance['ID'])
+        until(lambda: not cli('share list'), 'all shares are gone')
+        cli('share type delete', self.type)
+
+
+def number(version):
+    return tuple(map(int, version.split('.')))
+
+
+def names(shown):
+    return [one['Name'] for one in shown]
+
+
+@pytest.mark.parametrize('version', VERSIONS)
+def test_every_command_works(walk, version):
+    for part in (walk.types, walk.quotas, walk.services, walk.shares,
+                 walk.instances, walk.messages, walk.ends):
+        part()
+    assert published(version) - walk.cli.ran == set()
+
+
+def published(version):
+    """The commands of the table that this version serves."""
+    since = {row['command']: row['min_microversion'].split()[0]
+             for row in reference.table('cli-commands.csv')
+             if not LATER.match(row['command'])}
+    since |= {f'openstack {command}': minimum
+              for command, minimum in CLIENT_SINCE.items()}
+    return {command for command, minimum in since.items()
+            if number(minimum) <= number(version)}
+
+
+def test_client_chooses_the_newest_version_it_knows():
+    from manilaclient import api_versions
+    assert api_versions.MAX_VERSION == NEWEST

@@ -1,0 +1,211 @@
+"""The official clients, each with every way to sign in."""
+
+import dataclasses
+import itertools
+import typing
+
+from openstack import connection
+import pytest
+
+from tests.functional.stories.conftest import installed
+from tests.support.cli import Cli
+from tests.support.installation import Installation
+from tests.support.keystone_server import Keystone
+from tests.support.processes import until
+
+PASSWORD = 'a long secret'
+STRATEGIES = {'none': 'noauth', 'http_basic': 'http_basic',
+              'password': 'keystone'}
+
+_names = (f'share-{number}' for number in itertools.count())
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """An installation, and both clients signed in to it."""
+
+    installation: Installation
+    project_id: str
+    cli: Cli
+    sdk: typing.Any
+
+
+@pytest.fixture(scope='module', params=STRATEGIES)
+def place(request, tmp_path_factory):
+    with Keystone() as keystone:
+        alice = keystone.add_user('alice', PASSWORD, 'demo',
+                                  ['admin', 'member', 'reader'])
+        with installed(
+                tmp_path_factory.mktemp(request.param) / 'installation',
+                auth=STRATEGIES[request.param],
+                options='default_share_type = default',
+                backends={'dummy': {'dummy_driver_capacity_gb': 100,
+                                    'max_over_subscription_ratio': 1}},
+                sections=keystone.service_config()) as installation:
+            keystone.share_url = installation.url
+            if request.param == 'http_basic':
+                installation.manage(
+                    'user', 'add', 'alice', '--user-id', alice.id,
+                    '--project', alice.project_id, '--role', 'admin',
+                    stdin=f'{PASSWORD}\n')
+            installation.start()
+            auth = {
+                'none': {'endpoint': installation.url},
+                'http_basic': {'endpoint': installation.url,
+                               'username': 'alice', 'password': PASSWORD},
+                'password': keystone.client_options(alice),
+            }[request.param]
+            place = Place(
+                installation,
+                'admin' if request.param == 'none' else alice.project_id,
+                cli_of(request.param, auth), sdk_of(request.param, auth))
+            place.cli('share type create', 'default', 'false')
+            yield place
+            place.sdk.close()
+
+
+def cli_of(kind, auth):
+    options = itertools.chain.from_iterable(
+        (f'--os-{name.replace("_", "-")}', value)
+        for name, value in auth.items())
+    return Cli('--os-auth-type', kind, *options)
+
+
+def sdk_of(kind, auth):
+    return connection.Connection(
+        auth_type=kind, auth=auth, region_name='RegionOne',
+        shared_file_system_default_microversion='2.99')
+
+
+@pytest.fixture
+def cli(place):
+    return place.cli
+
+
+@pytest.fixture
+def sdk(place):
+    return place.sdk.shared_file_system
+
+
+# The life of a share
+
+def test_command_line_leads_a_share_through_its_life(place, cli):
+    name = next(_names)
+    made = cli('share create', 'NFS', '1', '--name', name,
+               '--property', 'made=today')
+    assert made['project_id'] == place.project_id
+    assert shown(cli, name)['properties'] == {'made': 'today'}
+    assert name in [one['Name'] for one in cli('share list')]
+    cli('share resize', name, '4')
+    assert shown(cli, name)['size'] == 4
+    cli('share resize', name, '2')
+    assert shown(cli, name)['size'] == 2
+    cli('share set', name, '--property', 'for=all')
+    cli('share unset', name, '--property', 'made')
+    assert cli('share properties show', name) == {'for': 'all'}
+    cli('share delete', name, '--soft')
+    assert name not in [one['Name'] for one in cli('share list')]
+    assert [one['Name'] for one in cli('share list', '--soft-deleted')] == [
+        name]
+    cli('share restore', made['id'])
+    assert shown(cli, name)['status'] == 'available'
+    cli('share delete', name)
+    until(lambda: not cli('share list', '--name', name), f'{name} is gone')
+    assert place.installation.problems() == []
+
+
+def shown(cli, name):
+    """The share as soon as nothing is being done with it."""
+    def check():
+        share = cli('share show', name)
+        return share if not share['status'].endswith('ing') else None
+    return until(check, f'{name} is at rest')
+
+
+def test_sdk_leads_a_share_through_its_life(place, sdk):
+    name = next(_names)
+    share = sdk.create_share(share_protocol='NFS', size=1, name=name,
+                             metadata={'made': 'today'})
+    share = at_rest(sdk, share)
+    assert (share.project_id, share.metadata) == (
+        place.project_id, {'made': 'today'})
+    assert sdk.find_share(name).id == share.id
+    assert share.id in [one.id for one in sdk.shares()]
+    for size in (4, 2):
+        sdk.resize_share(share, size)
+        assert at_rest(sdk, share).size == size
+    sdk.set_share_metadata(share, **{'for': 'all'})
+    sdk.delete_share_metadata(share.id, ['made'])
+    assert sdk.get_share(share).metadata == {'for': 'all'}
+    sdk.update_share(share, display_description='renamed')
+    assert sdk.get_share(share).description == 'renamed'
+    sdk.soft_delete_share(share)
+    assert share.id not in [one.id for one in sdk.shares()]
+    sdk.restore_share(share)
+    assert share.id in [one.id for one in sdk.shares()]
+    sdk.delete_share(share)
+    sdk.wait_for_delete(share, interval=0.05, wait=30)
+    assert place.installation.problems() == []
+
+
+def at_rest(sdk, share):
+    def check():
+        found = sdk.get_share(share)
+        return found if not found.status.endswith('ing') else None
+    return until(check, f'{share.name} is at rest')
+
+
+# What is beside shares
+
+def test_sdk_administers(place, sdk):
+    made = sdk.create_share_type(
+        name='gold', extra_specs={'driver_handles_share_servers': 'False'})
+    sdk.update_share_type_extra_specs(made, tier='1')
+    assert sdk.get_share_type(made.id).extra_specs['tier'] == '1'
+    sdk.delete_share_type_extra_spec_property(made, 'tier')
+    assert 'gold' in [one.name for one in sdk.share_types()]
+    sdk.delete_share_type(made)
+
+    sdk.update_quota_set(place.project_id, gigabytes=77)
+    assert sdk.get_quota_set(place.project_id).gigabytes == 77
+    assert len(list(sdk.limits())) == 1  # it looks for none of the values
+    sdk.revert_quota_set(place.project_id)
+    assert sdk.get_quota_class_set('default').gigabytes == 1000
+
+    host = place.installation.service_host()
+    assert [one.name for one in sdk.availability_zones()] == ['nova']
+    assert [one.name for one in sdk.storage_pools()] == [f'{host}#pool']
+    share_service, = sdk.services(binary='manila-share')
+    sdk.disable_service(share_service, host, 'manila-share')
+    share_service, = sdk.services(binary='manila-share')
+    assert share_service.status == 'disabled'
+    sdk.enable_service(share_service, host, 'manila-share')
+
+
+def test_sdk_shows_what_is_below_and_beside_a_share(sdk):
+    share = at_rest(sdk, sdk.create_share(
+        share_protocol='NFS', size=1, name=next(_names)))
+    instance, = [one for one in sdk.share_instances()
+                 if one.share_id == share.id]
+    assert sdk.get_share_instance(instance).status == 'available'
+    locations = list(sdk.export_locations(share.id))
+    assert len(locations) == 2
+    assert sdk.get_export_location(
+        locations[0].id, share.id).path == locations[0].path
+    sdk.reset_share_status(share, 'error')
+    assert sdk.get_share(share).status == 'error'
+    sdk.delete_share(share, ignore_missing=False)
+    sdk.wait_for_delete(share, interval=0.05, wait=30)
+
+
+def test_sdk_tells_why_a_share_failed(sdk):
+    share = at_rest(sdk, sdk.create_share(share_protocol='NFS', size=500,
+                                          name=next(_names)))
+    assert share.status == 'error'
+    message, = [one for one in sdk.user_messages()
+                if one.resource_id == share.id]
+    assert 'room' in sdk.get_user_message(message).user_message
+    sdk.delete_user_message(message)
+    assert share.id not in [one.resource_id for one in sdk.user_messages()]
+    sdk.delete_share(share)
+    sdk.wait_for_delete(share, interval=0.05, wait=30)
