@@ -9,6 +9,8 @@ import time
 import typing
 import uuid
 
+from oslo_db import exception as db_exc
+
 from manila_lite import conf as options
 from manila_lite import exception
 from manila_lite.api.app import build_app
@@ -139,8 +141,13 @@ def pool_matches(capabilities: typing.Mapping[str, typing.Any],
 
 
 def database_check(db: Database):
+    """Whether the database answers, for /healthcheck."""
     def check() -> str | None:
-        db.read(services.list_zones)
+        try:
+            db.read(services.list_zones)
+        except db_exc.DBError:
+            LOG.warning('The database does not answer', exc_info=True)
+            return 'does not answer'
         return None
     return check
 
