@@ -76,6 +76,18 @@ class Desk:
         table.finish(session, self.job, pause=self.settings.pause)
         function(session, *args)
 
+    def go_on(self, args: Mapping[str, typing.Any], function: Callable,
+              *function_args: typing.Any) -> None:
+        """Write the results of a part; the rest is queued, as `args`."""
+        self.db.write(self._go_on, args, function, function_args,
+                      by=self.job)
+        self.closed = True
+
+    def _go_on(self, session: Session, args, function,
+               function_args) -> None:
+        table.go_on(session, self.job, args)
+        function(session, *function_args)
+
     def put_back(self, delay: float) -> None:
         """Leave the work to somebody else, for now."""
         self.db.write(table.put_back, self.job, delay, by=self.job)

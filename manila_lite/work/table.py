@@ -30,14 +30,20 @@ _INSERT = sa.insert(WORK).values(
     state=QUEUED, attempt=0, fence=0, asked=1, next_try_at=db_now())
 _ASK_AGAIN = (
     sa.update(WORK).where(WORK.c.one_key == sa.bindparam('key'))
-    .values(asked=WORK.c.asked + 1))
+    .values(asked=WORK.c.asked + 1, args=sa.bindparam('new_args')))
 _ID_OF_KEY = sa.select(WORK.c.id, WORK.c.state).where(
     WORK.c.one_key == sa.bindparam('key'))
 
 _MINE = (WORK.c.id == sa.bindparam('work_id'),
          WORK.c.state == RUNNING,
          WORK.c.fence == sa.bindparam('held_fence'))
-_DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
+_OTHER = WORK.alias('other')
+_DUE = sa.and_(
+    WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now(),
+    # Who deletes by force must not overtake who is still creating.
+    ~sa.exists().where(_OTHER.c.resource == WORK.c.resource,
+                       _OTHER.c.resource_id == WORK.c.resource_id,
+                       _OTHER.c.state == RUNNING))
 _ABANDONED = sa.and_(WORK.c.state == RUNNING, WORK.c.lease_until < db_now())
 _IN_QUEUES = WORK.c.queue.in_(sa.bindparam('queues', expanding=True))
 
@@ -65,6 +71,11 @@ _RETRY = sa.update(WORK).where(*_MINE).values(
     state=QUEUED, owner=None, lease_until=None,
     error=sa.bindparam('new_error'),
     next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()))
+_GO_ON = sa.update(WORK).where(
+    *_MINE, WORK.c.asked == sa.bindparam('seen_asked')
+).values(
+    state=QUEUED, owner=None, lease_until=None, step=None, attempt=0,
+    error=None, next_try_at=db_now(), args=sa.bindparam('new_args'))
 _HAND_OVER = sa.update(WORK).where(*_MINE).values(
     state=QUEUED, owner=None, lease_until=None, step=None, attempt=0,
     error=None, next_try_at=db_now(), kind=sa.bindparam('new_kind'),
@@ -95,6 +106,7 @@ class Job:
 
     id: str
     kind: str
+    topic: str
     queue: str
     resource: str
     resource_id: str
@@ -142,9 +154,10 @@ def submit(session: Session, context: Mapping[str, typing.Any], *,
     """Leave work in the transaction; the hint goes out after its commit.
 
     With `one_key`, work of that key that is still owed is asked for once
-    more instead. Returns the id of the work.
+    more instead, with these arguments. Returns the id of the work.
     """
-    if one_key and session.run(_ASK_AGAIN, key=one_key):
+    if one_key and session.run(_ASK_AGAIN, key=one_key,
+                               new_args=_dump(args)):
         row = session.one(_ID_OF_KEY, key=one_key)
         if row.state == QUEUED:
             session.hints.append(Hint(topic, queue, row.id))
@@ -179,7 +192,7 @@ def submit_for(session: Session, ctx: typing.Any,
         kind=durable.kind, topic=durable.topic, queue=queue,
         resource=(failure.machine.resource if failure
                   else durable.resource.removesuffix('_id')),
-        resource_id=args[durable.resource], args=args, charges=charges,
+        resource_id=str(args[durable.resource]), args=args, charges=charges,
         one_key=one)
 
 
@@ -188,16 +201,17 @@ def claim(session: Session, work_id: str, queues: Collection[str],
           ) -> Job | None:
     """Claim work that is due (or abandoned) in one of the queues.
 
-    None when somebody else was faster or it is not for these queues.
+    None when somebody else was faster, when other work on the same
+    resource is running, or when it is not for these queues.
     """
     if not session.run(_CLAIM[abandoned], work_id=work_id,
                        queues=list(queues), new_owner=owner, lease=lease):
         return None
     row = session.one(_READ, work_id=work_id)
     return Job(
-        id=row.id, kind=row.kind, queue=row.queue, resource=row.resource,
-        resource_id=row.resource_id, args=orjson.loads(row.args),
-        context=orjson.loads(row.context),
+        id=row.id, kind=row.kind, topic=row.topic, queue=row.queue,
+        resource=row.resource, resource_id=row.resource_id,
+        args=orjson.loads(row.args), context=orjson.loads(row.context),
         charges=orjson.loads(row.charges) if row.charges else [],
         fence=row.fence, attempt=row.attempt, asked=row.asked,
         abandoned=abandoned, owner=owner)
@@ -231,6 +245,19 @@ def finish(session: Session, job: Job, *, pause: float = 0.0) -> None:
     if session.run(_REMOVE, **_fence(job), seen_asked=job.asked):
         return
     _held(session.run(_PUT_BACK, **_fence(job), delay=pause), job)
+
+
+def go_on(session: Session, job: Job,
+          args: Mapping[str, typing.Any]) -> None:
+    """Queue the rest of the work, which other arguments describe.
+
+    Coalesced work that was asked for again meanwhile begins anew instead.
+    Raises WorkLost when fenced off.
+    """
+    if not session.run(_GO_ON, **_fence(job), seen_asked=job.asked,
+                       new_args=_dump(args)):
+        _held(session.run(_PUT_BACK, **_fence(job), delay=0.0), job)
+    session.hints.append(Hint(job.topic, job.queue, job.id))
 
 
 def put_back(session: Session, job: Job, delay: float) -> None:
