@@ -263,6 +263,17 @@ class ExtraSpecRequired(Forbidden):
     message = 'Extra spec {key} is required and cannot be removed.'
 
 
+# Services
+
+class ServiceNotUp(Conflict):
+    message = 'Service {binary} on host {host} is not up.'
+
+
+class ServiceEnsuring(Conflict):
+    message = ('Service {binary} on host {host} is ensuring its shares '
+               'already.')
+
+
 # Quota
 
 class ShareLimitExceeded(QuotaError):

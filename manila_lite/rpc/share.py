@@ -9,6 +9,7 @@ from manila_lite.rpc.contract import durable
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 
 TOPIC = 'manila-share'
+BINARY = 'manila-share'
 
 
 class ProvisioningRpc(Contract):
@@ -56,3 +57,14 @@ class ReconciliationRpc(Contract):
              repeatable=True)
     def rescue_share_instance(self, ctx: Ctx,
                               share_instance_id: str) -> None: ...
+
+
+class EnsuringRpc(Contract):
+    """That shares can be reached as users were told."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    def ensure_shares(self, ctx: Ctx, service_id: int,
+                      update_status: bool = True,
+                      after: str = '') -> None: ...

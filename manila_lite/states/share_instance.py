@@ -25,6 +25,7 @@ class S:
     EXTENDING_ERROR = 'extending_error'
     SHRINKING = 'shrinking'
     SHRINKING_ERROR = 'shrinking_error'
+    ENSURING = 'ensuring'
     MIGRATING = 'migrating'
     MIGRATING_TO = 'migrating_to'
     SERVER_MIGRATING = 'server_migrating'
@@ -62,6 +63,10 @@ MACHINE = Machine(
         ('shrink_refused', {S.SHRINKING},                 S.AVAILABLE),
         ('shrink_failed',  {S.SHRINKING},                 S.SHRINKING_ERROR),
 
+        ('ensure',         {S.AVAILABLE},                 S.ENSURING),
+        ('ensured',        {S.ENSURING},                  S.AVAILABLE),
+        ('ensure_failed',  {S.ENSURING},                  S.ERROR),
+
         ('delete',         DELETABLE,                     S.DELETING),
         ('force_delete',   _KEPT,                         S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
@@ -88,6 +93,8 @@ MACHINE = Machine(
         S.CREATING: Ask('get_share_status', 'created', 'create_failed'),
         S.EXTENDING: Ask('get_share_status', 'extended', 'extend_failed'),
         S.SHRINKING: Ask('get_share_status', 'shrunk', 'shrink_failed'),
+        # Ensuring changes no data: the share is as available as before.
+        S.ENSURING: GiveUp('ensured'),
         S.DELETING: Repeat('provisioning.delete_share_instance',
                            'deleted', 'delete_failed'),
         S.DEFERRED_DELETING: Repeat(

@@ -9,7 +9,9 @@ every invariant holds; what was accepted is done or visibly failed.
 import shutil
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models import services
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 
@@ -44,7 +46,26 @@ def force_delete(cloud, share_id):
     cloud.settle()
 
 
-VERBS = [create, delete, extend, force_extend, shrink, force_delete]
+def ensure(cloud, share_id):
+    for backend in cloud.share.backends:
+        backend.ensuring.page = 1  # so that one share takes two turns
+    host, _, _ = cloud.api.show(share_id)['host'].partition('#')
+    cloud.api.ensure(host)
+    cloud.settle()
+
+
+def start(cloud, share_id):
+    """The back ends come up once more, not as they were."""
+    service = services.Service.__table__
+    cloud.db.write(lambda session: session.run(
+        sa.update(service).values(backend_info='before')))
+    for backend in cloud.share.backends:
+        backend.set_up()
+    cloud.settle()
+
+
+VERBS = [create, delete, extend, force_extend, shrink, force_delete, ensure,
+         start]
 
 
 @pytest.fixture(scope='session')
@@ -68,13 +89,15 @@ def begin(prepared, tmp_path):
         number += 1
         copy = tmp_path / str(number)
         shutil.copytree(folder, copy)
-        return Cloud(copy, seed=seed, fill=False), share_id
+        cloud = Cloud(copy, seed=seed, fill=False)
+        cloud.restart()
+        cloud.settle()  # its back ends are at another place than before
+        return cloud, share_id
     return make
 
 
 def points_of(begin, verb):
     cloud, share_id = begin()
-    cloud.restart()
     cloud.crash_at(None)
     verb(cloud, share_id)
     cloud.db.dispose()
@@ -82,7 +105,6 @@ def points_of(begin, verb):
 
 
 def die(cloud, share_id, verb, point):
-    cloud.restart()
     cloud.crash_at(point)
     try:
         verb(cloud, share_id)

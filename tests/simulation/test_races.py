@@ -6,7 +6,7 @@ from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 
 VERBS = ('extend', 'force_extend', 'shrink', 'delete', 'force_delete',
-         'soft_delete', 'restore', 'reset', 'create')
+         'soft_delete', 'restore', 'reset', 'create', 'ensure')
 # Not to available: that may be a lie about the back end, by decree.
 RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
 
@@ -18,6 +18,9 @@ def ask(cloud, share_id):
     if verb == 'create':
         answer = cloud.api.request('POST', '/shares', {'share': {
             'share_proto': 'NFS', 'size': size}})
+    elif verb == 'ensure':
+        name = cloud.chance.choice(cloud.backend_names)
+        answer = cloud.api.ensure(f'node@{name}', expect=None)
     elif verb == 'delete':
         answer = cloud.api.delete(share_id, expect=None)
     else:
@@ -44,11 +47,12 @@ def disturb(cloud):
             # A deletion that fails before it did anything and is forced
             # leaves its share behind, as published: not among these.
             driver.fail_next(cloud.chance.choice(
-                ('create_share', 'extend_share', 'shrink_share')))
+                ('create_share', 'extend_share', 'shrink_share',
+                 'ensure_shares')))
         else:
             driver.lose_answer_next(cloud.chance.choice(
                 ('create_share', 'extend_share', 'shrink_share',
-                 'delete_share')))
+                 'delete_share', 'ensure_shares')))
     for _ in range(cloud.chance.randrange(4)):
         cloud.step()
 

@@ -146,6 +146,11 @@ class Api:
         return self.request('POST', f'/shares/{share_id}/action',
                             {action: args}, expect=expect, version=version)
 
+    def ensure(self, host: str, expect: int | None = 202) -> typing.Any:
+        return self.request('POST', '/services/ensure-shares',
+                            {'ensure_shares': {'host': host}},
+                            expect=expect)
+
     def delete(self, share_id: str, expect: int | None = 202) -> typing.Any:
         return self.request('DELETE', f'/shares/{share_id}', expect=expect)
 
@@ -201,8 +206,9 @@ class Cloud:
         self.runners = [*self.scheduler.runners,
                         *(backend.runner for backend in self.share.backends)]
         for backend in self.share.backends:
-            made = backend.reconciliation.provisioning
-            made.driver = Probed(made.driver, self._probe)
+            for endpoint in (backend.reconciliation.provisioning,
+                             backend.ensuring):
+                endpoint.driver = Probed(endpoint.driver, self._probe)
         self.db.probe = self._probe
 
     def _register(self) -> None:
@@ -340,6 +346,10 @@ class Cloud:
         found = list(self._books(session, rows))
         found += self._back_ends(rows)
         found += self._journal(session)
+        service = services.Service.__table__
+        found += [f'{row.host} is ensuring and nobody works on it' for row
+                  in session.rows(sa.select(service).where(
+                      service.c.ensuring))]
         return iter(found)
 
     def _books(self, session, rows):

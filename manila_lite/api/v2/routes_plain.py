@@ -1,4 +1,4 @@
-"""Routes of plain records, which no operation stands behind."""
+"""Routes of plain records and of services."""
 
 from manila_lite.api import wsgi
 from manila_lite.api.router import ACTION
@@ -35,6 +35,8 @@ ROUTES = [
     Route('PUT', '/os-services/{verb}', 'services', 'update', until='2.6'),
     Route('GET', '/services', 'services', 'index', since='2.7'),
     Route('PUT', '/services/{verb}', 'services', 'update', since='2.7'),
+    Route('POST', '/services/ensure-shares', 'services', 'ensure_shares',
+          since='2.86'),
 
     Route('GET', '/scheduler-stats/pools', 'scheduler_stats', 'index'),
     Route('GET', '/scheduler-stats/pools/detail', 'scheduler_stats',

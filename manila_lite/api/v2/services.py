@@ -21,6 +21,9 @@ UPDATE = schema.schema(
     ['host', 'binary'], host=_name, binary=_name,
     disabled_reason=schema.since('2.83', _name, below='refuse'))
 
+ENSURE = schema.schema(['host'], wrapper='ensure_shares', missing=400,
+                       host=_name)
+
 
 class Updated(typing.NamedTuple):
     """What is told of a service that was enabled or disabled."""
@@ -83,6 +86,11 @@ class Services(wsgi.Controller):
             queries.set_disabled, told.host, told.binary, disabled,
             told.disabled_reason, by=req.ctx)
         return UPDATED.function(req.minor)(told)
+
+    @wsgi.method('service:ensure_shares', body=ENSURE, status=202)
+    def ensure_shares(self, req: wsgi.Request, args: dict) -> None:
+        """Have a service make sure of the exports of its shares."""
+        self.services.services.ensure_shares(req.ctx, args['host'])
 
 
 def _wanted(req: wsgi.Request) -> dict[str, object]:

@@ -21,6 +21,8 @@ class Service(base.Base):
 
     `incarnation` names the process start that wrote the last heartbeat;
     `health` says in words what is wrong with the driver, or is null.
+    `ensuring` is true while work is owed that ensures the shares here, and
+    `backend_info` a digest of what their exports depended on last time.
     """
 
     __tablename__ = 'services'
@@ -38,6 +40,7 @@ class Service(base.Base):
     disabled = mapped_column(sa.Boolean, nullable=False, default=False)
     disabled_reason = mapped_column(base.Name)
     ensuring = mapped_column(sa.Boolean, nullable=False, default=False)
+    backend_info = mapped_column(sa.String(64))
     created_at = mapped_column(base.Stamp, nullable=False)
     updated_at = mapped_column(base.Stamp)
 

@@ -6,11 +6,13 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.clock import db_now
+from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.session import Session
 
 SERVICE = services.Service.__table__
 ZONE = services.AvailabilityZone.__table__
+WORK = engine.Work.__table__
 
 _BEAT = sa.update(SERVICE).where(
     SERVICE.c.host == sa.bindparam('of_host'),
@@ -22,6 +24,16 @@ _LIST = (
     sa.select(SERVICE, ZONE.c.name.label('zone'), db_now().label('now'))
     .select_from(SERVICE.join(ZONE))
     .order_by(SERVICE.c.id))
+_ONE = _LIST.where(SERVICE.c.host == sa.bindparam('of_host'),
+                   SERVICE.c.binary == sa.bindparam('of_binary'))
+_ENSURE = sa.update(SERVICE).where(
+    SERVICE.c.id == sa.bindparam('service_id')).values(ensuring=True)
+_ENSURE_IDLE = _ENSURE.where(SERVICE.c.ensuring.is_(False))
+_ENSURE_ANEW = _ENSURE.values(backend_info=sa.bindparam('new_info'))
+_ENSURED = sa.update(SERVICE).where(
+    SERVICE.c.id == sa.bindparam('service_id'),
+    ~sa.exists().where(WORK.c.id == sa.bindparam('work_id')),
+).values(ensuring=False)
 _ZONE_ID = sa.select(ZONE.c.id).where(ZONE.c.name == sa.bindparam('of_name'))
 
 
@@ -67,6 +79,14 @@ def list_all(session: Session) -> typing.Sequence[sa.Row]:
     return session.rows(_LIST)
 
 
+def get(session: Session, host: str, binary: str) -> sa.Row:
+    """One of them; raises ServiceNotFound."""
+    row = session.one(_ONE, of_host=host, of_binary=binary)
+    if row is None:
+        raise exception.ServiceNotFound(binary=binary, host=host)
+    return row
+
+
 def is_up(row: sa.Row, down_time: float) -> bool:
     """Whether the process lives and its driver, if any, is ready."""
     return row.health is None and row.now - row.heartbeat_at <= down_time
@@ -81,6 +101,22 @@ def set_disabled(session: Session, host: str, binary: str, disabled: bool,
             .values(disabled=disabled, disabled_reason=reason,
                     updated_at=session.now)) != 1:
         raise exception.ServiceNotFound(binary=binary, host=host)
+
+
+def begin_ensuring(session: Session, service_id: int) -> bool:
+    """Say that the shares are being ensured; False if they are already."""
+    return session.run(_ENSURE_IDLE, service_id=service_id) == 1
+
+
+def begin_ensuring_anew(session: Session, service_id: int,
+                        backend_info: str | None) -> None:
+    """The same whatever is going on, for another state of the back end."""
+    session.run(_ENSURE_ANEW, service_id=service_id, new_info=backend_info)
+
+
+def end_ensuring(session: Session, service_id: int, work_id: str) -> None:
+    """Say that the shares are ensured, unless the work is still owed."""
+    session.run(_ENSURED, service_id=service_id, work_id=work_id)
 
 
 def list_zones(session: Session) -> typing.Sequence[sa.Row]:

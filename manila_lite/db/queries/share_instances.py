@@ -11,6 +11,7 @@ from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
 from manila_lite.db.session import Session
+from manila_lite.states.share_instance import S
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
@@ -19,25 +20,37 @@ EXPORT_METADATA = shares.ExportLocationMetadata.__table__
 METADATA = shares.ShareMetadata.__table__
 ZONE = services.AvailabilityZone.__table__
 POOL = services.Pool.__table__
+SERVICE = services.Service.__table__
 SPEC = types.ShareTypeExtraSpec.__table__
 WORK = engine.Work.__table__
 
-_FULL = (
+_ALL = (
     sa.select(
         INSTANCE, SHARE.c.project_id, SHARE.c.user_id, SHARE.c.size,
         SHARE.c.share_proto, SHARE.c.display_name, SHARE.c.snapshot_id,
         SHARE.c.replication_type, SHARE.c.share_group_id,
         SHARE.c.is_public, SHARE.c.is_soft_deleted,
         ZONE.c.name.label('availability_zone'))
-    .select_from(INSTANCE.join(SHARE).outerjoin(ZONE))
-    .where(INSTANCE.c.id == sa.bindparam('instance_id')))
+    .select_from(INSTANCE.join(SHARE).outerjoin(ZONE)))
+_FULL = _ALL.where(INSTANCE.c.id == sa.bindparam('instance_id'))
 _WITH_METADATA = _FULL.add_columns(
     METADATA.c.key.label('metadata_key'),
     METADATA.c.value.label('metadata_value'),
 ).outerjoin(METADATA, METADATA.c.share_id == SHARE.c.id)
+_KEPT_WITH_METADATA = _WITH_METADATA.with_for_update(read=True, of=INSTANCE)
 _EXPORTS = (
     sa.select(EXPORT)
     .where(EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
+    .order_by(EXPORT.c.created_at, EXPORT.c.path))
+_SOME = _ALL.where(
+    INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True))
+).order_by(INSTANCE.c.id)
+_METADATA_OF_SOME = sa.select(METADATA).where(
+    METADATA.c.share_id.in_(sa.bindparam('ids', expanding=True)))
+_EXPORTS_OF_SOME = (
+    sa.select(EXPORT)
+    .where(EXPORT.c.share_instance_id.in_(
+        sa.bindparam('ids', expanding=True)))
     .order_by(EXPORT.c.created_at, EXPORT.c.path))
 _PLACE = sa.update(INSTANCE).where(
     INSTANCE.c.id == sa.bindparam('instance_id'),
@@ -50,13 +63,25 @@ _DROP_EXPORTS = sa.delete(EXPORT).where(
     EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
 _HOSTS_OF = sa.select(INSTANCE.c.share_id, INSTANCE.c.host).where(
     INSTANCE.c.share_id.in_(sa.bindparam('share_ids', expanding=True)))
+_PAGE = (
+    sa.select(INSTANCE.c.id, INSTANCE.c.status)
+    .where(sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
+           == sa.bindparam('prefix'),
+           INSTANCE.c.status.in_(sa.bindparam('statuses', expanding=True)),
+           INSTANCE.c.id > sa.bindparam('after'))
+    .order_by(INSTANCE.c.id).limit(sa.bindparam('page_size')))
 _IN_FLIGHT = (
     sa.select(INSTANCE.c.id, INSTANCE.c.host, INSTANCE.c.status,
               INSTANCE.c.share_id, SHARE.c.project_id, SHARE.c.user_id)
     .select_from(INSTANCE.join(SHARE))
     .where(INSTANCE.c.status.in_(sa.bindparam('statuses', expanding=True)),
            ~sa.exists().where(WORK.c.resource == 'share_instance',
-                              WORK.c.resource_id == INSTANCE.c.id))
+                              WORK.c.resource_id == INSTANCE.c.id),
+           # What is ensured is owed by work of its service.
+           sa.or_(INSTANCE.c.status != S.ENSURING,
+                  ~sa.exists().where(
+                      SERVICE.c.ensuring.is_(True),
+                      SERVICE.c.host == sa.bindparam('of_service'))))
     .order_by(INSTANCE.c.id))
 
 
@@ -74,15 +99,45 @@ def find(session: Session, instance_id: str) -> sa.Row | None:
     return session.one(_FULL, instance_id=instance_id)
 
 
-def with_metadata(session: Session,
-                  instance_id: str) -> tuple[sa.Row, dict[str, str]]:
-    """The instance and the metadata of its share, in one statement."""
-    rows = session.rows(_WITH_METADATA, instance_id=instance_id)
+def with_metadata(session: Session, instance_id: str, *, keep: bool = False
+                  ) -> tuple[sa.Row, dict[str, str]]:
+    """The instance and the metadata of its share, in one statement.
+
+    With `keep` it stays as it is until the transaction ends.
+    """
+    rows = session.rows(_KEPT_WITH_METADATA if keep else _WITH_METADATA,
+                        instance_id=instance_id)
     if not rows:
         raise exception.ShareInstanceNotFound(
             share_instance_id=instance_id)
     return rows[0], {row.metadata_key: row.metadata_value for row in rows
                      if row.metadata_key is not None}
+
+
+def some(session: Session, ids: Collection[str]
+         ) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
+    """Instances by id, each with its metadata and export locations."""
+    rows = session.rows(_SOME, ids=sorted(ids))
+    metadata: dict[str, dict[str, str]] = {row.share_id: {} for row in rows}
+    for one in session.rows(_METADATA_OF_SOME, ids=sorted(metadata)):
+        metadata[one.share_id][one.key] = one.value
+    exports: dict[str, list[sa.Row]] = {row.id: [] for row in rows}
+    for one in session.rows(_EXPORTS_OF_SOME, ids=sorted(exports)):
+        exports[one.share_instance_id].append(one)
+    return [(row, metadata[row.share_id], exports[row.id]) for row in rows]
+
+
+def page_of_service(session: Session, service_host: str,
+                    statuses: Collection[str], after: str,
+                    size: int) -> typing.Sequence[sa.Row]:
+    """Id and status of so many instances of a back end, in order of id.
+
+    It begins with the first after an id; the empty one is before all.
+    """
+    prefix = f'{service_host}#'
+    return session.rows(
+        _PAGE, prefix=prefix, length=len(prefix), after=after,
+        statuses=sorted(statuses), page_size=size)
 
 
 def export_locations(session: Session,
@@ -154,6 +209,7 @@ def without_work(session: Session, statuses: Collection[str],
     Of one back end (`host@backend`, its pools included), or with None of
     those that have no host yet.
     """
-    rows = session.rows(_IN_FLIGHT, statuses=sorted(statuses))
+    rows = session.rows(_IN_FLIGHT, statuses=sorted(statuses),
+                        of_service=service_host)
     return [row for row in rows
             if (row.host and row.host.partition('#')[0]) == service_host]

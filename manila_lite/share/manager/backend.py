@@ -10,14 +10,15 @@ from manila_lite.db.queries import pools
 from manila_lite.db.queries import services
 from manila_lite.db.queries import shares
 from manila_lite.db.session import Database
+from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import TOPIC
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager import statistics
+from manila_lite.share.manager.ensuring import Ensuring
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
-BINARY = 'manila-share'
 STARTING = 'The driver is starting.'
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 
@@ -29,13 +30,15 @@ class Backend:
     it is up the service says so in its row and takes no work.
     """
 
-    def __init__(self, db: Database, driver: ShareDriver, runner: Runner, *,
+    def __init__(self, db: Database, driver: ShareDriver, runner: Runner,
+                 ensuring: Ensuring, *,
                  host: str, zone: str, incarnation: str, enabled: bool,
                  expire: Callable[['Backend', str], None],
                  pause: Callable[[float], bool] | None = None):
         self.db = db
         self.driver = driver
         self.runner = runner
+        self.ensuring = ensuring
         self.host = host
         self.zone = zone
         self.incarnation = incarnation
@@ -84,6 +87,7 @@ class Backend:
         """Bring the driver up once, report its pools, say it is well."""
         self.driver.do_setup(RequestContext())
         self.driver.check_for_setup_error()
+        self.ensuring.start()
         self.driver.initialized = True
         self.report()
         self.health = None

@@ -1,6 +1,6 @@
 """What a driver is shown of a share instance, and is asked about it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import typing
 
 from manila_lite.db.queries import share_instances as instances
@@ -16,17 +16,28 @@ class Found(typing.NamedTuple):
     exports: list[typing.Any]
 
 
-def find(session: Session, instance_id: str) -> Found:
-    """Everything a driver may want to know of an instance."""
-    row, metadata = instances.with_metadata(session, instance_id)
+def find(session: Session, instance_id: str, *,
+         keep: bool = False) -> Found:
+    """Everything a driver may want to know of an instance.
+
+    With `keep` it stays as it is until the transaction ends.
+    """
+    row, metadata = instances.with_metadata(session, instance_id, keep=keep)
     return Found(row, metadata,
                  list(instances.export_locations(session, instance_id)))
 
 
-def find_new(session: Session, instance_id: str) -> Found:
+def find_new(session: Session, instance_id: str, *,
+             keep: bool = False) -> Found:
     """The same of an instance that was never created."""
-    row, metadata = instances.with_metadata(session, instance_id)
+    row, metadata = instances.with_metadata(session, instance_id, keep=keep)
     return Found(row, metadata, [])
+
+
+def find_all(session: Session,
+             instance_ids: Collection[str]) -> list[Found]:
+    """The same of several instances, without those that are gone."""
+    return [Found(*found) for found in instances.some(session, instance_ids)]
 
 
 def for_driver(found: Found, name_template: str) -> ShareForDriver:

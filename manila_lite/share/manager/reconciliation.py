@@ -184,8 +184,9 @@ class Reconciliation:
     def _give_up(self, session, job, row, event) -> None:
         fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
         self._give_back(session, job)
-        tell(session, job, _ACTIONS.get(row.status, Action.UPDATE),
-             Detail.UNKNOWN_ERROR, self.message_ttl)
+        if SHARE_INSTANCE[event].target != S.AVAILABLE:
+            tell(session, job, _ACTIONS.get(row.status, Action.UPDATE),
+                 Detail.UNKNOWN_ERROR, self.message_ttl)
 
     def _give_back(self, session, job) -> None:
         """Return what the lost work had reserved, quota and pool."""

@@ -95,6 +95,7 @@ def _create_services() -> None:
         sa.Column('disabled', sa.Boolean, nullable=False),
         sa.Column('disabled_reason', NAME),
         sa.Column('ensuring', sa.Boolean, nullable=False),
+        sa.Column('backend_info', sa.String(64)),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         sa.UniqueConstraint('host', 'binary'),

@@ -1,0 +1,31 @@
+"""Accept requests about services."""
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries import services
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import BINARY
+
+
+class Services:
+    """Each method is a transaction: all of a request, or none of it."""
+
+    def __init__(self, db: Database, ensurings: Client, down_time: int):
+        self.db = db
+        self.ensurings = ensurings
+        self.down_time = down_time
+
+    @transaction
+    def ensure_shares(self, session: Session, ctx: RequestContext,
+                      host: str) -> None:
+        """Have a share service make sure of the exports of its shares."""
+        service = services.get(session, host, BINARY)
+        if not services.is_up(service, self.down_time):
+            raise exception.ServiceNotUp(binary=BINARY, host=host)
+        if not services.begin_ensuring(session, service.id):
+            raise exception.ServiceEnsuring(binary=BINARY, host=host)
+        self.ensurings.on(host).ensure_shares(session, ctx,
+                                              service_id=service.id)

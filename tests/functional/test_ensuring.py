@@ -1,0 +1,479 @@
+"""Shares are ensured when an administrator asks, and at a new start."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import engine
+from manila_lite.states.share_instance import S
+from tests.support.cloud import Api
+from tests.support.cloud import Cloud
+from tests.support.databases import database_url
+from tests.support.databases import kept_database
+
+__all__ = ['database_url', 'kept_database']
+
+HOST = 'node@alpha'
+PATH = '/services/ensure-shares'
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = make(tmp_path)
+    yield cloud
+    cloud.db.dispose()
+
+
+def make(folder, **kwargs):
+    """A cloud of one back end, which has started and is quiet."""
+    cloud = Cloud(folder, backends=['alpha'], **kwargs)
+    cloud.settle()
+    return cloud
+
+
+class Answering:
+    """The driver of a back end, but for what a test has it answer."""
+
+    def __init__(self, backend, **answers):
+        self._driver = backend.ensuring.driver
+        vars(self).update(answers)
+        backend.ensuring.driver = self
+
+    def __getattr__(self, name):
+        return getattr(self._driver, name)
+
+
+def answering(cloud, **answers):
+    return Answering(cloud.share.backends[0], **answers)
+
+
+def lacking(*args):
+    raise NotImplementedError
+
+
+def failing(*args):
+    raise exception.ShareBackendException(msg='it is on fire')
+
+
+def elsewhere(context, shares):
+    """The shares are exported under other paths than before."""
+    return {share.id: {'export_locations': [f'new:/{share.share_id}']}
+            for share in shares}
+
+
+def statuses(cloud):
+    return {share['id']: share['status']
+            for share in cloud.api.get('/shares/detail')['shares']}
+
+
+def paths(cloud, share_id):
+    return [one['path'] for one in cloud.api.get(
+        f'/shares/{share_id}/export_locations')['export_locations']]
+
+
+def service(cloud):
+    return cloud.api.get(f'/services?host={HOST}')['services'][0]
+
+
+def moves(cloud):
+    journal = engine.Transition.__table__
+    return [row.event for row in cloud.db.read(lambda session: session.rows(
+        sa.select(journal).order_by(journal.c.id)))]
+
+
+def owed(cloud):
+    work = engine.Work.__table__
+    return cloud.db.read(lambda session: session.value(
+        sa.select(sa.func.count()).select_from(work)))
+
+
+# The request
+
+def test_service_and_shares_show_that_they_are_ensured(cloud):
+    share = cloud.create_share()
+    seen = []
+
+    def ensure_shares(context, shares):
+        seen.append((statuses(cloud), service(cloud)['ensuring'],
+                     [one['status'] for one in shares]))
+
+    answering(cloud, ensure_shares=ensure_shares)
+    answer = cloud.api.ensure(HOST)
+    assert answer.body == b''
+    assert service(cloud)['ensuring'] is True
+    assert cloud.api.get('/services?ensuring=true', version='2.93')[
+        'services'] == [service(cloud)]
+    cloud.settle()
+    assert seen == [({share: S.ENSURING}, True, [S.ENSURING])]
+    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert service(cloud)['ensuring'] is False
+
+
+def test_shares_stay_available_where_operators_want_it_so(tmp_path):
+    cloud = make(tmp_path, more='update_shares_status_on_ensure = false')
+    share = cloud.create_share()
+    before = moves(cloud)
+    seen = []
+    answering(cloud, ensure_shares=lambda context, shares: seen.append(
+        (statuses(cloud), service(cloud)['ensuring'])))
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert seen == [({share: S.AVAILABLE}, True)]
+    assert moves(cloud) == before
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
+@pytest.mark.parametrize('body', [
+    {}, {'ensure_shares': None}, {'ensure_shares': {}},
+    {'ensure_shares': {'host': ''}}, {'ensure_shares': {'host': 5}},
+    {'ensure_shares': {'host': 'x' * 256}}, {'host': HOST}, [], None])
+def test_a_bad_body_is_refused(cloud, body):
+    cloud.api.request('POST', PATH, body, expect=400)
+    assert not owed(cloud)
+
+
+@pytest.mark.parametrize('host', [
+    'node', 'node@beta', f'{HOST}#pool', 'NODE@alpha'])
+def test_only_hosts_of_share_services_are_known(cloud, host):
+    cloud.api.ensure(host, expect=404)
+    assert not owed(cloud)
+
+
+def test_service_that_is_down_is_in_conflict(cloud):
+    cloud.clock.advance(61)
+    refused = cloud.api.ensure(HOST, expect=409)
+    assert 'not up' in refused.json['conflictingRequest']['message']
+    assert not owed(cloud)
+    assert service(cloud)['ensuring'] is False
+
+
+def test_service_whose_driver_is_ill_is_in_conflict(cloud):
+    backend, = cloud.share.backends
+    backend.health = 'The driver does not start.'
+    backend.beat()
+    cloud.api.ensure(HOST, expect=409)
+    assert not owed(cloud)
+
+
+def test_service_that_is_ensuring_is_in_conflict(cloud):
+    cloud.api.ensure(HOST)
+    refused = cloud.api.ensure(HOST, expect=409)
+    assert 'already' in refused.json['conflictingRequest']['message']
+    cloud.settle()
+    cloud.api.ensure(HOST)
+
+
+def test_projects_may_not_ask(cloud):
+    Api(cloud, roles='member,reader').ensure(HOST, expect=403)
+    assert not owed(cloud)
+
+
+def test_older_versions_do_not_know_it(cloud):
+    body = {'ensure_shares': {'host': HOST}}
+    cloud.api.request('POST', PATH, body, version='2.85', expect=404)
+    assert not owed(cloud)
+    cloud.api.request('POST', PATH, body, version='2.86', expect=202)
+
+
+# What the driver answers
+
+def test_exports_become_what_the_driver_says_on_each_database(
+        tmp_path, database_url):
+    cloud = make(tmp_path, url=database_url)
+    moved, lost = cloud.create_share(), cloud.create_share(name='lost')
+
+    def ensure_shares(context, shares):
+        return {share.id: {'status': S.ERROR} for share in shares
+                if share.display_name} | elsewhere(
+                    context, [one for one in shares if not one.display_name])
+
+    answering(cloud, ensure_shares=ensure_shares)
+    before = paths(cloud, lost)
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert statuses(cloud) == {moved: S.AVAILABLE, lost: S.ERROR}
+    assert paths(cloud, moved) == [f'new:/{moved}']
+    assert paths(cloud, lost) == before
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
+def test_an_export_that_stays_keeps_its_id_and_metadata(cloud):
+    share = cloud.create_share()
+    url = f'/shares/{share}/export_locations'
+    stays, goes = cloud.api.get(url)['export_locations']
+    cloud.api.request('POST', f'{url}/{stays["id"]}/metadata',
+                      {'metadata': {'color': 'red'}}, expect=200)
+    answering(cloud, ensure_shares=lambda context, shares: {
+        shares[0].id: {'export_locations': [stays['path'], 'new:/']}})
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    found = {one['path']: one
+             for one in cloud.api.get(url)['export_locations']}
+    assert set(found) == {stays['path'], 'new:/'}
+    assert found[stays['path']]['id'] == stays['id']
+    assert found[stays['path']]['metadata']['color'] == 'red'
+    assert goes['id'] not in {one['id'] for one in found.values()}
+
+
+def test_project_is_told_of_a_share_that_is_lost(cloud):
+    tenant = Api(cloud, project='tenant', roles='member,reader')
+    share = tenant.create()['id']
+    cloud.settle()
+    answering(cloud, ensure_shares=lambda context, shares: {
+        one.id: {'status': S.ERROR} for one in shares})
+    request_id = cloud.api.ensure(HOST).headers['x-compute-request-id']
+    cloud.settle()
+    message, = tenant.get('/messages')['messages']
+    assert (message['resource_type'], message['resource_id']) == (
+        'SHARE', share)
+    assert message['request_id'] == request_id
+    assert (message['action_id'], message['detail_id']) == ('005', '001')
+
+
+def test_metadata_of_the_driver_is_added(cloud):
+    share = cloud.create_share(metadata={'color': 'red', 'size': 'small'})
+    answering(cloud, ensure_shares=lambda context, shares: {
+        one.id: {'metadata': {'color': 'blue', 'shape': 'round'}}
+        for one in shares})
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert cloud.api.show(share)['metadata'] == {
+        'color': 'blue', 'shape': 'round', 'size': 'small'}
+
+
+@pytest.mark.parametrize('answer', [
+    None, {}, {'unknown': {'status': S.ERROR}}])
+def test_a_driver_without_news_changes_nothing(cloud, answer):
+    share = cloud.create_share()
+    before = paths(cloud, share)
+    answering(cloud, ensure_shares=lambda context, shares: answer)
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert paths(cloud, share) == before
+
+
+def test_a_driver_may_ensure_one_share_after_the_other(cloud):
+    shares = [cloud.create_share(name=name) for name in ('a', 'b', 'c')]
+    before = paths(cloud, shares[1])
+
+    def ensure_share(context, share):
+        if share.display_name == 'b':
+            failing()
+        return None if share.display_name == 'c' else 'new:/a'
+
+    answering(cloud, ensure_shares=lacking, ensure_share=ensure_share)
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert set(statuses(cloud).values()) == {S.AVAILABLE}
+    assert paths(cloud, shares[0]) == ['new:/a']
+    assert paths(cloud, shares[1]) == before
+    assert paths(cloud, shares[2])
+
+
+def test_a_driver_that_fails_leaves_shares_available(cloud):
+    share = cloud.create_share()
+    before = paths(cloud, share)
+    answering(cloud, ensure_shares=failing)
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert paths(cloud, share) == before
+    assert service(cloud)['ensuring'] is False
+    assert cloud.api.get('/messages')['messages'] == []
+
+
+def test_an_answer_nobody_understands_ends_the_work_and_harms_none(cloud):
+    share = cloud.create_share()
+    answering(cloud, ensure_shares=lambda context, shares: {
+        one.id: {'export_locations': [{'no': 'path'}]} for one in shares})
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert cloud.api.get('/messages')['messages'] == []
+    cloud.check_invariants()
+
+
+# Among others
+
+def test_only_available_shares_of_the_service_are_ensured(tmp_path):
+    cloud = Cloud(tmp_path)
+    cloud.settle()
+    ids = [cloud.create_share() for _ in range(8)]
+    cloud.api.act(ids[0], 'reset_status', {'status': 'error'})
+    expected = {id for id in ids[1:]
+                if cloud.api.show(id)['host'].startswith(f'{HOST}#')}
+    assert 0 < len(expected) < 7
+    asked = []
+    answering(cloud, ensure_shares=lambda context, shares: asked.extend(
+        one.share_id for one in shares))
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert sorted(asked) == sorted(expected)
+    cloud.db.dispose()
+
+
+def test_many_shares_take_several_turns_and_let_others_work(cloud):
+    ids = {cloud.create_share() for _ in range(5)}
+    cloud.share.backends[0].ensuring.page = 2
+    asked = []
+    answering(cloud, ensure_shares=lambda context, shares: asked.append(
+        [one.share_id for one in shares]))
+    cloud.api.ensure(HOST)
+    cloud.step()
+    created = cloud.api.create(size=1)['id']
+    cloud.step()
+    cloud.step()
+    assert cloud.api.show(created)['status'] == S.AVAILABLE
+    assert service(cloud)['ensuring'] is True
+    cloud.settle()
+    asked_ids = {id for page in asked for id in page}
+    assert ids <= asked_ids <= ids | {created}
+    assert max(map(len, asked)) == 2
+    assert set(statuses(cloud).values()) == {S.AVAILABLE}
+
+
+def test_a_share_that_changes_meanwhile_is_left_alone(cloud):
+    changed, gone, stays = (cloud.create_share() for _ in range(3))
+    before = paths(cloud, changed)
+
+    def ensure_shares(context, shares):
+        cloud.api.act(changed, 'reset_status', {'status': 'error'})
+        cloud.api.act(gone, 'force_delete')
+        return elsewhere(context, shares)
+
+    answering(cloud, ensure_shares=ensure_shares)
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert statuses(cloud) == {changed: S.ERROR, stays: S.AVAILABLE}
+    assert paths(cloud, changed) == before
+    assert paths(cloud, stays) == [f'new:/{stays}']
+    cloud.check_invariants()
+
+
+def test_reconciliation_leaves_shares_to_the_work_of_their_service(cloud):
+    share = cloud.create_share()
+    reconciliation = cloud.share.backends[0].reconciliation
+    rescued = []
+
+    def ensure_shares(context, shares):
+        rescued.append(reconciliation.run_pass())
+        return elsewhere(context, shares)
+
+    answering(cloud, ensure_shares=ensure_shares)
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert rescued == [0]
+    assert paths(cloud, share) == [f'new:/{share}']
+
+
+# Start
+
+def start(cloud):
+    backend, = cloud.share.backends
+    backend.set_up()
+
+
+def test_a_back_end_that_is_what_it_was_ensures_nothing(cloud):
+    cloud.create_share()
+    cloud.restart()
+    assert not owed(cloud)
+    assert service(cloud)['ensuring'] is False
+
+
+def test_a_back_end_that_has_changed_ensures_its_shares_once(cloud):
+    share = cloud.create_share()
+    seen = []
+
+    def ensure_shares(context, shares):
+        seen.append((statuses(cloud), service(cloud)['ensuring']))
+        return elsewhere(context, shares)
+
+    answering(cloud, ensure_shares=ensure_shares,
+              get_backend_info=lambda context: {'address': 'new'})
+    start(cloud)
+    assert cloud.share.backends[0].is_up
+    cloud.settle()
+    assert seen == [({share: S.AVAILABLE}, True)]
+    assert paths(cloud, share) == [f'new:/{share}']
+    assert service(cloud)['ensuring'] is False
+    start(cloud)
+    cloud.settle()
+    assert len(seen) == 1
+
+
+def test_a_driver_that_cannot_tell_ensures_at_every_start(cloud):
+    share = cloud.create_share()
+    before = moves(cloud)
+    asked = []
+    answering(cloud, get_backend_info=lacking,
+              ensure_shares=lambda context, shares: asked.append(
+                  [one.share_id for one in shares]))
+    for _ in range(2):
+        start(cloud)
+        cloud.settle()
+    assert asked == [[share], [share]]
+    assert moves(cloud) == before
+
+
+def test_a_share_that_is_lost_at_the_start_shows_it(cloud):
+    lost, stays = cloud.create_share(), cloud.create_share()
+    answering(cloud, get_backend_info=lacking,
+              ensure_shares=lambda context, shares: {
+                  one.id: {'status': S.ERROR} for one in shares
+                  if one.share_id == lost})
+    start(cloud)
+    cloud.settle()
+    assert statuses(cloud) == {lost: S.ERROR, stays: S.AVAILABLE}
+
+
+def test_a_share_deleted_during_the_start_stays_deleted(cloud):
+    share = cloud.create_share()
+
+    def ensure_shares(context, shares):
+        cloud.api.delete(share)
+        return elsewhere(context, shares)
+
+    answering(cloud, ensure_shares=ensure_shares, get_backend_info=lacking)
+    start(cloud)
+    cloud.settle()
+    assert statuses(cloud) == {}
+    cloud.check_invariants()
+
+
+def test_a_driver_that_cannot_say_for_an_error_does_not_start(cloud):
+    answering(cloud, get_backend_info=failing)
+    with pytest.raises(exception.ShareBackendException, match='on fire'):
+        start(cloud)
+    assert not owed(cloud)
+
+
+@pytest.mark.parametrize('page, turn', [(2, 1), (2, 2), (100, 1)])
+def test_a_change_in_any_turn_has_it_begin_anew(cloud, page, turn):
+    ids = sorted(cloud.create_share() for _ in range(3))
+    cloud.share.backends[0].ensuring.page = page
+    asked, shown = [], []
+
+    def ensure_shares(context, shares):
+        asked.append([one.share_id for one in shares])
+        if len(asked) == turn:
+            start(cloud)
+        shown.append(service(cloud)['ensuring'])
+
+    answering(cloud, ensure_shares=ensure_shares,
+              get_backend_info=lambda context: {'address': 'new'})
+    cloud.api.ensure(HOST)
+    cloud.settle()
+    assert sorted(id for some in asked[turn:] for id in some) == ids
+    assert all(shown)
+    cloud.check_invariants()
+
+
+def test_an_administrator_waits_for_the_ensuring_of_a_start(cloud):
+    answering(cloud, get_backend_info=lacking)
+    start(cloud)
+    cloud.api.ensure(HOST, expect=409)
+    cloud.settle()
+    cloud.api.ensure(HOST)
