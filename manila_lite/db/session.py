@@ -80,6 +80,16 @@ class Session:
         if rows:
             self.execute(statement, rows)
 
+    def insert_first(self, statement: sa.Insert, **values: object) -> None:
+        """Insert a row that somebody else may be inserting just now.
+
+        Whoever is second begins the whole transaction anew, and finds it.
+        """
+        try:
+            self.execute(statement, values)
+        except db_exc.DBDuplicateEntry as error:
+            raise RowAppeared(table=statement.table.name) from error
+
     def rows(self, statement: sa.Executable,
              **params: object) -> typing.Sequence[sa.Row]:
         return self.execute(statement, params).all()
@@ -100,6 +110,15 @@ class Session:
 
     def after_commit(self, call: Callable[[], object]) -> None:
         self._after.append(call)
+
+
+class RowAppeared(exception.ManilaLiteError):
+    """A row came into being since it was looked for."""
+
+    message = 'Somebody else was faster to insert into {table}.'
+
+    def repair(self, db: 'Database') -> None:
+        """Nothing to mend: the next try finds the row."""
 
 
 class Database:

@@ -12,7 +12,6 @@ import datetime
 import typing
 
 import orjson
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from manila_lite import exception
@@ -137,15 +136,6 @@ class Job:
         return self.context.get('user_id')
 
 
-class WorkAppeared(exception.ManilaLiteError):
-    """The same coalesced work was submitted meanwhile; run it again."""
-
-    message = 'Work {key} was submitted by somebody else.'
-
-    def repair(self, db: object) -> None:
-        """Nothing to mend: the next try finds the row."""
-
-
 def submit(session: Session, context: Mapping[str, typing.Any], *,
            kind: str, topic: str, queue: str, resource: str,
            resource_id: str, args: Mapping[str, typing.Any],
@@ -163,15 +153,12 @@ def submit(session: Session, context: Mapping[str, typing.Any], *,
             session.hints.append(Hint(topic, queue, row.id))
         return row.id
     work_id = session.new_id()
-    try:
-        session.run(
-            _INSERT, id=work_id, kind=kind, topic=topic, queue=queue,
-            resource=resource, resource_id=resource_id, one_key=one_key,
-            args=_dump(args), context=_dump(context),
-            charges=_dump(charges) if charges else None,
-            request_id=context.get('request_id'), created_at=session.now)
-    except db_exc.DBDuplicateEntry as error:
-        raise WorkAppeared(key=one_key) from error
+    session.insert_first(
+        _INSERT, id=work_id, kind=kind, topic=topic, queue=queue,
+        resource=resource, resource_id=resource_id, one_key=one_key,
+        args=_dump(args), context=_dump(context),
+        charges=_dump(charges) if charges else None,
+        request_id=context.get('request_id'), created_at=session.now)
     session.hints.append(Hint(topic, queue, work_id))
     return work_id
 

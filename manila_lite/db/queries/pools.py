@@ -97,7 +97,7 @@ def report(session: Session, service_host: str,
         if session.run(_REPORT, of_host=pool.host,
                        known_gb=known.get(pool.host, 0), **facts):
             continue
-        session.run(
+        session.insert_first(
             sa.insert(POOL).values(reported_at=db_now()), host=pool.host,
             service_host=service_host, capabilities=facts['new_capabilities'],
             total_gb=pool.total_gb, free_gb=pool.free_gb, pending_gb=0,

@@ -42,8 +42,8 @@ def zone_id(session: Session, name: str) -> str:
     found = session.value(_ZONE_ID, of_name=name)
     if found is None:
         found = session.new_id()
-        session.run(sa.insert(ZONE), id=found, name=name,
-                    created_at=session.now)
+        session.insert_first(sa.insert(ZONE), id=found, name=name,
+                             created_at=session.now)
     return found
 
 
@@ -59,7 +59,7 @@ def register(session: Session, *, host: str, binary: str, topic: str,
                                      SERVICE.c.binary == binary)
             .values(topic=topic, availability_zone_id=found))
         return
-    session.run(
+    session.insert_first(
         sa.insert(SERVICE).values(heartbeat_at=db_now()), host=host,
         binary=binary, topic=topic, availability_zone_id=found,
         incarnation=incarnation, health=health, disabled=not enabled,
