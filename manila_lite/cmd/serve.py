@@ -87,14 +87,13 @@ def _serve(args: typing.Any) -> None:
         scheduler.register()
 
         def ready() -> None:
-            wait_until_up(share.backends, 2.0)
             url = _url(conf, server.port)
             print(_ANSWERS.format(url=url), flush=True)
             if conf.auth_strategy in running.NOAUTH:
                 print(_PASTE.format(url=url), flush=True)
 
         running.serve_until(
-            stop, [scheduler, share, running.Web(server)], ready)
+            stop, [_Awaited(share), scheduler, running.Web(server)], ready)
 
 
 def _configure(args: typing.Any) -> typing.Any:
@@ -118,6 +117,24 @@ def _configure(args: typing.Any) -> typing.Any:
                           'dummy')
         conf.set_override('dummy_driver_driver_methods_delays', {}, 'dummy')
     return conf
+
+
+class _Awaited:
+    """The share service, started when its drivers are up.
+
+    Else the scheduler would find no back end for what a crash left over.
+    A driver that takes long is not waited for.
+    """
+
+    PATIENCE = 2.0
+
+    def __init__(self, share: build.Service):
+        self._share = share
+        self.stop = share.stop
+
+    def start(self) -> None:
+        self._share.start()
+        wait_until_up(self._share.backends, self.PATIENCE)
 
 
 @contextlib.contextmanager
