@@ -37,7 +37,7 @@ periodic_interval = 1
 [database]
 connection = {database}
 [work]
-lease = 2
+lease = {lease}
 sweep_interval = 0.2
 workers_per_backend = 4
 {sections}
@@ -63,7 +63,7 @@ class Installation:
                  database_url: str | None = None,
                  concurrency: str = 'threading', auth: str = 'noauth',
                  backends: Mapping[str, Mapping[str, object]] | None = None,
-                 options: str = '', sections: str = ''):
+                 options: str = '', sections: str = '', lease: float = 2):
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.kind = kind
@@ -81,7 +81,7 @@ class Installation:
         self._text = _CONF.format(
             host=self.host, folder=folder, auth=auth, port=self.port,
             names=','.join(backends or ['dummy']), options=options,
-            database=self.database_url, sections=sections)
+            database=self.database_url, sections=sections, lease=lease)
         self.configure(backends or {'dummy': {}})
         if kind == SEPARATE:
             self.manage('db', 'sync')
