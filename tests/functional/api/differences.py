@@ -27,9 +27,6 @@ LATER = {
         'POST /v2/shares/{id}/action migration_get_progress',
         'GET /v2/shares/{id}/migration-progress',
     ),
-    'ensuring shares': (
-        'POST /v2/services/ensure-shares',
-    ),
 }
 """Operations of capabilities that are still to come."""
 
