@@ -55,6 +55,10 @@ _CLAIM = {
         lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
     for abandoned, condition in ((False, _DUE), (True, _ABANDONED))
 }
+_IS_FOLLOWED = sa.select(sa.exists().where(
+    WORK.c.resource == sa.bindparam('of_resource'),
+    WORK.c.resource_id == sa.bindparam('of_id'),
+    WORK.c.id != sa.bindparam('work_id')))
 _READ = sa.select(WORK).where(WORK.c.id == sa.bindparam('work_id'))
 _RENEW = sa.update(WORK).where(*_MINE).values(
     lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
@@ -296,6 +300,13 @@ def queue_length(session: Session) -> int:
     """How much work waits to be claimed."""
     return session.value(
         sa.select(sa.func.count()).where(WORK.c.state == QUEUED))
+
+
+def is_followed(session: Session, job: Job) -> bool:
+    """Whether other work is owed for what the job is about."""
+    return bool(session.value(
+        _IS_FOLLOWED, of_resource=job.resource, of_id=job.resource_id,
+        work_id=job.id))
 
 
 def list_work(session: Session) -> typing.Sequence[sa.Row]:

@@ -25,15 +25,12 @@ from manila_lite.cmd import build
 from manila_lite.context import RequestContext
 from manila_lite.db import models
 from manila_lite.db.models import engine
-from manila_lite.db.models import services
-from manila_lite.db.models import shares
 from manila_lite.db.models import types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
-from manila_lite.quota import recount
 from manila_lite.share.drivers import dummy
-from manila_lite.states.share_instance import MACHINE
 from manila_lite.work import table
+from tests.support import invariants
 
 BACKENDS = ('alpha', 'beta')
 TYPE_ID = '11111111-2222-3333-4444-555555555555'
@@ -334,65 +331,7 @@ class Cloud:
     # What must hold whenever all is quiet
 
     def check_invariants(self) -> None:
-        for problem in self.db.read(self._problems):
+        for problem in self.db.read(invariants.problems, {
+                f'node@{name}': dummy.inventory(self.folder / 'dummy' / name)
+                for name in self.backend_names}):
             raise AssertionError(problem)
-
-    def _problems(self, session: Session) -> typing.Iterator[str]:
-        instance, share = (shares.ShareInstance.__table__,
-                           shares.Share.__table__)
-        rows = session.rows(sa.select(
-            instance.c.id, instance.c.status, instance.c.host, share.c.size
-        ).select_from(instance.join(share)))
-        found = list(self._books(session, rows))
-        found += self._back_ends(rows)
-        found += self._journal(session)
-        service = services.Service.__table__
-        found += [f'{row.host} is ensuring and nobody works on it' for row
-                  in session.rows(sa.select(service).where(
-                      service.c.ensuring))]
-        return iter(found)
-
-    def _books(self, session, rows):
-        for row in rows:
-            if row.status in MACHINE.in_flight:
-                yield f'{row.id} is {row.status} and nobody works on it'
-        orphans = session.value(sa.text(
-            'SELECT COUNT(*) FROM shares WHERE id NOT IN '
-            '(SELECT share_id FROM share_instances)'))
-        if orphans:
-            yield f'{orphans} shares have no instance'
-        for difference in recount.differences(session):
-            yield f'quota differs from a recount: {difference}'
-        placed: dict[str, int] = {}
-        for row in rows:
-            placed[row.host] = placed.get(row.host, 0) + row.size
-        pool = services.Pool.__table__
-        for one in session.rows(sa.select(pool)):
-            if one.allocated_gb != placed.get(one.host, 0):
-                yield (f'{one.host} has {one.allocated_gb} GiB allocated, '
-                       f'not {placed.get(one.host, 0)}')
-
-    def _back_ends(self, rows):
-        real = {}
-        for name in self.backend_names:
-            for id, size in dummy.inventory(
-                    self.folder / 'dummy' / name).items():
-                real[id] = (f'node@{name}', size)
-        for row in rows:
-            home = row.host and row.host.partition('#')[0]
-            if row.status == 'available' and (
-                    real.get(row.id) != (home, row.size)):
-                yield (f'{row.id} should be {row.size} GiB on {home}, '
-                       f'there is {real.get(row.id)}')
-        for id in real.keys() - {row.id for row in rows}:
-            yield f'{id} is on a back end and nobody knows it'
-
-    def _journal(self, session):
-        journal = engine.Transition.__table__
-        last: dict[str, str | None] = {}
-        for row in session.rows(sa.select(journal).order_by(journal.c.id)):
-            if row.from_status != last.get(row.resource_id):
-                yield (f'{row.resource_id} went from '
-                       f'{last.get(row.resource_id)}, the journal says '
-                       f'{row.from_status}')
-            last[row.resource_id] = row.to_status

@@ -49,9 +49,9 @@ class Provisioning:
                    export_locations(locations))
 
     def _created(self, session, instance_id, locations):
-        instances.insert_export_locations(session, instance_id, locations)
         fire(session, SHARE_INSTANCE, instance_id, 'created',
              progress=PROGRESS_DONE, updated_at=session.now)
+        instances.insert_export_locations(session, instance_id, locations)
 
     def failed_create_share_instance(self, session, job, error):
         """A driver may tell which exports exist in spite of the error."""
@@ -134,8 +134,12 @@ class Provisioning:
 
     def _expect(self, session: Session, job, status: str,
                 find=driver_view.find) -> Found:
-        """The instance, if it still waits for this work."""
-        found = find(session, job.resource_id)
+        """The instance, if it still waits for this work.
+
+        It is kept: who moves it on, and submits other work, has to see
+        that this work is running.
+        """
+        found = find(session, job.resource_id, keep=True)
         if found.row.status != status:
             raise exception.InvalidStatus(
                 resource='share instance', id=found.row.id,

@@ -6,6 +6,7 @@ up visibly. It is called with abandoned work of a lost holder, and with
 work that a pass submits for rows that no work is owed for.
 """
 
+import contextlib
 import logging
 
 from manila_lite import exception
@@ -33,6 +34,7 @@ from manila_lite.states.machine import Ask
 from manila_lite.states.machine import Repeat
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S
+from manila_lite.work import table
 from manila_lite.work.telling import tell
 
 LOG = logging.getLogger(__name__)
@@ -84,9 +86,12 @@ class Reconciliation:
         failed = instances.without_work(
             session, [S.ERROR_DEFERRED_DELETING], self.service_host)
         for row in failed:
-            fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
-            self.provisionings.delete_share_instance_deferred(
-                session, _owner_context(row), instance_id=row.id)
+            # A second manager of the back end may have done so just now.
+            with contextlib.suppress(exception.InvalidStatus,
+                                     exception.ResourceNotFound):
+                fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
+                self.provisionings.delete_share_instance_deferred(
+                    session, _owner_context(row), instance_id=row.id)
         return len(failed)
 
     def rescue_share_instance(self, job, share_instance_id):
@@ -113,16 +118,31 @@ class Reconciliation:
                 desk.put_back(LOCKED_PAUSE)
 
     def _rescue(self, desk) -> None:
-        found = desk.read(driver_view.find, desk.job.resource_id)
+        found, is_last = desk.read(self._look, desk.job)
         rescue = SHARE_INSTANCE.in_flight.get(found.row.status)
-        if rescue is None:
+        if rescue is None or not is_last:
             desk.finish(self._give_back, desk.job)
         elif isinstance(rescue, Ask):
             self._ask(desk, found, rescue)
         elif isinstance(rescue, Repeat):
-            desk.finish(self._repeat, desk.job, found.row, rescue)
+            self._end(desk, self._repeat, found.row, rescue)
         else:
-            desk.finish(self._give_up, desk.job, found.row, rescue.event)
+            self._end(desk, self._give_up, found.row, rescue.event)
+
+    def _look(self, session, job):
+        """The instance, and whether no other work is owed for it.
+
+        If there is, its status is about that: the lost work was given up.
+        """
+        return (driver_view.find(session, job.resource_id),
+                not table.is_followed(session, job))
+
+    def _end(self, desk, function, *args) -> None:
+        """Finish with what the function writes; reservations go back."""
+        def end(session) -> None:
+            function(session, desk.job, *args)
+            self._give_back(session, desk.job)
+        desk.finish(end)
 
     def _ask(self, desk, found, rescue: Ask) -> None:
         share = driver_view.for_driver(
@@ -139,9 +159,9 @@ class Reconciliation:
         LOG.warning('Share instance %s in %s: %s', found.row.id,
                     found.row.status, reason or 'the back end has it')
         if reason:
-            desk.finish(self._give_up, desk.job, found.row, rescue.no)
+            self._end(desk, self._give_up, found.row, rescue.no)
         else:
-            desk.finish(self._converge, desk.job, found.row, answer)
+            self._end(desk, self._converge, found.row, answer)
 
     def _why_unfit(self, row, answer) -> str | None:
         """Why the answer does not let the row become available."""
@@ -160,22 +180,21 @@ class Reconciliation:
     def _converge(self, session, job, row, answer) -> None:
         """Make the row say what the back end has."""
         if row.status == S.CREATING:
+            fire(session, SHARE_INSTANCE, row.id, 'created',
+                 progress=PROGRESS_DONE, updated_at=session.now)
             instances.replace_export_locations(
                 session, row.id,
                 export_locations(answer.get('export_locations')))
-            fire(session, SHARE_INSTANCE, row.id, 'created',
-                 progress=PROGRESS_DONE, updated_at=session.now)
             return
         event = SHARE_INSTANCE.in_flight[row.status].yes
         fire(session, SHARE_INSTANCE, row.id, event,
              updated_at=session.now)
-        self._give_back(session, job)
         difference = answer['size'] - row.size
         if difference:
             shares.resize(session, row.share_id, answer['size'])
-            pools.change_allocated(session, row.host, difference)
             charges.adjust(session, owner_of(row),
                            size_deltas(row, difference))
+            pools.change_allocated(session, row.host, difference)
 
     def _repeat(self, session, job, row, rescue: Repeat) -> None:
         repeat = getattr(self.provisionings, rescue.kind.partition('.')[2])
@@ -183,7 +202,6 @@ class Reconciliation:
 
     def _give_up(self, session, job, row, event) -> None:
         fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
-        self._give_back(session, job)
         if SHARE_INSTANCE[event].target != S.AVAILABLE:
             tell(session, job, _ACTIONS.get(row.status, Action.UPDATE),
                  Detail.UNKNOWN_ERROR, self.message_ttl)

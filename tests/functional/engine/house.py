@@ -1,0 +1,224 @@
+"""Operations, schedulers and share managers in threads, on one database.
+
+Everything is real but the messages, which are handed over as calls, and
+the API. Nobody sleeps: `quiet` and `until` look whenever a transaction of
+this process has been committed.
+"""
+
+import pathlib
+import threading
+import time
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import conf as options
+from manila_lite.cmd import build
+from manila_lite.context import RequestContext
+from manila_lite.db.models import engine
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import types
+from manila_lite.db.queries import shares as share_rows
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.share.drivers import dummy
+from manila_lite.share.operations.share_request import ShareRequest
+from tests.support import invariants
+
+WORK = engine.Work.__table__
+INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
+POOL = services.Pool.__table__
+MESSAGE = services.Message.__table__
+
+TYPE_ID = '11111111-2222-3333-4444-555555555555'
+CTX = RequestContext(project_id='project', user_id='user',
+                     request_id='req-of-the-test')
+PATIENCE = 20.0
+
+_CONF = """
+[DEFAULT]
+host = node
+state_path = {folder}
+enabled_share_backends = {names}
+default_share_type = default
+auth_strategy = noauth
+{default}
+[quota]
+shares = -1
+gigabytes = -1
+per_share_gigabytes = -1
+[work]
+sweep_interval = 0.05
+retry_delay = 0.01
+{work}
+"""
+_SECTION = """
+[{name}]
+share_driver = dummy
+driver_handles_share_servers = false
+max_over_subscription_ratio = 1
+dummy_driver_state_path = {folder}/dummy/{name}
+dummy_driver_default_driver_method_delay = {delay}
+dummy_driver_driver_methods_delays =
+dummy_driver_capacity_gb = {capacity}
+{section}
+"""
+
+
+def add_type(session: Session) -> None:
+    """The default share type."""
+    session.run(sa.insert(types.ShareType.__table__), id=TYPE_ID,
+                name='default', is_public=True, created_at=session.now)
+    session.run(
+        sa.insert(types.ShareTypeExtraSpec.__table__),
+        share_type_id=TYPE_ID, spec_key='driver_handles_share_servers',
+        spec_value='False')
+
+
+class House:
+    """One process; a second one on the same folder is a second House."""
+
+    def __init__(self, folder: pathlib.Path, url: str, *,
+                 backends: typing.Sequence[str] = ('alpha', 'beta'),
+                 capacity: int = 1000, delay: float = 0.0, default: str = '',
+                 work: str = '', section: str = '', fill: bool = True):
+        self.folder = folder
+        self.names = tuple(backends)
+        file = folder / 'house.conf'
+        file.write_text(_CONF.format(
+            folder=folder, names=','.join(backends), default=default,
+            work=work)
+            + ''.join(_SECTION.format(name=name, folder=folder,
+                                      capacity=capacity, delay=delay,
+                                      section=section)
+                      for name in backends))
+        self.conf = options.new(files=[str(file)])
+        self.db = Database(url)
+        self.committed = threading.Condition()
+        self.db.probe = self._probe
+        if fill:
+            self.db.write(add_type)
+        self.process = build.Process(self.conf, self.db)
+        self.operations = build.share_operations(self.process)
+        self.scheduler = build.scheduler(self.process)
+        self.share = build.share_service(self.process)
+        self.houses = [self]
+        self.db.deliver = self._deliver
+        self._started = False
+
+    def _probe(self, name: str) -> None:
+        if name == 'committed':
+            with self.committed:
+                self.committed.notify_all()
+
+    def _deliver(self, hints) -> None:
+        for hint in hints:
+            for house in self.houses:
+                for runner in house.runners:
+                    if hint.queue in runner.queues:
+                        runner.wake(hint.work_id)
+
+    @property
+    def runners(self) -> list[typing.Any]:
+        return [*self.scheduler.runners,
+                *(backend.runner for backend in self.share.backends)]
+
+    # Life
+
+    def register(self) -> None:
+        """Services with rows, drivers that are up, and no threads."""
+        self.scheduler.register()
+        for backend in self.share.backends:
+            backend.register()
+            backend.set_up()
+
+    def start(self) -> 'House':
+        """Register, and run the work in threads."""
+        self.register()
+        for runner in self.runners:
+            runner.start()
+        self._started = True
+        return self
+
+    def run(self) -> None:
+        """Run all there is to do in this thread, instead."""
+        while sum(runner.step() for runner in self.runners):
+            pass
+
+    def stop(self) -> None:
+        if self._started:
+            for runner in self.runners:
+                assert runner.stop(PATIENCE)
+        self.db.dispose()
+
+    # Looking
+
+    def until(self, true: typing.Callable[[], object]) -> None:
+        """Wait for something that a commit of this process brings."""
+        deadline = time.monotonic() + PATIENCE
+        with self.committed:
+            while not true():
+                left = deadline - time.monotonic()
+                assert left > 0, f'waited in vain: {self.owed()}'
+                self.committed.wait(min(left, 1.0))
+
+    def quiet(self) -> None:
+        """Wait until no work is owed."""
+        self.until(lambda: not self.owed())
+
+    def owed(self) -> list[tuple]:
+        return self.db.read(lambda session: [
+            tuple(row) for row in session.rows(sa.select(
+                WORK.c.kind, WORK.c.state, WORK.c.resource_id,
+                WORK.c.attempt, WORK.c.error))])
+
+    def rows(self, statement: sa.Executable) -> list[sa.Row]:
+        return self.db.read(lambda session: list(session.rows(statement)))
+
+    def value(self, statement: sa.Executable) -> typing.Any:
+        return self.db.read(lambda session: session.value(statement))
+
+    def target(self, share_id: str) -> sa.Row:
+        return self.db.read(share_rows.target, share_id)
+
+    def status(self, share_id: str) -> str:
+        return self.target(share_id).status
+
+    def messages(self) -> list[tuple[str, str]]:
+        """Action and detail of every message, oldest first."""
+        return [tuple(row) for row in self.rows(
+            sa.select(MESSAGE.c.action_id, MESSAGE.c.detail_id)
+            .order_by(MESSAGE.c.created_at))]
+
+    def backend(self, name: str = 'alpha') -> typing.Any:
+        return next(backend for backend in self.share.backends
+                    if backend.host.endswith(f'@{name}'))
+
+    def driver(self, name: str = 'alpha') -> dummy.DummyDriver:
+        return self.backend(name).driver
+
+    def problems(self) -> list[str]:
+        return self.db.read(invariants.problems, {
+            f'node@{name}': dummy.inventory(self.folder / 'dummy' / name)
+            for name in self.names})
+
+    # Asking
+
+    def create(self, size: int = 1, **facts: typing.Any) -> str:
+        return self.operations.create(CTX, ShareRequest(
+            share_proto='NFS', size=size, **facts))
+
+    def created(self, size: int = 1, **facts: typing.Any) -> str:
+        """A share that is available."""
+        share_id = self.create(size, **facts)
+        self.quiet()
+        assert self.status(share_id) == 'available'
+        return share_id
+
+    def ask(self, verb: str, share_id: str, *args: typing.Any,
+            **facts: typing.Any) -> typing.Any:
+        """Ask an operation about a share as it is now."""
+        return getattr(self.operations, verb)(
+            CTX, self.target(share_id), *args, **facts)

@@ -1,0 +1,96 @@
+"""Two workers never work on one share instance at the same time.
+
+Otherwise a forced deletion overtakes the creation it is about, and what
+is created then is on the back end for ever and nobody knows it.
+"""
+
+import concurrent.futures
+import threading
+
+import pytest
+
+from tests.functional.engine.house import CTX
+
+
+@pytest.fixture
+def hanging(two):
+    """`hanging(method)`: the first process hangs there; gives its end."""
+    first, _ = two
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        ends = []
+
+        def hang(method):
+            order = first.driver().hang_next(method)
+            running = pool.submit(first.run)
+            assert order.reached()
+
+            def end():
+                order.release()
+                running.result()
+            ends.append(end)
+            return end
+
+        yield hang
+        for end in ends:
+            end()
+
+
+def test_a_forced_deletion_waits_for_the_creation(two, hanging):
+    first, second = two
+    share = first.create(2)
+    end = hanging('create_share')
+    second.ask('force_delete', share)
+    second.run()
+    end()
+    second.run()
+    assert first.owed() == []
+    assert first.problems() == []
+    assert first.driver().inventory() == {}
+
+
+def test_an_extension_waits_for_a_shrink_that_was_given_up(two, hanging):
+    first, second = two
+    share = first.create(5)
+    first.run()
+    first.ask('shrink', share, 3)
+    end = hanging('shrink_share')
+    second.operations.reset_status(
+        CTX, first.target(share).instance_id, 'available')
+    second.ask('extend', share, 9, force=True)
+    second.run()
+    end()
+    second.run()
+    assert first.owed() == []
+    assert first.problems() == []
+    assert first.target(share).size == 9
+
+
+def test_nor_in_the_moment_before_the_claim_is_committed(two):
+    """A deletion accepted while a creation is being claimed waits, too."""
+    first, second = two
+    share = first.create(2)
+    while first.scheduler.runners[0].step():
+        pass
+    claiming, go_on = threading.Event(), threading.Event()
+
+    def pause(name):
+        if name == 'commit' and not claiming.is_set():
+            claiming.set()
+            go_on.wait()
+
+    def delete():
+        second.ask('force_delete', share)
+        second.run()
+
+    first.db.probe = pause
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        creating = pool.submit(first.run)
+        claiming.wait()
+        deleting = pool.submit(delete)
+        concurrent.futures.wait([deleting], timeout=0.3)
+        go_on.set()
+        creating.result()
+        deleting.result()
+    second.run()
+    assert first.owed() == []
+    assert first.problems() == []

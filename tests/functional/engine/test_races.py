@@ -1,0 +1,93 @@
+"""Requests that meet in real threads keep the books, on each database."""
+
+import concurrent.futures
+import random
+
+import pytest
+
+from manila_lite import exception
+from tests.functional.engine.house import CTX
+
+CLIENTS = 6
+REQUESTS = 14
+RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
+
+
+class Client:
+    """Asks for what comes to its mind about shares that others know too."""
+
+    def __init__(self, house, known, seed):
+        self.house = house
+        self.known = known
+        self.chance = random.Random(seed)
+        self.answers = []
+
+    def run(self):
+        for _ in range(REQUESTS):
+            verb = self.chance.choice(
+                ('create', 'extend', 'force_extend', 'shrink', 'delete',
+                 'force_delete', 'soft_delete', 'restore', 'reset'))
+            try:
+                getattr(self, verb)()
+            except (exception.Conflict, exception.Forbidden,
+                    exception.NotFound, exception.Invalid) as error:
+                verb = type(error).__name__
+            self.answers.append(verb)
+
+    def ask(self, verb, *args, **facts):
+        self.house.ask(verb, self.chance.choice(self.known), *args, **facts)
+
+    def create(self):
+        self.known.append(self.house.create(self.chance.randint(1, 5)))
+
+    def extend(self):
+        self.ask('extend', self.chance.randint(2, 9))
+
+    def force_extend(self):
+        self.ask('extend', self.chance.randint(2, 9), force=True)
+
+    def shrink(self):
+        self.ask('shrink', self.chance.randint(1, 5))
+
+    def delete(self):
+        self.ask('delete')
+
+    def force_delete(self):
+        self.ask('force_delete')
+
+    def soft_delete(self):
+        self.ask('soft_delete')
+
+    def restore(self):
+        self.ask('restore')
+
+    def reset(self):
+        share = self.house.target(self.chance.choice(self.known))
+        self.house.operations.reset_status(
+            CTX, share.instance_id, self.chance.choice(RESETS))
+
+
+@pytest.mark.parametrize('seed', range(2))
+def test_clients_in_each_others_way_keep_the_books(build_house, seed):
+    house = build_house(capacity=60, delay=0.02).start()
+    known = [house.create(3) for _ in range(4)]
+    house.quiet()
+    clients = [Client(house, known, f'{seed} {number}')
+               for number in range(CLIENTS)]
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+        for done in [pool.submit(client.run) for client in clients]:
+            done.result()
+    settle(house)
+    assert house.problems() == []
+    assert len({answer for client in clients
+                for answer in client.answers}) > 5
+
+
+def settle(house):
+    """Rescue what decrees have left in flight, and end all work."""
+    house.quiet()
+    while sum(backend.reconciliation.run_pass()
+              for backend in house.share.backends):
+        house.quiet()
+    house.scheduler.placement.run_pass()
+    house.quiet()
