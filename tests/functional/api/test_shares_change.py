@@ -4,6 +4,7 @@ import datetime
 
 import pytest
 
+from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.functional.api.world import GROUP
 from tests.functional.api.world import work_kinds
@@ -360,3 +361,11 @@ def test_action_of_another_version_is_not_found(member, share):
                             ('soft_delete', '2.68')):
         member.act(share, action, {'new_size': 3}, version=version,
                    expect=404)
+
+
+@differences.proves('reset_task_state')
+def test_task_state_can_only_be_none(admin, share):
+    admin.act(share, 'reset_task_state', {'task_state': None})
+    for state in ('migration_error', 'moon', ''):
+        admin.act(share, 'reset_task_state', {'task_state': state},
+                  expect=400)

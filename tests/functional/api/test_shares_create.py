@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
@@ -27,6 +28,7 @@ def test_create_answers_200_and_the_share_is_creating(cloud, member):
     assert member.show(share['id'])['status'] == 'available'
 
 
+@differences.proves('required fields')
 @pytest.mark.parametrize('missing', ['size', 'share_proto'])
 def test_size_and_protocol_are_required(member, missing):
     body = {'share_proto': 'NFS', 'size': 1}

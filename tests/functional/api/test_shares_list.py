@@ -4,6 +4,7 @@ import urllib.parse
 
 import pytest
 
+from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.support.cloud import TYPE_ID
 
@@ -72,6 +73,7 @@ def test_marker_is_ignored(member):
     assert names(member, f'marker={last}') == ['c', 'b', 'a']
 
 
+@differences.proves('next links')
 def test_link_to_the_next_page_follows_full_pages(member):
     create(member, *'abcd')
     for path in ('/shares', '/shares/detail'):
@@ -217,6 +219,7 @@ def test_parts_of_words_count_from_2_36(member, key):
     assert names(member, f'{key}=a', version='2.35') == ['b', 'xay', 'a']
 
 
+@differences.proves('name~ and description~')
 @pytest.mark.parametrize('text', ['a.c', '^a', '%', '_', '[a]', '|', '\\'])
 def test_parts_of_words_are_no_patterns(member, text):
     create(member, 'abc')
@@ -265,6 +268,7 @@ def test_metadata_must_all_be_there(member):
     assert names(member, "metadata={'color': 'blue'}") == []
 
 
+@differences.proves('metadata filter of shares')
 @pytest.mark.parametrize('text', ["{'a':", 'a', '[]', "{'a': b}", '1',
                                   "{[]: 1}", '(' * 900, '{' * 900])
 def test_broken_metadata_are_refused(member, text):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 
 
@@ -35,6 +36,7 @@ def test_one_key_answers_as_meta(member, share):
     assert ask(member, 'GET', share, '/color') == {'meta': {'color': 'red'}}
 
 
+@differences.proves('POST metadata/{key} of shares')
 def test_one_key_is_set_by_a_body_of_that_key(member, share):
     assert ask(member, 'POST', share, '/color', {'color': 'blue'}) == {
         'metadata': {'color': 'blue', 'shape': 'round'}}
