@@ -20,8 +20,6 @@ EVERY_VERSION = range(versions.MIN, versions.MAX + 1)
 RESOURCES = ('availability zone', 'message', 'scheduler stats', 'service',
              'share type', 'share type access', 'share type action',
              'share type extra specs')
-# An operation on share services and not on their records.
-ELSEWHERE = {'/v2/services/ensure-shares'}
 PERSONAS = {'admin': {ADMIN},
             'admin or project reader': {ADMIN, MEMBER, READER},
             'admin or project member': {ADMIN, MEMBER}}
@@ -38,7 +36,7 @@ def published(name, **wanted):
 
 def operations():
     return [row for row in reference.table('api-surface.csv')
-            if row['resource'] in RESOURCES and row['path'] not in ELSEWHERE]
+            if row['resource'] in RESOURCES]
 
 
 def fields_of(resource, view, minor):
