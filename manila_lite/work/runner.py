@@ -55,6 +55,7 @@ class Desk:
         self.job = job
         self.settings = settings
         self.closed = False
+        self.progress_at = time.monotonic()
 
     def __getattr__(self, name: str) -> typing.Any:
         return getattr(self.job, name)
@@ -66,6 +67,7 @@ class Desk:
     def checkpoint(self, step: str) -> None:
         """Note progress; raises WorkLost when another took over."""
         self.db.write(table.checkpoint, self.job, step, by=self.job)
+        self.progress_at = time.monotonic()
 
     def finish(self, function: Callable, *args: typing.Any) -> None:
         """End the work and write its results in one transaction."""
@@ -127,9 +129,12 @@ class Runner:
             collections.deque())
         self._known: set[str] = set()
         self._wanted = threading.Condition()
-        self._running: dict[str, tuple[table.Job, float]] = {}
+        self._running: set[Desk] = set()
+        self._dry = threading.Event()
         self._stop = threading.Event()
+        self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._lease_keeper: threading.Thread | None = None
 
     # What others call
 
@@ -166,17 +171,30 @@ class Runner:
         for number in range(self.settings.workers):
             self._spawn(self._work, f'worker-{number}')
         self._spawn(self._sweep_forever, 'sweep')
-        self._spawn(self._renew_forever, 'lease')
+        self._lease_keeper = threading.Thread(
+            target=self._renew_forever, name=f'{self.queues[0]}-lease',
+            daemon=True)
+        self._lease_keeper.start()
 
     def stop(self, timeout: float = 60.0) -> bool:
-        """Claim nothing more; True when the work in hand has ended."""
+        """Claim nothing more; True when the work in hand has ended.
+
+        Until then its leases are kept.
+        """
         self._stop.set()
+        self._dry.set()
         with self._wanted:
             self._wanted.notify_all()
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        if any(thread.is_alive() for thread in self._threads):
+            return False
+        self._ended.set()
+        if self._lease_keeper is None:
+            return True
+        self._lease_keeper.join(max(0.0, deadline - time.monotonic()))
+        return not self._lease_keeper.is_alive()
 
     @property
     def in_hand(self) -> int:
@@ -195,6 +213,7 @@ class Runner:
         while True:
             with self._wanted:
                 while not (self._hinted or self._stop.is_set()):
+                    self._dry.set()
                     self._wanted.wait()
                 if self._stop.is_set():
                     return
@@ -207,14 +226,16 @@ class Runner:
                 LOG.exception('Work %s could not be run', work_id)
 
     def _sweep_forever(self) -> None:
-        while not self._pause(0 if self._sweep_once()
-                              else self.settings.sweep_interval):
-            pass
+        while not self._stop.is_set():
+            self._dry.clear()
+            # After a full batch there may be more, for when this is done.
+            pause = self._dry if self._sweep_once() else self._stop
+            pause.wait(self.settings.sweep_interval)
 
     def _sweep_once(self) -> bool:
-        """Whether there may be more right now: the batch was full."""
+        """Whether there may be more than was found."""
         if len(self._hinted) >= self.settings.batch:
-            return False
+            return True
         try:
             return self.sweep() >= self.settings.batch
         except Exception:
@@ -222,54 +243,71 @@ class Runner:
             return False
 
     def _renew_forever(self) -> None:
-        while not self._pause(self.settings.lease / 3):
-            limit = time.monotonic() - self.settings.operation_timeout
-            jobs = [job for job, since in list(self._running.values())
-                    if since > limit]
-            if not jobs:
-                continue
+        while not self._ended.wait(self.settings.lease / 3):
             try:
-                self.db.write(table.renew, jobs, self.settings.lease)
+                self.renew()
             except Exception:
                 LOG.exception('Leases of %s were not renewed', self.queues)
 
-    def _pause(self, seconds: float) -> bool:
-        """Wait; True at once when the runner is stopping."""
-        return self._stop.wait(seconds)
+    def renew(self) -> None:
+        """Keep the work in hand that has not been still for too long."""
+        limit = time.monotonic() - self.settings.operation_timeout
+        jobs = [desk.job for desk in list(self._running)
+                if desk.progress_at > limit]
+        if jobs:
+            self.db.write(table.renew, jobs, self.settings.lease)
 
     # One piece of work
 
     def _run(self, work_id: str, abandoned: bool) -> None:
-        try:
-            desk = self.db.write(self._claim, work_id, abandoned)
-        except _STALE as error:
-            LOG.info('Work %s is out of date: %s', work_id, error)
-            self.db.write(self._drop_unclaimed, work_id, abandoned)
-            return
+        desk = self._prepared(work_id, abandoned)
         if desk is None:
             return
-        self._running[work_id] = (desk.job, time.monotonic())
+        self._running.add(desk)
         try:
             self._handle(desk)
         finally:
-            del self._running[work_id]
+            self._running.discard(desk)
 
-    def _claim(self, session: Session, work_id: str,
-               abandoned: bool) -> Desk | None:
-        job = table.claim(session, work_id, self.queues, self.owner,
-                          self.settings.lease, abandoned=abandoned)
+    def _prepared(self, work_id: str, abandoned: bool) -> Desk | None:
+        """Work that is ours now; None when it is not, or needs no more."""
+        try:
+            return self.db.write(self._prepare, work_id, abandoned)
+        except _UnknownKind as unknown:
+            LOG.info('Work %s is left to others: %s', work_id, unknown)
+        except _STALE as error:
+            LOG.info('Work %s is out of date: %s', work_id, error)
+            self.db.write(self._drop_unclaimed, work_id, abandoned)
+        except db_exc.DBConnectionError:
+            raise  # not the fault of this work; the sweep comes back to it
+        except Exception as error:  # noqa: BLE001 handled as declared
+            job = self.db.write(self._claim, work_id, abandoned)
+            if job is not None:
+                self._unhappy(job, self.handlers[job.kind], error)
+        return None
+
+    def _prepare(self, session: Session, work_id: str,
+                 abandoned: bool) -> Desk | None:
+        job = self._claim(session, work_id, abandoned)
         if job is None:
             return None
-        session.by = job
         handler = self.handlers[job.kind]
         if handler.prepare and not self._needs_rescue(job, handler):
             job.found = handler.prepare(session, job)
         return Desk(self.db, job, self.settings)
 
-    def _drop_unclaimed(self, session: Session, work_id: str,
-                        abandoned: bool) -> None:
+    def _claim(self, session: Session, work_id: str,
+               abandoned: bool) -> table.Job | None:
         job = table.claim(session, work_id, self.queues, self.owner,
                           self.settings.lease, abandoned=abandoned)
+        if job is not None and job.kind not in self.handlers:
+            raise _UnknownKind(job.kind)
+        session.by = job
+        return job
+
+    def _drop_unclaimed(self, session: Session, work_id: str,
+                        abandoned: bool) -> None:
+        job = self._claim(session, work_id, abandoned)
         if job is not None:
             self._drop(session, job)
 
@@ -304,7 +342,14 @@ class Runner:
             return
         LOG.error('%s %s failed', job.kind, job.resource_id,
                   exc_info=error)
-        self._quietly(self.fail, job, handler, error)
+        try:
+            self._quietly(self.fail, job, handler, error)
+        except db_exc.DBConnectionError:
+            raise
+        except Exception:
+            LOG.exception('The end of %s itself failed', job.kind)
+            plain = dataclasses.replace(handler, failed=None)
+            self._quietly(self.fail, job, plain, error)
 
     def _quietly(self, function: Callable, job: table.Job,
                  *args: typing.Any) -> None:
@@ -328,20 +373,27 @@ class Runner:
         resource has moved on by itself only the work goes.
         """
         self._drop(session, job)
+        try:
+            self._fire_failure(session, job, handler, error)
+        except _STALE as stale:
+            LOG.info('%s', stale)
+
+    def _fire_failure(self, session: Session, job: table.Job, handler,
+                      error: Exception) -> None:
         if handler.failed and handler.failed(session, job, error):
             return
         failure = handler.durable.failure_of(error)
         if failure is None:
             return
-        try:
-            transitions.fire(session, failure.machine, job.resource_id,
-                             failure.event)
-        except _STALE as stale:
-            LOG.info('%s', stale)
-            return
+        transitions.fire(session, failure.machine, job.resource_id,
+                         failure.event)
         telling.tell(session, job, failure.action,
                      telling.detail_of(error, failure),
                      self.settings.message_ttl)
+
+
+class _UnknownKind(Exception):
+    """Work of a kind that nobody here knows; it stays as it is."""
 
 
 _STALE = (exception.InvalidStatus, exception.ResourceNotFound)

@@ -74,6 +74,12 @@ _RETRY = sa.update(WORK).where(*_MINE).values(
     state=QUEUED, owner=None, lease_until=None,
     error=sa.bindparam('new_error'),
     next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()))
+# Abandoned work stays so: whoever claims it next must rescue it, too.
+_LEAVE = sa.update(WORK).where(*_MINE).values(
+    owner=None, lease_until=db_now() + sa.bindparam('delay',
+                                                    type_=sa.Double()))
+_LEAVE_FOR_RETRY = _LEAVE.values(error=sa.bindparam('new_error'))
+_LEAVE_TO_OTHERS = _LEAVE.values(attempt=0)
 _GO_ON = sa.update(WORK).where(
     *_MINE, WORK.c.asked == sa.bindparam('seen_asked')
 ).values(
@@ -253,13 +259,15 @@ def go_on(session: Session, job: Job,
 
 def put_back(session: Session, job: Job, delay: float) -> None:
     """Let go of work that another is better placed to do just now."""
-    _held(session.run(_PUT_BACK, **_fence(job), delay=delay), job)
+    _held(session.run(_LEAVE_TO_OTHERS if job.abandoned else _PUT_BACK,
+                      **_fence(job), delay=delay), job)
 
 
 def retry(session: Session, job: Job, delay: float, error: str) -> None:
     """Put the work back, due after `delay` seconds."""
-    _held(session.run(_RETRY, **_fence(job), delay=delay,
-                      new_error=error[:1000]), job)
+    _held(session.run(_LEAVE_FOR_RETRY if job.abandoned else _RETRY,
+                      **_fence(job), delay=delay, new_error=error[:1000]),
+          job)
 
 
 def hand_over(session: Session, job: Job, *, kind: str, topic: str,

@@ -10,8 +10,9 @@ from manila_lite.db.session import Session
 from manila_lite.work.table import Job
 
 INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
 
-_SHARE_OF = sa.select(INSTANCE.c.share_id).where(
+_SHARE_OF = sa.select(SHARE.c.id, SHARE.c.project_id).join(INSTANCE).where(
     INSTANCE.c.id == sa.bindparam('instance_id'))
 
 
@@ -19,13 +20,17 @@ def tell(session: Session, job: Job, action: messages.Action,
          detail: messages.Detail, ttl: int) -> None:
     """Write a user message about what the job worked on.
 
-    Users know shares, not their instances.
+    Users know shares, not their instances. An administrator may have
+    asked without a project; then the project of the share is told.
     """
-    share_id = session.value(_SHARE_OF, instance_id=job.resource_id)
+    share = session.one(_SHARE_OF, instance_id=job.resource_id)
+    project_id = job.project_id or (share and share.project_id)
+    if project_id is None:
+        return  # there is nobody to tell
     messages.record(
-        session, project_id=job.project_id, request_id=job.request_id,
+        session, project_id=project_id, request_id=job.request_id,
         action=action, detail=detail, resource_type='SHARE',
-        resource_id=share_id or job.resource_id, ttl=ttl)
+        resource_id=share.id if share else job.resource_id, ttl=ttl)
 
 
 def detail_of(error: Exception, failure: typing.Any) -> messages.Detail:

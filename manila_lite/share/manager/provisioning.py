@@ -45,8 +45,14 @@ class Provisioning:
     def create_share_instance(self, job, instance_id):
         share = self._view(job.found)
         locations = self.driver.create_share(RequestContext(), share)
-        job.finish(self._created, instance_id,
-                   export_locations(locations))
+        try:
+            job.finish(self._created, instance_id,
+                       export_locations(locations))
+        except (exception.WorkLost, exception.ResourceNotFound):
+            if job.read(instances.find, instance_id) is None:
+                # Given up and deleted meanwhile: nobody would know it.
+                self.driver.delete_share(RequestContext(), share)
+            raise
 
     def _created(self, session, instance_id, locations):
         fire(session, SHARE_INSTANCE, instance_id, 'created',

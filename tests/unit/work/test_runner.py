@@ -1,0 +1,578 @@
+"""One piece of work: its happy end, and all the unhappy ones."""
+
+import random
+
+from oslo_db import exception as db_exc
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.models import services
+from manila_lite.db.transitions import fire
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.quota import charges
+from manila_lite.quota.charges import Owner
+from manila_lite.rpc import contract
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import implements
+from manila_lite.states.share_instance import MACHINE
+from manila_lite.work import table
+from manila_lite.work.runner import Runner
+from manila_lite.work.runner import Settings
+from tests.unit.work.works import put
+from tests.unit.work.works import row
+from tests.unit.work.works import sweep
+
+MESSAGE = services.Message.__table__
+CTX = RequestContext(project_id='asking', request_id='req-1')
+OWNER = Owner('owner')
+
+pytestmark = pytest.mark.parametrize(
+    'database_url', ['sqlite'], indirect=True)
+
+
+class PaintingRpc(contract.Contract):
+    topic, version = 'painters', '1.0'
+
+    @durable(failure=(MACHINE, 'extend_failed'), action=Action.EXTEND,
+             detail=Detail.DRIVER_FAILED_EXTEND,
+             refused={exception.ShareShrinkingPossibleDataLoss: (
+                 'extend_refused', Detail.DRIVER_REFUSED_SHRINK)})
+    def widen(self, ctx, instance_id): ...
+
+    @durable(failure=(MACHINE, 'delete_failed'), action=Action.DELETE,
+             repeatable=True)
+    def remove(self, ctx, instance_id): ...
+
+
+@implements(PaintingRpc)
+class Painter:
+    """Does what a test told it to, and remembers what it was asked."""
+
+    def __init__(self):
+        self.calls = []
+        self.does = {}
+
+    def called(self, name, *args):
+        self.calls.append(name)
+        do = self.does.get(name)
+        return do and do(*args)
+
+    def prepare_widen(self, session, job):
+        return self.called('prepare', session, job)
+
+    def widen(self, job, instance_id):
+        self.called('widen', job)
+        job.finish(fire, MACHINE, instance_id, 'extended')
+
+    def dropped_widen(self, session, job):
+        self.called('dropped', session, job)
+
+    def failed_widen(self, session, job, error):
+        return self.called('failed', session, job, error)
+
+    def remove(self, job, instance_id):
+        self.called('remove', job)
+        job.finish(fire, MACHINE, instance_id, 'deleted')
+
+    def rescue(self, job):
+        self.called('rescue', job)
+        job.finish(fire, MACHINE, job.resource_id, 'extend_refused')
+
+
+class Steady(random.Random):
+    def uniform(self, low, high):
+        return (low + high) / 2
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_800_000_000.0
+
+    def __call__(self):
+        self.now += 0.001  # so that what comes later is later
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def db(new_database, clock):
+    return new_database(clock=clock)
+
+
+@pytest.fixture
+def painter():
+    return Painter()
+
+
+@pytest.fixture
+def new_runner(db, painter):
+    def make(**settings):
+        made = Runner(
+            db, queues=['blue'], handlers=contract.endpoint_handlers(painter),
+            owner='me', rescue=painter.rescue, chance=Steady(),
+            settings=Settings(**{'retry_delay': 1.0, **settings}))
+        db.deliver = lambda hints: [
+            made.wake(hint.work_id) for hint in hints]
+        return made
+    return make
+
+
+@pytest.fixture
+def runner(new_runner):
+    return new_runner()
+
+
+@pytest.fixture
+def ask(db, add_instance):
+    """`ask(method, event)`: work about an instance that event moved."""
+    def submit(session, method, instance_id, event):
+        fire(session, MACHINE, instance_id, event)
+        charges.charge(session, OWNER, {'gigabytes': 3},
+                       limits={'gigabytes': -1}, reserve=True)
+        return table.submit_for(
+            session, CTX, PaintingRpc.methods[method], 'blue',
+            {'instance_id': instance_id})
+
+    def ask(method='widen', event='extend', instance_id='i'):
+        add_instance(instance_id, 'created')
+        return db.write(submit, method, instance_id, event)
+    return ask
+
+
+@pytest.fixture
+def messages(db):
+    """`messages()`: what the users are told."""
+    return lambda: db.read(lambda session: [
+        tuple(one) for one in session.rows(sa.select(
+            MESSAGE.c.project_id, MESSAGE.c.action_id, MESSAGE.c.detail_id,
+            MESSAGE.c.resource_id, MESSAGE.c.request_id))])
+
+
+def reserved(db):
+    return db.read(lambda session: session.value(sa.text(
+        "SELECT reserved FROM quota_usages WHERE resource = 'gigabytes'")))
+
+
+def raising(error):
+    def do(*args):
+        raise error
+    return do
+
+
+def run_all(runner):
+    while runner.step():
+        pass
+
+
+def abandon(db, work_id):
+    """Have somebody claim the work who does not come back."""
+    assert db.write(table.claim, work_id, ['blue'], 'dead', -1.0)
+
+
+FAILED = ('asking', Action.EXTEND.value, Detail.DRIVER_FAILED_EXTEND.value,
+          'share-of-i', 'req-1')
+
+
+# How work comes here
+
+def test_hinted_work_is_run(runner, ask, painter, status_of):
+    ask()
+    assert runner.step()
+    assert painter.calls == ['prepare', 'widen']
+    assert status_of('i') == 'available'
+    assert not runner.step()
+
+
+def test_a_hint_that_comes_twice_runs_work_once(runner, ask, painter):
+    work_id = ask()
+    runner.wake(work_id)
+    run_all(runner)
+    runner.wake(work_id)
+    run_all(runner)
+    assert painter.calls == ['prepare', 'widen']
+
+
+def test_work_without_a_hint_is_found(runner, ask, painter, db):
+    db.deliver = lambda hints: None
+    ask()
+    assert runner.step()
+    assert painter.calls == ['prepare', 'widen']
+
+
+def test_a_kind_nobody_here_knows_stays_queued(runner, db):
+    work_id = put(db, kind='gilding.gild')
+    runner.wake(work_id)
+    assert runner.step()
+    assert not runner.step()
+    found = row(db, work_id)
+    assert (found.state, found.attempt, found.fence) == ('queued', 0, 0)
+
+
+# The happy way
+
+def test_what_was_prepared_is_found(runner, ask, painter):
+    seen = []
+    painter.does = {'prepare': lambda session, job: f'for {job.id}',
+                    'widen': lambda job: seen.append(job.found)}
+    work_id = ask()
+    run_all(runner)
+    assert seen == [f'for {work_id}']
+
+
+def test_moves_are_made_by_the_owner_for_the_request(runner, ask, db):
+    ask()
+    run_all(runner)
+    made = db.read(lambda session: session.one(sa.text(
+        "SELECT made_by, request_id FROM transitions "
+        "WHERE event = 'extended'")))
+    assert tuple(made) == ('me', 'req-1')
+
+
+# Failure
+
+def test_an_error_ends_visibly_and_gives_back(runner, ask, painter, db,
+                                              status_of, messages):
+    painter.does['widen'] = raising(RuntimeError('out of paint'))
+    work_id = ask()
+    run_all(runner)
+    assert painter.calls == ['prepare', 'widen', 'dropped', 'failed']
+    assert status_of('i') == 'extending_error'
+    assert messages() == [FAILED]
+    assert reserved(db) == 0
+    assert row(db, work_id) is None
+
+
+def test_some_errors_have_an_end_of_their_own(runner, ask, painter,
+                                              status_of, messages):
+    painter.does['widen'] = raising(
+        exception.ShareShrinkingPossibleDataLoss(share_id='i'))
+    ask()
+    run_all(runner)
+    assert status_of('i') == 'available'
+    assert messages()[0][2] == Detail.DRIVER_REFUSED_SHRINK.value
+
+
+def test_an_error_may_know_better_what_to_tell(runner, ask, painter,
+                                               messages):
+    painter.does['widen'] = raising(exception.NoValidHost(
+        reason='full', message_detail=Detail.FILTER_CAPACITY))
+    ask()
+    run_all(runner)
+    assert messages()[0][2] == Detail.FILTER_CAPACITY.value
+
+
+def test_a_handler_may_end_failed_work_itself(runner, ask, painter, db,
+                                              status_of, messages):
+    painter.does['widen'] = raising(RuntimeError('out of paint'))
+    painter.does['failed'] = lambda session, job, error: not fire(
+        session, MACHINE, 'i', 'extended')
+    ask()
+    run_all(runner)
+    assert status_of('i') == 'available'
+    assert messages() == []
+    assert (reserved(db), sweep(db)) == (0, [])
+
+
+def test_a_hook_that_fails_does_not_hide_the_failure(
+        runner, ask, painter, db, status_of, messages):
+    painter.does['widen'] = raising(RuntimeError('out of paint'))
+    painter.does['failed'] = raising(TypeError('and of words'))
+    work_id = ask()
+    run_all(runner)
+    assert status_of('i') == 'extending_error'
+    assert messages() == [FAILED]
+    assert (reserved(db), row(db, work_id)) == (0, None)
+
+
+def test_a_handler_that_forgets_to_end_fails(runner, ask, painter,
+                                             status_of):
+    painter.widen = lambda job, instance_id: None
+    runner.handlers = contract.endpoint_handlers(painter)
+    ask()
+    run_all(runner)
+    assert status_of('i') == 'extending_error'
+
+
+def test_a_failure_of_what_has_moved_on_is_not_told(
+        runner, ask, painter, db, status_of, messages):
+    def reset_and_fail(job):
+        db.write(fire, MACHINE, 'i', 'reset_error')
+        raise RuntimeError('out of paint')
+
+    painter.does['widen'] = reset_and_fail
+    work_id = ask()
+    run_all(runner)
+    assert status_of('i') == 'error'
+    assert messages() == []
+    assert (reserved(db), row(db, work_id)) == (0, None)
+
+
+def test_an_error_in_preparing_fails_the_work(runner, ask, painter,
+                                              status_of, messages):
+    painter.does['prepare'] = raising(KeyError('canvas'))
+    ask()
+    run_all(runner)
+    assert painter.calls == ['prepare', 'dropped', 'failed']
+    assert status_of('i') == 'extending_error'
+    assert messages() == [FAILED]
+
+
+def test_who_asked_without_a_project_does_not_keep_it_from_ending(
+        runner, ask, painter, monkeypatch, messages):
+    monkeypatch.setattr(CTX, 'project_id', None)
+    painter.does['widen'] = raising(RuntimeError('out of paint'))
+    ask()
+    run_all(runner)
+    assert messages() == [('owner', *FAILED[1:])]
+
+
+# Out of date
+
+def stale(session, *args):
+    raise exception.InvalidStatus(resource='share instance', id='i',
+                                  status='error', event='x', allowed='y')
+
+
+@pytest.mark.parametrize('where, calls', [
+    ('prepare', ['prepare', 'dropped']),
+    ('widen', ['prepare', 'widen', 'dropped'])])
+def test_work_that_is_out_of_date_is_dropped(
+        runner, ask, painter, db, status_of, messages, where, calls):
+    painter.does[where] = stale
+    work_id = ask()
+    run_all(runner)
+    assert painter.calls == calls
+    assert status_of('i') == 'extending'  # not its business any more
+    assert messages() == []
+    assert (reserved(db), row(db, work_id)) == (0, None)
+
+
+def test_results_for_another_status_are_not_written(
+        runner, ask, painter, db, status_of):
+    painter.does['widen'] = lambda job: db.write(
+        fire, MACHINE, 'i', 'force_delete')
+    work_id = ask()
+    run_all(runner)
+    assert status_of('i') == 'deleting'
+    assert painter.calls[-1] == 'dropped'
+    assert (reserved(db), row(db, work_id)) == (0, None)
+
+
+# Trouble that passes
+
+AWAY = exception.ServiceUnavailable()
+
+
+def delays_until_the_end(runner, db, clock, work_id):
+    """Run until the work is gone; the pauses between its tries."""
+    delays = []
+    while True:
+        run_all(runner)
+        found = row(db, work_id)
+        if found is None:
+            return delays
+        assert found.state == 'queued'
+        delays.append(round(found.next_try_at - clock.now, 1))
+        clock.now = found.next_try_at
+
+
+@pytest.mark.parametrize('where', ['prepare', 'widen'])
+def test_passing_trouble_is_tried_again_later_and_later(
+        runner, ask, painter, db, clock, status_of, messages, where):
+    painter.does[where] = raising(AWAY)
+    work_id = ask()
+    assert delays_until_the_end(runner, db, clock, work_id) == [1, 2, 4, 8]
+    assert painter.calls.count(where) == 5
+    assert painter.calls.count('failed') == 1
+    assert status_of('i') == 'extending_error'
+    assert messages() == [FAILED]
+    assert reserved(db) == 0
+
+
+@pytest.mark.parametrize('error', [
+    AWAY, db_exc.DBConnectionError(), db_exc.DBDeadlock()])
+def test_when_trouble_has_passed_the_work_succeeds(
+        runner, ask, painter, db, clock, status_of, messages, error):
+    errors = iter([error])
+
+    def fail_once(job):
+        for one in errors:
+            raise one
+
+    painter.does['widen'] = fail_once
+    work_id = ask()
+    run_all(runner)
+    assert status_of('i') == 'extending'
+    assert reserved(db) == 3
+    assert delays_until_the_end(runner, db, clock, work_id) == [1]
+    assert status_of('i') == 'available'
+    assert messages() == []
+
+
+def test_a_database_that_is_away_costs_no_try(runner, ask, painter, db):
+    """Nobody can say whose fault it is; the sweep comes back to it."""
+    painter.does['prepare'] = raising(db_exc.DBConnectionError())
+    work_id = ask()
+    with pytest.raises(db_exc.DBConnectionError):
+        runner.step()
+    found = row(db, work_id)
+    assert (found.state, found.attempt) == ('queued', 0)
+    painter.does.clear()
+    assert runner.step()
+    assert row(db, work_id) is None
+
+
+# Abandoned work
+
+def test_abandoned_work_is_rescued(runner, ask, painter, db, status_of):
+    abandon(db, ask())
+    run_all(runner)
+    assert painter.calls == ['rescue']
+    assert status_of('i') == 'available'
+
+
+def test_abandoned_work_that_is_repeatable_runs_again(runner, ask, painter,
+                                                      db, status_of):
+    abandon(db, ask('remove', 'delete'))
+    run_all(runner)
+    assert painter.calls == ['remove']
+    assert status_of('i') is None
+
+
+def test_without_a_rescue_abandoned_work_runs_again(runner, ask, painter,
+                                                    db):
+    runner.rescue = None
+    abandon(db, ask())
+    run_all(runner)
+    assert painter.calls == ['prepare', 'widen']
+
+
+def test_a_rescue_that_fails_ends_visibly(runner, ask, painter, db,
+                                          status_of, messages):
+    painter.does['rescue'] = raising(RuntimeError('no answer'))
+    abandon(db, ask())
+    run_all(runner)
+    assert status_of('i') == 'extending_error'
+    assert messages() == [FAILED]
+    assert reserved(db) == 0
+
+
+def test_a_rescue_that_is_tried_again_is_still_a_rescue(
+        runner, ask, painter, db, clock):
+    errors = iter([AWAY])
+
+    def fail_once(job):
+        for one in errors:
+            raise one
+
+    painter.does['rescue'] = fail_once
+    work_id = ask()
+    abandon(db, work_id)
+    run_all(runner)
+    assert row(db, work_id).error
+    clock.now += 10
+    run_all(runner)
+    assert painter.calls == ['rescue', 'rescue']
+    assert row(db, work_id) is None
+
+
+def test_work_left_to_another_is_abandoned_still(runner, ask, painter, db,
+                                                 clock):
+    turns = iter([lambda job: job.put_back(5.0)])
+    runner.rescue = lambda job: next(turns, painter.rescue)(job)
+    work_id = ask()
+    abandon(db, work_id)
+    run_all(runner)
+    assert row(db, work_id) is not None
+    assert painter.calls == []
+    clock.now += 6
+    run_all(runner)
+    assert painter.calls == ['rescue']
+    assert row(db, work_id) is None
+
+
+# Work that was lost
+
+def test_who_lost_work_changes_nothing(runner, ask, painter, db, status_of,
+                                       messages):
+    """It slept too long: another has rescued the instance since."""
+    def oversleep(job):
+        db.write(table.expire_leases, ['blue'])
+        another = Runner(
+            db, queues=['blue'], owner='another', rescue=painter.rescue,
+            handlers=contract.endpoint_handlers(painter))
+        run_all(another)
+        db.write(fire, MACHINE, 'i', 'extend')
+
+    painter.does['widen'] = oversleep
+    ask()
+    run_all(runner)
+    assert painter.calls == ['prepare', 'widen', 'rescue']
+    assert status_of('i') == 'extending'
+    assert messages() == []
+    assert runner.in_hand == 0
+
+
+def test_who_lost_work_does_not_drop_what_took_it_over(
+        runner, ask, painter, db, clock):
+    """The same runner claimed it again: both are in hand, one is held."""
+    seen = []
+
+    def oversleep(job):
+        db.write(table.expire_leases, ['blue'])
+        run_all(runner)
+        seen.append(runner.in_hand)
+
+    def rescue(job):
+        seen.append(runner.in_hand)
+        before = row(db, job.id).lease_until
+        clock.now += 5
+        runner.renew()
+        assert row(db, job.id).lease_until > before
+
+    painter.does = {'widen': oversleep, 'rescue': rescue}
+    ask()
+    run_all(runner)
+    assert seen == [2, 1]
+    assert runner.in_hand == 0
+
+
+# Leases
+
+def lease_after_renewal(runner, db, job):
+    runner.renew()
+    return row(db, job.id).lease_until
+
+
+def test_work_in_hand_is_renewed_unless_it_stands_still(
+        runner, ask, painter, db, clock):
+    leases = []
+
+    def widen(desk):
+        for prepare in (lambda: None,
+                        lambda: setattr(desk, 'progress_at',
+                                        desk.progress_at - 7200),
+                        lambda: desk.checkpoint('half')):
+            clock.now += 5
+            prepare()
+            leases.append(lease_after_renewal(runner, db, desk.job))
+
+    painter.does['widen'] = widen
+    ask()
+    run_all(runner)
+    first, still, moved = leases
+    assert first == still < moved
+
+
+def test_nothing_in_hand_renews_nothing(runner, db):
+    statements = []
+    db.probe = statements.append
+    runner.renew()
+    assert statements == []

@@ -1,0 +1,433 @@
+"""Work is claimed once, held by its fence, and never lost."""
+
+from concurrent import futures
+import datetime
+import functools
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import context
+from manila_lite import exception
+from manila_lite.db.models import engine
+from manila_lite.db.session import Hint
+from manila_lite.rpc.share import ProvisioningRpc
+from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.work import table
+from tests.unit.work.works import claim
+from tests.unit.work.works import put
+from tests.unit.work.works import row
+from tests.unit.work.works import submit
+from tests.unit.work.works import sweep
+from tests.unit.work.works import taken_over
+
+THREADS = 8
+SOON = 3600.0
+
+
+def at_once(*calls):
+    """Run the calls at the same moment; their answers."""
+    start = threading.Barrier(len(calls))
+
+    def run(call):
+        start.wait()
+        return call()
+
+    with futures.ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
+
+
+@pytest.fixture
+def hints(db):
+    """The hints that have been sent, as they come."""
+    sent = []
+    db.deliver = sent.extend
+    return sent
+
+
+# Submitting
+
+def test_work_and_its_hint_appear_with_the_commit(db, hints):
+    def interrupted(session):
+        submit(session)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        db.write(interrupted)
+    assert (hints, sweep(db)) == ([], [])
+    work_id = put(db)
+    assert hints == [Hint('painters', 'blue', work_id)]
+    assert sweep(db) == [(work_id, False)]
+
+
+def test_a_job_carries_what_was_submitted(db):
+    work_id = put(db, args={'colour': 'red'}, charges=[['p', None, None, {}]],
+                  context={'request_id': 'req-1', 'project_id': 'p',
+                           'user_id': 'u'})
+    job = claim(db, work_id)
+    assert (job.id, job.kind, job.args) == (
+        work_id, 'painting.paint', {'colour': 'red'})
+    assert job.charges == [['p', None, None, {}]]
+    assert (job.request_id, job.project_id, job.user_id, job.actor) == (
+        'req-1', 'p', 'u', 'me')
+    assert (job.fence, job.attempt, job.abandoned) == (1, 1, False)
+
+
+def test_work_of_a_contract_owns_the_reservations_made_before(db):
+    durable = ProvisioningRpc.methods['extend_share_instance']
+    ctx = context.RequestContext(project_id='p', request_id='req-1')
+
+    def ask(session):
+        session.charges.append(['p', None, None, {'gigabytes': 1}])
+        first = table.submit_for(session, ctx, durable, 'blue',
+                                 {'instance_id': 'i', 'new_size': 2})
+        second = table.submit_for(session, ctx, durable, 'blue',
+                                  {'instance_id': 'j', 'new_size': 2})
+        return first, second
+
+    first, second = db.write(ask)
+    job = claim(db, first)
+    assert job.charges == [['p', None, None, {'gigabytes': 1}]]
+    assert (job.resource, job.resource_id) == ('share_instance', 'i')
+    assert (job.kind, job.topic) == (durable.kind, durable.topic)
+    assert claim(db, second).charges == []
+
+
+def test_work_of_a_contract_is_coalesced_as_declared(db):
+    durable = ReconciliationRpc.methods['rescue_share_instance']
+    ctx = context.RequestContext(project_id='p')
+    ids = {db.write(table.submit_for, ctx, durable, 'blue',
+                    {'share_instance_id': instance})
+           for instance in ('i', 'i', 'j')}
+    assert len(ids) == 2
+
+
+# Claiming
+
+def test_of_many_who_claim_exactly_one_wins(db):
+    for _ in range(5):
+        work_id = put(db)
+        jobs = at_once(*[
+            functools.partial(claim, db, work_id, f'worker-{n}')
+            for n in range(THREADS)])
+        winner, = filter(None, jobs)
+        found = row(db, work_id)
+        assert (found.owner, found.fence, found.attempt) == (
+            winner.owner, 1, 1)
+
+
+def test_of_many_who_take_abandoned_work_over_exactly_one_wins(db):
+    work_id = put(db)
+    claim(db, work_id, lease=-1.0)
+    jobs = at_once(*[
+        functools.partial(claim, db, work_id, f'worker-{n}', abandoned=True)
+        for n in range(THREADS)])
+    winner, = filter(None, jobs)
+    assert (winner.fence, winner.attempt, winner.abandoned) == (2, 2, True)
+
+
+def test_only_work_of_own_queues_is_claimed(db):
+    work_id = put(db, queue='green')
+    assert claim(db, work_id) is None
+    assert claim(db, work_id, queues=('blue', 'green')).queue == 'green'
+
+
+def test_only_work_that_is_due_is_claimed(db):
+    job = claim(db, put(db))
+    db.write(table.retry, job, SOON, 'wet')
+    assert claim(db, job.id) is None
+    assert sweep(db) == []
+
+
+def test_work_that_is_gone_is_not_claimed(db):
+    assert claim(db, 'nothing') is None
+
+
+def test_a_lease_that_is_not_over_protects_work(db):
+    work_id = put(db)
+    claim(db, work_id)
+    assert claim(db, work_id, 'another', abandoned=True) is None
+    assert sweep(db) == []
+
+
+def test_work_whose_lease_is_over_is_abandoned(db):
+    work_id = put(db)
+    claim(db, work_id, lease=-1.0)
+    assert claim(db, work_id, 'another') is None  # not simply queued
+    assert sweep(db) == [(work_id, True)]
+    assert claim(db, work_id, 'another', abandoned=True)
+
+
+def test_renewal_keeps_work(db):
+    jobs = [claim(db, put(db), lease=-1.0) for _ in range(3)]
+    db.write(table.renew, jobs[:2], 60.0)
+    assert sweep(db) == [(jobs[2].id, True)]
+
+
+def test_who_has_lost_work_cannot_renew_it(db):
+    lost, held = taken_over(db)
+    before = row(db, held.id).lease_until
+    db.write(table.renew, [lost], 9999.0)
+    assert row(db, held.id).lease_until == before
+
+
+@pytest.mark.parametrize('abandoned', [False, True])
+def test_work_waits_while_other_work_on_the_same_resource_runs(
+        db, abandoned):
+    first, second = (put(db, resource_id='w') for _ in range(2))
+    another = put(db, resource_id='x')
+    same_id = put(db, resource='ceiling', resource_id='w')
+    job = claim(db, first, lease=-1.0 if abandoned else 60.0)
+    assert claim(db, second) is None
+    found = dict(sweep(db))
+    found.pop(first, None)
+    assert found == {another: False, same_id: False}
+    if abandoned:
+        job = claim(db, first, abandoned=True)
+    db.write(table.finish, job)
+    assert claim(db, second)
+
+
+def test_abandoned_work_does_not_wait_for_other_abandoned_work(db):
+    first, second = (put(db, resource_id='w') for _ in range(2))
+    claim(db, first, lease=-1.0)
+    db.write(lambda session: session.run(
+        sa.update(table.WORK).where(table.WORK.c.id == second)
+        .values(state='running', lease_until=0.0)))
+    assert claim(db, first, abandoned=True)
+    assert claim(db, second, abandoned=True)
+
+
+# The fence
+
+WRITES = {
+    'checkpoint': lambda session, job: table.checkpoint(
+        session, job, 'half'),
+    'set_charges': lambda session, job: table.set_charges(
+        session, job, [['p', None, None, {}]]),
+    'finish': table.finish,
+    'go_on': lambda session, job: table.go_on(session, job, {'n': 1}),
+    'put_back': lambda session, job: table.put_back(session, job, 0.0),
+    'retry': lambda session, job: table.retry(session, job, 0.0, 'wet'),
+    'hand_over': lambda session, job: table.hand_over(
+        session, job, kind='k', topic='t', queue='q', args={}),
+}
+
+
+@pytest.mark.parametrize('name', WRITES)
+def test_who_has_lost_work_changes_nothing(db, hints, name):
+    lost, held = taken_over(db)
+    before = row(db, held.id)
+    hints.clear()
+    with pytest.raises(exception.WorkLost):
+        db.write(WRITES[name], lost)
+    assert row(db, held.id) == before
+    assert hints == []
+    db.write(table.finish, held)
+    with pytest.raises(exception.WorkLost):
+        db.write(WRITES[name], lost)
+    assert row(db, held.id) is None
+
+
+@pytest.mark.parametrize('name', ['put_back', 'retry', 'hand_over', 'go_on'])
+def test_who_has_let_go_of_work_changes_nothing_more(db, name):
+    job = claim(db, put(db))
+    db.write(WRITES[name], job)
+    with pytest.raises(exception.WorkLost):
+        db.write(table.finish, job)
+
+
+def test_the_end_and_its_results_are_one_transaction(db, add_instance,
+                                                     status_of):
+    add_instance('i')
+    job = claim(db, put(db))
+
+    def half(session):
+        table.finish(session, job)
+        session.run(sa.text("UPDATE share_instances SET status = 'error'"))
+        raise exception.InvalidStatus(resource='x', id='i', status='y',
+                                      event='z', allowed='')
+
+    with pytest.raises(exception.InvalidStatus):
+        db.write(half)
+    assert status_of('i') == 'creating'
+    assert row(db, job.id).state == 'running'
+
+
+# Coalesced work
+
+def test_many_requests_of_one_key_are_one_row(db):
+    ids = at_once(*[
+        functools.partial(put, db, one_key='wall-1', resource_id='w')
+        for _ in range(THREADS)])
+    assert len(set(ids)) == 1
+    assert row(db, ids[0]).asked == THREADS
+    assert len(sweep(db)) == 1
+
+
+def test_a_request_while_it_runs_has_it_run_again(db, hints):
+    work_id = put(db, one_key='wall-1', args={'n': 1})
+    job = claim(db, work_id)
+    hints.clear()
+    assert put(db, one_key='wall-1', args={'n': 2}) == work_id
+    assert hints == []  # whoever runs it finds out
+    db.write(table.finish, job)
+    again = claim(db, work_id)
+    assert (again.attempt, again.args) == (1, {'n': 2})
+    db.write(table.finish, again)
+    assert row(db, work_id) is None
+
+
+def test_the_next_round_keeps_a_distance(db):
+    job = claim(db, put(db, one_key='wall-1'))
+    put(db, one_key='wall-1')
+    db.write(table.finish, job, pause=SOON)
+    assert claim(db, job.id) is None
+
+
+def test_a_new_round_begins_when_the_last_has_ended(db):
+    job = claim(db, put(db, one_key='wall-1'))
+    db.write(table.finish, job)
+    assert put(db, one_key='wall-1') != job.id
+
+
+def test_requests_and_ends_at_once_lose_no_request(db):
+    """Whatever was asked after a claim is seen by a later claim."""
+    seen, asked = [], iter(range(1000))
+
+    def ask():
+        for _ in range(12):
+            put(db, one_key='wall-1', args={'n': next(asked)})
+
+    def work(done):
+        while True:
+            last = done.is_set()
+            for work_id, _ in sweep(db):
+                job = claim(db, work_id)
+                if job:
+                    seen.append(job.args['n'])
+                    db.write(table.finish, job)
+            if last and not sweep(db):
+                return
+
+    done = threading.Event()
+    with futures.ThreadPoolExecutor(5) as pool:
+        workers = [pool.submit(work, done) for _ in range(2)]
+        for asking in [pool.submit(ask) for _ in range(3)]:
+            asking.result()
+        final = put(db, one_key='wall-1', args={'n': 'final'})
+        done.set()
+        for worker in workers:
+            worker.result()
+    assert seen[-1] == 'final'
+    assert row(db, final) is None
+
+
+# Going on, handing over, putting back
+
+def test_work_goes_on_with_other_arguments(db, hints):
+    job = claim(db, put(db, args={'after': ''}))
+    hints.clear()
+    db.write(table.go_on, job, {'after': 'm'})
+    assert hints == [Hint('painters', 'blue', job.id)]
+    again = claim(db, job.id)
+    assert (again.args, again.attempt, again.fence) == ({'after': 'm'}, 1, 2)
+
+
+def test_work_begins_anew_when_asked_for_while_it_goes_on(db):
+    job = claim(db, put(db, one_key='k', args={'after': ''}))
+    put(db, one_key='k', args={'after': 'anew'})
+    db.write(table.go_on, job, {'after': 'm'})
+    assert claim(db, job.id).args == {'after': 'anew'}
+
+
+def test_handed_over_work_keeps_its_id_and_drops_the_fence(db, hints):
+    job = claim(db, put(db, charges=[['p', None, None, {}]]))
+    hints.clear()
+    db.write(table.hand_over, job, kind='gilding.gild', topic='gilders',
+             queue='gold', args={'leaves': 3})
+    assert hints == [Hint('gilders', 'gold', job.id)]
+    with pytest.raises(exception.WorkLost):
+        db.write(table.checkpoint, job, 'late')
+    given = claim(db, job.id, queues=('gold',))
+    assert (given.kind, given.topic, given.args, given.charges) == (
+        'gilding.gild', 'gilders', {'leaves': 3}, [['p', None, None, {}]])
+    assert (given.fence, given.attempt, given.abandoned) == (2, 1, False)
+
+
+def test_retried_work_remembers_tries_and_the_error(db):
+    job = claim(db, put(db))
+    db.write(table.retry, job, 0.0, 'x' * 5000)
+    assert row(db, job.id).error == 'x' * 1000
+    assert claim(db, job.id).attempt == 2
+
+
+@pytest.mark.parametrize('name', ['put_back', 'retry'])
+def test_abandoned_work_that_is_let_go_stays_abandoned(db, name):
+    """Otherwise the next would run again what has to be rescued."""
+    _, held = taken_over(db)
+    db.write(getattr(table, name), held, SOON,
+             *['wet'] if name == 'retry' else [])
+    assert claim(db, held.id) is None
+    assert claim(db, held.id, abandoned=True) is None
+    db.write(table.expire_leases, ['blue'])
+    assert sweep(db) == [(held.id, True)]
+    assert claim(db, held.id, abandoned=True).abandoned
+
+
+# Looking around
+
+def test_a_sweep_finds_the_oldest_of_known_kinds_first(db):
+    ids = [put(db) for _ in range(4)]
+    put(db, kind='gilding.gild')
+    put(db, queue='green')
+    claim(db, ids[1], lease=-1.0)
+    claim(db, ids[2])
+    assert sweep(db) == [(ids[0], False), (ids[1], True), (ids[3], False)]
+    assert sweep(db, batch=2) == [(ids[0], False), (ids[1], True)]
+
+
+def test_take_over_is_of_own_queues_only(db):
+    mine, others = put(db), put(db, queue='green')
+    claim(db, mine)
+    claim(db, others, queues=('green',))
+    put(db)
+    assert db.write(table.expire_leases, ['blue', 'red']) == 1
+    assert claim(db, mine, 'another', abandoned=True)
+    assert claim(db, others, queues=('green',), abandoned=True) is None
+
+
+def test_the_queue_is_what_waits(db):
+    claim(db, put(db))
+    put(db)
+    put(db, queue='green')
+    assert db.read(table.queue_length) == 2
+
+
+def test_work_is_listed_with_what_is_left_of_its_lease(db):
+    ids = [put(db) for _ in range(2)]
+    claim(db, ids[0], 'someone', lease=100.0)
+    held, waiting = db.read(table.list_work)
+    assert [held.id, waiting.id] == ids
+    assert (held.state, held.owner) == ('running', 'someone')
+    assert 50 < held.lease_left <= 100
+    assert waiting.lease_left is None
+
+
+def test_work_is_followed_by_other_work_on_its_resource(db):
+    job = claim(db, put(db, resource_id='w'))
+    put(db, resource='ceiling', resource_id='w')
+    assert not db.read(table.is_followed, job)
+    put(db, resource_id='w')
+    assert db.read(table.is_followed, job)
+
+
+def test_the_journal_forgets_what_is_old(db, add_instance):
+    add_instance('i')
+    journal = engine.Transition.__table__
+    assert db.write(table.prune_journal,
+                    db.utcnow() - datetime.timedelta(hours=1)) == 0
+    assert db.write(table.prune_journal,
+                    db.utcnow() + datetime.timedelta(hours=1)) == 1
+    assert db.read(lambda session: session.rows(sa.select(journal))) == []
