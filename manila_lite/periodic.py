@@ -19,41 +19,41 @@ class Task(typing.NamedTuple):
 
 
 class Periodic:
-    """One thread that runs tasks in turn; a failing one is only logged.
+    """Runs tasks, each in a thread of its own; failing is only logged.
 
-    The first run of each comes within `fuzz` seconds, so that services
-    started together do not stay in step.
+    One that hangs, in a back end that does not answer say, keeps no other
+    from running: the heartbeat above all. The first run of each comes
+    within `fuzz` seconds, so that services started together do not stay in
+    step.
     """
 
     def __init__(self, tasks: list[Task], *, fuzz: float = 0.0,
                  chance: random.Random | None = None):
         chance = chance or random.Random()
-        self._due = [(time.monotonic() + chance.uniform(0, fuzz), number)
-                     for number in range(len(tasks))]
-        self._tasks = tasks
         self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name='periodic', daemon=True)
+        self._threads = [
+            threading.Thread(target=self._repeat, name=task.name,
+                             args=(task, chance.uniform(0, fuzz)),
+                             daemon=True)
+            for task in tasks]
 
     def start(self) -> None:
-        if self._tasks:
-            self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
+        """Begin no more runs, and wait a while for those in hand."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _run(self) -> None:
-        while True:
-            when, number = min(self._due)
-            if self._stop.wait(max(0.0, when - time.monotonic())):
-                return
-            task = self._tasks[number]
+    def _repeat(self, task: Task, pause: float) -> None:
+        while not self._stop.wait(pause):
             try:
                 task.run()
             except Exception:
                 LOG.exception('Periodic task %s failed', task.name)
             # An interval of nothing would never let go of the processor.
-            self._due[number] = (
-                time.monotonic() + max(task.interval, 0.1), number)
+            pause = max(task.interval, 0.1)

@@ -1,0 +1,114 @@
+"""Tasks run again and again, whatever the others do."""
+
+import logging
+import random
+import threading
+
+import pytest
+
+from manila_lite.periodic import Periodic
+from manila_lite.periodic import Task
+
+PATIENCE = 20.0
+NEVER = 3600.0
+
+
+class Counter:
+    """A task that counts its runs, and may be made to fail or to hang."""
+
+    def __init__(self, error=None):
+        self.error = error
+        self.count = 0
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self._changed = threading.Condition()
+
+    def __call__(self):
+        with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+        self.go_on.wait(PATIENCE)
+        if self.error:
+            raise self.error
+
+    def wait_for(self, count):
+        with self._changed:
+            assert self._changed.wait_for(
+                lambda: self.count >= count, PATIENCE)
+
+
+@pytest.fixture
+def start():
+    """`start(task, ...)`: they run; stopped at the end."""
+    started = []
+
+    def make(*tasks, **given):
+        periodic = Periodic(list(tasks), **given)
+        periodic.start()
+        started.append(periodic)
+        return periodic
+
+    yield make
+    for periodic in started:
+        periodic.stop(PATIENCE)
+
+
+def test_the_first_run_comes_at_once_and_others_follow(start):
+    often, rarely = Counter(), Counter()
+    start(Task('often', 0.1, often), Task('rarely', NEVER, rarely))
+    rarely.wait_for(1)
+    often.wait_for(3)
+    assert rarely.count == 1
+
+
+def test_a_task_that_fails_runs_again_and_is_logged(start, monkeypatch):
+    logged = []
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())
+    logger = logging.getLogger('manila_lite.periodic')
+    monkeypatch.setattr(logger, 'handlers', [handler])
+    failing = Counter(RuntimeError('out of order'))
+    start(Task('failing', 0.1, failing))
+    failing.wait_for(3)
+    assert logged[:2] == ['Periodic task failing failed'] * 2
+
+
+def test_a_task_that_hangs_keeps_no_other_from_running(start):
+    hanging, heartbeat = Counter(), Counter()
+    hanging.go_on.clear()
+    start(Task('report', 0.1, hanging), Task('heartbeat', 0.1, heartbeat))
+    hanging.wait_for(1)
+    heartbeat.wait_for(heartbeat.count + 3)
+    assert hanging.count == 1
+    hanging.go_on.set()
+
+
+def test_the_first_runs_are_spread(start):
+    class Late(random.Random):
+        def uniform(self, low, high):
+            assert (low, high) == (0, 60.0)
+            return NEVER
+
+    task = Counter()
+    periodic = start(Task('late', 0.1, task), fuzz=60.0, chance=Late())
+    periodic.stop(PATIENCE)
+    assert task.count == 0
+
+
+def test_stopping_waits_for_the_run_in_hand(start):
+    task = Counter()
+    task.go_on.clear()
+    periodic = start(Task('slow', 0.1, task))
+    task.wait_for(1)
+    periodic.stop(0.0)
+    assert [thread for thread in threading.enumerate()
+            if thread.name == 'slow']
+    task.go_on.set()
+    periodic.stop(PATIENCE)
+    assert not [thread for thread in threading.enumerate()
+                if thread.name == 'slow']
+    assert task.count == 1
+
+
+def test_what_was_never_started_stops():
+    Periodic([Task('idle', 0.1, Counter())]).stop()
