@@ -1,0 +1,217 @@
+"""A runner with its threads: it wakes, looks around, stops."""
+
+from concurrent import futures
+import threading
+
+from oslo_db import exception as db_exc
+import pytest
+
+from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import durable
+from manila_lite.rpc.contract import endpoint_handlers
+from manila_lite.rpc.contract import implements
+from manila_lite.work import table
+from manila_lite.work.runner import Runner
+from manila_lite.work.runner import Settings
+from tests.unit.work.works import put
+from tests.unit.work.works import row
+
+NEVER = 3600.0
+PATIENCE = 20.0
+
+pytestmark = pytest.mark.parametrize(
+    'database_url', ['sqlite'], indirect=True)
+
+
+class PaintingRpc(Contract):
+    topic, version = 'painters', '1.0'
+
+    @durable(repeatable=True)
+    def paint(self, ctx, instance_id): ...
+
+
+@implements(PaintingRpc)
+class Painter:
+    """Takes its time where a test wants it to; counts what is done."""
+
+    def __init__(self):
+        self.begun = threading.Event()
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.done = []
+        self.threads = set()
+        self._changed = threading.Condition()
+
+    def paint(self, job, instance_id):
+        self.begun.set()
+        assert self.go_on.wait(PATIENCE)
+        self.threads.add(threading.current_thread().name)
+        job.finish(lambda session: None)
+        with self._changed:
+            self.done.append(job.id)
+            self._changed.notify_all()
+
+    def wait_for(self, count):
+        """Wait until so many are done; their ids."""
+        with self._changed:
+            assert self._changed.wait_for(
+                lambda: len(self.done) >= count, PATIENCE)
+        return self.done
+
+
+@pytest.fixture
+def painter():
+    return Painter()
+
+
+@pytest.fixture
+def start(db, painter):
+    """`start(**settings)`: a runner that runs; stopped at the end."""
+    started = []
+
+    def make(**settings):
+        runner = Runner(
+            db, queues=['blue'], handlers=endpoint_handlers(painter),
+            owner='me', settings=Settings(**{
+                'sweep_interval': NEVER, 'workers': 2, **settings}))
+        runner.start()
+        started.append(runner)
+        return runner
+
+    yield make
+    painter.go_on.set()
+    for runner in started:
+        assert runner.stop(PATIENCE)
+
+
+def ask(db):
+    return put(db, args={'instance_id': 'i'})
+
+
+def test_a_hint_wakes_a_worker_at_once(db, start, painter):
+    """The sweep would come an hour later."""
+    runner = start()
+    for number in range(1, 6):
+        runner.wake(ask(db))
+        painter.wait_for(number)
+
+
+def test_the_sweep_finds_what_no_hint_announced(db, start, painter):
+    start(sweep_interval=0.01)
+    work_id = ask(db)
+    assert painter.wait_for(1) == [work_id]
+
+
+def test_a_start_finds_what_waits_and_sweeps_until_dry(db, start, painter):
+    """Full batches follow each other without a pause."""
+    ids = [ask(db) for _ in range(11)]
+    start(batch=2)
+    assert sorted(painter.wait_for(11)) == sorted(ids)
+
+
+def test_the_sweep_takes_abandoned_work_over(db, start, painter):
+    work_id = ask(db)
+    assert db.write(table.claim, work_id, ['blue'], 'dead', -1.0)
+    start(sweep_interval=0.01)
+    assert painter.wait_for(1) == [work_id]
+
+
+def test_workers_run_side_by_side(db, start, painter):
+    both = threading.Barrier(2)
+    paint = painter.paint
+
+    def meet(job, instance_id):
+        both.wait(PATIENCE)
+        paint(job, instance_id)
+
+    painter.paint = meet
+    runner = start(workers=2)
+    for _ in range(2):
+        runner.wake(ask(db))
+    painter.wait_for(2)
+    assert len(painter.threads) == 2
+
+
+def test_two_runners_share_the_work(db, start, painter):
+    runners = [start() for _ in range(3)]
+    ids = [ask(db) for _ in range(20)]
+    for work_id in ids:
+        for runner in runners:
+            runner.wake(work_id)
+    assert sorted(painter.wait_for(20)) == sorted(ids)
+    for runner in runners:
+        runner.stop(PATIENCE)
+    assert len(painter.done) == 20
+
+
+def test_stopping_waits_for_the_work_in_hand_and_begins_no_more(
+        db, start, painter):
+    painter.go_on.clear()
+    runner = start(workers=1)
+    first, second = ask(db), ask(db)
+    runner.wake(first)
+    assert painter.begun.wait(PATIENCE)
+    runner.wake(second)
+    assert runner.in_hand == 1
+    assert not runner.stop(0.0)
+    with futures.ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(runner.stop, PATIENCE)
+        painter.go_on.set()
+        assert stopping.result()
+    assert painter.done == [first]
+    assert runner.in_hand == 0
+    assert row(db, second).state == 'queued'
+    assert not [thread for thread in threading.enumerate()
+                if thread.name.startswith('blue-')]
+
+
+def test_the_work_in_hand_keeps_its_lease_while_stopping(
+        db, start, painter):
+    painter.go_on.clear()
+    runner = start(lease=0.3)
+    work_id = ask(db)
+    runner.wake(work_id)
+    assert painter.begun.wait(PATIENCE)
+    runner.stop(0.0)
+    renewed = threading.Semaphore(0)
+    db.probe = lambda name: name == 'committed' and renewed.release()
+    leases = []
+    for _ in range(2):
+        assert renewed.acquire(timeout=PATIENCE)
+        leases.append(row(db, work_id).lease_until)
+    assert leases[0] < leases[1]
+
+
+def test_a_runner_that_never_started_stops(db, painter):
+    runner = Runner(db, queues=['blue'], handlers={}, owner='me')
+    assert runner.stop(0.0)
+
+
+def test_a_start_after_the_stop_runs_nothing(db, painter):
+    """A slow driver came up when the process was ending already."""
+    runner = Runner(db, queues=['blue'],
+                    handlers=endpoint_handlers(painter), owner='me')
+    runner.stop(0.0)
+    ask(db)
+    runner.start()
+    assert runner.stop(PATIENCE)
+    assert painter.done == []
+
+
+@pytest.mark.parametrize('place', ['statement', 'commit'])
+def test_workers_survive_a_database_that_is_away(
+        db, start, painter, place):
+    """Whatever fails in a worker, in the sweep or in the renewal."""
+    failures = iter(range(10))
+
+    def fail(name):
+        if name == place and next(failures, None) is not None:
+            raise db_exc.DBConnectionError()
+
+    runner = start(sweep_interval=0.01, lease=0.03)
+    work_id = ask(db)
+    db.probe = fail
+    runner.wake(work_id)
+    painter.wait_for(1)
+    assert next(failures, None) is None
+    assert painter.done == [work_id]
