@@ -225,10 +225,10 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     for key, value in wanted.extra_specs.items():
         of_instance.append(sa.exists().where(
             SPEC.c.share_type_id == INSTANCE.c.share_type_id,
-            SPEC.c.spec_key == key, SPEC.c.spec_value == value))
+            SPEC.c.spec_key == key, SPEC.c.spec_value == value
+        ).correlate(INSTANCE))
     if of_instance:
-        found.append(sa.exists().where(
-            INSTANCE.c.share_id == SHARE.c.id, *of_instance))
+        found.append(_some_instance(*of_instance))
     for key, value in wanted.metadata.items():
         found.append(sa.exists().where(
             METADATA.c.share_id == SHARE.c.id, METADATA.c.key == key,
@@ -242,8 +242,14 @@ def _export_conditions(wanted: Filter) -> list[sa.ColumnElement]:
         if value is not None]
     if not asked:
         return []
-    return [sa.exists().where(EXPORT.c.share_instance_id == INSTANCE.c.id,
-                              INSTANCE.c.share_id == SHARE.c.id, *asked)]
+    return [_some_instance(EXPORT.c.share_instance_id == INSTANCE.c.id,
+                           *asked)]
+
+
+def _some_instance(*conditions: sa.ColumnElement) -> sa.ColumnElement:
+    """Any instance will do, also where the page is joined with them."""
+    return sa.exists().where(
+        INSTANCE.c.share_id == SHARE.c.id, *conditions).correlate(SHARE)
 
 
 def _equals(column: sa.Column, value: object) -> sa.ColumnElement:

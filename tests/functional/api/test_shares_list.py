@@ -44,8 +44,12 @@ def test_sort_keys_are_columns_of_shares_and_instances(
         member.create(name=name, size=number + 1)
     cloud.settle()
     query = f'sort_key={key}&sort_dir={direction}'
-    found = listed(cloud.api, query)
-    assert len(found) == 3
+    filtered = f"{query}&status=available&extra_specs={{'a':'b'}}"
+    for api, wanted in ((member, query), (member, filtered),
+                        (cloud.api, query)):
+        found = listed(api, wanted)
+        assert len(found) == 3
+    assert listed(cloud.api, filtered) == []
     field = {'display_name': 'name'}.get(key, key)
     if found[0].get(field) is not None:
         values = [share[field] for share in found]
