@@ -63,8 +63,19 @@ class Filter:
     export_path: str | None = None
 
 
+def _to_show(column: sa.Column) -> sa.ColumnElement:
+    """The column, its time as the driver gives it: nobody reckons with it.
+
+    On SQLite that is text, and answers want text.
+    """
+    if isinstance(column.type, sa.DateTime):
+        return sa.type_coerce(column, sa.types.NullType()).label(column.name)
+    return column
+
+
 _SHOWN = (
-    *(column for column in SHARE.c if column is not SHARE.c.updated_at),
+    *(_to_show(column) for column in SHARE.c
+      if column is not SHARE.c.updated_at),
     INSTANCE.c.status, INSTANCE.c.host, INSTANCE.c.progress,
     INSTANCE.c.access_rules_status, INSTANCE.c.replica_state,
     INSTANCE.c.share_network_id, INSTANCE.c.share_server_id,
