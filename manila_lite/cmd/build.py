@@ -1,5 +1,6 @@
 """Builds every object of a process and hands them to each other."""
 
+from concurrent import futures
 import dataclasses
 import datetime
 import logging
@@ -55,6 +56,7 @@ LOG = logging.getLogger(__name__)
 
 SCHEDULER_BINARY = 'manila-scheduler'
 
+LISTENERS_START_IN = 0.5
 LISTENERS_STOP_AFTER = 0.3
 """Seconds given to those who wait for messages; a broker may be away."""
 
@@ -164,11 +166,15 @@ class Service:
         self.periodic = Periodic(tasks, fuzz=fuzz)
 
     def start(self) -> None:
-        for runner in self.runners:
-            runner.start()
-        self.periodic.start()
-        for listener in self.listeners:  # may have to wait for the broker
-            listener.start()
+        with futures.ThreadPoolExecutor(len(self.listeners) or 1) as pool:
+            listening = [pool.submit(one.start) for one in self.listeners]
+            # A broker that is away must not keep work from being done.
+            futures.wait(listening, LISTENERS_START_IN)
+            for runner in self.runners:
+                runner.start()
+            self.periodic.start()
+        for one in listening:
+            one.result()
 
     def stop(self, timeout: float = 60.0) -> bool:
         """Stop; True when all the work in hand has ended."""
