@@ -6,15 +6,10 @@ import time
 import typing
 import uuid
 
-import sqlalchemy as sa
-
-from manila_lite.db.models import shares
 from manila_lite.db.session import Database
-from manila_lite.db.session import Session
-from manila_lite.quota import recount
 from manila_lite.share.drivers import dummy
-from manila_lite.states.share_instance import MACHINE
 from manila_lite.work import table
+from tests.support import invariants
 from tests.support.processes import Command
 from tests.support.processes import free_port
 from tests.support.rest import Rest
@@ -70,7 +65,8 @@ class Installation:
         self.concurrency = concurrency
         self.host = f'node-{uuid.uuid4().hex[:8]}'
         self.port = free_port()
-        self.url = f'http://127.0.0.1:{self.port}/v2'
+        self.root = f'http://127.0.0.1:{self.port}'
+        self.url = f'{self.root}/v2'
         self.database_url = (
             database_url or f'sqlite:///{folder}/manila_lite.sqlite')
         self.conf = folder / 'manila.conf'
@@ -107,7 +103,7 @@ class Installation:
 
     def rest(self, project: str = 'project', **kwargs: typing.Any) -> Rest:
         kwargs.setdefault('headers', {'X-Auth-Token': f'user:{project}'})
-        return Rest(self.url, **kwargs)
+        return Rest(kwargs.pop('url', self.url), **kwargs)
 
     # Processes
 
@@ -144,11 +140,10 @@ class Installation:
             lambda: all(word in command.output for word in words),
             ' and '.join(words))
 
-    def stop(self) -> None:
-        """Stop all by SIGTERM, the ones that take requests first."""
-        for name in self.kind:
-            if name in self.running:
-                self.running.pop(name).stop()
+    def stop(self) -> dict[str, float]:
+        """Stop all by SIGTERM; the seconds that each has taken."""
+        return {name: self.running.pop(name).stop()
+                for name in self.kind if name in self.running}
 
     def kill(self, *names: str) -> None:
         """End these as a power cut does, all at one time."""
@@ -190,34 +185,13 @@ class Installation:
         """How many accepted requests are not yet carried out."""
         return len(self.db.read(table.list_work))
 
+    def in_hand(self) -> int:
+        """How many of them somebody carries out, or did when killed."""
+        return sum(row.state == table.RUNNING
+                   for row in self.db.read(table.list_work))
+
     def problems(self) -> list[str]:
-        """What is wrong now that nothing is owed any more.
-
-        Something is stuck, quota differs from a recount, or a back end
-        does not hold what the rows say.
-        """
-        return self.db.read(self._problems)
-
-    def _problems(self, session: Session) -> list[str]:
-        instance, share = (shares.ShareInstance.__table__,
-                           shares.Share.__table__)
-        rows = session.rows(
-            sa.select(instance.c.id, instance.c.status, instance.c.host,
-                      share.c.size).select_from(instance.join(share)))
-        found = [f'{row.id} is {row.status} and nobody works on it'
-                 for row in rows if row.status in MACHINE.in_flight]
-        found += [f'quota differs from a recount: {difference}'
-                  for difference in recount.differences(session)]
-        real = {
-            share_id: (self.service_host(name), size)
-            for name in self.backends for share_id, size
-            in dummy.inventory(self.state_of(name)).items()}
-        for row in rows:
-            home = row.host and row.host.partition('#')[0]
-            if row.status == 'available' and (
-                    real.get(row.id) != (home, row.size)):
-                found.append(f'{row.id} should be {row.size} GiB on {home}, '
-                             f'there is {real.get(row.id)}')
-        found += [f'{share_id} is on a back end and nobody knows it'
-                  for share_id in real.keys() - {row.id for row in rows}]
-        return found
+        """What is wrong now that nothing is owed any more."""
+        return self.db.read(invariants.problems, {
+            self.service_host(name): dummy.inventory(self.state_of(name))
+            for name in self.backends})

@@ -38,7 +38,10 @@ class Rest:
                      for name, value in headers.items()})
         assert self.last.status_code == expect, (
             method, path, self.last.status_code, self.last.text)
-        return self.last.json() if self.last.content else None
+        kind = self.last.headers.get('Content-Type', '')
+        if self.last.content and kind.startswith('application/json'):
+            return self.last.json()
+        return self.last.text
 
     def get(self, path: str, **kwargs: typing.Any) -> typing.Any:
         return self.request('GET', path, **kwargs)

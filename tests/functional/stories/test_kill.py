@@ -13,7 +13,6 @@ import kombu
 import pytest
 import requests
 
-from manila_lite.work import table
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 from tests.support.processes import free_port
@@ -55,18 +54,13 @@ class Load:
                     made = self.user.create(size=size)
                     self.accepted[made['id']] = 'create', size
                 if number == killed_at:
-                    until(self._held, 'work is being done')
+                    until(self.installation.in_hand, 'work is being done')
                     killing.start()
         killing.join()
 
     def _kill(self, names):
         self.installation.kill(*names)
-        self.interrupted += self._held()
-
-    def _held(self):
-        """How much work somebody does, or did when it was killed."""
-        return sum(row.state == table.RUNNING for row
-                   in self.installation.db.read(table.list_work))
+        self.interrupted += self.installation.in_hand()
 
     def _change(self, share_id):
         size = self.sizes[share_id]
@@ -147,7 +141,7 @@ def test_killed_services_lose_nothing(install, new_database, broker_url,
         install(kind=SEPARATE, backends=BACKENDS, lease=1,
                 database_url=new_database(('postgresql', 'mysql')[seed % 2]),
                 options=f'{OPTIONS}transport_url = {broker_url}'),
-        seed, [('share',), ('share',), ('scheduler', 'share')])
+        seed, [('share',), ('scheduler', 'share'), SEPARATE])
 
 
 def test_lost_messages_delay_work_and_no_more(install, new_database,

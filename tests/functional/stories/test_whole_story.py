@@ -8,6 +8,8 @@ from tests.support.installation import SERVE
 CONCURRENCY = ('threading', 'eventlet')
 SPECS = {'driver_handles_share_servers': 'False', 'snapshot_support': 'True',
          'share_backend_name': 'dummy'}
+GENEROUS = 5.0
+"""Seconds by which a loaded machine may be late."""
 OPTIONS = 'default_share_type = ordinary\n'
 BACKENDS = {'dummy': {'dummy_driver_capacity_gb': 100,
                       'max_over_subscription_ratio': 1,
@@ -47,7 +49,10 @@ def live_through(installation):
     user.wait_gone(share['id'])
     assert in_use(user) == (0, 0)
     assert installation.problems() == []
-    installation.stop()
+    took = installation.stop()
+    print(*(f'{name} stopped after {seconds:.2f} s'
+            for name, seconds in took.items()), sep=', ')
+    assert max(took.values()) < 1 + GENEROUS
 
 
 def is_green(user):

@@ -1,0 +1,69 @@
+"""A cable between clients and a server that a test can cut and mend."""
+
+import contextlib
+import socket
+import socketserver
+import threading
+
+
+class Relay:
+    """Passes connections on to an address; `with Relay(...)` runs it."""
+
+    def __init__(self, host: str, port: int):
+        self.target = host, port
+        self._open: set[socket.socket] = set()
+        self._whole = True
+        self._server = socketserver.ThreadingTCPServer(
+            ('127.0.0.1', 0), type('Handler', (_Handler,), {'relay': self}))
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+
+    def __enter__(self) -> 'Relay':
+        threading.Thread(target=self._server.serve_forever, args=(0.02,),
+                         daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self.cut()
+        self._server.server_close()
+
+    def cut(self) -> None:
+        """Break what is connected, and hang up on whoever calls."""
+        self._whole = False
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self._whole = True
+
+    def join(self, client: socket.socket) -> None:
+        """Pass on what either side says, until one hangs up."""
+        if not self._whole:
+            return
+        with socket.create_connection(self.target) as server:
+            pair = {client, server}
+            self._open |= pair
+            back = threading.Thread(target=_pump, args=(server, client),
+                                    daemon=True)
+            back.start()
+            _pump(client, server)
+            back.join()
+            self._open -= pair
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    relay: Relay
+
+    def handle(self) -> None:
+        self.relay.join(self.request)
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    for side in (source, sink):
+        with contextlib.suppress(OSError):
+            side.shutdown(socket.SHUT_RDWR)
