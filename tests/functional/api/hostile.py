@@ -69,6 +69,24 @@ VERSIONS = ['', ' ', '2', '2.', '.2', '2.100', '2.05', '02.5', '3.0', '1.0',
             '2.1e0', '9' * 5000, '2.' + '9' * 5000, '2.\xb2', 'shares 2.1']
 
 
+VALUES = (None, True, 0, -1, 1.5, 2 ** 31, '', ' ', '0', 'x' * 256,
+          'x' * 2000, [], [{}], {}, {'': ''}, {'x': None})
+
+
+def variations(valid: typing.Any) -> typing.Iterator[typing.Any]:
+    """The valid body, each of its values replaced, removed or joined."""
+    yield from VALUES
+    if not isinstance(valid, dict):
+        return
+    yield valid | {'x': 'x'}
+    for key, value in valid.items():
+        rest = {name: other for name, other in valid.items() if name != key}
+        yield rest
+        yield rest | {key.upper(): value}
+        for variation in variations(value):
+            yield rest | {key: variation}
+
+
 @st.composite
 def spoilt(draw: st.DrawFn, valid: typing.Any) -> typing.Any:
     """The valid body with one of its values replaced, lost or added."""

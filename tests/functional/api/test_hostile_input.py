@@ -24,7 +24,7 @@ READS = [operation for operation in OPERATIONS
 WITH_ID = [operation for operation in OPERATIONS if '{' in operation.path]
 
 hypothesis.settings.register_profile(
-    'hostile', max_examples=40, deadline=None, derandomize=True,
+    'hostile', max_examples=25, deadline=None, derandomize=True,
     database=None, suppress_health_check=list(hypothesis.HealthCheck))
 
 
@@ -48,6 +48,29 @@ def refused(answer, codes=range(400, 500)):
 
 def url(operation, what):
     return operation.path.format(**what.variables) + what.query
+
+
+_BROKEN = {
+    'PUT /v2/quota-class-sets/{class}':
+        'an update of no limit at all answers 500'}
+
+
+@pytest.mark.parametrize('operation', [
+    pytest.param(operation, id=operation.key, marks=[
+        pytest.mark.xfail(strict=True, reason=_BROKEN[operation.key])]
+        if operation.key in _BROKEN else [])
+    for operation in WRITES])
+def test_body_with_another_value(world, operation):
+    """In each place; nothing changes unless the request is accepted."""
+    what = example(operation)(world)
+    valid = {operation.action: what.body} if operation.action else what.body
+    before = world.everything()
+    for body in hostile.variations(valid):
+        answer = world.send(operation.method, url(operation, what), body,
+                            raw=json.dumps(body).encode())
+        if not refused(answer):
+            before = world.everything()
+        assert world.everything() == before, body
 
 
 @by_key(WRITES)

@@ -4,6 +4,7 @@ import urllib.parse
 
 import pytest
 
+from manila_lite.api.v2 import share_filters
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.support.cloud import TYPE_ID
@@ -332,3 +333,20 @@ def test_filters_join(member):
     create(member, 'ac', size=1, metadata={'x': 'y'})
     assert names(member, "name~=a&metadata={'x':'y'}&status=creating"
                  "&sort_key=name&limit=5&with_count=1") == ['ac']
+
+
+@pytest.mark.parametrize('key', sorted(share_filters.SORT_KEYS))
+def test_all_filters_join_in_every_order(world, key):
+    values = ['name~', 'description~', 'name', 'description', 'status',
+              'snapshot_id', 'share_type_id', 'share_network_id',
+              'share_group_id', 'share_proto', 'mount_point_name',
+              'availability_zone', 'export_location_id',
+              'export_location_path']
+    query = '&'.join([f'{name}=a' for name in values] + [
+        "metadata={'a':'b'}", "extra_specs={'a':'b'}", 'is_public=1',
+        'is_soft_deleted=1', 'with_count=1', 'limit=2', 'offset=1',
+        f'sort_key={key}', 'sort_dir=asc', 'all_tenants=1'])
+    for api in (world.admin, world.member):
+        for path in ('/shares', '/shares/detail'):
+            assert listed(api, query, path) == []
+            assert listed(api, f'sort_key={key}&all_tenants=1', path)
