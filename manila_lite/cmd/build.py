@@ -211,7 +211,9 @@ def scheduler(process: Process) -> Service:
         choose.load(conf.scheduler_default_weighers, 'weighers',
                     multipliers),
         choose.load(conf.scheduler_default_extend_filters, 'filters'))
-    placement = Placement(db, rules, conf.service_down_time, process.chance)
+    placement = Placement(
+        db, rules, down_time=conf.service_down_time,
+        message_ttl=conf.message_ttl, chance=process.chance)
     runner = Runner(
         db, queues=[SCHEDULER_TOPIC], handlers=endpoint_handlers(placement),
         owner=f'{SCHEDULER_BINARY}@{conf.host}:{process.id}',

@@ -1,6 +1,7 @@
 """Places share instances: choose a pool, take the room, hand over."""
 
 from collections.abc import Callable, Sequence
+import contextlib
 import logging
 import random
 import typing
@@ -9,13 +10,16 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite import messages
 from manila_lite.db.queries import pools as pool_rows
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_types
+from manila_lite.db.queries import shares
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
+from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.quota.shares import discard
 from manila_lite.rpc import share as share_rpc
@@ -52,11 +56,12 @@ class Rules(typing.NamedTuple):
 class Placement:
     """Decides from what the database says; it keeps nothing in memory."""
 
-    def __init__(self, db: Database, rules: Rules, down_time: float,
-                 chance: random.Random | None = None):
+    def __init__(self, db: Database, rules: Rules, *, down_time: float,
+                 message_ttl: int, chance: random.Random | None = None):
         self.db = db
         self.rules = rules
         self.down_time = down_time
+        self.message_ttl = message_ttl
         self.chance = chance
 
     def prepare_create_share_instance(self, session: Session, job: typing.Any
@@ -148,7 +153,7 @@ class Placement:
               request: PlacementRequest, pool: Pool,
               settle: Callable[..., None], *args: typing.Any) -> None:
         if not pool_rows.allocate(session, pool.host, request.size,
-                                  room(pool, request)):
+                                  room(pool, request), pool.reported_at):
             raise RoomTaken(host=pool.host)
         settle(session, job, *args, pool)
 
@@ -177,10 +182,13 @@ class Placement:
         LOG.log(level, 'Placing %s: %s', job.resource_id,
                 choice.explanation() if LOG.isEnabledFor(level) else '')
 
-    # Rows in flight that no back end has and nobody works on
+    # Instances that no back end has and nobody works on
 
     def run_pass(self) -> int:
-        """Carry out the rescues of instances without a host."""
+        """Carry out the rescues of instances without a host.
+
+        And empty the recycle bin of them; the number of both.
+        """
         return self.db.write(self._rescue)
 
     def _rescue(self, session: Session) -> int:
@@ -189,12 +197,36 @@ class Placement:
         for row in lost:
             LOG.warning('Share instance %s is %s without a host and nobody '
                         'works on it', row.id, row.status)
-            rescue = SHARE_INSTANCE.in_flight[row.status]
-            if isinstance(rescue, Repeat):
-                discard(session, instances.get(session, row.id))
-            else:
-                fire(session, SHARE_INSTANCE, row.id, rescue.events[-1])
-        return len(lost)
+            self._unless_moved(self._end, session, row)
+        expired = shares.expired(session, None)
+        for share_id in expired:
+            for row in shares.instances(session, share_id):
+                self._unless_moved(self._discard, session, row.instance_id)
+        return len(lost) + len(expired)
+
+    def _unless_moved(self, function: Callable[..., None],
+                      *args: typing.Any) -> None:
+        """Another scheduler may have seen to the same just now."""
+        with contextlib.suppress(exception.InvalidStatus,
+                                 exception.ResourceNotFound):
+            function(*args)
+
+    def _end(self, session: Session, row: sa.Row) -> None:
+        rescue = SHARE_INSTANCE.in_flight[row.status]
+        if isinstance(rescue, Repeat):
+            discard(session, instances.get(session, row.id))
+            return
+        fire(session, SHARE_INSTANCE, row.id, rescue.events[-1],
+             updated_at=session.now)
+        messages.record(
+            session, project_id=row.project_id, request_id=None,
+            action=Action.ALLOCATE_HOST, detail=Detail.UNKNOWN_ERROR,
+            resource_type='SHARE', resource_id=row.share_id,
+            ttl=self.message_ttl)
+
+    def _discard(self, session: Session, instance_id: str) -> None:
+        fire(session, SHARE_INSTANCE, instance_id, 'delete')
+        discard(session, instances.get(session, instance_id))
 
 
 class RoomTaken(exception.ManilaLiteError):
@@ -221,5 +253,5 @@ def _pool(row: sa.Row, down_time: float) -> Pool:
         zone=row.zone, service_up=services.is_up(row, down_time),
         service_enabled=not row.disabled, total_gb=row.total_gb,
         free_gb=row.free_gb, allocated_gb=row.allocated_gb,
-        pending_gb=row.pending_gb)
+        pending_gb=row.pending_gb, reported_at=row.reported_at)
 

@@ -13,6 +13,7 @@ class Pool:
     `total_gb` and `free_gb` are None when infinite or unknown.
     `allocated_gb` is the exact sum of the sizes we placed here;
     `pending_gb` is its part that the reported `free_gb` cannot know yet.
+    `reported_at` names the report that all of this holds for.
     """
 
     host: str
@@ -24,6 +25,7 @@ class Pool:
     free_gb: float | None
     allocated_gb: float
     pending_gb: float
+    reported_at: float = 0.0
 
     @property
     def service_host(self) -> str:

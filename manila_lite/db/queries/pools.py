@@ -4,21 +4,25 @@
 it always equals the sum of the sizes of the instances on the pool.
 """
 
+from collections.abc import Mapping
 import typing
 
 import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.clock import db_now
+from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
+from manila_lite.states.share_instance import S
 
 POOL = services.Pool.__table__
 SERVICE = services.Service.__table__
 ZONE = services.AvailabilityZone.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
+WORK = engine.Work.__table__
 
 _LIST = (
     sa.select(POOL, SERVICE.c.heartbeat_at, SERVICE.c.disabled,
@@ -29,26 +33,38 @@ _LIST = (
                          SERVICE.c.binary == 'manila-share'))
         .join(ZONE, ZONE.c.id == SERVICE.c.availability_zone_id))
     .order_by(POOL.c.host))
+_IS_POOL = POOL.c.host == sa.bindparam('of_host')
+_SEEN = POOL.c.reported_at == sa.bindparam('seen_at', type_=sa.Double())
 _ALLOCATE = sa.update(POOL).where(
-    POOL.c.host == sa.bindparam('of_host'),
+    _IS_POOL, _SEEN,
     sa.or_(sa.bindparam('room', type_=sa.Double()).is_(None),
            POOL.c.allocated_gb + sa.bindparam('gb')
            <= sa.bindparam('room', type_=sa.Double()))
 ).values(allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'),
          pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
-_CHANGE = sa.update(POOL).where(POOL.c.host == sa.bindparam('of_host')).values(
+_CHANGE = sa.update(POOL).where(_IS_POOL).values(
     allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'))
-_REPORT = sa.update(POOL).where(POOL.c.host == sa.bindparam('of_host')).values(
+_GROW = _CHANGE.values(pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
+_REPORT_ANEW = sa.update(POOL).where(_IS_POOL).values(
     capabilities=sa.bindparam('new_capabilities'),
     total_gb=sa.bindparam('new_total'), free_gb=sa.bindparam('new_free'),
-    pending_gb=POOL.c.pending_gb - sa.bindparam('known_gb'),
     reported_at=db_now())
+_REPORT = _REPORT_ANEW.where(_SEEN).values(
+    pending_gb=POOL.c.pending_gb - sa.bindparam('known_gb'))
 _ON_POOL = (
     sa.select(sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
     .select_from(INSTANCE.join(SHARE))
     .where(INSTANCE.c.host == sa.bindparam('of_host')))
-_OF_SERVICE = sa.select(POOL.c.host, POOL.c.pending_gb).where(
-    POOL.c.service_host == sa.bindparam('of_service'))
+_OF_SERVICE = sa.select(
+    POOL.c.host, POOL.c.pending_gb, POOL.c.reported_at
+).where(POOL.c.service_host == sa.bindparam('of_service'))
+_OWED = (
+    sa.select(INSTANCE.c.host, INSTANCE.c.status, SHARE.c.size, WORK.c.args)
+    .select_from(WORK.join(INSTANCE, INSTANCE.c.id == WORK.c.resource_id)
+                 .join(SHARE))
+    .where(WORK.c.resource == 'share_instance',
+           WORK.c.queue == sa.bindparam('of_service'),
+           INSTANCE.c.host.is_not(None)))
 
 
 class Report(typing.NamedTuple):
@@ -60,48 +76,92 @@ class Report(typing.NamedTuple):
     free_gb: float | None
 
 
+class Known(typing.NamedTuple):
+    """What a back end cannot but know of what we placed on a pool.
+
+    `reported_at` names the report that the amount came after.
+    """
+
+    gb: int
+    reported_at: float
+
+
 def list_all(session: Session) -> typing.Sequence[sa.Row]:
     """Every pool with the liveness of its service and its zone."""
     return session.rows(_LIST)
 
 
-def allocate(session: Session, host: str, gb: int,
-             room: float | None) -> bool:
-    """Place `gb` on the pool if allocations stay within `room`."""
-    return session.run(_ALLOCATE, of_host=host, gb=gb, room=room) == 1
+def allocate(session: Session, host: str, gb: int, room: float | None,
+             reported_at: float) -> bool:
+    """Place `gb` on the pool if allocations stay within `room`.
+
+    The room is what followed from the report of that time; after another
+    one nothing is placed.
+    """
+    return session.run(_ALLOCATE, of_host=host, gb=gb, room=room,
+                       seen_at=reported_at) == 1
 
 
 def change_allocated(session: Session, host: str | None, gb: int) -> None:
     """Count a difference that needs no asking: growth, removal."""
     if host and gb:
-        session.run(_CHANGE, of_host=host, gb=gb)
+        session.run(_GROW if gb > 0 else _CHANGE, of_host=host, gb=gb)
 
 
-def pending(session: Session, service_host: str) -> dict[str, int]:
-    """What was placed since the last report, by pool.
+def known(session: Session, service_host: str) -> dict[str, Known]:
+    """What the back end knows of that was placed since the last report.
 
-    Read it before the back end is asked, and hand it to `report` after:
-    the answer knows about no more than that.
+    By pool. Read it before the back end is asked, and hand it to `report`
+    after: the answer may know of no more than that. What is still to be
+    created, or to grow, it does not know.
     """
-    return {row.host: row.pending_gb
+    owed = _owed(session, service_host)
+    return {row.host: Known(max(0, row.pending_gb - owed.get(row.host, 0)),
+                            row.reported_at)
             for row in session.rows(_OF_SERVICE, of_service=service_host)}
 
 
-def report(session: Session, service_host: str,
-           reports: list[Report], known: dict[str, int]) -> None:
-    """Write what the back end says of its pools; forget vanished ones."""
-    for pool in sorted(reports):
+def _owed(session: Session, service_host: str) -> dict[str, int]:
+    """What is placed and not there yet, by pool."""
+    owed: dict[str, int] = {}
+    for row in session.rows(_OWED, of_service=service_host):
+        new = row.size if row.status == S.CREATING else 0
+        growth = orjson.loads(row.args).get('growth', 0)
+        owed[row.host] = owed.get(row.host, 0) + new + growth
+    return owed
+
+
+def report(session: Session, service_host: str, reports: list[Report],
+           known: Mapping[str, Known]) -> None:
+    """Write what the back end says of its pools; forget vanished ones.
+
+    A pool that another process of the back end has reported meanwhile
+    keeps that report.
+    """
+    for pool in sorted(reports, key=lambda pool: pool.host):
         facts = {
+            'of_host': pool.host,
             'new_capabilities': orjson.dumps(pool.capabilities).decode(),
             'new_total': pool.total_gb, 'new_free': pool.free_gb}
-        if session.run(_REPORT, of_host=pool.host,
-                       known_gb=known.get(pool.host, 0), **facts):
-            continue
-        session.insert_first(
-            sa.insert(POOL).values(reported_at=db_now()), host=pool.host,
-            service_host=service_host, capabilities=facts['new_capabilities'],
-            total_gb=pool.total_gb, free_gb=pool.free_gb, pending_gb=0,
-            allocated_gb=session.value(_ON_POOL, of_host=pool.host))
+        seen = known.get(pool.host)
+        if seen is not None:
+            session.run(_REPORT, known_gb=seen.gb, seen_at=seen.reported_at,
+                        **facts)
+        elif not session.run(_REPORT_ANEW, **facts):
+            _insert(session, service_host, pool)
     session.run(sa.delete(POOL).where(
         POOL.c.service_host == service_host,
         POOL.c.host.not_in([pool.host for pool in reports])))
+
+
+def _insert(session: Session, service_host: str, pool: Report) -> None:
+    growth = sum(
+        orjson.loads(row.args).get('growth', 0)
+        for row in session.rows(_OWED, of_service=service_host)
+        if row.host == pool.host)
+    session.insert_first(
+        sa.insert(POOL).values(reported_at=db_now()), host=pool.host,
+        service_host=service_host,
+        capabilities=orjson.dumps(pool.capabilities).decode(),
+        total_gb=pool.total_gb, free_gb=pool.free_gb, pending_gb=0,
+        allocated_gb=growth + session.value(_ON_POOL, of_host=pool.host))

@@ -52,14 +52,14 @@ _RESTORE = sa.update(SHARE).where(
 _EXPIRED = (
     sa.select(SHARE.c.id)
     .where(SHARE.c.is_soft_deleted.is_(True),
-           SHARE.c.scheduled_to_be_deleted_at <= sa.bindparam('now'),
-           sa.exists().where(
-               INSTANCE.c.share_id == SHARE.c.id,
-               sa.or_(INSTANCE.c.host == sa.bindparam('of_host'),
-                      INSTANCE.c.host.like(
-                          sa.bindparam('of_pools', type_=sa.String()),
-                          escape='!'))))
+           SHARE.c.scheduled_to_be_deleted_at <= sa.bindparam('now'))
     .order_by(SHARE.c.scheduled_to_be_deleted_at).limit(100))
+_EXPIRED_NOWHERE = _EXPIRED.where(
+    _DELETABLE.where(INSTANCE.c.host.is_(None)))
+_EXPIRED_THERE = _EXPIRED.where(_DELETABLE.where(sa.or_(
+    INSTANCE.c.host == sa.bindparam('of_host'),
+    INSTANCE.c.host.like(sa.bindparam('of_pools', type_=sa.String()),
+                         escape='!'))))
 
 
 def target(session: Session, share_id: str) -> sa.Row:
@@ -106,12 +106,19 @@ def restore(session: Session, share_id: str) -> bool:
     return session.run(_RESTORE, share_id=share_id, now=session.now) == 1
 
 
-def expired(session: Session, service_host: str) -> list[str]:
-    """Shares of a back end whose time in the recycle bin is over."""
+def expired(session: Session, service_host: str | None) -> list[str]:
+    """Shares of a back end whose time in the recycle bin is over.
+
+    With None, of no back end. Only some at a time, and none of those that
+    cannot be deleted as they are.
+    """
+    if service_host is None:
+        return [row.id for row in
+                session.rows(_EXPIRED_NOWHERE, now=session.now)]
     escaped = service_host.replace('!', '!!').replace('%', '!%').replace(
         '_', '!_')
     return [row.id for row in session.rows(
-        _EXPIRED, now=session.now, of_host=service_host,
+        _EXPIRED_THERE, now=session.now, of_host=service_host,
         of_pools=f'{escaped}#%')]
 
 

@@ -1,9 +1,12 @@
 """One back end of a share service: its driver, its report, its work."""
 
 from collections.abc import Callable
+import contextlib
 import logging
 import threading
 import time
+
+from oslo_db import exception as db_exc
 
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import pools
@@ -74,7 +77,9 @@ class Backend:
             except Exception as error:
                 LOG.exception('The driver of %s does not start', self.host)
                 self.health = f'The driver does not start: {error}'
-                self.beat()
+                # If it is the database that is away, a later beat says so.
+                with contextlib.suppress(db_exc.DBError):
+                    self.beat()
                 if self._pause(retry):
                     return
                 retry = min(retry * 2, LAST_RETRY)
@@ -102,7 +107,7 @@ class Backend:
 
     def report(self) -> None:
         """Ask the driver for its pools and write them down."""
-        known = self.db.read(pools.pending, self.host)
+        known = self.db.read(pools.known, self.host)
         stats = self.driver.get_share_stats(refresh=True)
         self.db.write(
             pools.report, self.host,
@@ -114,9 +119,16 @@ class Backend:
 
     def expire(self) -> None:
         """Delete the shares whose time in the recycle bin is over."""
-        if self.driver.initialized:
-            for share_id in self.db.read(shares.expired, self.host):
+        tried: set[str] = set()
+        while self.driver.initialized:
+            found = [share_id for share_id
+                     in self.db.read(shares.expired, self.host)
+                     if share_id not in tried]
+            if not found:
+                return
+            for share_id in found:
                 self._expire(self, share_id)
+            tried.update(found)
 
     @property
     def is_up(self) -> bool:

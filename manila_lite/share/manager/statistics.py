@@ -1,6 +1,7 @@
 """Turns what a driver reports into the pools that schedulers read."""
 
 import datetime
+import math
 import typing
 
 from manila_lite.db.queries.pools import Report
@@ -31,6 +32,7 @@ def _report(facts: dict[str, typing.Any], service_host: str,
 
 def _number(value: typing.Any) -> float | None:
     try:
-        return None if value is None else float(value)
+        number = float(value)
     except (TypeError, ValueError):
         return None
+    return number if math.isfinite(number) else None
