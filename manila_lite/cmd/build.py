@@ -218,7 +218,7 @@ def scheduler(process: Process) -> Service:
         db, queues=[SCHEDULER_TOPIC], handlers=endpoint_handlers(placement),
         owner=f'{SCHEDULER_BINARY}@{conf.host}:{process.id}',
         settings=process.settings(conf.work.scheduler_workers),
-        chance=process.chance)
+        chance=process.chance, acts_outside=False)
 
     def beat() -> None:
         if not db.write(services.beat, host=conf.host,

@@ -96,6 +96,12 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
     return engine
 
 
+def sync(connection: sa.Connection, synced: bool) -> None:
+    """Whether the commits of a SQLite connection wait for the disk."""
+    driver: typing.Any = connection.connection.dbapi_connection
+    driver.execute(f'PRAGMA synchronous = {"FULL" if synced else "NORMAL"}')
+
+
 def _regexp(pattern: str, text: str | None) -> bool:
     try:
         return text is not None and re.search(pattern, text) is not None

@@ -166,15 +166,21 @@ class Database:
         return self._writing
 
     def write(self, function: Callable[..., T], *args: typing.Any,
-              by: By | None = None, **kwargs: typing.Any) -> T:
+              by: By | None = None, synced: bool = True,
+              **kwargs: typing.Any) -> T:
         """Run the function in one transaction and return its answer.
 
         It is run again, whole, when the database says so, and when it
         raises an error with a method `repair(db)`, after that was called.
+
+        Without `synced`, SQLite does not wait for the disk, and a power
+        cut, but no death of the process, may take the transaction back:
+        for what would simply be done again. The next transaction that is
+        synced brings all before it to the disk.
         """
         for attempt in range(1, TRIES + 1):
             try:
-                return self._write_once(function, args, kwargs, by)
+                return self._write_once(function, args, kwargs, by, synced)
             except (sa_exc.DBAPIError, db_exc.DBError,
                     exception.ManilaLiteError) as error:
                 repair = getattr(error, 'repair', None)
@@ -195,8 +201,9 @@ class Database:
             return function(Session(self, connection, by), *args, **kwargs)
 
     def _write_once(self, function: Callable[..., T], args: tuple,
-                    kwargs: dict[str, typing.Any], by: By | None) -> T:
-        with self._turn, self._connection() as connection:
+                    kwargs: dict[str, typing.Any], by: By | None,
+                    synced: bool) -> T:
+        with self._turn, self._connection(synced) as connection:
             session = Session(self, connection, by)
             with connection.begin():
                 answer = function(session, *args, **kwargs)
@@ -209,7 +216,7 @@ class Database:
         return answer
 
     @contextlib.contextmanager
-    def _connection(self) -> Iterator[sa.Connection]:
+    def _connection(self, synced: bool) -> Iterator[sa.Connection]:
         if self.dialect != 'sqlite':
             with self._writing.connect() as connection:
                 yield connection
@@ -218,6 +225,7 @@ class Database:
         if self._writer is None:
             self._writer = self._writing.connect().execution_options(
                 **{engines.WRITE: True})
+        engines.sync(self._writer, synced)
         yield self._writer
 
     def _is_transient(self, error: Exception) -> bool:

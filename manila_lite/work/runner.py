@@ -70,8 +70,13 @@ class Desk:
         self.progress_at = time.monotonic()
 
     def finish(self, function: Callable, *args: typing.Any) -> None:
-        """End the work and write its results in one transaction."""
-        self.db.write(self._finish, function, args, by=self.job)
+        """End the work and write its results in one transaction.
+
+        After a power cut the work may be run again; handlers end in the
+        same place then.
+        """
+        self.db.write(self._finish, function, args, by=self.job,
+                      synced=False)
         self.closed = True
 
     def _finish(self, session: Session, function, args) -> None:
@@ -97,7 +102,7 @@ class Desk:
 
     def hand_over(self, function: Callable, *args: typing.Any) -> None:
         """Run a transaction that gives the work to another queue."""
-        self.db.write(function, *args, by=self.job)
+        self.db.write(function, *args, by=self.job, synced=False)
         self.closed = True
 
 
@@ -109,15 +114,17 @@ class Runner:
 
     `handlers` is what `contract.endpoint_handlers` gives. `rescue` is
     called with abandoned work whose handler may not simply run again.
-    `step` runs one piece of work in the calling thread; `start` runs the
-    same in threads, for as long as the service lives.
+    Handlers that act outside of the database run when their claim is on
+    the disk. `step` runs one piece of work in the calling thread; `start`
+    runs the same in threads, for as long as the service lives.
     """
 
     def __init__(self, db: Database, *, queues: Collection[str],
                  handlers: Mapping[str, contract.Handler], owner: str,
                  rescue: Rescuer | None = None,
                  settings: Settings | None = None,
-                 chance: random.Random | None = None):
+                 chance: random.Random | None = None,
+                 acts_outside: bool = True):
         self.db = db
         self.queues = tuple(queues)
         self.handlers = dict(handlers)
@@ -125,6 +132,7 @@ class Runner:
         self.rescue = rescue
         self.settings = settings or Settings()
         self.chance = chance or random.Random()
+        self.acts_outside = acts_outside
         self._hinted: collections.deque[tuple[str, bool]] = (
             collections.deque())
         self._known: set[str] = set()
@@ -272,7 +280,8 @@ class Runner:
     def _prepared(self, work_id: str, abandoned: bool) -> Desk | None:
         """Work that is ours now; None when it is not, or needs no more."""
         try:
-            return self.db.write(self._prepare, work_id, abandoned)
+            return self.db.write(self._prepare, work_id, abandoned,
+                                 synced=self.acts_outside)
         except _UnknownKind as unknown:
             LOG.info('Work %s is left to others: %s', work_id, unknown)
         except _STALE as error:
