@@ -73,7 +73,7 @@ def test_body_with_another_value(world, operation):
         assert world.everything() == before, body
 
 
-@by_key(WRITES)
+@by_key([operation for operation in WRITES if operation.key not in _BROKEN])
 @hypothesis.settings(hypothesis.settings.get_profile('hostile'))
 @hypothesis.given(data=st.data())
 def test_body_that_is_spoilt(world, operation, data):
