@@ -38,11 +38,6 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(('127.0.0.1', port)) == 0
-
-
 class Command:
     """One command of ours, running from the moment it is made."""
 

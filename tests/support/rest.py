@@ -1,7 +1,6 @@
 """The API as one caller sees it, over HTTP."""
 
 from collections.abc import Mapping
-import contextlib
 import typing
 
 import requests
@@ -45,13 +44,6 @@ class Rest:
 
     def get(self, path: str, **kwargs: typing.Any) -> typing.Any:
         return self.request('GET', path, **kwargs)
-
-    def answers(self, path: str = '/') -> bool:
-        """Whether anything answers there, be it a refusal."""
-        with contextlib.suppress(requests.ConnectionError):
-            self._session.get(self.url + path, timeout=10)
-            return True
-        return False
 
     # Shares
 
