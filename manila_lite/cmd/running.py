@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import contextlib
+import gc
 import ipaddress
 import logging
 import os
@@ -76,6 +77,7 @@ def serve_until(stop: Stop, services: list[typing.Any],
         LOG.info('Started')
         if on_ready:
             on_ready()
+        spare_collector()
         stop.wait()
     finally:
         LOG.info('Stopping')
@@ -83,6 +85,17 @@ def serve_until(stop: Stop, services: list[typing.Any],
             if not service.stop(STOP_AFTER):
                 LOG.warning('Work in hand did not end in time; another '
                             'process will take it over')
+
+
+def spare_collector() -> None:
+    """Have the garbage collector look less often, and at less.
+
+    What lives by now lives on. A list makes thousands of objects that live
+    until it is answered; to look after every 700 of them costs a sixth of
+    its time.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 def connect(conf: typing.Any, default_url: str = 'rabbit://') -> Transport:
