@@ -21,8 +21,8 @@ UPDATE = schema.schema(
     ['host', 'binary'], host=_name, binary=_name,
     disabled_reason=schema.since('2.83', _name, below='refuse'))
 
-ENSURE = schema.schema(['host'], wrapper='ensure_shares', missing=400,
-                       host=_name)
+ENSURE = schema.schema(['host'], host=_name)
+ENSURE_WRAPPER = 'ensure_shares'
 
 
 class Updated(typing.NamedTuple):
@@ -87,9 +87,17 @@ class Services(wsgi.Controller):
             told.disabled_reason, by=req.ctx)
         return UPDATED.function(req.minor)(told)
 
-    @wsgi.method('service:ensure_shares', body=ENSURE, status=202)
-    def ensure_shares(self, req: wsgi.Request, args: dict) -> None:
-        """Have a service make sure of the exports of its shares."""
+    @wsgi.method('service:ensure_shares', status=202)
+    def ensure_shares(self, req: wsgi.Request) -> None:
+        """Have a service make sure of the exports of its shares.
+
+        The host is published inside a wrapper, and sent without one by
+        the official clients.
+        """
+        body = req.json
+        if isinstance(body, dict) and ENSURE_WRAPPER in body:
+            body = body[ENSURE_WRAPPER]
+        args = ENSURE.arguments(body, req.minor)
         self.services.services.ensure_shares(req.ctx, args['host'])
 
 
