@@ -9,6 +9,7 @@ import re
 import time
 import typing
 
+from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import engines as oslo_engines
 from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
@@ -54,6 +55,15 @@ def create(url: str, use: str, *, clock: Callable[[], float] = time.time,
         connection_parameters=None if 'charset' in url
         or dialect_of(url) != 'mysql' else 'charset=utf8mb4')
     settings = _SETTINGS[dialect_of(url), use]
+
+    @event.listens_for(engine, 'do_connect')
+    def connect(dialect: sa.Dialect, record: object, args: typing.Any,
+                options: typing.Any) -> typing.Any:
+        try:
+            return dialect.connect(*args, **options)
+        except dialect.loaded_dbapi.OperationalError as error:
+            # oslo.db knows the words of older PostgreSQL libraries only.
+            raise db_exc.DBConnectionError(error) from error
 
     @event.listens_for(engine, 'connect')
     def configure(connection: typing.Any, record: object) -> None:

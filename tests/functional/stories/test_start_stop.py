@@ -215,7 +215,7 @@ def states(user):
             in user.get('/services?binary=manila-share')['services']}
 
 
-@pytest.mark.parametrize('kind', ['mysql'])
+@pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
 def test_services_come_back_when_the_database_does(install, new_database,
                                                    broker_url, kind):
     real = sa.make_url(new_database(kind))
