@@ -270,6 +270,8 @@ def set_users_in_force(session: Session, project_id: str,
 def set_defaults_in_force(session: Session,
                           defaults: Mapping[str, int]) -> int:
     """Copy the defaults to projects without own limits; rows changed."""
+    if not defaults:
+        return 0
     limit = sa.case(dict(defaults), value=USAGE.c.resource)
     own = LIMITS[PROJECT]
     return session.run(

@@ -50,16 +50,7 @@ def url(operation, what):
     return operation.path.format(**what.variables) + what.query
 
 
-_BROKEN = {
-    'PUT /v2/quota-class-sets/{class}':
-        'an update of no limit at all answers 500'}
-
-
-@pytest.mark.parametrize('operation', [
-    pytest.param(operation, id=operation.key, marks=[
-        pytest.mark.xfail(strict=True, reason=_BROKEN[operation.key])]
-        if operation.key in _BROKEN else [])
-    for operation in WRITES])
+@by_key(WRITES)
 def test_body_with_another_value(world, operation):
     """In each place; nothing changes unless the request is accepted."""
     what = example(operation)(world)
@@ -73,7 +64,7 @@ def test_body_with_another_value(world, operation):
         assert world.everything() == before, body
 
 
-@by_key([operation for operation in WRITES if operation.key not in _BROKEN])
+@by_key(WRITES)
 @hypothesis.settings(hypothesis.settings.get_profile('hostile'))
 @hypothesis.given(data=st.data())
 def test_body_that_is_spoilt(world, operation, data):
