@@ -26,7 +26,7 @@ class PlacementRpc(Contract):
                               zones: list[str],
                               hints: dict[str, typing.Any]) -> None: ...
 
-    @durable(failure=(SHARE_INSTANCE, 'extend_failed'), repeatable=True,
+    @durable(failure=(SHARE_INSTANCE, 'extend_refused'), repeatable=True,
              action=Action.EXTEND, detail=Detail.NO_VALID_HOST)
     def extend_share_instance(self, ctx: Ctx, instance_id: str, new_size: int,
                               growth: int) -> None: ...

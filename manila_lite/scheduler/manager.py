@@ -29,6 +29,7 @@ from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler.choose import Choice
 from manila_lite.scheduler.choose import choose
 from manila_lite.scheduler.filters.capacity import room
+from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.states.machine import Repeat
@@ -134,6 +135,10 @@ class Placement:
             choice = choose(request, pools, filters, self.rules.weighers,
                             self.chance)
             self._log(job, choice)
+            if choice.reason == ServiceUp.name:
+                # They may be about to start; the runner tries again.
+                raise exception.ServiceUnavailable(
+                    'No share service is up: ' + choice.explanation())
             if not choice.ranked:
                 raise exception.NoValidHost(
                     reason=choice.explanation(),
