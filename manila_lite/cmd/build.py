@@ -289,7 +289,7 @@ def backend(process: Process, name: str) -> Backend:
         | endpoint_handlers(reconciliation)
         | endpoint_handlers(ensuring),
         owner=f'manila-share@{host}:{process.id}',
-        rescue=reconciliation.rescue,
+        rescue=reconciliation.rescue, recheck=reconciliation.recheck,
         settings=process.settings(conf.work.workers_per_backend),
         chance=process.chance)
     made = Backend(

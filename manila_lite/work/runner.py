@@ -113,7 +113,9 @@ class Runner:
     """Claims and runs the work of some queues.
 
     `handlers` is what `contract.endpoint_handlers` gives. `rescue` is
-    called with abandoned work whose handler may not simply run again.
+    called with abandoned work whose handler may not simply run again, and
+    `recheck` with a session and work whose handler did something that
+    could not be written down.
     Handlers that act outside of the database run when their claim is on
     the disk. `step` runs one piece of work in the calling thread; `start`
     runs the same in threads, for as long as the service lives.
@@ -122,6 +124,7 @@ class Runner:
     def __init__(self, db: Database, *, queues: Collection[str],
                  handlers: Mapping[str, contract.Handler], owner: str,
                  rescue: Rescuer | None = None,
+                 recheck: Callable[[Session, table.Job], None] | None = None,
                  settings: Settings | None = None,
                  chance: random.Random | None = None,
                  acts_outside: bool = True):
@@ -130,6 +133,7 @@ class Runner:
         self.handlers = dict(handlers)
         self.owner = owner
         self.rescue = rescue
+        self.recheck = recheck
         self.settings = settings or Settings()
         self.chance = chance or random.Random()
         self.acts_outside = acts_outside
@@ -259,15 +263,22 @@ class Runner:
 
     def renew(self) -> None:
         """Keep the work in hand that has not been still for too long."""
-        limit = time.monotonic() - self.settings.operation_timeout
-        jobs = [desk.job for desk in list(self._running)
-                if desk.progress_at > limit]
+        jobs = self._alive()
         if jobs:
             self.db.write(table.renew, jobs, self.settings.lease)
+
+    def _alive(self) -> list[table.Job]:
+        limit = time.monotonic() - self.settings.operation_timeout
+        return [desk.job for desk in list(self._running)
+                if desk.progress_at > limit]
 
     # One piece of work
 
     def _run(self, work_id: str, abandoned: bool) -> None:
+        if abandoned and any(job.id == work_id for job in self._alive()):
+            # The database was away for a lease, and we were not.
+            self.renew()
+            return
         desk = self._prepared(work_id, abandoned)
         if desk is None:
             return
@@ -334,10 +345,11 @@ class Runner:
             if not desk.closed:
                 raise RuntimeError(f'{desk.job.kind} ended without an end')
         except exception.WorkLost as error:
-            LOG.warning('%s', error)
+            self._lost(desk.job, error)
         except _STALE as error:
             LOG.info('Work %s is out of date: %s', desk.job.id, error)
             self._quietly(self._drop, desk.job)
+            self._look_again(desk.job)
         except Exception as error:  # noqa: BLE001 handled as declared
             self._unhappy(desk.job, handler, error)
 
@@ -365,7 +377,15 @@ class Runner:
         try:
             self.db.write(function, job, *args, by=job)
         except exception.WorkLost as error:
-            LOG.warning('%s', error)
+            self._lost(job, error)
+
+    def _lost(self, job: table.Job, error: exception.WorkLost) -> None:
+        LOG.warning('%s', error)
+        self._look_again(job)
+
+    def _look_again(self, job: table.Job) -> None:
+        if self.recheck and not self.handlers[job.kind].durable.repeatable:
+            self.db.write(self.recheck, job, by=job)
 
     def _drop(self, session: Session, job: table.Job) -> None:
         table.finish(session, job)

@@ -172,6 +172,7 @@ class Cloud:
         self.points: list[str] = []
         self.statements = 0
         self._crash_at: int | None = None
+        self._pauses: dict[str, typing.Callable[[], object]] = {}
         file = folder / 'cloud.conf'
         file.write_text(_CONF.format(
             state=folder, names=','.join(backends), more=more)
@@ -233,6 +234,21 @@ class Cloud:
         if self._crash_at is not None and len(self.points) > self._crash_at:
             self._crash_at = None
             raise Crash(f'{len(self.points)}: {name}')
+        if name in self._pauses:
+            self._pauses.pop(name)()
+
+    def pause_at(self, name: str, meanwhile: typing.Callable[[], object]
+                 ) -> None:
+        """Have this happen when the process next comes to a place."""
+        self._pauses[name] = meanwhile
+
+    def rival(self) -> list[typing.Any]:
+        """The runners of a second process on the same back ends."""
+        process = build.Process(self.conf, self.db, chance=self.chance,
+                                id=self._new_id())
+        return [*build.scheduler(process).runners,
+                *(backend.runner for backend
+                  in build.share_service(process).backends)]
 
     def _sign_in(self, app):
         """Sign-in for tests: project, user and roles stand in headers."""

@@ -31,6 +31,7 @@ from manila_lite.share.manager import driver_view
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.provisioning import Provisioning
 from manila_lite.states.machine import Ask
+from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Repeat
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S
@@ -105,6 +106,13 @@ class Reconciliation:
             self._give_up(session, job, row, rescue.events[-1])
         return True
 
+    def recheck(self, session, job) -> None:
+        """Have somebody look at what the job was about."""
+        row = instances.find(session, job.resource_id)
+        if row is not None:
+            self.rescues.rescue_share_instance(
+                session, _owner_context(row), share_instance_id=row.id)
+
     def rescue(self, desk) -> None:
         """Carry out the rescue of the status the instance is in.
 
@@ -120,14 +128,18 @@ class Reconciliation:
     def _rescue(self, desk) -> None:
         found, is_last = desk.read(self._look, desk.job)
         rescue = SHARE_INSTANCE.in_flight.get(found.row.status)
-        if rescue is None or not is_last:
+        if not is_last:
             desk.finish(self._give_back, desk.job)
         elif isinstance(rescue, Ask):
             self._ask(desk, found, rescue)
         elif isinstance(rescue, Repeat):
             self._end(desk, self._repeat, found.row, rescue)
-        else:
+        elif isinstance(rescue, GiveUp):
             self._end(desk, self._give_up, found.row, rescue.event)
+        elif found.row.status == S.AVAILABLE:
+            self._compare(desk, found)
+        else:
+            desk.finish(self._give_back, desk.job)
 
     def _look(self, session, job):
         """The instance, and whether no other work is owed for it.
@@ -145,23 +157,33 @@ class Reconciliation:
         desk.finish(end)
 
     def _ask(self, desk, found, rescue: Ask) -> None:
-        share = driver_view.for_driver(
-            found, self.provisioning.name_template)
-        question = getattr(self.provisioning.driver, rescue.question)
-        try:
-            answer = question(share)
-        except NotImplementedError:
-            reason = 'the back end cannot tell what became of it'
-        except exception.ShareResourceNotFound:
-            reason = 'the back end does not have it'
-        else:
-            reason = self._why_unfit(found.row, answer)
+        answer, reason = self._answer(found, rescue.question)
         LOG.warning('Share instance %s in %s: %s', found.row.id,
                     found.row.status, reason or 'the back end has it')
         if reason:
             self._end(desk, self._give_up, found.row, rescue.no)
         else:
             self._end(desk, self._converge, found.row, answer)
+
+    def _compare(self, desk, found) -> None:
+        """Note the size of what somebody else may have resized."""
+        answer, reason = self._answer(found, 'get_share_status')
+        if reason or answer['size'] == found.row.size:
+            desk.finish(self._give_back, desk.job)
+        else:
+            self._end(desk, self._correct, found.row, answer['size'])
+
+    def _answer(self, found, question: str):
+        """What the back end says, and why that is not good if it is not."""
+        share = driver_view.for_driver(
+            found, self.provisioning.name_template)
+        try:
+            answer = getattr(self.provisioning.driver, question)(share)
+        except NotImplementedError:
+            return None, 'the back end cannot tell what became of it'
+        except exception.ShareResourceNotFound:
+            return None, 'the back end does not have it'
+        return answer, self._why_unfit(found.row, answer)
 
     def _why_unfit(self, row, answer) -> str | None:
         """Why the answer does not let the row become available."""
@@ -189,9 +211,18 @@ class Reconciliation:
         event = SHARE_INSTANCE.in_flight[row.status].yes
         fire(session, SHARE_INSTANCE, row.id, event,
              updated_at=session.now)
-        difference = answer['size'] - row.size
+        self._resize(session, row, answer['size'])
+
+    def _correct(self, session, job, row, size) -> None:
+        for event in ('ensure', 'ensured'):
+            fire(session, SHARE_INSTANCE, row.id, event,
+                 updated_at=session.now)
+        self._resize(session, row, size)
+
+    def _resize(self, session, row, size) -> None:
+        difference = size - row.size
         if difference:
-            shares.resize(session, row.share_id, answer['size'])
+            shares.resize(session, row.share_id, size)
             charges.adjust(session, owner_of(row),
                            size_deltas(row, difference))
             pools.change_allocated(session, row.host, difference)

@@ -526,6 +526,7 @@ def test_who_lost_work_does_not_drop_what_took_it_over(
     seen = []
 
     def oversleep(job):
+        job.progress_at -= 7200
         db.write(table.expire_leases, ['blue'])
         run_all(runner)
         seen.append(runner.in_hand)
@@ -542,6 +543,21 @@ def test_who_lost_work_does_not_drop_what_took_it_over(
     run_all(runner)
     assert seen == [2, 1]
     assert runner.in_hand == 0
+
+
+def test_a_runner_does_not_take_over_what_it_is_doing(
+        runner, ask, painter, db, clock, status_of):
+    """The database was away for longer than a lease."""
+    def widen(job):
+        db.write(table.expire_leases, ['blue'])
+        run_all(runner)
+        assert row(db, job.id).lease_until > clock.now
+
+    painter.does['widen'] = widen
+    ask()
+    run_all(runner)
+    assert painter.calls == ['prepare', 'widen']
+    assert status_of('i') == 'available'
 
 
 # Leases

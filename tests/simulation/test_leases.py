@@ -1,0 +1,164 @@
+"""A worker is paused, loses its lease, and wakes after another has finished.
+
+It wakes before or after the driver did what it was called for. Either way
+it writes nothing, and what the other has written is what is there.
+"""
+
+import pytest
+
+from tests.support.cloud import Cloud
+
+LONG = 40.0
+"""Longer than a lease, and shorter than services may be silent."""
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = Cloud(tmp_path, backends=['alpha'])
+    yield cloud
+    cloud.db.dispose()
+
+
+def oversleep(cloud, place, then=lambda: None):
+    """Pause the worker at a place until a rival has done all there is."""
+    rival = cloud.rival()
+
+    def meanwhile():
+        cloud.clock.advance(LONG)
+        run(rival)
+        then()
+        run(rival)
+
+    cloud.pause_at(place, meanwhile)
+
+
+def run(runners):
+    while sum(runner.step() for runner in runners):
+        pass
+
+
+def messages(cloud):
+    return [(one['action_id'], one['detail_id'])
+            for one in cloud.api.get('/messages')['messages']]
+
+
+CASES = [
+    # verb, place of the pause, status and size then
+    ('create', 'before create_share', 'error', 3),
+    ('create', 'after create_share', 'available', 3),
+    ('extend', 'after extend_share', 'available', 5),
+    ('shrink', 'after shrink_share', 'available', 1),
+    ('delete', 'before delete_share', None, None),
+    ('delete', 'after delete_share', None, None),
+]
+
+
+def ask(cloud, verb):
+    """Ask for it; the id of the share."""
+    if verb == 'create':
+        return cloud.api.create(size=3)['id']
+    share_id = cloud.create_share(size=3)
+    if verb == 'delete':
+        cloud.api.delete(share_id)
+    else:
+        cloud.api.act(share_id, verb,
+                      {'new_size': 5 if verb == 'extend' else 1})
+    return share_id
+
+
+@pytest.mark.parametrize('verb, place, status, size', CASES)
+def test_who_lost_its_lease_changes_nothing(cloud, verb, place, status,
+                                            size):
+    share_id = ask(cloud, verb)
+    journal = []
+    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    cloud.settle()
+    assert journal == [written(cloud)]
+    assert {share['id']: (share['status'], share['size'])
+            for share in cloud.api.get('/shares/detail')['shares']} == (
+        {share_id: (status, size)} if status else {})
+    assert messages(cloud) == (
+        [('002', '001')] if status == 'error' else [])
+    cloud.check_invariants()
+
+
+def written(cloud):
+    """The last move that was made."""
+    with cloud.db.engine.connect() as connection:
+        return connection.exec_driver_sql(
+            'SELECT MAX(id) FROM transitions').scalar()
+
+
+def test_what_was_given_up_and_deleted_is_not_left_behind(cloud):
+    """The worker wakes to create what nobody knows any more."""
+    share_id = cloud.api.create(size=3)['id']
+    oversleep(cloud, 'before create_share',
+              lambda: cloud.api.delete(share_id))
+    cloud.settle()
+    assert cloud.api.get('/shares')['shares'] == []
+    assert cloud.driver().inventory() == {}
+    cloud.check_invariants()
+
+
+def test_what_was_given_up_can_be_deleted_after_all(cloud):
+    share_id = cloud.api.create(size=3)['id']
+    oversleep(cloud, 'before create_share')
+    cloud.settle()
+    assert len(cloud.driver().inventory()) == 1
+    cloud.api.delete(share_id)
+    cloud.settle()
+    assert cloud.driver().inventory() == {}
+    cloud.check_invariants()
+
+
+def test_a_scheduler_that_lost_its_lease_places_nothing(cloud):
+    """It has chosen a pool when it is paused; the rival places."""
+    cloud.api.create(size=3)
+    oversleep(cloud, 'committed')  # when it has claimed
+    cloud.settle()
+    share, = cloud.api.get('/shares/detail')['shares']
+    assert share['status'] == 'available'
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('verb, size', [('extend', 5), ('shrink', 1)])
+def test_what_a_late_worker_resized_is_noted(cloud, verb, size):
+    """Given up, and done all the same by who woke too late."""
+    share_id = ask(cloud, verb)
+    oversleep(cloud, f'before {verb}_share')
+    cloud.settle()
+    share = cloud.api.show(share_id)
+    assert (share['status'], share['size']) == ('available', size)
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('verb, size', [('extend', 5), ('shrink', 1)])
+def test_what_was_resized_in_spite_of_a_decree_is_noted(cloud, verb, size):
+    share_id = ask(cloud, verb)
+    cloud.pause_at(f'before {verb}_share', lambda: cloud.api.act(
+        share_id, 'reset_status', {'status': 'available'}))
+    cloud.settle()
+    share = cloud.api.show(share_id)
+    assert (share['status'], share['size']) == ('available', size)
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('verb, place', [
+    ('create', 'before create_share'), ('delete', 'before delete_share'),
+    ('extend', 'before extend_share')])
+def test_a_pause_without_a_rival_costs_nothing(cloud, verb, place):
+    """The same process finds its own work over time, and keeps it."""
+    ask(cloud, verb)
+
+    def meanwhile():
+        cloud.clock.advance(LONG)
+        run(cloud.runners)
+
+    cloud.pause_at(place, meanwhile)
+    cloud.settle()
+    method = place.partition(' ')[2]
+    called = [call.method for call in cloud.driver().calls]
+    assert called.count(method) == 1
+    assert 'get_share_status' not in called
+    assert messages(cloud) == []
+    cloud.check_invariants()
