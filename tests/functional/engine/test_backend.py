@@ -1,0 +1,318 @@
+"""Back ends come up, or say why not; they report and they are heard of."""
+
+import threading
+
+from oslo_db import exception as db_exc
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import services
+from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.backend import wait_until_up
+from tests.functional.engine.house import PATIENCE
+from tests.functional.engine.house import POOL
+
+SERVICE = services.Service.__table__
+
+on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'],
+                                    indirect=True)
+
+
+def health(house, name='alpha'):
+    return house.value(sa.select(SERVICE.c.health).where(
+        SERVICE.c.host == f'node@{name}'))
+
+
+class Pauses:
+    """Pauses that take no time; the last one ends the trying."""
+
+    def __init__(self, most=None):
+        self.taken = []
+        self.most = most
+        self.meanwhile = lambda: None
+
+    def __call__(self, seconds):
+        self.taken.append(seconds)
+        self.meanwhile()
+        return len(self.taken) == self.most
+
+
+@pytest.fixture
+def again(build_house):
+    """`again(pauses)`: alpha of a house, made to pause like this."""
+    made = []
+
+    def make(pauses):
+        house = build_house()
+        house.scheduler.register()
+        old = house.backend()
+        house.share.backends[0] = new = Backend(
+            house.db, old.driver, old.runner, old.ensuring, host=old.host,
+            zone=old.zone, incarnation=old.incarnation, enabled=True,
+            expire=old._expire, pause=pauses)
+        new.reconciliation = old.reconciliation
+        made.append(new)
+        return house, new
+
+    yield make
+    for backend in made:
+        assert backend.stop(PATIENCE)
+
+
+# Starting
+
+def test_a_driver_that_does_not_start_is_tried_again(again):
+    pauses = Pauses()
+    house, backend = again(pauses)
+    said = []
+    pauses.meanwhile = lambda: said.append(health(house))
+    house.driver().fail_next('do_setup', 2)
+    house.driver().fail_next('check_for_setup_error', 1)
+    backend.start()
+    assert wait_until_up([backend], PATIENCE)
+    assert pauses.taken == [1.0, 2.0, 4.0]
+    assert said[0].startswith('The driver does not start: ')
+    assert 'do_setup' in said[1]
+    assert 'check_for_setup_error' in said[2]
+    assert health(house) is None
+    assert backend.is_up
+
+
+@on_sqlite
+def test_the_pauses_grow_to_a_minute_and_no_further(again):
+    pauses = Pauses(most=9)
+    house, backend = again(pauses)
+    house.driver().fail_next('do_setup', None)
+    backend.start()
+    assert not wait_until_up([backend], PATIENCE)
+    assert pauses.taken == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert not backend.is_up
+
+
+def test_until_it_is_up_it_takes_no_work_and_no_shares(again):
+    pauses = Pauses()
+    house, backend = again(pauses)
+    beta = house.backend('beta')
+    house.scheduler.runners[0].start()
+    shares = []
+
+    def meanwhile():
+        """Beta comes up while alpha does not."""
+        beta.register()
+        beta.set_up()
+        beta.runner.start()
+        shares.extend(house.create(1) for _ in range(3))
+        house.quiet()
+        assert {house.target(share).host for share in shares} == {
+            'node@beta#pool'}
+        house.ask('delete', shares[0])
+        assert not house.driver().initialized
+
+    pauses.meanwhile = meanwhile
+    house.driver().fail_next('do_setup')
+    backend.start()
+    assert wait_until_up([backend], PATIENCE)
+    house.quiet()
+    assert house.driver().initialized
+    assert house.scheduler.runners[0].stop(PATIENCE)
+    assert beta.runner.stop(PATIENCE)
+
+
+def test_its_own_work_waits_until_it_is_up(again):
+    pauses = Pauses()
+    house, backend = again(pauses)
+    backend.register()
+    backend.set_up()
+    share = house.create(1)
+    house.run()
+    house.ask('delete', share)
+    house.driver().initialized = False
+    owed = []
+    pauses.meanwhile = lambda: owed.append(len(house.owed()))
+    house.driver().fail_next('do_setup')
+    backend.start()
+    assert wait_until_up([backend], PATIENCE)
+    house.quiet()
+    assert owed == [1]
+    assert house.driver().inventory() == {}
+
+
+@on_sqlite
+def test_a_database_that_is_away_does_not_end_the_trying(again):
+    pauses = Pauses()
+    house, backend = again(pauses)
+    failures = iter(range(6))
+
+    def fail(name):
+        if (name == 'statement' and house.driver().calls
+                and next(failures, None) is not None):
+            raise db_exc.DBConnectionError()
+
+    house.db.probe = fail
+    backend.start()
+    assert wait_until_up([backend], PATIENCE)
+    assert pauses.taken
+    assert next(failures, None) is None
+    assert health(house) is None
+
+
+@on_sqlite
+def test_stopping_ends_the_trying(build_house):
+    house = build_house()
+    backend = house.backend()
+    failed = threading.Event()
+    house.db.probe = lambda name: (
+        backend.health.startswith('The driver does not')
+        and name == 'committed' and failed.set())
+    house.driver().fail_next('do_setup', None)
+    backend.start()
+    assert failed.wait(PATIENCE)
+    assert backend.stop(PATIENCE)
+    assert not wait_until_up([backend], PATIENCE)
+
+
+# Being heard of
+
+def service(house, name='alpha'):
+    return house.rows(sa.select(SERVICE).where(
+        SERVICE.c.host == f'node@{name}'))
+
+
+def test_a_heartbeat_moves_the_clock_of_the_service(build_house):
+    house = build_house()
+    house.register()
+    before, = service(house)
+    house.backend().beat()
+    after, = service(house)
+    assert after.heartbeat_at > before.heartbeat_at
+    assert after.incarnation == house.process.id
+
+
+def test_a_heartbeat_registers_a_service_that_vanished(build_house):
+    house = build_house()
+    house.register()
+    before, = service(house)
+    house.db.write(lambda session: session.run(sa.delete(SERVICE)))
+    house.backend().beat()
+    after, = service(house)
+    assert (after.host, after.binary, after.topic, after.health) == (
+        before.host, before.binary, before.topic, None)
+    assert after.availability_zone_id == before.availability_zone_id
+    assert not after.disabled
+
+
+def test_a_restart_leaves_a_disabled_service_disabled(build_house):
+    house = build_house()
+    house.register()
+    house.db.write(lambda session: session.run(
+        sa.update(SERVICE).values(disabled=True, disabled_reason='x')))
+    new = build_house()
+    new.register()
+    found, = service(house)
+    assert (found.disabled, found.disabled_reason) == (True, 'x')
+    assert found.incarnation == new.process.id
+
+
+@on_sqlite
+def test_new_services_may_begin_disabled(build_house):
+    house = build_house(default='enable_new_services = false')
+    house.register()
+    assert {row.disabled for row in house.rows(sa.select(SERVICE))} == {True}
+
+
+# Reporting
+
+@on_sqlite
+def test_a_back_end_that_is_not_up_is_not_asked(build_house):
+    house = build_house()
+    house.backend().register()
+    house.backend().report_if_up()
+    assert house.driver().calls == []
+    assert house.rows(sa.select(POOL)) == []
+
+
+@on_sqlite
+def test_pools_of_the_driver_are_reported_with_their_capabilities(
+        build_house):
+    house = build_house(backends=['alpha'],
+                        section='dummy_driver_pools = one,two')
+    house.register()
+    assert [row.host for row in house.rows(
+        sa.select(POOL).order_by(POOL.c.host))] == [
+        'node@alpha#one', 'node@alpha#two']
+    assert {row.total_gb for row in house.rows(sa.select(POOL))} == {1000.0}
+
+
+# The recycle bin
+
+@pytest.fixture
+def bin_house(build_house):
+    """A house whose recycle bin forgets at once."""
+    house = build_house(default='soft_deleted_share_retention_time = 0')
+    house.register()
+    house.run()
+    return house
+
+
+def test_expired_shares_are_deleted_and_others_are_not(bin_house):
+    house = bin_house
+    kept, restored, gone = (house.create(1) for _ in range(3))
+    house.run()
+    house.ask('soft_delete', restored)
+    house.ask('soft_delete', gone)
+    assert house.ask('restore', restored) is True
+    for backend in house.share.backends:
+        backend.expire()
+    house.run()
+    assert {house.status(share) for share in (kept, restored)} == {
+        'available'}
+    assert len(house.rows(sa.text('SELECT id FROM shares'))) == 2
+    assert house.problems() == []
+
+
+@on_sqlite
+def test_before_its_time_nothing_expires(build_house):
+    house = build_house()
+    house.register()
+    share = house.create(1)
+    house.run()
+    house.ask('soft_delete', share)
+    for backend in house.share.backends:
+        backend.expire()
+    assert house.status(share) == 'available'
+
+
+@on_sqlite
+def test_back_ends_with_similar_names_empty_their_own_bin(build_house):
+    house = build_house(
+        backends=['al_ha', 'alpha'],
+        default='soft_deleted_share_retention_time = 0')
+    house.register()
+    shares = [house.create(1) for _ in range(6)]
+    house.run()
+    for share in shares:
+        house.ask('soft_delete', share)
+    house.backend('al_ha').expire()
+    house.run()
+    left = {row.host for row in house.rows(
+        sa.text('SELECT host FROM share_instances'))}
+    assert left == {'node@alpha#pool'}
+
+
+@on_sqlite
+def test_a_full_bin_is_emptied_in_one_go(bin_house):
+    """Shares that cannot be deleted as they are keep no others waiting."""
+    house = bin_house
+    for _ in range(205):
+        house.create(1)
+    house.run()
+    house.db.write(lambda session: session.run(sa.text(
+        'UPDATE shares SET is_soft_deleted = true, '
+        "scheduled_to_be_deleted_at = '2020-01-01 00:00:00.000000'")))
+    house.db.write(lambda session: session.run(sa.text(
+        "UPDATE share_instances SET status = 'error_deleting' "
+        'WHERE id IN (SELECT id FROM share_instances LIMIT 101)')))
+    for backend in house.share.backends:
+        backend.expire()
+    house.run()
+    assert len(house.rows(sa.text('SELECT id FROM shares'))) == 101
