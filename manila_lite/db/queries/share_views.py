@@ -79,7 +79,7 @@ def _to_show(column: sa.Column) -> sa.ColumnElement:
     return column
 
 
-_SHOWN = (
+_SHOWN = sa.select(
     *(_to_show(column) for column in SHARE.c
       if column is not SHARE.c.updated_at),
     INSTANCE.c.status, INSTANCE.c.host, INSTANCE.c.progress,
@@ -98,10 +98,10 @@ def _joined(these: sa.FromClause = SHARE) -> sa.FromClause:
             .outerjoin(ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id))
 
 
-_ONE = sa.select(*_SHOWN).select_from(_joined()).where(
+_ONE = _SHOWN.select_from(_joined()).where(
     SHARE.c.id == sa.bindparam('share_id'))
-_METADATA_OF_ONE = sa.select(
-    METADATA.c.share_id, METADATA.c.key, METADATA.c.value).where(
+_METADATA = sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
+_METADATA_OF_ONE = _METADATA.where(
     METADATA.c.share_id == sa.bindparam('share_id'))
 _EXPORTS = (
     sa.select(INSTANCE.c.share_id, EXPORT.c.path)
@@ -158,12 +158,11 @@ def details(session: Session, wanted: Filter, page: typing.Any, *,
     # From the page outwards: of an inner join SQLite makes a walk through
     # all shares, if that saves it from sorting the page.
     these = ids.outerjoin(SHARE, SHARE.c.id == ids.c.id)
-    found = session.rows(sa.select(*_SHOWN).select_from(_joined(these))
-                         .order_by(*_order(page)))
+    found = session.rows(
+        _SHOWN.select_from(_joined(these)).order_by(*_order(page)))
     rows, replicated = represent(found)
-    metadata = _by_key(session.rows(
-        sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
-        .select_from(METADATA.join(ids, ids.c.id == METADATA.c.share_id))))
+    metadata = _by_key(session.rows(_METADATA.join(
+        ids, ids.c.id == METADATA.c.share_id)))
     paths = _paths(session, exports, _EXPORTS.join(
         ids, ids.c.id == INSTANCE.c.share_id))
     return Shown(rows, {'metadata': metadata, 'exports': paths,
