@@ -1,0 +1,65 @@
+"""What a started service has not loaded.
+
+Each of these takes memory and time of every start, and only some requests,
+some installations or some errors need it.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import processes
+
+HEAVY = {
+    'alembic', 'mako',          # to migrate an older schema
+    'jsonschema',               # to word why a body was refused
+    'keystonemiddleware', 'keystoneauth1', 'keystoneclient', 'requests',
+    'bcrypt',                   # the other sign-ins
+    'oslo_middleware',          # CORS and proxies, where configured
+    'kombu', 'amqp',            # a broker
+    'pymysql', 'psycopg2',      # the other databases
+    'redis', 'etcd3gw',         # the other lock services
+    'eventlet', 'greenlet',     # the other concurrency
+    'prometheus_client', 'openstack', 'webtest', 'pytest',
+}
+DRIVERS = {'tooz.drivers.file'}  # of the lock services, the one in use
+
+CHILD = """
+import atexit, pathlib, sys
+from manila_lite.cmd import serve
+atexit.register(lambda: pathlib.Path({path!r}).write_text('\\n'.join(
+    name for name, module in sys.modules.items() if module is not None)))
+sys.argv = ['manila-lite', 'serve', '--port', '{port}',
+            '--state-dir', {state!r}]
+serve.main()
+"""
+
+
+@pytest.fixture(scope='module')
+def loaded(tmp_path_factory):
+    """The names of all modules that `serve` has when it answers."""
+    folder = tmp_path_factory.mktemp('start')
+    names = folder / 'modules'
+    code = CHILD.format(path=str(names), port=processes.free_port(),
+                        state=str(folder / 'state'))
+    with subprocess.Popen([sys.executable, '-c', code], text=True,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as child:
+        try:
+            assert 'answers at' in child.stdout.readline()
+            child.terminate()
+            assert child.wait(30) == 0
+        finally:
+            child.kill()
+    return set(names.read_text().splitlines())
+
+
+def test_heavy_libraries_wait_until_they_are_needed(loaded):
+    assert 'sqlalchemy' in loaded  # so it did start, and told all
+    assert not {name.partition('.')[0] for name in loaded} & HEAVY
+
+
+def test_one_lock_service_is_loaded(loaded):
+    assert {name for name in loaded
+            if name.startswith('tooz.drivers.')} == DRIVERS
