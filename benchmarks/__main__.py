@@ -1,0 +1,27 @@
+"""Take figures and hold them against the budget; see README.md."""
+
+import argparse
+import sys
+
+from benchmarks import creation
+from benchmarks import idle
+from benchmarks import instructions
+from benchmarks import listing
+from benchmarks.verdict import Verdict
+
+KINDS = {'instructions': instructions, 'listing': listing,
+         'creation': creation, 'idle': idle}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog='python -m benchmarks')
+    parser.add_argument('kind', nargs='*', choices=[*KINDS, []],
+                        help='what to measure; left out, all of it')
+    verdict = Verdict()
+    for name in parser.parse_args().kind or KINDS:
+        KINDS[name].run(verdict)
+    return 0 if verdict.sum_up() else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""The API in this process, on a database filled with shares."""
+
+from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import datetime
+import io
+import itertools
+import json
+import pathlib
+import uuid
+
+import sqlalchemy as sa
+
+from manila_lite import conf as options
+from manila_lite.api import wsgi
+from manila_lite.cmd import build
+from manila_lite.cmd import running
+from manila_lite.context import PolicyEnforcer
+from manila_lite.context import RequestContext
+from manila_lite.db import models
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import types
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+
+PROJECT = 'a' * 32
+METADATA_OF_EACH = 2
+
+_FIRST = datetime.datetime(2030, 1, 1)
+_AT_ONCE = 1000
+
+
+class Application:
+    """What `manila-lite-api` serves, called directly.
+
+    Administrators sign in by `noauth`; a member is simply believed in.
+    """
+
+    def __init__(self, url: str):
+        conf = options.new()
+        conf.set_override('auth_strategy', 'noauth')
+        self.db = Database(url)
+        process = build.Process(conf, self.db)
+        admin, services = build.api(process)
+        self._apps = {'admin': admin, 'member': build.api(
+            process, auth=_believe(services.enforcer))[0]}
+        running.spare_collector()
+
+    def get(self, path: str, role: str = 'admin', version: str = '2.65'
+            ) -> bytes:
+        """The body of the answer; fails when that is no 200."""
+        path, _, query = path.partition('?')
+        answer = []
+        body = self._apps[role]({
+            'REQUEST_METHOD': 'GET', 'SCRIPT_NAME': '',
+            'PATH_INFO': f'/v2{path}', 'QUERY_STRING': query,
+            'SERVER_NAME': '127.0.0.1', 'SERVER_PORT': '8786',
+            'HTTP_HOST': '127.0.0.1:8786', 'SERVER_PROTOCOL': 'HTTP/1.1',
+            'HTTP_X_AUTH_TOKEN': f'reader:{PROJECT}',
+            'HTTP_X_OPENSTACK_MANILA_API_VERSION': version,
+            'wsgi.url_scheme': 'http', 'wsgi.input': io.BytesIO(),
+        }, lambda status, headers, error=None: answer.append(status))
+        assert answer[0].startswith('200'), (answer, body)
+        return b''.join(body)
+
+    def first_share(self) -> str:
+        """The id of some share."""
+        return json.loads(self.get('/shares?limit=1'))['shares'][0]['id']
+
+
+def _believe(enforcer: PolicyEnforcer) -> Callable:
+    """A sign-in that takes everybody for a member of the project."""
+    def wrap(app: Callable) -> Callable:
+        def sign_in(environ: dict, start_response: Callable) -> Iterable:
+            environ[wsgi.CONTEXT] = RequestContext(
+                user_id='reader', project_id=PROJECT,
+                roles=['member', 'reader'], enforcer=enforcer)
+            return app(environ, start_response)
+        return sign_in
+    return wrap
+
+
+@contextlib.contextmanager
+def filled(url: str, number: int) -> Iterator[Application]:
+    """The application over a new database with that many shares."""
+    application = Application(url)
+    models.metadata.create_all(application.db.engine)
+    for first in range(0, number, _AT_ONCE):
+        application.db.write(
+            _fill, range(first, min(first + _AT_ONCE, number)))
+    application.db.write(_analyze)
+    try:
+        yield application
+    finally:
+        application.db.dispose()
+
+
+def sqlite(folder: pathlib.Path) -> str:
+    """The URL of a new SQLite database in the folder."""
+    return f'sqlite:///{folder}/{uuid.uuid4().hex}.sqlite'
+
+
+def _fill(session: Session, numbers: range) -> None:
+    type_id, zone_id = _type_and_zone(session)
+    rows: list[tuple[dict, dict, list[dict]]] = [
+        _share(session, number, type_id, zone_id) for number in numbers]
+    for model, of_model in (
+            (shares.Share, [row[0] for row in rows]),
+            (shares.ShareInstance, [row[1] for row in rows]),
+            (shares.ShareMetadata, list(itertools.chain.from_iterable(
+                row[2] for row in rows)))):
+        session.run_many(sa.insert(model.__table__), of_model)
+
+
+def _type_and_zone(session: Session) -> tuple[str, str]:
+    found = []
+    for model, values in (
+            (types.ShareType, {'is_public': True}),
+            (services.AvailabilityZone, {})):
+        table = model.__table__
+        id = session.value(sa.select(table.c.id))
+        if id is None:
+            id = session.new_id()
+            session.run(sa.insert(table), id=id, name='default',
+                        created_at=session.now, **values)
+        found.append(id)
+    return found[0], found[1]
+
+
+def _share(session: Session, number: int, type_id: str, zone_id: str
+           ) -> tuple[dict, dict, list[dict]]:
+    id = session.new_id()
+    created_at = _FIRST + datetime.timedelta(seconds=number)
+    share = {
+        'id': id, 'user_id': 'reader', 'project_id': PROJECT, 'size': 1,
+        'display_name': f'share {number}', 'display_description': 'one',
+        'snapshot_support': True, 'revert_to_snapshot_support': True,
+        'create_share_from_snapshot_support': True,
+        'mount_snapshot_support': False, 'share_proto': 'NFS',
+        'snapshot_inherit_share_access_support': False,
+        'is_public': False, 'is_soft_deleted': False,
+        'created_at': created_at, 'updated_at': created_at}
+    instance = {
+        'id': session.new_id(), 'share_id': id, 'status': 'available',
+        'host': 'node@alpha#pool', 'progress': '100%',
+        'access_rules_status': 'active', 'cast_rules_to_readonly': False,
+        'share_type_id': type_id, 'availability_zone_id': zone_id,
+        'created_at': created_at, 'updated_at': created_at}
+    return share, instance, [
+        {'share_id': id, 'key': f'key {place}', 'value': f'value {number}'}
+        for place in range(METADATA_OF_EACH)]
+
+
+def _analyze(session: Session) -> None:
+    """Tell the planner how much there is, as servers do by themselves."""
+    for table in ('shares', 'share_instances', 'share_metadata'):
+        if session.dialect == 'mysql':
+            session.rows(sa.text(f'ANALYZE TABLE {table}'))
+        elif session.dialect == 'postgresql':
+            session.run(sa.text(f'ANALYZE {table}'))

@@ -1,0 +1,130 @@
+"""Shares created over HTTP, to `available`: alone, and by 16 clients."""
+
+from collections.abc import Callable
+from concurrent import futures
+import contextlib
+import statistics
+import threading
+import time
+
+from benchmarks import service
+from benchmarks.verdict import Verdict
+
+ALONE = 200
+BURST = 200
+CLIENTS = 16
+POLL = 0.001
+"""Seconds between two looks at a share that is waited for."""
+
+QUIET_READS = 200
+READ_EVERY = 0.01
+
+
+def run(verdict: Verdict) -> None:
+    with service.running() as serve, contextlib.closing(
+            service.Client(serve)) as client:
+        client.request('PUT', '/quota-sets/admin', {
+            'quota_set': {'shares': -1, 'gigabytes': -1}})
+        _alone(verdict, client)
+        _burst(verdict, serve, client)
+
+
+def _alone(verdict: Verdict, client: service.Client) -> None:
+    for _ in range(ALONE // 10):
+        _to_available(client)  # fills caches of statements
+    taken = sorted(_to_available(client) for _ in range(ALONE))
+    verdict.measured('create to available, median',
+                     statistics.median(taken), 'ms', most=15)
+    verdict.measured('create to available, 99th percentile',
+                     _percentile(taken, 99), 'ms', most=30)
+
+
+def _to_available(client: service.Client) -> float:
+    """Milliseconds until one share is available."""
+    began = time.perf_counter()
+    share = _create(client)
+    while True:
+        status = client.get(f'/shares/{share}')['share']['status']
+        if status == 'available':
+            return (time.perf_counter() - began) * 1e3
+        if status != 'creating':
+            raise RuntimeError(f'share {share} is {status}')
+        time.sleep(POLL)
+
+
+def _create(client: service.Client) -> str:
+    return client.request('POST', '/shares', {'share': {
+        'share_proto': 'NFS', 'size': 1, 'share_type': 'dummy'}}
+    )['share']['id']
+
+
+def _burst(verdict: Verdict, serve: service.Service, client: service.Client
+           ) -> None:
+    """The burst, and what somebody who reads meanwhile notices of it."""
+    with contextlib.closing(service.Client(serve)) as reader:
+        path = '/shares/' + _create(client)
+        quiet = [_read(reader, path) for _ in range(QUIET_READS)]
+        over = threading.Event()
+        create = _each_on_its_own_connection(serve)
+        with futures.ThreadPoolExecutor(CLIENTS + 1) as pool:
+            reads = pool.submit(_read_until, over, reader, path)
+            began, cpu = time.perf_counter(), serve.cpu()
+            try:
+                list(pool.map(create, range(BURST)))
+                accepted = time.perf_counter() - began
+                _wait_until_none_is_creating(client)
+            finally:
+                over.set()
+            seconds = time.perf_counter() - began
+            cpu = serve.cpu() - cpu
+    verdict.measured(
+        f'{BURST} creates by {CLIENTS} clients, available',
+        BURST / seconds, 'a second', least=100,
+        accepted_a_second=round(BURST / accepted, 1),
+        cpu_ms_each=round(cpu / BURST * 1e3, 2))
+    verdict.measured('memory after the burst (PSS)', serve.memory(), 'MiB',
+                     most=90)
+    verdict.measured('reader alone, 95th percentile',
+                     _percentile(sorted(quiet), 95), 'ms')
+    verdict.measured('reader during the burst, 95th percentile',
+                     _percentile(sorted(reads.result()), 95), 'ms')
+
+
+def _each_on_its_own_connection(serve: service.Service
+                                ) -> Callable[[object], str]:
+    """What creates a share, with a client for every thread."""
+    kept = threading.local()
+
+    def create(_: object) -> str:
+        if not hasattr(kept, 'client'):
+            kept.client = service.Client(serve)
+        return _create(kept.client)
+
+    return create
+
+
+def _wait_until_none_is_creating(client: service.Client) -> None:
+    deadline = time.monotonic() + service.PATIENCE
+    while client.get('/shares?status=creating&limit=1')['shares']:
+        if time.monotonic() > deadline:
+            raise RuntimeError('shares are creating for ever')
+        time.sleep(POLL * 5)
+
+
+def _read_until(over: threading.Event, reader: service.Client, path: str
+                ) -> list[float]:
+    found = []
+    while not over.wait(READ_EVERY):
+        found.append(_read(reader, path))
+    return found
+
+
+def _read(reader: service.Client, path: str) -> float:
+    """Milliseconds that one answer took."""
+    began = time.perf_counter()
+    reader.get(path)
+    return (time.perf_counter() - began) * 1e3
+
+
+def _percentile(ordered: list[float], percent: int) -> float:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

@@ -1,0 +1,50 @@
+"""One process that does nothing: its start, memory, processor time, stop."""
+
+import statistics
+import tempfile
+import time
+
+from benchmarks import service
+from benchmarks.verdict import Verdict
+
+STARTS = 3
+SETTLED_AFTER = 5.0
+"""Seconds until the tasks of the start are over."""
+WATCHED = 30.0
+
+
+def run(verdict: Verdict) -> None:
+    first, again = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(STARTS):
+            first.append(_started(f'{folder}/{number}').ready_after)
+            again.append(_started(f'{folder}/{number}').cpu_until_ready)
+        verdict.measured('start from nothing until ready',
+                         statistics.median(first), 's', most=3)
+        verdict.measured('start on an existing database, processor time',
+                         statistics.median(again), 's', most=1.5)
+        _watch(verdict, folder)
+
+
+def _started(folder: str) -> service.Service:
+    """A service that was ready and has been stopped."""
+    found = service.Service(folder)
+    found.stop()
+    return found
+
+
+def _watch(verdict: Verdict, folder: str) -> None:
+    found = service.Service(f'{folder}/watched')
+    try:
+        time.sleep(SETTLED_AFTER)
+        began, cpu = time.monotonic(), found.cpu()
+        time.sleep(WATCHED)
+        seconds = time.monotonic() - began
+        verdict.measured('idle: memory (PSS)', found.memory(), 'MiB',
+                         most=90)
+        verdict.measured('idle: processor time',
+                         (found.cpu() - cpu) / seconds * 1e3,
+                         'ms a second', most=3)
+    finally:
+        took = found.stop()
+    verdict.measured('stop', took, 's', most=1)

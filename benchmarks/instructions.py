@@ -1,0 +1,111 @@
+"""Instructions per request, counted by callgrind in a child process.
+
+A count is the same on a busy machine. `PYTHONHASHSEED` is fixed, the
+requests are made once before they count, and only they are counted.
+"""
+
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from benchmarks import application
+from benchmarks import raw
+from benchmarks.verdict import Verdict
+
+SHARES = 1000
+REQUESTS = 10
+RAW = 'raw:'
+
+_TOTAL = re.compile(r'^totals: (\d+)', re.MULTILINE)
+
+
+def run(verdict: Verdict) -> None:
+    if shutil.which('valgrind') is None:
+        verdict.not_measured('instructions', 'valgrind is not installed')
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        url = application.sqlite(folder)
+        with application.filled(url, SHARES) as app:
+            one = app.first_share()
+        counts = counted(folder, url, [
+            f'/shares/{one}', '/shares/detail?limit=50', '/shares/detail',
+            RAW + '/shares/detail'])
+    get, page, everything, bare = (count / 1e6 for count in counts)
+    verdict.measured('GET share', get, 'million instructions', most=1.2)
+    verdict.measured('list of 50 in detail', page, 'million instructions')
+    verdict.measured(f'list of {SHARES} in detail', everything,
+                     'million instructions', most=140)
+    verdict.measured('the same rows by the bare driver, dumped', bare,
+                     'million instructions')
+
+
+def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
+    """Instructions that one request to each path takes."""
+    child = subprocess.Popen(
+        ['valgrind', '--tool=callgrind', '--instr-atstart=no', '--quiet',
+         f'--callgrind-out-file={folder}/counts', sys.executable, '-m',
+         'benchmarks.instructions', url, *paths],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, 'PYTHONHASHSEED': '0'})
+    try:
+        return [_count(child, folder, place) for place in
+                range(1, len(paths) + 1)]
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _count(child: subprocess.Popen, folder: pathlib.Path, place: int
+           ) -> float:
+    _heard(child, 'warm')
+    _control(child, '--instr=on')
+    _say(child)
+    _heard(child, 'done')
+    _control(child, '--instr=off')
+    _control(child, '--dump')
+    text = (folder / f'counts.{place}').read_text()
+    _say(child)
+    return int(_TOTAL.search(text)[1]) / REQUESTS
+
+
+def _control(child: subprocess.Popen, order: str) -> None:
+    subprocess.run(['callgrind_control', order, str(child.pid)], check=True,
+                   capture_output=True, timeout=60)
+
+
+def _say(child: subprocess.Popen) -> None:
+    child.stdin.write('go\n')
+    child.stdin.flush()
+
+
+def _heard(child: subprocess.Popen, word: str) -> None:
+    line = child.stdout.readline().strip()
+    if line != word:
+        raise RuntimeError(f'the counted process said {line!r}')
+
+
+def _be_counted(url: str, paths: list[str]) -> None:
+    """The child: make the requests when told so."""
+    app = application.Application(url)
+    for path in paths:
+        request = functools.partial(app.get, path)
+        if path.startswith(RAW):
+            request = raw.reader(app, path.removeprefix(RAW))
+        for _ in range(3):
+            request()
+        print('warm', flush=True)
+        sys.stdin.readline()
+        for _ in range(REQUESTS):
+            request()
+        print('done', flush=True)
+        sys.stdin.readline()
+
+
+if __name__ == '__main__':
+    _be_counted(sys.argv[1], sys.argv[2:])

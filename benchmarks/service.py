@@ -1,0 +1,125 @@
+"""`manila-lite serve` as a child of the benchmark, and a client of it."""
+
+from collections.abc import Iterator
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import typing
+
+COMMAND = pathlib.Path(sys.executable).with_name('manila-lite')
+PATIENCE = 60.0
+
+_TICKS = os.sysconf('SC_CLK_TCK')
+
+
+class Service:
+    """One running process; `ready_after` is when it first answered."""
+
+    def __init__(self, folder: str):
+        self.port = _free_port()
+        pathlib.Path(folder).mkdir(exist_ok=True)
+        self._path = pathlib.Path(folder, 'log')
+        self._log = self._path.open('ab')
+        began = time.monotonic()
+        self._process = subprocess.Popen(
+            [COMMAND, 'serve', '--state-dir', f'{folder}/state',
+             '--port', str(self.port)],
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+        self._wait_until_ready()
+        self.ready_after = time.monotonic() - began
+        self.cpu_until_ready = self.cpu()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                # Asks the database too, unlike the list of versions.
+                with contextlib.closing(Client(self)) as client:
+                    client.get('/types')
+                return
+            except OSError as error:
+                if self._process.poll() is not None or (
+                        time.monotonic() > deadline):
+                    self.stop()
+                    raise RuntimeError(
+                        'serve does not answer:\n'
+                        + self._path.read_text()) from error
+                time.sleep(0.01)
+
+    def cpu(self) -> float:
+        """Seconds of processor time taken so far."""
+        stat = pathlib.Path(f'/proc/{self._process.pid}/stat').read_text()
+        fields = stat.rpartition(')')[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def memory(self) -> float:
+        """MiB, shared pages counted in part (PSS)."""
+        path = f'/proc/{self._process.pid}/smaps_rollup'
+        for line in pathlib.Path(path).read_text().splitlines():
+            if line.startswith('Pss:'):
+                return int(line.split()[1]) / 1024
+        raise LookupError(path)
+
+    def stop(self) -> float:
+        """Seconds that it took to end; nothing when it has ended."""
+        began = time.monotonic()
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(PATIENCE)
+            finally:
+                self._process.kill()
+        self._log.close()
+        return time.monotonic() - began
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Service]:
+    """A service on new state, stopped at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        service = Service(folder)
+        try:
+            yield service
+        finally:
+            service.stop()
+
+
+class Client:
+    """One kept connection; not for several threads."""
+
+    def __init__(self, service: Service):
+        self._connection = http.client.HTTPConnection(
+            '127.0.0.1', service.port, timeout=PATIENCE)
+
+    def get(self, path: str) -> typing.Any:
+        return self.request('GET', path)
+
+    def request(self, method: str, path: str, body: object = None
+                ) -> typing.Any:
+        """The parsed answer; raises RuntimeError for an error of 400 up."""
+        self._connection.request(
+            method, f'/v2{path}', body=json.dumps(body), headers={
+                'X-OpenStack-Manila-API-Version': '2.65',
+                'Content-Type': 'application/json'})
+        response = self._connection.getresponse()
+        text = response.read()
+        if response.status >= 400:
+            raise RuntimeError(f'{method} {path}: {response.status} {text}')
+        return json.loads(text) if text else None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
