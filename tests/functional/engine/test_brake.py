@@ -1,0 +1,57 @@
+"""While too much waits, the API says when to come back."""
+
+import pytest
+
+from tests.support.cloud import Cloud
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = Cloud(tmp_path, backends=['alpha'], more='[work]\nmax_queue = 2')
+    yield cloud
+    cloud.db.dispose()
+
+
+@pytest.fixture
+def look(cloud, monkeypatch):
+    """`look()`: the brake forgets what it saw the second before."""
+    brake = cloud.services.shares.brake
+    now = [0.0]
+    monkeypatch.setattr(brake, '_clock', lambda: now[0])
+
+    def later():
+        now[0] += 1.0
+    return later
+
+
+def test_new_work_is_refused_while_the_queue_is_full(cloud, look):
+    share = cloud.create_share(size=2)
+    look()
+    for _ in range(2):
+        cloud.api.create()
+    look()
+    body = {'share': {'share_proto': 'NFS', 'size': 1}}
+    answers = [
+        cloud.api.request('POST', '/shares', body, expect=503),
+        cloud.api.act(share, 'extend', {'new_size': 3}, expect=503),
+        cloud.api.act(share, 'shrink', {'new_size': 1}, expect=503)]
+    assert {int(answer.headers['Retry-After']) > 0
+            for answer in answers} == {True}
+    assert cloud.api.show(share)['status'] == 'available'
+    cloud.settle()
+    look()
+    cloud.api.act(share, 'extend', {'new_size': 3})
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def test_what_ends_work_is_never_refused(cloud, look):
+    share = cloud.create_share(size=2)
+    look()
+    for _ in range(2):
+        cloud.api.create()
+    look()
+    cloud.api.create(expect=503)
+    cloud.api.delete(share)
+    cloud.settle()
+    assert len(cloud.api.get('/shares')['shares']) == 2
