@@ -2,6 +2,7 @@
 
 import typing
 
+from manila_lite.db.queries import pools
 from manila_lite.db.queries import shares
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
@@ -32,3 +33,11 @@ def discard(session: Session, instance: typing.Any) -> None:
     """Remove an instance that is in deleting, and what it counted for."""
     if shares.remove_instance(session, instance):
         charges.credit(session, owner_of(instance), deltas_of(instance))
+    # Everybody changes quota before pools: else they wait for each other.
+    pools.change_allocated(session, instance.host, -instance.size)
+
+
+def discard_uncounted(session: Session, instance: typing.Any) -> None:
+    """The same when its quota was given back before."""
+    shares.remove_instance(session, instance)
+    pools.change_allocated(session, instance.host, -instance.size)

@@ -36,13 +36,12 @@ _ID_OF_KEY = sa.select(WORK.c.id, WORK.c.state).where(
 _MINE = (WORK.c.id == sa.bindparam('work_id'),
          WORK.c.state == RUNNING,
          WORK.c.fence == sa.bindparam('held_fence'))
+_DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
 _OTHER = WORK.alias('other')
-_DUE = sa.and_(
-    WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now(),
-    # Who deletes by force must not overtake who is still creating.
-    ~sa.exists().where(_OTHER.c.resource == WORK.c.resource,
-                       _OTHER.c.resource_id == WORK.c.resource_id,
-                       _OTHER.c.state == RUNNING))
+_IS_BUSY = sa.exists().where(
+    _OTHER.c.resource == WORK.c.resource,
+    _OTHER.c.resource_id == WORK.c.resource_id,
+    _OTHER.c.state == RUNNING, _OTHER.c.id != WORK.c.id)
 _ABANDONED = sa.and_(WORK.c.state == RUNNING, WORK.c.lease_until < db_now())
 _IN_QUEUES = WORK.c.queue.in_(sa.bindparam('queues', expanding=True))
 
@@ -59,7 +58,11 @@ _IS_FOLLOWED = sa.select(sa.exists().where(
     WORK.c.resource == sa.bindparam('of_resource'),
     WORK.c.resource_id == sa.bindparam('of_id'),
     WORK.c.id != sa.bindparam('work_id')))
-_READ = sa.select(WORK).where(WORK.c.id == sa.bindparam('work_id'))
+# Not part of the claim: MariaDB would lock what it looks at.
+_READ = sa.select(WORK, _IS_BUSY.label('is_busy')).where(
+    WORK.c.id == sa.bindparam('work_id'))
+_UNCLAIM = sa.update(WORK).where(*_MINE).values(
+    state=QUEUED, owner=None, lease_until=None, attempt=WORK.c.attempt - 1)
 _RENEW = sa.update(WORK).where(*_MINE).values(
     lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
 _STEP = sa.update(WORK).where(*_MINE).values(step=sa.bindparam('new_step'))
@@ -94,7 +97,7 @@ _SWEEP = (
     sa.select(WORK.c.id, WORK.c.state)
     .where(_IN_QUEUES,
            WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
-           sa.or_(_DUE, _ABANDONED))
+           sa.or_(sa.and_(_DUE, ~_IS_BUSY), _ABANDONED))
     .order_by(WORK.c.created_at, WORK.c.id)
     .limit(sa.bindparam('batch')))
 _JOURNAL = engine.Transition.__table__
@@ -205,6 +208,10 @@ def claim(session: Session, work_id: str, queues: Collection[str],
                        queues=list(queues), new_owner=owner, lease=lease):
         return None
     row = session.one(_READ, work_id=work_id)
+    if row.is_busy and not abandoned:
+        # Who deletes by force must not overtake who is still creating.
+        session.run(_UNCLAIM, work_id=work_id, held_fence=row.fence)
+        return None
     return Job(
         id=row.id, kind=row.kind, topic=row.topic, queue=row.queue,
         resource=row.resource, resource_id=row.resource_id,

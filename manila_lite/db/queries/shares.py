@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db import transitions
 from manila_lite.db.models import shares
-from manila_lite.db.queries import pools
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as instance_states
@@ -125,12 +124,11 @@ def expired(session: Session, service_host: str | None) -> list[str]:
 def remove_instance(session: Session, instance: sa.Row) -> bool:
     """Make the last move of an instance; True when the share went too.
 
-    `instance` has id, share_id, host and size. What hangs on the rows
-    goes with them.
+    `instance` has id and share_id. What hangs on the rows goes with
+    them.
     """
     transitions.fire(session, instance_states.MACHINE, instance.id,
                      'deleted')
-    pools.change_allocated(session, instance.host, -instance.size)
     if session.value(_LEFT, of_share=instance.share_id):
         return False
     return session.run(_REMOVE, share_id=instance.share_id) == 1

@@ -14,6 +14,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
 from manila_lite.quota.shares import discard
+from manila_lite.quota.shares import discard_uncounted
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import size_deltas
 from manila_lite.rpc.contract import implements
@@ -128,7 +129,7 @@ class Provisioning:
 
     def delete_share_instance_deferred(self, job, instance_id):
         self._delete(job.found)
-        job.finish(shares.remove_instance, job.found.row)
+        job.finish(discard_uncounted, job.found.row)
 
     def _delete(self, found):
         try:
