@@ -180,13 +180,14 @@ def test_work_waits_while_other_work_on_the_same_resource_runs(
     same_id = put(db, resource='ceiling', resource_id='w')
     job = claim(db, first, lease=-1.0 if abandoned else 60.0)
     assert claim(db, second) is None
+    assert (row(db, second).state, row(db, second).attempt) == ('queued', 0)
     found = dict(sweep(db))
     found.pop(first, None)
     assert found == {another: False, same_id: False}
     if abandoned:
         job = claim(db, first, abandoned=True)
     db.write(table.finish, job)
-    assert claim(db, second)
+    assert claim(db, second).attempt == 1
 
 
 def test_abandoned_work_does_not_wait_for_other_abandoned_work(db):

@@ -1,0 +1,49 @@
+"""A share whose deletion is deferred is gone for its project."""
+
+import pytest
+
+from tests.support.cloud import Api
+from tests.support.cloud import Cloud
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = Cloud(tmp_path, backends=['alpha'],
+                  more='is_deferred_deletion_enabled = true')
+    yield cloud
+    cloud.db.dispose()
+
+
+@pytest.fixture
+def tenant(cloud):
+    return Api(cloud, roles='member,reader')
+
+
+def test_it_is_hidden_from_tenants_while_it_waits_and_when_it_failed(
+        cloud, tenant):
+    share = cloud.create_share(size=3)
+    assert tenant.show(share)['status'] == 'available'
+    cloud.driver().fail_next('delete_share')
+    tenant.delete(share)
+    for status in ('deferred_deleting', 'error_deferred_deleting'):
+        assert cloud.usage('gigabytes') == (0, 0)
+        assert tenant.get('/shares')['shares'] == []
+        tenant.get(f'/shares/{share}', expect=404)
+        assert cloud.api.show(share)['status'] == status
+        cloud.settle()
+    cloud.share.backends[0].reconciliation.retry_deferred()
+    cloud.settle()
+    cloud.api.get(f'/shares/{share}', expect=404)
+    assert cloud.usage('gigabytes') == (0, 0)
+    cloud.check_invariants()
+
+
+def test_its_room_in_the_quota_is_free_at_once(cloud, tenant):
+    cloud.api.request('PUT', '/quota-sets/project',
+                      {'quota_set': {'shares': 1}}, expect=200)
+    share = cloud.create_share(size=3)
+    tenant.create(expect=413)
+    tenant.delete(share)
+    tenant.create()
+    cloud.settle()
+    cloud.check_invariants()
