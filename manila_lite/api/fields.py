@@ -1,8 +1,8 @@
 """What an answer shows: rows of fields, and the functions made from them.
 
 A view is a list of `Field` rows. For each version and role a function is
-generated that writes one dict literal per row of data; nothing is decided
-while rows are turned into answers.
+generated that fills one dict per row of data; nothing is decided while
+rows are turned into answers.
 """
 
 import datetime
@@ -169,24 +169,35 @@ class _Shown:
         return made
 
     def _make(self, columns: tuple[str, ...] | None) -> tuple:
-        constants: dict[str, object] = {}
-        pairs = []
+        names = {'blank': dict.fromkeys(
+            field.name for field in self._fields)}
+        lines = []
         for number, field in enumerate(self._fields):
             expression, constant = field.value
-            name = f'constant_{number}'
-            constants[name] = constant
-            expression = expression.replace('$', name)
+            names[f'constant_{number}'] = constant
+            expression = expression.replace('$', f'constant_{number}')
             if columns is not None:
                 expression = _ATTRIBUTE.sub(
                     lambda found: _local(found[1], columns), expression)
-            pairs.append(f'{field.name!r}: {expression}')
-        literal = '{' + ', '.join(pairs) + '}'
-        each = 'for row in rows'
+            lines.append(f'shown[{field.name!r}] = {expression}')
         if columns is not None:
-            locals_ = ', '.join(_local(name, columns) for name in columns)
-            each += f' for [{locals_}] in [row]'
-        many = eval(f'lambda rows, more: [{literal} {each}]', constants)
+            taken = ', '.join(_local(name, columns) for name in columns)
+            lines.insert(0, f'[{taken}] = row')
+        exec(_MANY.format(lines='\n        '.join(lines)), names)
+        many = names['many']
         return lambda row, more: many([row], more)[0], many
+
+
+# A copy has its room already; a dict of that size would grow four times.
+_MANY = """
+def many(rows, more):
+    found = []
+    for row in rows:
+        shown = blank.copy()
+        {lines}
+        found.append(shown)
+    return found
+"""
 
 
 def _local(name: str, columns: tuple[str, ...]) -> str:
