@@ -1,0 +1,153 @@
+"""How far an access rule has come on an instance, and the sum of it.
+
+Two machines of the access rules design: the state of a rule on a share
+instance (or on a snapshot instance), and `access_rules_status` of the
+share instance.
+"""
+
+from collections.abc import Iterable
+
+from manila_lite.states.machine import GONE
+from manila_lite.states.machine import Machine
+from manila_lite.states.machine import Resume
+from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_instance import S
+
+
+class A:
+    """The states of access rules, spelled once."""
+
+    QUEUED_TO_APPLY = 'queued_to_apply'
+    APPLYING = 'applying'
+    ACTIVE = 'active'
+    ERROR = 'error'
+    QUEUED_TO_UPDATE = 'queued_to_update'
+    UPDATING = 'updating'
+    QUEUED_TO_DENY = 'queued_to_deny'
+    DENYING = 'denying'
+
+
+ALL = frozenset(state for name, state in vars(A).items()
+                if not name.startswith('_'))
+IN_TRANSIT = frozenset({A.APPLYING, A.UPDATING, A.DENYING})
+QUEUED = frozenset({A.QUEUED_TO_APPLY, A.QUEUED_TO_UPDATE,
+                    A.QUEUED_TO_DENY})
+
+STATES_BY_WEIGHT = (
+    A.ERROR, A.QUEUED_TO_APPLY, A.QUEUED_TO_UPDATE, A.QUEUED_TO_DENY,
+    A.APPLYING, A.UPDATING, A.DENYING, A.ACTIVE)
+"""Of the states on several instances, a rule shows the first of these."""
+
+SETTLED = SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS
+"""The statuses in which an instance takes changes of its rules."""
+
+GOING = HIDDEN_FROM_TENANTS | {S.DELETING, S.UNMANAGE_STARTING}
+"""The statuses in which the rules of an instance go with it."""
+
+
+_CHANGED = frozenset({A.QUEUED_TO_UPDATE, A.UPDATING})
+
+# fmt: off
+_LEVEL_MOVES = [
+    # event            from                           to
+    # Who changes or denies a rule that is on its way does not wait for it:
+    # what becomes of it is no news then.
+    ('change',         {A.ACTIVE, A.ERROR, A.APPLYING, A.UPDATING},
+                                                      A.QUEUED_TO_UPDATE),
+    ('update',         {A.QUEUED_TO_UPDATE},          A.UPDATING),
+    ('updated',        {A.UPDATING},                  A.ACTIVE),
+    ('update_failed',  {A.UPDATING},                  A.ERROR),
+    ('requeue_update', {A.UPDATING},                  A.QUEUED_TO_UPDATE),
+]
+# fmt: on
+
+
+def _rules(resource: str, table: str, kind: str, *,
+           levels: bool = True) -> Machine:
+    """The machine of rules whose work is of this kind.
+
+    Without levels there is nothing about a rule to be changed.
+    """
+    states = ALL if levels else ALL - _CHANGED
+    rescues = {
+        A.QUEUED_TO_APPLY: Resume(kind),
+        A.QUEUED_TO_UPDATE: Resume(kind),
+        A.QUEUED_TO_DENY: Resume(kind),
+        A.APPLYING: Resume(kind, 'requeue_apply'),
+        A.UPDATING: Resume(kind, 'requeue_update'),
+        A.DENYING: Resume(kind, 'requeue_deny'),
+    }
+    # fmt: off
+    return Machine(
+        resource, table, column='state',
+        born={'allow': A.QUEUED_TO_APPLY},
+        moves=[
+            # event           from                    to
+            ('apply',         {A.QUEUED_TO_APPLY},    A.APPLYING),
+            ('applied',       {A.APPLYING},           A.ACTIVE),
+            ('apply_failed',  {A.APPLYING},           A.ERROR),
+            ('requeue_apply', {A.APPLYING},           A.QUEUED_TO_APPLY),
+
+            *(_LEVEL_MOVES if levels else ()),
+
+            ('deny',  states - {A.QUEUED_TO_DENY, A.DENYING},
+                                                      A.QUEUED_TO_DENY),
+            ('withdraw',      {A.QUEUED_TO_DENY},     A.DENYING),
+            ('denied',        {A.DENYING},            GONE),
+            ('deny_failed',   {A.DENYING},            A.ERROR),
+            ('requeue_deny',  {A.DENYING},            A.QUEUED_TO_DENY),
+
+            # The back end says so of what was in force.
+            ('broke',         {A.ACTIVE},             A.ERROR),
+
+            # The instance itself goes.
+            ('removed',       states,                 GONE),
+        ],
+        at_rest={A.ACTIVE, A.ERROR},
+        in_flight={state: rescue for state, rescue in rescues.items()
+                   if state in states},
+    )
+    # fmt: on
+
+
+MACHINE = _rules('access_rule', 'share_instance_access_map',
+                 'access.sync_access')
+
+SNAPSHOT_MACHINE = _rules(
+    'snapshot_access_rule', 'share_snapshot_instance_access_map',
+    'snapshot_access.sync_snapshot_access', levels=False)
+
+
+class R:
+    """The values of `access_rules_status`, spelled once."""
+
+    ACTIVE = 'active'
+    OUT_OF_SYNC = 'out_of_sync'
+    ERROR = 'error'
+
+
+def sum_of_statuses(statuses: Iterable[str]) -> str:
+    """What a share shows of the `access_rules_status` of its instances."""
+    found = set(statuses)
+    return next((status for status in (R.ERROR, R.OUT_OF_SYNC)
+                 if status in found), R.ACTIVE)
+
+
+# fmt: off
+STATUS_MACHINE = Machine(
+    'share_instance_access', 'share_instances',
+    column='access_rules_status',
+    born={'create': R.ACTIVE},
+    moves=[
+        # event     from                            to
+        ('change',  {R.ACTIVE},                     R.OUT_OF_SYNC),
+        ('synced',  {R.OUT_OF_SYNC},                R.ACTIVE),
+        ('failed',  {R.ACTIVE, R.OUT_OF_SYNC},      R.ERROR),
+        # The last rule in error is gone.
+        ('cleared', {R.ERROR},                      R.ACTIVE),
+    ],
+    at_rest={R.ACTIVE, R.ERROR},
+    in_flight={R.OUT_OF_SYNC: Resume('access.sync_access')},
+)
+# fmt: on

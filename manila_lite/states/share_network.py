@@ -1,0 +1,37 @@
+"""Statuses of share networks and the moves between them.
+
+A network is changed while its share servers are: it is at rest again when
+the last of them is.
+"""
+
+from manila_lite.states.machine import GONE
+from manila_lite.states.machine import GiveUp
+from manila_lite.states.machine import Machine
+
+
+class S:
+    """The statuses of share networks, spelled once."""
+
+    ACTIVE = 'active'
+    ERROR = 'error'
+    NETWORK_CHANGE = 'network_change'
+
+
+# fmt: off
+MACHINE = Machine(
+    'share_network', 'share_networks',
+    born={'create': S.ACTIVE},
+    moves=[
+        # event            from                           to
+        ('change',         {S.ACTIVE},                    S.NETWORK_CHANGE),
+        ('changed',        {S.NETWORK_CHANGE},            S.ACTIVE),
+        ('change_failed',  {S.NETWORK_CHANGE},            S.ERROR),
+        ('deleted',        {S.ACTIVE, S.ERROR},           GONE),
+    ],
+    resets={S.ACTIVE, S.ERROR, S.NETWORK_CHANGE},
+    at_rest={S.ACTIVE, S.ERROR},
+    in_flight={
+        S.NETWORK_CHANGE: GiveUp('change_failed'),
+    },
+)
+# fmt: on

@@ -1,0 +1,101 @@
+"""The status of a snapshot instance.
+
+Statuses and who may leave them: statuses.csv of the published API; the
+rescues: the start-up reconciliation design.
+"""
+
+from manila_lite.states.machine import GONE
+from manila_lite.states.machine import Ask
+from manila_lite.states.machine import GiveUp
+from manila_lite.states.machine import Machine
+from manila_lite.states.machine import Repeat
+
+
+class S:
+    """The statuses of snapshots and snapshot instances, spelled once."""
+
+    CREATING = 'creating'
+    AVAILABLE = 'available'
+    ERROR = 'error'
+    DELETING = 'deleting'
+    ERROR_DELETING = 'error_deleting'
+    MANAGE_STARTING = 'manage_starting'
+    MANAGE_ERROR = 'manage_error'
+    UNMANAGE_STARTING = 'unmanage_starting'
+    UNMANAGE_ERROR = 'unmanage_error'
+    RESTORING = 'restoring'
+    MIGRATING = 'migrating'
+    MIGRATING_TO = 'migrating_to'
+    SERVER_MIGRATING = 'server_migrating'
+
+
+ALL = frozenset(status for name, status in vars(S).items()
+                if not name.startswith('_'))
+DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
+GOING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
+"""The statuses in which the access rules of an instance go with it."""
+
+# What an administrator may set; the published lists differ.
+SNAPSHOT_RESETS = ALL - {S.SERVER_MIGRATING}
+INSTANCE_RESETS = frozenset({
+    S.AVAILABLE, S.ERROR, S.CREATING, S.DELETING, S.ERROR_DELETING,
+    S.MIGRATING, S.MIGRATING_TO, S.SERVER_MIGRATING})
+
+# fmt: off
+MACHINE = Machine(
+    'snapshot_instance', 'share_snapshot_instances',
+    born={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
+    moves=[
+        # event            from                           to
+        ('created',        {S.CREATING},                  S.AVAILABLE),
+        ('create_failed',  {S.CREATING},                  S.ERROR),
+
+        ('restore',        {S.AVAILABLE},                 S.RESTORING),
+        ('restored',       {S.RESTORING},                 S.AVAILABLE),
+        # What the share became is said by the share.
+        ('restore_failed', {S.RESTORING},                 S.AVAILABLE),
+        ('restore_lost',   {S.RESTORING},                 S.ERROR),
+
+        ('managed',        {S.MANAGE_STARTING},           S.AVAILABLE),
+        ('manage_failed',  {S.MANAGE_STARTING},           S.MANAGE_ERROR),
+        ('unmanage',       {S.AVAILABLE, S.ERROR, S.ERROR_DELETING,
+                            S.MANAGE_ERROR,
+                            S.UNMANAGE_ERROR},        S.UNMANAGE_STARTING),
+        ('unmanaged',      {S.UNMANAGE_STARTING},         GONE),
+        ('unmanage_failed', {S.UNMANAGE_STARTING},        S.UNMANAGE_ERROR),
+
+        ('delete',         DELETABLE,                     S.DELETING),
+        ('force_delete',   ALL,                           S.DELETING),
+        ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
+        ('deleted',        {S.DELETING},                  GONE),
+
+        # With the share server that its share is on.
+        ('migrate_server', {S.AVAILABLE},           S.SERVER_MIGRATING),
+        ('server_migrated', {S.SERVER_MIGRATING},         S.AVAILABLE),
+        ('server_returned', {S.SERVER_MIGRATING},         S.AVAILABLE),
+        ('server_migration_failed', {S.SERVER_MIGRATING}, S.ERROR),
+
+        # The share server could not follow a change of its network.
+        ('network_failed', {S.AVAILABLE},                 S.ERROR),
+
+        ('migration_lost', {S.MIGRATING, S.MIGRATING_TO,
+                            S.SERVER_MIGRATING},          S.ERROR),
+    ],
+    resets=SNAPSHOT_RESETS | INSTANCE_RESETS,
+    at_rest={
+        S.AVAILABLE, S.ERROR, S.ERROR_DELETING, S.MANAGE_ERROR,
+        S.UNMANAGE_ERROR,
+    },
+    in_flight={
+        S.CREATING: Ask('get_snapshot_status', 'created', 'create_failed'),
+        S.RESTORING: GiveUp('restore_lost'),
+        S.DELETING: Repeat('snapshots.delete_snapshot_instance',
+                           'deleted', 'delete_failed'),
+        S.MANAGE_STARTING: GiveUp('manage_failed'),
+        S.UNMANAGE_STARTING: GiveUp('unmanage_failed'),
+        S.MIGRATING: GiveUp('migration_lost'),
+        S.MIGRATING_TO: GiveUp('migration_lost'),
+        S.SERVER_MIGRATING: GiveUp('migration_lost'),
+    },
+)
+# fmt: on
