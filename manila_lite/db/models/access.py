@@ -1,0 +1,62 @@
+"""Access rules: who may reach a share, and what came of it where."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class AccessRule(base.Base):
+    """What the user asked for; its state is that of its mappings.
+
+    `target` is `access_to` in its one normal spelling, so that a client
+    has one rule per share and type whatever way it is written.
+    """
+
+    __tablename__ = 'share_access_map'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('share_id', 'access_type', 'target'),
+        sa.Index(None, 'share_id', 'created_at', 'id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_id = mapped_column(
+        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False)
+    access_type = mapped_column(sa.String(64), nullable=False)
+    access_to = mapped_column(base.Name, nullable=False)
+    target = mapped_column(base.Name, nullable=False)
+    access_level = mapped_column(sa.String(2), nullable=False)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class AccessRuleMetadata(base.Base):
+    __tablename__ = 'share_access_rules_metadata'
+    __table_args__ = base.columns()
+
+    access_id = mapped_column(
+        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
+        primary_key=True)
+    key = mapped_column(base.Name, primary_key=True)
+    value = mapped_column(sa.String(1023), nullable=False)
+
+
+class InstanceAccessRule(base.Base):
+    """An access rule on one share instance: how far it has come there."""
+
+    __tablename__ = 'share_instance_access_map'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('access_id', 'share_instance_id'),
+        sa.Index(None, 'share_instance_id', 'state'),
+        sa.Index(None, 'state'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_instance_id = mapped_column(
+        sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
+        nullable=False)
+    access_id = mapped_column(
+        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
+        nullable=False)
+    state = mapped_column(sa.String(32), nullable=False)
+    access_key = mapped_column(base.Name)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)

@@ -1,0 +1,118 @@
+"""Share networks, their subnets, and the directory services on them."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class ShareNetwork(base.Base):
+    __tablename__ = 'share_networks'
+    __table_args__ = base.columns(
+        sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'created_at', 'id'),
+        sa.Index(None, 'status'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    project_id = mapped_column(base.Name, nullable=False)
+    user_id = mapped_column(base.Name)
+    name = mapped_column(base.Name)
+    description = mapped_column(base.Name)
+    status = mapped_column(base.Name, nullable=False)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class ShareNetworkSubnet(base.Base):
+    """A subnet of a network; without a zone it serves all zones."""
+
+    __tablename__ = 'share_network_subnets'
+    __table_args__ = base.columns(
+        sa.Index(None, 'share_network_id', 'availability_zone_id'),
+        sa.Index(None, 'neutron_net_id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_network_id = mapped_column(
+        sa.ForeignKey('share_networks.id'), nullable=False)
+    availability_zone_id = mapped_column(
+        sa.ForeignKey('availability_zones.id'))
+    neutron_net_id = mapped_column(base.Id)
+    neutron_subnet_id = mapped_column(base.Id)
+    network_type = mapped_column(sa.String(32))
+    cidr = mapped_column(sa.String(64))
+    segmentation_id = mapped_column(sa.Integer)
+    gateway = mapped_column(sa.String(64))
+    mtu = mapped_column(sa.Integer)
+    ip_version = mapped_column(sa.Integer)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class ShareNetworkSubnetMetadata(base.Base):
+    __tablename__ = 'share_network_subnet_metadata'
+    __table_args__ = base.columns()
+
+    share_network_subnet_id = mapped_column(
+        sa.ForeignKey('share_network_subnets.id', ondelete='CASCADE'),
+        primary_key=True)
+    key = mapped_column(base.Name, primary_key=True)
+    value = mapped_column(sa.String(1023), nullable=False)
+
+
+class SecurityService(base.Base):
+    """How to reach a tenant's directory service."""
+
+    __tablename__ = 'security_services'
+    __table_args__ = base.columns(
+        sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'created_at', 'id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    project_id = mapped_column(base.Name, nullable=False)
+    type = mapped_column(sa.String(32), nullable=False)
+    name = mapped_column(base.Name)
+    description = mapped_column(base.Name)
+    dns_ip = mapped_column(sa.String(64))
+    server = mapped_column(base.Name)
+    domain = mapped_column(base.Name)
+    user = mapped_column(base.Name)
+    password = mapped_column(base.Name)
+    ou = mapped_column(base.Name)
+    default_ad_site = mapped_column(base.Name)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class ShareNetworkSecurityService(base.Base):
+    """Which services a network uses, one of each type at most."""
+
+    __tablename__ = 'share_network_security_services'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('share_network_id', 'type'),
+        sa.Index(None, 'security_service_id'))
+
+    share_network_id = mapped_column(
+        sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
+        primary_key=True)
+    security_service_id = mapped_column(
+        sa.ForeignKey('security_services.id'), primary_key=True)
+    type = mapped_column(sa.String(32), nullable=False)
+
+
+class ShareNetworkCheck(base.Base):
+    """What one back end says of a change that a network may be put to.
+
+    `operation` is a digest of the change that was asked about; `compatible`
+    is null until the back end has answered.
+    """
+
+    __tablename__ = 'share_network_checks'
+    __table_args__ = base.columns()
+
+    share_network_id = mapped_column(
+        sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
+        primary_key=True)
+    operation = mapped_column(sa.String(64), primary_key=True)
+    host = mapped_column(base.Name, primary_key=True)
+    compatible = mapped_column(sa.Boolean)
+    created_at = mapped_column(base.Stamp, nullable=False)

@@ -1,0 +1,36 @@
+"""What was decided about resources that nobody worked on any more."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class Decision(base.Base):
+    """One decision of recovery, written with what came of it.
+
+    `evidence` is what it was based on, `reason` why a resource could not
+    become what it was to become. A resource that is gone has no status
+    after. `made_by` names the service and its incarnation, `asked_by` the
+    administrator, where one asked for it.
+    """
+
+    __tablename__ = 'recovery_log'
+    __table_args__ = base.columns(
+        sa.Index(None, 'resource_id', 'id'),
+        sa.Index(None, 'made_at'))
+
+    id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
+    resource = mapped_column(sa.String(64), nullable=False)
+    resource_id = mapped_column(base.Id, nullable=False)
+    host = mapped_column(base.Name)
+    status_before = mapped_column(base.Name)
+    evidence = mapped_column(sa.Text)
+    action = mapped_column(sa.String(32), nullable=False)
+    status_after = mapped_column(base.Name)
+    reason = mapped_column(sa.Text)
+    duration = mapped_column(sa.Double, nullable=False)
+    made_by = mapped_column(base.Name)
+    asked_by = mapped_column(base.Name)
+    request_id = mapped_column(base.Name)
+    made_at = mapped_column(base.Stamp, nullable=False)

@@ -1,0 +1,55 @@
+"""What is known of the migrations of share servers."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class ServerMigration(base.Base):
+    """One migration, from its acceptance to long after its end.
+
+    It outlives both servers, so neither is a foreign key. `open_for` is
+    the source while the migration is under way and null ever after: of
+    one server there is one at a time. `phase` is 1 until the second phase
+    begins. `progress` is in percent, null where nobody can tell;
+    `heard_at` is when the driver last said anything. What is to be put
+    back when it ends is noted as well: `casts_rules` says that the rules
+    of its shares are cast to read-only, `made_destination` that the
+    destination was made for it.
+    """
+
+    __tablename__ = 'share_server_migrations'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('open_for'),
+        sa.Index(None, 'source_server_id', 'created_at'),
+        sa.Index(None, 'destination_server_id'),
+        sa.Index(None, 'ended_at'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    source_server_id = mapped_column(base.Id, nullable=False)
+    destination_server_id = mapped_column(base.Id)
+    open_for = mapped_column(base.Id)
+    source_host = mapped_column(base.Name, nullable=False)
+    destination_host = mapped_column(base.Name, nullable=False)
+    destination_pool = mapped_column(base.Name)
+    old_share_network_id = mapped_column(base.Id)
+    new_share_network_id = mapped_column(base.Id)
+    writable = mapped_column(sa.Boolean, nullable=False)
+    nondisruptive = mapped_column(sa.Boolean, nullable=False)
+    preserve_snapshots = mapped_column(sa.Boolean, nullable=False)
+    phase = mapped_column(sa.Integer, nullable=False)
+    outcome = mapped_column(base.Name)
+    can_cancel = mapped_column(sa.Boolean, nullable=False)
+    tells_progress = mapped_column(sa.Boolean, nullable=False)
+    made_destination = mapped_column(sa.Boolean, nullable=False)
+    is_set_up = mapped_column(sa.Boolean, nullable=False)
+    casts_rules = mapped_column(sa.Boolean, nullable=False)
+    progress = mapped_column(sa.Integer)
+    heard_at = mapped_column(base.Stamp)
+    error = mapped_column(sa.String(1000))
+    project_id = mapped_column(base.Name)
+    user_id = mapped_column(base.Name)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+    ended_at = mapped_column(base.Stamp)

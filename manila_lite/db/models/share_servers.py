@@ -1,0 +1,115 @@
+"""Share servers, what drivers remember of them, and their addresses."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class ShareServer(base.Base):
+    """What exports the shares of one network on one back end.
+
+    `host` is host@backend. `founding` is set while a server is made for
+    the first share that needs it, to what it is made for, and null ever
+    after: of several requests at once one makes the server, and the
+    others wait for it. `idle_since` is null while shares are on it.
+    """
+
+    __tablename__ = 'share_servers'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('founding'),
+        sa.Index(None, 'host', 'status'),
+        sa.Index(None, 'status'),
+        sa.Index(None, 'task_state'),
+        sa.Index(None, 'share_network_id'),
+        sa.Index(None, 'source_share_server_id'),
+        sa.Index(None, 'created_at', 'id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    host = mapped_column(base.Name, nullable=False)
+    share_network_id = mapped_column(sa.ForeignKey('share_networks.id'))
+    status = mapped_column(base.Name, nullable=False)
+    task_state = mapped_column(base.Name)
+    identifier = mapped_column(base.Name)
+    is_auto_deletable = mapped_column(sa.Boolean, nullable=False)
+    source_share_server_id = mapped_column(base.Id)
+    security_service_update_support = mapped_column(
+        sa.Boolean, nullable=False)
+    network_allocation_update_support = mapped_column(
+        sa.Boolean, nullable=False)
+    share_replicas_migration_support = mapped_column(
+        sa.Boolean, nullable=False)
+    encryption_key_ref = mapped_column(base.Id)
+    founding = mapped_column(sa.String(64))
+    idle_since = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class ShareServerBackendDetail(base.Base):
+    """What a driver wants remembered of a server."""
+
+    __tablename__ = 'share_server_backend_details'
+    __table_args__ = base.columns()
+
+    share_server_id = mapped_column(
+        sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
+        primary_key=True)
+    key = mapped_column(base.Name, primary_key=True)
+    value = mapped_column(sa.String(1023), nullable=False)
+
+
+class ShareServerSubnet(base.Base):
+    """The subnets that a server has addresses in."""
+
+    __tablename__ = 'share_server_subnets'
+    __table_args__ = base.columns(sa.Index(None, 'share_network_subnet_id'))
+
+    share_server_id = mapped_column(
+        sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
+        primary_key=True)
+    share_network_subnet_id = mapped_column(
+        sa.ForeignKey('share_network_subnets.id'), primary_key=True)
+
+
+class NetworkSegment(base.Base):
+    """What addresses are unique within; held by whoever gives some."""
+
+    __tablename__ = 'network_segments'
+    __table_args__ = base.columns()
+
+    segment = mapped_column(sa.String(128), primary_key=True)
+
+
+class NetworkAllocation(base.Base):
+    """An address of a share server.
+
+    `segment` is what addresses are unique within, as the network plug-in
+    says it; that no address is given twice is a key of the table. The
+    label is `user`, or `admin` for the administrators' network, which has
+    no subnet.
+    """
+
+    __tablename__ = 'network_allocations'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('segment', 'ip_address'),
+        sa.Index(None, 'share_server_id'),
+        sa.Index(None, 'share_network_subnet_id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_server_id = mapped_column(
+        sa.ForeignKey('share_servers.id'), nullable=False)
+    share_network_subnet_id = mapped_column(
+        sa.ForeignKey('share_network_subnets.id'))
+    label = mapped_column(sa.String(32), nullable=False)
+    segment = mapped_column(sa.String(128), nullable=False)
+    ip_address = mapped_column(sa.String(64), nullable=False)
+    ip_version = mapped_column(sa.Integer)
+    cidr = mapped_column(sa.String(64))
+    gateway = mapped_column(sa.String(64))
+    mtu = mapped_column(sa.Integer)
+    network_type = mapped_column(sa.String(32))
+    segmentation_id = mapped_column(sa.Integer)
+    mac_address = mapped_column(sa.String(32))
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)

@@ -1,0 +1,120 @@
+"""Snapshots, their instances on back ends, and who may mount those."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import mapped_column
+
+from manila_lite.db.models import base
+
+
+class Snapshot(base.Base):
+    """What the user has. Its status is that of its instances.
+
+    Within a share the order of `created_at` is the order in which the
+    back end took the snapshots. `share_size` is the size the share had.
+    """
+
+    __tablename__ = 'share_snapshots'
+    __table_args__ = base.columns(
+        sa.Index(None, 'share_id', 'created_at', 'id'),
+        sa.Index(None, 'project_id', 'created_at', 'id'),
+        sa.Index(None, 'created_at', 'id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    user_id = mapped_column(base.Name)
+    project_id = mapped_column(base.Name, nullable=False)
+    share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
+    size = mapped_column(sa.Integer, nullable=False)
+    share_size = mapped_column(sa.Integer, nullable=False)
+    share_proto = mapped_column(base.Name, nullable=False)
+    display_name = mapped_column(base.Name)
+    display_description = mapped_column(base.Name)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class SnapshotMetadata(base.Base):
+    __tablename__ = 'share_snapshot_metadata'
+    __table_args__ = base.columns()
+
+    share_snapshot_id = mapped_column(
+        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'),
+        primary_key=True)
+    key = mapped_column(base.Name, primary_key=True)
+    value = mapped_column(sa.String(1023), nullable=False)
+
+
+class SnapshotInstance(base.Base):
+    """A snapshot of one share instance, on its back end."""
+
+    __tablename__ = 'share_snapshot_instances'
+    __table_args__ = base.columns(
+        sa.Index(None, 'snapshot_id'),
+        sa.Index(None, 'share_instance_id', 'status'),
+        sa.Index(None, 'status'),
+        sa.Index(None, 'created_at', 'id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    snapshot_id = mapped_column(
+        sa.ForeignKey('share_snapshots.id'), nullable=False)
+    share_instance_id = mapped_column(
+        sa.ForeignKey('share_instances.id'), nullable=False)
+    status = mapped_column(base.Name, nullable=False)
+    progress = mapped_column(sa.String(32))
+    provider_location = mapped_column(base.Name)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+    # The back end may have other rules: it is to be told all of them.
+    access_doubted = mapped_column(
+        sa.Boolean, nullable=False, server_default='0')
+
+
+class SnapshotExportLocation(base.Base):
+    __tablename__ = 'share_snapshot_instance_export_locations'
+    __table_args__ = base.columns(
+        sa.Index(None, 'share_snapshot_instance_id'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_snapshot_instance_id = mapped_column(
+        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'),
+        nullable=False)
+    path = mapped_column(sa.String(2000), nullable=False)
+    is_admin_only = mapped_column(sa.Boolean, nullable=False)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class SnapshotAccessRule(base.Base):
+    """Who may mount a snapshot; `target` as for access rules of shares."""
+
+    __tablename__ = 'share_snapshot_access_map'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('share_snapshot_id', 'access_type', 'target'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_snapshot_id = mapped_column(
+        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'),
+        nullable=False)
+    access_type = mapped_column(sa.String(64), nullable=False)
+    access_to = mapped_column(base.Name, nullable=False)
+    target = mapped_column(base.Name, nullable=False)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)
+
+
+class SnapshotInstanceAccessRule(base.Base):
+    __tablename__ = 'share_snapshot_instance_access_map'
+    __table_args__ = base.columns(
+        sa.UniqueConstraint('access_id', 'share_snapshot_instance_id'),
+        sa.Index(None, 'share_snapshot_instance_id', 'state'),
+        sa.Index(None, 'state'))
+
+    id = mapped_column(base.Id, primary_key=True)
+    share_snapshot_instance_id = mapped_column(
+        sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'),
+        nullable=False)
+    access_id = mapped_column(
+        sa.ForeignKey('share_snapshot_access_map.id', ondelete='CASCADE'),
+        nullable=False)
+    state = mapped_column(sa.String(32), nullable=False)
+    created_at = mapped_column(base.Stamp, nullable=False)
+    updated_at = mapped_column(base.Stamp)

@@ -1,0 +1,178 @@
+"""Resource locks: the records, and the rows that locks depend on."""
+
+from collections.abc import Collection, Sequence
+import dataclasses
+import datetime
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import access
+from manila_lite.db.models import locks
+from manila_lite.db.models import shares
+from manila_lite.db.session import Session
+from manila_lite.states.locks import Locked
+
+LOCK = locks.ResourceLock.__table__
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+RULE = access.AccessRule.__table__
+MAPPING = access.InstanceAccessRule.__table__
+
+FILTERS = ('id', 'user_id', 'project_id', 'resource_id', 'resource_type',
+           'resource_action', 'lock_context', 'lock_reason')
+"""The columns that a list can be filtered by, with equality."""
+
+SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
+
+_BY_ID = LOCK.c.id == sa.bindparam('lock_id')
+_GET = sa.select(LOCK).where(_BY_ID)
+_INSERT = sa.insert(LOCK)
+_DELETE = sa.delete(LOCK).where(_BY_ID)
+_DELETE_SOME = sa.delete(LOCK).where(
+    LOCK.c.id.in_(sa.bindparam('lock_ids', expanding=True)))
+_OF_RESOURCE = sa.select(LOCK).where(
+    LOCK.c.resource_id == sa.bindparam('locked_id'),
+    LOCK.c.resource_action == sa.bindparam('action'))
+_HIDDEN = sa.select(
+    LOCK.c.access_id, LOCK.c.user_id, LOCK.c.project_id).where(
+    LOCK.c.share_id == sa.bindparam('of_share'),
+    LOCK.c.resource_action == Locked.SHOW)
+# Both keep what they read as it is until the transaction ends, for those
+# who lock, against those who delete or deny: these move the same rows
+# first, and look for locks then.
+_TAKE_SHARE = (
+    sa.select(SHARE.c.id, SHARE.c.id.label('share_id'), SHARE.c.project_id,
+              SHARE.c.user_id, SHARE.c.is_public, SHARE.c.is_soft_deleted,
+              INSTANCE.c.status)
+    .select_from(SHARE.join(INSTANCE))
+    .where(SHARE.c.id == sa.bindparam('share_id'))
+    .order_by(INSTANCE.c.id).with_for_update())
+_TAKE_RULE = (
+    sa.select(RULE.c.id, RULE.c.share_id, SHARE.c.project_id,
+              SHARE.c.user_id, SHARE.c.is_public, SHARE.c.is_soft_deleted,
+              MAPPING.c.state.label('status'))
+    .select_from(RULE.join(SHARE).join(MAPPING))
+    .where(RULE.c.id == sa.bindparam('access_id'))
+    .order_by(MAPPING.c.id).with_for_update(of=MAPPING))
+
+
+@dataclasses.dataclass
+class Filter:
+    """Which locks: empty fields do not narrow anything.
+
+    `exact` are values of columns in FILTERS.
+    """
+
+    exact: dict[str, str] = dataclasses.field(default_factory=dict)
+    reason_like: str | None = None
+    created_since: datetime.datetime | None = None
+    created_before: datetime.datetime | None = None
+
+
+def find(session: Session, lock_id: str) -> sa.Row | None:
+    return session.one(_GET, lock_id=lock_id)
+
+
+def get(session: Session, lock_id: str) -> sa.Row:
+    """The lock of any project; raises ResourceLockNotFound."""
+    row = find(session, lock_id)
+    if row is None:
+        raise exception.ResourceLockNotFound(lock_id=lock_id)
+    return row
+
+
+def list_locks(session: Session, wanted: Filter, page: typing.Any,
+               count: bool = False) -> tuple[Sequence[sa.Row], int | None]:
+    """A page of locks, and how many there are if that is asked."""
+    conditions = _conditions(wanted)
+    direction = sa.desc if page.sort_dir == 'desc' else sa.asc
+    rows = session.rows(
+        sa.select(LOCK).where(*conditions)
+        .order_by(direction(LOCK.c[page.sort_key]), direction(LOCK.c.id))
+        .limit(page.limit).offset(page.offset))
+    total = None
+    if count:
+        total = session.value(sa.select(sa.func.count()).select_from(LOCK)
+                              .where(*conditions))
+    return rows, total
+
+
+def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    found: list[sa.ColumnElement] = [
+        LOCK.c[name] == value for name, value in wanted.exact.items()]
+    if wanted.reason_like is not None:
+        found.append(LOCK.c.lock_reason.contains(wanted.reason_like,
+                                                 autoescape=True))
+    if wanted.created_since is not None:
+        found.append(LOCK.c.created_at >= wanted.created_since)
+    if wanted.created_before is not None:
+        found.append(LOCK.c.created_at <= wanted.created_before)
+    return found
+
+
+def of_resource(session: Session, resource_id: str,
+                action: str = Locked.DELETE) -> Sequence[sa.Row]:
+    """The locks that forbid an action to be done to a resource."""
+    return session.rows(_OF_RESOURCE, locked_id=resource_id, action=action)
+
+
+def hidden_rules(session: Session, share_id: str
+                 ) -> dict[str, list[sa.Row]]:
+    """The locks by which rules of a share are hidden, by rule id."""
+    found: dict[str, list[sa.Row]] = {}
+    for row in session.rows(_HIDDEN, of_share=share_id):
+        found.setdefault(row.access_id, []).append(row)
+    return found
+
+
+def refuse_locked_share(session: Session, share_id: str) -> None:
+    """Raise ShareLocked when the share must not be removed.
+
+    To be asked after the move that removes it, in one transaction with
+    it: then no lock can come between.
+    """
+    if of_resource(session, share_id):
+        raise exception.ShareLocked(share_id=share_id)
+
+
+def take_share(session: Session, share_id: str) -> Sequence[sa.Row]:
+    """The share with the status of each instance; they stay as they are.
+
+    No rows when there is no such share.
+    """
+    return session.rows(_TAKE_SHARE, share_id=share_id)
+
+
+def take_rule(session: Session, access_id: str) -> Sequence[sa.Row]:
+    """The same of an access rule, whose states are its statuses."""
+    return session.rows(_TAKE_RULE, access_id=access_id)
+
+
+def insert(session: Session, values: dict[str, object]) -> str:
+    """A new lock; its id."""
+    lock_id = session.new_id()
+    session.run(_INSERT, **{
+        'access_id': None, 'because_of': None, **values,
+        'id': lock_id, 'created_at': session.now})
+    return lock_id
+
+
+def update(session: Session, lock_id: str,
+           values: dict[str, object]) -> None:
+    """Change plain columns; raises ResourceLockNotFound."""
+    if session.run(sa.update(LOCK).where(LOCK.c.id == lock_id)
+                   .values(updated_at=session.now, **values)) != 1:
+        raise exception.ResourceLockNotFound(lock_id=lock_id)
+
+
+def delete(session: Session, lock_id: str) -> None:
+    """Remove a lock and those that are there because of it."""
+    if session.run(_DELETE, lock_id=lock_id) != 1:
+        raise exception.ResourceLockNotFound(lock_id=lock_id)
+
+
+def delete_some(session: Session, lock_ids: Collection[str]) -> None:
+    """The same for those of some locks that are still there."""
+    session.run(_DELETE_SOME, lock_ids=sorted(lock_ids))

@@ -1,0 +1,124 @@
+"""Share servers as administrators see them.
+
+A list is two statements: the servers, and the subnets of the same
+servers. What a driver remembers of a server is read for one server only.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import networks
+from manila_lite.db.models import share_servers
+from manila_lite.db.session import Session
+
+SERVER = share_servers.ShareServer.__table__
+DETAIL = share_servers.ShareServerBackendDetail.__table__
+OF_SUBNET = share_servers.ShareServerSubnet.__table__
+NETWORK = networks.ShareNetwork.__table__
+
+_SHOWN = sa.select(
+    SERVER, NETWORK.c.project_id,
+    sa.func.coalesce(sa.func.nullif(NETWORK.c.name, ''), NETWORK.c.id)
+    .label('share_network_name'),
+).select_from(SERVER.outerjoin(NETWORK))
+_ONE = _SHOWN.where(SERVER.c.id == sa.bindparam('of_server'))
+_SUBNETS = sa.select(
+    OF_SUBNET.c.share_server_id, OF_SUBNET.c.share_network_subnet_id,
+).order_by(OF_SUBNET.c.share_network_subnet_id)
+_SUBNETS_OF_ONE = _SUBNETS.where(
+    OF_SUBNET.c.share_server_id == sa.bindparam('of_server'))
+_DETAILS_OF_ONE = sa.select(DETAIL.c.key, DETAIL.c.value).where(
+    DETAIL.c.share_server_id == sa.bindparam('of_server')
+).order_by(DETAIL.c.key)
+
+
+@dataclasses.dataclass
+class Filter:
+    """Which servers: empty fields do not narrow anything.
+
+    `exact` are column values; a network is named by its id or its name.
+    With `none` there are no such servers, whatever else is asked.
+    """
+
+    exact: dict[str, object] = dataclasses.field(default_factory=dict)
+    project_id: str | None = None
+    network: str | None = None
+    subnet_id: str | None = None
+    none: bool = False
+
+
+class Shown(typing.NamedTuple):
+    """Rows to show, and by server id what belongs to them.
+
+    The children are `subnets` (ids in order) and, of one server only,
+    `details` (text by text).
+    """
+
+    rows: Sequence[sa.Row]
+    children: dict[str, dict[str, typing.Any]]
+
+
+def get(session: Session, server_id: str) -> Shown:
+    """One server with all that is shown of it; or ShareServerNotFound."""
+    row = target(session, server_id)
+    subnets = session.rows(_SUBNETS_OF_ONE, of_server=server_id)
+    return Shown([row], {'subnets': _by_server(subnets),
+                         'details': {server_id: details(session,
+                                                        server_id)}})
+
+
+def target(session: Session, server_id: str) -> sa.Row:
+    """The server, its project and the name of its network."""
+    row = session.one(_ONE, of_server=server_id)
+    if row is None:
+        raise exception.ShareServerNotFound(share_server_id=server_id)
+    return row
+
+
+def details(session: Session, server_id: str) -> dict[str, str]:
+    """What the driver wants remembered of a server."""
+    return {row.key: row.value for row in
+            session.rows(_DETAILS_OF_ONE, of_server=server_id)}
+
+
+def find(session: Session, wanted: Filter) -> Shown:
+    """The servers, newest first, with their subnets."""
+    if wanted.none:
+        return Shown([], {'subnets': {}})
+    conditions = _conditions(wanted)
+    rows = session.rows(_SHOWN.where(*conditions).order_by(
+        SERVER.c.created_at.desc(), SERVER.c.id.desc()))
+    these = (sa.select(SERVER.c.id)
+             .select_from(SERVER.outerjoin(NETWORK)).where(*conditions))
+    subnets = session.rows(_SUBNETS.where(
+        OF_SUBNET.c.share_server_id.in_(these)))
+    return Shown(rows, {'subnets': _by_server(subnets)})
+
+
+def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    found: list[sa.ColumnElement] = [
+        SERVER.c[name] == value for name, value in wanted.exact.items()]
+    if wanted.project_id is not None:
+        found.append(NETWORK.c.project_id == wanted.project_id)
+    if wanted.network is not None:
+        found.append(sa.or_(SERVER.c.share_network_id == wanted.network,
+                            NETWORK.c.name == wanted.network))
+    if wanted.subnet_id is not None:
+        of_subnet = OF_SUBNET.alias()
+        found.append(sa.exists().where(
+            of_subnet.c.share_server_id == SERVER.c.id,
+            of_subnet.c.share_network_subnet_id == wanted.subnet_id,
+        ).correlate(SERVER))
+    return found
+
+
+def _by_server(rows: Sequence[sa.Row]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(row.share_server_id, []).append(
+            row.share_network_subnet_id)
+    return found

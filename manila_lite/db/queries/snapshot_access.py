@@ -1,0 +1,214 @@
+"""Access rules of snapshots: who may mount one, and how far that is."""
+
+from collections.abc import Collection
+import typing
+
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db import transitions
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+from manila_lite.db.session import Session
+from manila_lite.states.access_rule import SNAPSHOT_MACHINE
+from manila_lite.states.access_rule import A
+from manila_lite.states.snapshot_instance import GOING
+from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+
+SNAPSHOT = snapshots.Snapshot.__table__
+INSTANCE = snapshots.SnapshotInstance.__table__
+RULE = snapshots.SnapshotAccessRule.__table__
+ON_INSTANCE = snapshots.SnapshotInstanceAccessRule.__table__
+SHARE = shares.Share.__table__
+SHARE_INSTANCE = shares.ShareInstance.__table__
+WORK = engine.Work.__table__
+
+READ_ONLY = 'ro'
+"""The level of every rule: nobody writes to a snapshot."""
+
+_TAKE = (
+    sa.select(
+        INSTANCE.c.id, INSTANCE.c.status, SHARE_INSTANCE.c.host,
+        SNAPSHOT.c.share_id, SHARE.c.mount_snapshot_support,
+        SHARE.c.snapshot_inherit_share_access_support)
+    .select_from(SNAPSHOT
+                 .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
+                 .join(INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id)
+                 .join(SHARE_INSTANCE,
+                       SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
+    .where(SNAPSHOT.c.id == sa.bindparam('of_snapshot'))
+    .order_by(INSTANCE.c.id)
+    .with_for_update(read=True, of=INSTANCE))
+_MOUNTABLE = (
+    sa.select(SHARE.c.id, SHARE.c.mount_snapshot_support)
+    .select_from(SNAPSHOT.join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id))
+    .where(SNAPSHOT.c.id == sa.bindparam('of_snapshot')))
+_INSERT = sa.insert(RULE)
+_FIND = sa.select(RULE.c.id).where(
+    RULE.c.id == sa.bindparam('access_id'),
+    RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
+_SHOWN = (
+    sa.select(RULE.c.id, RULE.c.access_type, RULE.c.access_to,
+              ON_INSTANCE.c.state)
+    .select_from(RULE.join(ON_INSTANCE, ON_INSTANCE.c.access_id == RULE.c.id))
+    .where(RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
+    .order_by(RULE.c.created_at, RULE.c.id))
+_OF_INSTANCE = (
+    sa.select(RULE.c.id, SNAPSHOT.c.share_id, RULE.c.access_type,
+              RULE.c.access_to, sa.literal(READ_ONLY).label('access_level'),
+              sa.null().label('access_key'),
+              ON_INSTANCE.c.id.label('mapping_id'), ON_INSTANCE.c.state)
+    .select_from(ON_INSTANCE.join(RULE).join(SNAPSHOT))
+    .where(ON_INSTANCE.c.share_snapshot_instance_id
+           == sa.bindparam('of_instance'))
+    .order_by(RULE.c.created_at, RULE.c.id))
+_KEEP = (
+    sa.select(RULE.c.id)
+    .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
+    .order_by(RULE.c.id).with_for_update())
+_REMOVE_UNMAPPED = sa.delete(RULE).where(
+    RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
+    ~sa.exists().where(ON_INSTANCE.c.access_id == RULE.c.id))
+_IN_FLIGHT = ON_INSTANCE.c.state.in_(sorted(SNAPSHOT_MACHINE.in_flight))
+_UNSETTLED = sa.select(sa.exists().where(
+    ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance'),
+    _IN_FLIGHT))
+_DOUBT = sa.update(INSTANCE).where(
+    INSTANCE.c.id == sa.bindparam('instance_id')
+).values(access_doubted=sa.bindparam('doubted'))
+# Whatever else is owed for the instance comes first: it may end the rules.
+_WITHOUT_WORK = (
+    sa.select(INSTANCE.c.id, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id)
+    .select_from(INSTANCE.join(SNAPSHOT).join(
+        SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
+    .where(sa.func.substr(SHARE_INSTANCE.c.host, 1, sa.bindparam('length'))
+           == sa.bindparam('prefix'),
+           INSTANCE.c.status.not_in(sorted(GOING)),
+           sa.or_(INSTANCE.c.access_doubted == sa.true(), INSTANCE.c.id.in_(
+               sa.select(ON_INSTANCE.c.share_snapshot_instance_id)
+               .where(_IN_FLIGHT))),
+           ~sa.exists().where(WORK.c.resource == SNAPSHOT_INSTANCE.resource,
+                              WORK.c.resource_id == INSTANCE.c.id))
+    .order_by(INSTANCE.c.id))
+
+
+# Which state is told of a rule that stands differently on two instances.
+_RANK = {state: rank for rank, state in enumerate((
+    A.ERROR, A.QUEUED_TO_APPLY, A.QUEUED_TO_DENY, A.APPLYING, A.DENYING,
+    A.QUEUED_TO_UPDATE, A.UPDATING, A.ACTIVE))}
+
+
+class Shown(typing.NamedTuple):
+    """A rule as users see it: one state for all instances."""
+
+    id: str
+    access_type: str
+    access_to: str
+    state: str
+
+
+def take_instances(session: Session, snapshot_id: str
+                   ) -> typing.Sequence[sa.Row]:
+    """The instances of a snapshot, with what its share allows.
+
+    They stay as they are until the transaction ends, so that who deletes
+    the snapshot sees the rules made here.
+    """
+    return session.rows(_TAKE, of_snapshot=snapshot_id)
+
+
+def insert(session: Session, **values: object) -> None:
+    """A new rule; raises ShareSnapshotAccessExists for a known target."""
+    try:
+        session.run(_INSERT, **values)
+    except db_exc.DBDuplicateEntry:
+        raise exception.ShareSnapshotAccessExists(
+            access_type=values['access_type'],
+            access=values['access_to']) from None
+
+
+def check_exists(session: Session, snapshot_id: str,
+                 access_id: str) -> None:
+    """Return if it is a rule of this snapshot, or raise."""
+    if session.one(_FIND, of_snapshot=snapshot_id,
+                   access_id=access_id) is None:
+        raise exception.SnapshotAccessNotFound(access_id=access_id)
+
+
+def list_shown(session: Session, snapshot_id: str) -> list[Shown]:
+    """The rules of a snapshot, the oldest first.
+
+    Raises SnapshotNotMountable where there can be none.
+    """
+    share = session.one(_MOUNTABLE, of_snapshot=snapshot_id)
+    if share is not None and not share.mount_snapshot_support:
+        raise exception.SnapshotNotMountable(share_id=share.id)
+    return _shown(session.rows(_SHOWN, of_snapshot=snapshot_id))
+
+
+def _shown(rows: typing.Sequence[sa.Row]) -> list[Shown]:
+    found: dict[str, Shown] = {}
+    for row in rows:
+        known = found.get(row.id)
+        if known is None or (_RANK[row.state] < _RANK[known.state]):
+            found[row.id] = Shown(*row)
+    return list(found.values())
+
+
+def of_instance(session: Session, snapshot_instance_id: str
+                ) -> typing.Sequence[sa.Row]:
+    """Every rule of an instance, oldest first, with its state there.
+
+    The columns are those that rules of shares have.
+    """
+    return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
+
+
+def keep(session: Session, access_ids: Collection[str]) -> None:
+    """Have others wait who remove mappings of these rules."""
+    if access_ids:
+        session.rows(_KEEP, rule_ids=sorted(access_ids))
+
+
+def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
+    """Remove those of the rules that no instance has any longer."""
+    if access_ids:
+        session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
+
+
+def remove_all(session: Session, snapshot_instance_id: str) -> list[str]:
+    """Make the last move of every rule on an instance; which rules.
+
+    They are kept, for whoever has to remove those that are nowhere now.
+    """
+    ids = [row.id for row in of_instance(session, snapshot_instance_id)]
+    if ids:
+        keep(session, ids)
+        transitions.fire_matching(
+            session, SNAPSHOT_MACHINE, 'removed',
+            {'share_snapshot_instance_id': snapshot_instance_id})
+    return ids
+
+
+def are_unsettled(session: Session, snapshot_instance_id: str) -> bool:
+    """Whether something is yet to become of a rule of the instance."""
+    return bool(session.value(_UNSETTLED,
+                              of_instance=snapshot_instance_id))
+
+
+def doubt(session: Session, snapshot_instance_id: str,
+          doubted: bool = True) -> None:
+    """Note whether the back end may have other rules than those known."""
+    session.run(_DOUBT, instance_id=snapshot_instance_id, doubted=doubted)
+
+
+def without_work(session: Session, service_host: str
+                 ) -> typing.Sequence[sa.Row]:
+    """Instances of a back end that no work is owed for and should be.
+
+    Their rules wait for somebody, or are doubted.
+    """
+    prefix = f'{service_host}#'
+    return session.rows(_WITHOUT_WORK, prefix=prefix, length=len(prefix))

@@ -1,0 +1,174 @@
+"""Subnets of share networks, and their metadata."""
+
+import collections
+from collections.abc import Iterable, Mapping
+import itertools
+import typing
+
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import networks
+from manila_lite.db.models import services
+from manila_lite.db.models import share_servers
+from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.session import Session
+
+NETWORK = networks.ShareNetwork.__table__
+SUBNET = networks.ShareNetworkSubnet.__table__
+TAG = networks.ShareNetworkSubnetMetadata.__table__
+ZONE = services.AvailabilityZone.__table__
+SERVER = share_servers.ShareServer.__table__
+SERVER_SUBNET = share_servers.ShareServerSubnet.__table__
+
+METADATA = MetadataTable(TAG, 'share_network_subnet_id', SUBNET)
+
+
+class Subnet(typing.NamedTuple):
+    """A subnet with the name of its zone and its metadata."""
+
+    id: str
+    share_network_id: str
+    availability_zone_id: str | None
+    neutron_net_id: str | None
+    neutron_subnet_id: str | None
+    network_type: str | None
+    cidr: str | None
+    segmentation_id: int | None
+    gateway: str | None
+    mtu: int | None
+    ip_version: int | None
+    created_at: typing.Any
+    updated_at: typing.Any
+    availability_zone: str | None
+    metadata: dict[str, str]
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it serves the zones that have none of their own."""
+        return self.availability_zone_id is None
+
+
+_COLUMNS = [SUBNET.c[name] for name in Subnet._fields if name in SUBNET.c]
+_ORDER = (SUBNET.c.created_at, SUBNET.c.id, TAG.c.key)
+
+
+def _select(these: sa.FromClause) -> sa.Select:
+    return (
+        sa.select(*_COLUMNS, ZONE.c.name.label('availability_zone'),
+                  TAG.c.key, TAG.c.value)
+        .select_from(
+            these
+            .outerjoin(ZONE, ZONE.c.id == SUBNET.c.availability_zone_id)
+            .outerjoin(TAG, TAG.c.share_network_subnet_id == SUBNET.c.id))
+        .order_by(*_ORDER))
+
+
+_OF = _select(SUBNET).where(
+    SUBNET.c.share_network_id == sa.bindparam('network_id'))
+_ONE = _OF.where(SUBNET.c.id == sa.bindparam('subnet_id'))
+_COUNT = sa.select(sa.func.count()).select_from(SUBNET).where(
+    SUBNET.c.share_network_id == sa.bindparam('network_id'))
+_SERVERS = (
+    sa.select(SERVER.c.id, SERVER.c.host, SERVER.c.status,
+              SERVER.c.is_auto_deletable)
+    .join(SERVER_SUBNET, SERVER_SUBNET.c.share_server_id == SERVER.c.id)
+    .where(SERVER_SUBNET.c.share_network_subnet_id
+           == sa.bindparam('subnet_id'))
+    .order_by(SERVER.c.id))
+_DELETE = sa.delete(SUBNET).where(SUBNET.c.id == sa.bindparam('subnet_id'))
+_DELETE_OF = sa.delete(SUBNET).where(
+    SUBNET.c.share_network_id == sa.bindparam('network_id'))
+_ZONE = sa.select(ZONE.c.id, ZONE.c.name).where(sa.or_(
+    ZONE.c.id == sa.bindparam('wanted'),
+    ZONE.c.name == sa.bindparam('wanted')))
+
+
+def list_of(session: Session, network_id: str) -> list[Subnet]:
+    """The subnets of a network, the oldest first."""
+    return _subnets(session.rows(_OF, network_id=network_id))
+
+
+def list_of_all(session: Session,
+                ids: sa.Subquery) -> dict[str, list[Subnet]]:
+    """The same for several networks, by their ids."""
+    found: dict[str, list[Subnet]] = collections.defaultdict(list)
+    these = ids.join(SUBNET, SUBNET.c.share_network_id == ids.c.id)
+    for subnet in _subnets(session.rows(_select(these))):
+        found[subnet.share_network_id].append(subnet)
+    return found
+
+
+def get(session: Session, network_id: str, subnet_id: str) -> Subnet:
+    """One subnet of this network."""
+    found = _subnets(session.rows(_ONE, network_id=network_id,
+                                  subnet_id=subnet_id))
+    if not found:
+        raise exception.ShareNetworkSubnetNotFound(
+            share_network_subnet_id=subnet_id)
+    return found[0]
+
+
+def _subnets(rows: Iterable[sa.Row]) -> list[Subnet]:
+    """The subnets of rows that come subnet by subnet, one per key."""
+    found = []
+    for _, same in itertools.groupby(rows, lambda row: row.id):
+        first, *others = same
+        *columns, key, value = first
+        metadata = {} if key is None else {
+            key: value, **{row.key: row.value for row in others}}
+        found.append(Subnet._make([*columns, metadata]))
+    return found
+
+
+def count(session: Session, network_id: str) -> int:
+    """How many subnets a network has."""
+    return session.value(_COUNT, network_id=network_id)
+
+
+def zone_id(session: Session, wanted: str) -> str:
+    """The id of a zone of this name or id; raises InvalidInput."""
+    found = session.rows(_ZONE, wanted=wanted)
+    if not found:
+        raise exception.InvalidInput(
+            reason=f'availability_zone {wanted} does not exist')
+    return min(found, key=lambda zone: zone.name != wanted).id
+
+
+def insert(session: Session, network_id: str,
+           values: Mapping[str, object],
+           metadata: Mapping[str, str] | None = None) -> str:
+    """Create a subnet; its id."""
+    id = session.new_id()
+    session.run(sa.insert(SUBNET), id=id, share_network_id=network_id,
+                created_at=session.now, **values)
+    METADATA.insert(session, id, metadata or {})
+    return id
+
+
+def update(session: Session, subnet_id: str,
+           values: Mapping[str, object]) -> None:
+    """Change columns of a subnet."""
+    session.run(sa.update(SUBNET).where(SUBNET.c.id == subnet_id)
+                .values(updated_at=session.now, **values))
+
+
+def remove(session: Session, subnet_id: str) -> None:
+    """Remove a subnet in which there are no servers; metadata goes too."""
+    try:
+        session.run(_DELETE, subnet_id=subnet_id)
+    except db_exc.DBReferenceError:
+        raise exception.ShareNetworkSubnetInUse(
+            share_network_subnet_id=subnet_id,
+            reason='share servers have addresses in it') from None
+
+
+def remove_all(session: Session, network_id: str) -> None:
+    """Remove all subnets of a network on which there are no servers."""
+    session.run(_DELETE_OF, network_id=network_id)
+
+
+def servers(session: Session, subnet_id: str) -> typing.Sequence[sa.Row]:
+    """The share servers with addresses in a subnet, in order of ids."""
+    return session.rows(_SERVERS, subnet_id=subnet_id)
