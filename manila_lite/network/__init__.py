@@ -1,0 +1,1 @@
+"""Addresses of share servers, and the networks they are in."""

@@ -1,0 +1,61 @@
+"""Network plug-ins, found by the name of an entry point."""
+
+import importlib
+from importlib import metadata
+import inspect
+import logging
+import typing
+
+from manila_lite import exception
+from manila_lite.conf import network as options
+from manila_lite.db.session import Database
+from manila_lite.network.base import USER
+from manila_lite.network.base import NetworkPlugin
+
+LOG = logging.getLogger(__name__)
+
+ENTRY_POINTS = 'manila_lite.network'
+
+# Paths found in configuration files that were written for the incumbent.
+_SUCCESSORS = {
+    'manila.network.standalone_network_plugin.StandaloneNetworkPlugin':
+        'standalone',
+}
+
+
+def load(db: Database, conf: typing.Any, group: str,
+         label: str = USER) -> NetworkPlugin:
+    """The plug-in that a section names, ready to work.
+
+    Raises NetworkBadConfigurationException.
+    """
+    values = options.values(conf, group)
+    name = values['network_api_class']
+    if name in _SUCCESSORS:
+        LOG.warning('network_api_class %s: the plug-in "%s" is used '
+                    'instead.', name, _SUCCESSORS[name])
+        name = _SUCCESSORS[name]
+    return _find(name)(db, values, group=group, label=label)
+
+
+def known() -> dict[str, str]:
+    """The plug-ins that can be named: where each of them is."""
+    return {point.name: point.value
+            for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _find(name: str) -> type[NetworkPlugin]:
+    path = known().get(name)
+    if path is None:
+        raise _unusable(name, 'known plug-ins are '
+                              f'{", ".join(sorted(known()))}')
+    module, _, attribute = path.partition(':')
+    found = getattr(importlib.import_module(module), attribute, None)
+    if not (inspect.isclass(found) and issubclass(found, NetworkPlugin)):
+        raise _unusable(name, f'{path} is not a NetworkPlugin')
+    return found
+
+
+def _unusable(name: str, reason: str) -> exception.ManilaLiteError:
+    return exception.NetworkBadConfigurationException(
+        reason=f'network_api_class "{name}" cannot be used: {reason}')
