@@ -1,0 +1,51 @@
+"""Access rules of a share instance as its driver is shown them."""
+
+from collections.abc import Callable, Iterable
+import ipaddress
+import typing
+
+from manila_lite.share.drivers.base import AccessRuleForDriver
+from manila_lite.share.drivers.base import ShareDriver
+
+READ_ONLY = 'ro'
+
+
+class Rule(typing.NamedTuple):
+    """A rule on an instance, and what a driver is shown of it.
+
+    One that is `hidden` is kept from the driver, who could not make
+    anything of it.
+    """
+
+    id: str
+    mapping_id: str
+    state: str
+    hidden: bool
+    shown: AccessRuleForDriver
+
+
+def rules(instance: typing.Any, rows: Iterable[typing.Any],
+          driver: ShareDriver, *,
+          state_of: Callable[[typing.Any], str] = lambda row: row.state,
+          ) -> list[Rule]:
+    """The rules of an instance: `rows` as `access.of_instance` reads them.
+
+    The one place where the cast to read-only is honoured.
+    """
+    hides_ipv6 = (instance.share_proto.upper() == 'NFS'
+                  and not driver.ipv6_implemented)
+    return [
+        Rule(row.id, row.mapping_id, state_of(row),
+             hides_ipv6 and _is_ipv6(row),
+             AccessRuleForDriver(
+                 id=row.id, share_id=row.share_id,
+                 access_type=row.access_type, access_to=row.access_to,
+                 access_level=(READ_ONLY if instance.cast_rules_to_readonly
+                               else row.access_level),
+                 access_key=row.access_key, state=state_of(row)))
+        for row in rows]
+
+
+def _is_ipv6(row: typing.Any) -> bool:
+    return (row.access_type == 'ip' and
+            ipaddress.ip_network(row.access_to, strict=False).version == 6)

@@ -1,0 +1,39 @@
+"""Tries again, until it succeeds, what deferred deletion has promised."""
+
+import contextlib
+
+from manila_lite import exception
+from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.rpc.contract import Client
+from manila_lite.share.manager.recovery.rescuable import owner_context
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_instance import S
+
+
+class DeferredDeletion:
+    """The deferred deletions of one back end."""
+
+    def __init__(self, db: Database, provisionings: Client,
+                 service_host: str):
+        self.db = db
+        self.provisionings = provisionings.on(service_host)
+        self.service_host = service_host
+
+    def retry(self) -> int:
+        """Try once more what could not be deleted; how much it is."""
+        return self.db.write(self._retry)
+
+    def _retry(self, session: Session) -> int:
+        failed = instances.without_work(
+            session, [S.ERROR_DEFERRED_DELETING], self.service_host)
+        for row in failed:
+            # A second manager of the back end may have done so just now.
+            with contextlib.suppress(exception.InvalidStatus,
+                                     exception.ResourceNotFound):
+                fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
+                self.provisionings.delete_share_instance_deferred(
+                    session, owner_context(row), instance_id=row.id)
+        return len(failed)

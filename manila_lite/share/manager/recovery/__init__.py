@@ -1,0 +1,1 @@
+"""How each kind of resource is rescued: one module per kind."""

@@ -1,0 +1,142 @@
+"""How share instances are rescued."""
+
+import typing
+
+from manila_lite.db.queries import pools
+from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import shares
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_matching
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.quota import charges
+from manila_lite.quota.shares import owner_of
+from manila_lite.quota.shares import size_deltas
+from manila_lite.rpc.contract import Client
+from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.manager import driver_view
+from manila_lite.share.manager.provisioning import PROGRESS_DONE
+from manila_lite.share.manager.provisioning import Provisioning
+from manila_lite.share.manager.recovery.rescuable import Askable
+from manila_lite.share.manager.recovery.rescuable import Case
+from manila_lite.share.manager.recovery.rescuable import Question
+from manila_lite.share.manager.recovery.rescuable import Reading
+from manila_lite.share.manager.snapshots import release_share
+from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import S
+from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.work.telling import tell
+
+_ACTIONS = {
+    S.CREATING: Action.CREATE, S.CREATING_FROM_SNAPSHOT: Action.CREATE,
+    S.EXTENDING: Action.EXTEND, S.SHRINKING: Action.SHRINK,
+    S.REVERTING: Action.REVERT_TO_SNAPSHOT,
+}
+_BEING_MADE = (S.CREATING, S.CREATING_FROM_SNAPSHOT)
+
+
+class ShareInstances(Askable):
+
+    machine = MACHINE
+
+    def __init__(self, rescues: Client, works: dict[str, Client],
+                 provisioning: Provisioning, message_ttl: int):
+        super().__init__(rescues, works)
+        self.provisioning = provisioning
+        self.message_ttl = message_ttl
+
+    def find(self, session: Session, id: str) -> Case | None:
+        found = instances.find(session, id) and driver_view.find(session, id)
+        return found and Case(found.row, found)
+
+    def question(self, case: Case, name: str) -> Question:
+        return (getattr(self.provisioning.driver, name),
+                driver_view.for_driver(case.found,
+                                       self.provisioning.name_template),
+                case.found.share_server)
+
+    def read(self, case: Case, answer: typing.Any) -> Reading:
+        """The size and the exports, where the answer fits the row."""
+        row = case.row
+        try:
+            status, size = answer['status'], answer.get('size')
+            proto = answer.get('share_proto', row.share_proto)
+            exports = export_locations(answer.get('export_locations'))
+        except (TypeError, KeyError, AttributeError) as error:
+            return Reading(reason=f'the back end makes no sense: {error!r}')
+        if status in _BEING_MADE and (
+                S.CREATING_FROM_SNAPSHOT in (status, row.status)
+                and row.status in _BEING_MADE):
+            return Reading(patience=self.provisioning.copy_interval)
+        if status != S.AVAILABLE:
+            return Reading(reason=f'the back end says {status}')
+        if proto != row.share_proto:
+            return Reading(reason=f'the back end has it as {proto}')
+        if row.status in _BEING_MADE and size not in (None, row.size):
+            return Reading(reason=f'the back end has {size} GiB')
+        if row.status not in _BEING_MADE and not isinstance(size, int):
+            return Reading(reason='the back end does not tell its size')
+        return Reading((size, exports))
+
+    def converge(self, session: Session, job: typing.Any, case: Case,
+                 event: str, facts: typing.Any) -> None:
+        size, exports = facts
+        if case.row.status in _BEING_MADE:
+            fire(session, MACHINE, case.row.id, event,
+                 progress=PROGRESS_DONE, updated_at=session.now)
+            instances.replace_export_locations(session, case.row.id, exports)
+        else:
+            fire(session, MACHINE, case.row.id, event,
+                 updated_at=session.now)
+            self._resize(session, case.row, size)
+            if job.args.get('new_size', size) != size:
+                # At rest and well, and yet not what was accepted.
+                tell(session, job, _ACTIONS[case.row.status],
+                     Detail.UNKNOWN_ERROR, self.message_ttl)
+
+    def give_up(self, session: Session, job: typing.Any, case: Case,
+                event: str) -> None:
+        row = case.row
+        if row.status == S.SNAPSHOTTING:
+            release_share(session, row.id)
+            return
+        fire(session, MACHINE, row.id, event, updated_at=session.now)
+        if row.status == S.REVERTING:
+            fire_matching(session, SNAPSHOT_INSTANCE, 'restore_lost',
+                          {'share_instance_id': row.id},
+                          updated_at=session.now)
+        if MACHINE[event].target != S.AVAILABLE:
+            tell(session, job, _ACTIONS.get(row.status, Action.UPDATE),
+                 Detail.UNKNOWN_ERROR, self.message_ttl)
+
+    def give_back(self, session: Session, job: typing.Any) -> None:
+        """What lost work had reserved: quota, and room in a pool."""
+        super().give_back(session, job)
+        if 'growth' in job.args:
+            pools.change_allocated(session, job.args['host'],
+                                   -job.args['growth'])
+
+    # Who was too slow may have resized what was given up
+
+    def is_comparable(self, case: Case) -> bool:
+        return case.row.status == S.AVAILABLE
+
+    def correct(self, session: Session, case: Case,
+                facts: typing.Any) -> bool:
+        size, _ = facts
+        if size == case.row.size:
+            return False
+        for event in ('ensure', 'ensured'):
+            fire(session, MACHINE, case.row.id, event,
+                 updated_at=session.now)
+        self._resize(session, case.row, size)
+        return True
+
+    def _resize(self, session: Session, row: typing.Any, size: int) -> None:
+        difference = size - row.size
+        if difference:
+            shares.resize(session, row.share_id, size)
+            charges.adjust(session, owner_of(row),
+                           size_deltas(row, difference))
+            pools.change_allocated(session, row.host, difference)

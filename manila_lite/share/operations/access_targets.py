@@ -1,0 +1,79 @@
+"""Whom an access rule may name, and how he is written normally.
+
+A rule is unique per share, type and normal target, so whatever can be
+spelled in more than one way is brought into one here.
+"""
+
+from collections.abc import Callable
+import ipaddress
+import re
+
+from manila_lite import exception
+
+TYPES = ('ip', 'user', 'cert', 'cephx')
+
+_USER = re.compile(r'[^"/\\\[\]:;|=,+*?<>\x00-\x1f\x7f]{4,255}')
+_ONLY_DOTS_AND_BLANKS = re.compile(r'[. ]*')
+# Drivers write names into files of lines.
+_CERT = re.compile(r'[^\x00-\x1f\x7f]{1,64}')
+_CEPHX = re.compile(r'[ -\-/-~]+')  # printable ASCII without the dot
+
+
+def normalised(access_type: str, access_to: str, *, ipv6: bool = True,
+               cephx: bool = True) -> str:
+    """The one normal spelling; raises InvalidShareAccess.
+
+    `ipv6` and `cephx` say whether the version of the request knows them.
+    """
+    normal = _NORMAL.get(access_type)
+    if normal is None or (access_type == 'cephx' and not cephx):
+        known = [name for name in TYPES if cephx or name != 'cephx']
+        raise exception.InvalidShareAccess(
+            reason=f'access_type must be one of {", ".join(known)}')
+    if access_type == 'ip':
+        return _ip(access_to, ipv6)
+    return normal(access_to)
+
+
+def _ip(access_to: str, ipv6: bool = True) -> str:
+    """An address or a network; a network of one address is the address."""
+    try:
+        network = ipaddress.ip_network(access_to)
+    except ValueError:
+        raise _not_valid('ip', access_to) from None
+    if network.version == 6 and (not ipv6 or '%' in access_to):
+        raise _not_valid('ip', access_to)
+    if network.prefixlen == network.max_prefixlen:
+        return str(network.network_address)
+    return str(network)
+
+
+def _user(access_to: str) -> str:
+    if (not _USER.fullmatch(access_to)
+            or _ONLY_DOTS_AND_BLANKS.fullmatch(access_to)):
+        raise _not_valid('user', access_to)
+    return access_to
+
+
+def _cert(access_to: str) -> str:
+    """The common name, without blanks around it."""
+    common_name = access_to.strip()
+    if not _CERT.fullmatch(common_name):
+        raise _not_valid('cert', access_to)
+    return common_name
+
+
+def _cephx(access_to: str) -> str:
+    if len(access_to) > 255 or not _CEPHX.fullmatch(access_to):
+        raise _not_valid('cephx', access_to)
+    return access_to
+
+
+_NORMAL: dict[str, Callable[[str], str]] = {
+    'ip': _ip, 'user': _user, 'cert': _cert, 'cephx': _cephx}
+
+
+def _not_valid(access_type: str, access_to: str) -> Exception:
+    return exception.InvalidShareAccess(
+        reason=f'{access_to[:80]!r} is no valid access_to of the type '
+               f'{access_type}')

@@ -1,0 +1,305 @@
+"""Accept requests to take over what back ends have, and to let it go."""
+
+import dataclasses
+import typing
+
+from oslo_db import exception as db_exc
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries import locks
+from manila_lite.db.queries import pools
+from manila_lite.db.queries import services
+from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import share_servers
+from manila_lite.db.queries import share_sources
+from manila_lite.db.queries import share_types
+from manila_lite.db.queries import shares
+from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.share_types import TypeWithSpecs
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import born
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_all
+from manila_lite.quota.shares import discard
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import BINARY
+from manila_lite.share.operations import on_networks
+from manila_lite.share.operations import share_request
+from manila_lite.share.operations.share_request import ShareRequest
+from manila_lite.share.operations.snapshots import user_for
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_instance import S
+from manila_lite.states.share_server import S as SERVER
+from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+
+
+@dataclasses.dataclass(frozen=True)
+class ManageRequest:
+    """A share that a back end has: where, and what it is to be called.
+
+    `service_host` is host@backend#pool.
+    """
+
+    service_host: str
+    export_path: str
+    share_proto: str
+    share_type: str | None = None
+    name: str | None = None
+    description: str | None = None
+    is_public: bool = False
+    share_server_id: str | None = None
+    mount_point_name: str | None = None
+    driver_options: dict[str, typing.Any] = dataclasses.field(
+        default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class ManageSnapshotRequest:
+    """A snapshot that the back end of its share has."""
+
+    provider_location: str
+    name: str | None = None
+    description: str | None = None
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
+    driver_options: dict[str, typing.Any] = dataclasses.field(
+        default_factory=dict)
+
+
+class Managing:
+    """Each method is a transaction: all of a request, or none of it."""
+
+    def __init__(self, conf: typing.Any, db: Database, scheduler: Client,
+                 managing: Client):
+        self.db = db
+        self.scheduler = scheduler
+        self.managing = managing
+        self.down_time = conf.service_down_time
+        self.default_type = conf.default_share_type
+        self.protocols = frozenset(
+            name.upper() for name in conf.enabled_share_protocols)
+        self.mount_prefix = conf.default_mount_point_prefix
+
+    # Shares
+
+    @transaction
+    def manage_share(self, session: Session, ctx: RequestContext,
+                     request: ManageRequest) -> str:
+        """Accept a share that is there already; its id.
+
+        It has no size, and counts for nothing, until the back end has
+        said how large it is.
+        """
+        proto = request.share_proto.upper()
+        share_request.check_protocol(proto, self.protocols)
+        share_type = self._type(session, ctx, request)
+        mount_point = self._mount_point(ctx, request, share_type)
+        server = self._server(session, request, share_type)
+        service = self._service(session, request.service_host)
+        if instances.is_exported(session, service.host,
+                                 request.export_path):
+            raise exception.ShareManagedAlready(
+                path=request.export_path, host=service.host)
+        share_id, instance_id = session.new_id(), session.new_id()
+        shares.insert(session, {
+            'id': share_id, 'project_id': ctx.project_id,
+            'user_id': ctx.user_id, 'size': 0,
+            'display_name': request.name,
+            'display_description': request.description,
+            'share_proto': proto, 'is_public': request.is_public,
+            'is_soft_deleted': False, 'created_at': session.now,
+            **share_request.abilities(share_type)}, {})
+        try:
+            born(session, SHARE_INSTANCE, 'manage', id=instance_id,
+                 share_id=share_id, share_type_id=share_type.id,
+                 host=request.service_host,
+                 availability_zone_id=service.availability_zone_id,
+                 access_rules_status='active',
+                 cast_rules_to_readonly=False, created_at=session.now,
+                 mount_point_name=mount_point,
+                 share_network_id=server and server.share_network_id)
+        except db_exc.DBReferenceError:
+            # The type was deleted since it was read.
+            raise exception.ShareTypeNotFound(
+                share_type_id=share_type.id) from None
+        if server is not None:
+            share_servers.bind(session, instance_id, server.id, size=0)
+        instances.insert_export_locations(session, instance_id, [
+            {'path': request.export_path, 'is_admin_only': False,
+             'metadata': {}}])
+        self.scheduler.manage_share_instance(
+            session, ctx, instance_id=instance_id,
+            driver_options=request.driver_options)
+        return share_id
+
+    def _type(self, session: Session, ctx: RequestContext,
+              request: ManageRequest) -> TypeWithSpecs:
+        name = request.share_type or self.default_type
+        if not name:
+            raise exception.DefaultShareTypeNotFound()
+        found = share_types.find_usable(session, name, ctx.project_id,
+                                        ctx.is_admin)
+        if found is None:
+            raise exception.ShareTypeNotFound(share_type_id=name)
+        return found
+
+    def _server(self, session: Session, request: ManageRequest,
+                share_type: TypeWithSpecs) -> typing.Any:
+        """The server the share is on; held, so that it stays active.
+
+        One is named if, and only if, the type is served by one.
+        """
+        with_servers = share_type.flag('driver_handles_share_servers')
+        if with_servers != bool(request.share_server_id):
+            raise exception.InvalidInput(
+                reason='share_server_id goes with a share type whose '
+                       'driver_handles_share_servers is true, and only '
+                       'with such')
+        if not request.share_server_id:
+            return None
+        server = share_servers.get(session, request.share_server_id)
+        if server.host != request.service_host.partition('#')[0]:
+            raise exception.InvalidInput(
+                reason='share_server_id must be that of a server on '
+                       f'{request.service_host}')
+        on_networks.usable(session, server.share_network_id)
+        status = share_servers.hold(session, server.id)
+        if status != SERVER.ACTIVE:
+            raise exception.InvalidStatus(
+                resource='share server', id=server.id, status=status,
+                event='manage share', allowed=SERVER.ACTIVE)
+        return server
+
+    def _mount_point(self, ctx: RequestContext, request: ManageRequest,
+                     share_type: TypeWithSpecs) -> str | None:
+        named = ShareRequest(share_proto=request.share_proto, size=0,
+                             mount_point_name=request.mount_point_name)
+        share_request.check_mount_point(named, share_type)
+        return share_request.mount_point(
+            named, share_type, self.mount_prefix, ctx.project_id)
+
+    def _service(self, session: Session, host: str) -> typing.Any:
+        """The service of the pool, kept: who manages there takes turns.
+
+        So that of two requests for one path the second sees the first.
+        """
+        service_host, _, pool = host.partition('#')
+        if not pool:
+            raise exception.InvalidInput(
+                reason='service_host must name a pool, as in '
+                       'host@backend#pool')
+        service = services.get(session, service_host, BINARY, keep=True)
+        if not services.is_up(service, self.down_time):
+            raise exception.ServiceIsDown(binary=BINARY, host=service_host)
+        if not pools.exists(session, host):
+            raise exception.ServiceNotFound(binary=BINARY, host=host)
+        return service
+
+    @transaction
+    def unmanage_share(self, session: Session, ctx: RequestContext,
+                       share: typing.Any) -> None:
+        """Ask for a share to be forgotten; its data stays where it is."""
+        if share.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
+        found = self._refuse_replicas(session, share)
+        for row in found:
+            fire(session, SHARE_INSTANCE, row.instance_id,
+                 'abandon' if row.status == S.MANAGE_ERROR else 'unmanage')
+        self._refuse_dependents(session, share)
+        for row in found:
+            self._unmanage_instance(session, ctx, row.instance_id)
+
+    def _refuse_replicas(self, session: Session, share: typing.Any
+                         ) -> typing.Sequence[typing.Any]:
+        """The instances of a share that has no replicas."""
+        found = shares.instances(session, share.id)
+        if sum(1 for row in found if row.replica_state) > 1:
+            raise exception.ShareHasReplicas(share_id=share.id)
+        return found
+
+    def _refuse_dependents(self, session: Session,
+                           share: typing.Any) -> None:
+        """Behind the moves, so that none can come into being any more."""
+        locks.refuse_locked_share(session, share.id)
+        if shares.has_snapshots(session, share.id):
+            raise exception.ShareNotAllowed(
+                reason=f'share {share.id} has snapshots; unmanage or '
+                       'delete them first')
+
+    def _unmanage_instance(self, session: Session, ctx: RequestContext,
+                           instance_id: str) -> None:
+        instance = instances.get(session, instance_id)
+        if instance.host is None:
+            discard(session, instance, 'unmanaged')
+            return
+        self.managing.on(instance.host).unmanage_share_instance(
+            session, ctx, instance_id=instance_id)
+
+    # Snapshots
+
+    @transaction
+    def manage_snapshot(self, session: Session, ctx: RequestContext,
+                        share: typing.Any,
+                        request: ManageSnapshotRequest) -> str:
+        """Accept a snapshot that is there already; its id.
+
+        It is the newest from now on, and counts for nothing until the
+        back end has said how large it is.
+        """
+        self._refuse_replicas(session, share)
+        if not share.snapshot_support:
+            raise exception.SnapshotsUnsupported(share_id=share.id)
+        parent = self._parent(session, share)
+        if share_sources.is_located(session, share.id,
+                                    request.provider_location):
+            raise exception.SnapshotManagedAlready(
+                location=request.provider_location, share_id=share.id)
+        snapshot_id, instance_id = session.new_id(), session.new_id()
+        created_at = snapshots.after_newest(session, parent)
+        snapshots.insert(session, {
+            'id': snapshot_id, 'project_id': parent.project_id,
+            'user_id': user_for(ctx, parent), 'share_id': share.id,
+            'size': 0, 'share_size': parent.size,
+            'share_proto': parent.share_proto,
+            'display_name': request.name,
+            'display_description': request.description,
+            'created_at': created_at}, request.metadata)
+        born(session, SNAPSHOT_INSTANCE, 'manage', id=instance_id,
+             snapshot_id=snapshot_id, share_instance_id=parent.id,
+             progress='0%', provider_location=request.provider_location,
+             created_at=created_at)
+        self.managing.on(parent.host).manage_snapshot_instance(
+            session, ctx, snapshot_instance_id=instance_id,
+            driver_options=request.driver_options)
+        return snapshot_id
+
+    def _parent(self, session: Session, share: typing.Any) -> typing.Any:
+        """The share, available, and kept so: who manages takes turns.
+
+        Nobody takes a snapshot of it, or removes it, meanwhile.
+        """
+        status = snapshots.hold_share(session, share.instance_id)
+        if status != S.AVAILABLE:
+            raise exception.InvalidStatus(
+                resource='share instance', id=share.instance_id,
+                status=status, event='manage snapshot', allowed=S.AVAILABLE)
+        parent = snapshots.parent(session, share.instance_id)
+        if parent.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
+        return parent
+
+    @transaction
+    def unmanage_snapshot(self, session: Session, ctx: RequestContext,
+                          snapshot: typing.Any) -> None:
+        """Ask for a snapshot to be forgotten; it stays where it is."""
+        found = snapshots.instances(session, snapshot.id)
+        if len(found) > 1:
+            raise exception.ShareHasReplicas(share_id=snapshot.share_id)
+        fire_all(session, SNAPSHOT_INSTANCE,
+                 [row.instance_id for row in found], 'unmanage')
+        share_sources.refuse_source(session, snapshot.id)
+        for row in found:
+            self.managing.on(row.host).unmanage_snapshot_instance(
+                session, ctx, snapshot_instance_id=row.instance_id)

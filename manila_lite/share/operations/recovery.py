@@ -1,0 +1,192 @@
+"""What is in flight and what recovery does about it, for administrators."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries import recovery as rows
+from manila_lite.db.queries import services
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import reading
+from manila_lite.db.session import transaction
+from manila_lite.rpc import scheduler as scheduler_rpc
+from manila_lite.rpc import share as share_rpc
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import work_kinds
+from manila_lite.states.machine import Resume
+from manila_lite.work import table
+
+RESOURCES = tuple(rows.KINDS)
+"""What recovery knows, by the names of the state tables, in order."""
+
+NOBODY, WAITING, HELD, ABANDONED = 'nobody', 'waiting', 'held', 'abandoned'
+
+_REPEATABLE = frozenset(
+    kind for module in (share_rpc, scheduler_rpc)
+    for found in vars(module).values()
+    if isinstance(getattr(found, 'methods', None), dict)
+    for kind, durable in work_kinds(found).items() if durable.repeatable)
+
+
+class InFlight(typing.NamedTuple):
+    """A resource in flight: since when, who has it, what comes next.
+
+    `age` is in seconds, None where the journal does not reach back.
+    `holder` says whether work on it is held by a living process, waits
+    to be claimed, was abandoned, or is owed by nobody.
+    """
+
+    resource_type: str
+    resource_id: str
+    status: str
+    host: str | None
+    project_id: str
+    age: float | None
+    holder: str
+    work_id: str | None
+    work_kind: str | None
+    owner: str | None
+    lease_left: float | None
+    heartbeat_age: float | None
+    attempt: int | None
+    error: str | None
+    next_step: str
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether a pass would see to it."""
+        return self.holder in (NOBODY, ABANDONED)
+
+
+class Recovery:
+    """What may be seen and asked; nothing here asks a driver."""
+
+    def __init__(self, db: Database, rescues: Client):
+        self.db = db
+        self.rescues = rescues
+
+    # Look
+
+    @reading
+    def in_flight(self, session: Session, *, limit: int,
+                  resource_type: str | None = None,
+                  host: str | None = None, candidates: bool = False
+                  ) -> list[InFlight]:
+        """So many of the resources in flight, in the order of a pass.
+
+        With `candidates` those only that a pass would see to.
+        """
+        found: list[InFlight] = []
+        for kind in [resource_type] if resource_type else RESOURCES:
+            after = ''
+            while len(found) < limit:
+                page = rows.list_in_flight(session, kind, host=host,
+                                           most=limit, after=after)
+                found += [one for one in self._shown(session, kind, page)
+                          if one.is_candidate or not candidates]
+                if len(page) < limit:
+                    break
+                after = page[-1].id
+        return found[:limit]
+
+    def _shown(self, session: Session, kind: str,
+               page: typing.Sequence[typing.Any]) -> list[InFlight]:
+        works = rows.holders(session, kind, [row.id for row in page])
+        return [_in_flight(session, row, works.get(row.id)) for row in page]
+
+    @reading
+    def log(self, session: Session, *, limit: int, offset: int = 0,
+            **wanted: str | None) -> typing.Sequence[typing.Any]:
+        """The decisions of recovery, the newest first."""
+        return rows.list_log(session, limit=limit, offset=offset, **wanted)
+
+    # Ask
+
+    @transaction
+    def rescue(self, session: Session, ctx: RequestContext,
+               resource_type: str, resource_id: str) -> None:
+        """Have the service that owns a resource look at it.
+
+        What a living process holds is left alone even so.
+        """
+        if resource_type not in rows.KINDS:
+            raise exception.InvalidInput(
+                reason='resource_type must be one of: '
+                + ', '.join(RESOURCES))
+        row = rows.get(session, resource_type, resource_id)
+        if row.host is None:
+            raise exception.Conflict(
+                f'{resource_id} has no host; a scheduler sees to it.')
+        method = share_rpc.RESCUES[resource_type]
+        argument = self.rescues.contract.methods[method].resource
+        # Users are told as if nobody had asked.
+        owner = RequestContext(project_id=row.project_id,
+                               user_id=row.user_id,
+                               request_id=ctx.request_id)
+        getattr(self.rescues.on(row.host), method)(
+            session, owner, asked_by=_name(ctx), **{argument: row.about})
+
+    @transaction
+    def run_pass(self, session: Session, ctx: RequestContext,
+                 host: str | None = None) -> list[str]:
+        """Have share services, or one, rescue all there is; their hosts."""
+        found = {service.host: service.id
+                 for service in services.list_all(session)
+                 if service.binary == share_rpc.BINARY
+                 and host in (None, service.host)}
+        if host is not None and not found:
+            raise exception.ServiceNotFound(binary=share_rpc.BINARY,
+                                            host=host)
+        for name, service_id in found.items():
+            self.rescues.on(name).recover(
+                session, ctx, service_id=service_id, asked_by=_name(ctx))
+        return sorted(found)
+
+
+def _name(ctx: RequestContext) -> str:
+    """Who asks, as the record is to name it."""
+    return ctx.user_id or 'an administrator'
+
+
+def _in_flight(session: Session, row: typing.Any,
+               work: typing.Any) -> InFlight:
+    holder = _holder(work)
+    return InFlight(
+        resource_type=row.resource, resource_id=row.id, status=row.status,
+        host=row.host, project_id=row.project_id,
+        age=row.since and max(
+            0.0, (session.now - row.since).total_seconds()),
+        holder=holder, work_id=work and work.id,
+        work_kind=work and work.kind, owner=work and work.owner,
+        lease_left=work and work.lease_left,
+        heartbeat_age=work and work.heartbeat_age,
+        attempt=work and work.attempt, error=work and work.error,
+        next_step=_next_step(row, work, holder))
+
+
+def _holder(work: typing.Any) -> str:
+    if work is None:
+        return NOBODY
+    if work.state == table.QUEUED:
+        return WAITING
+    return HELD if work.lease_left > 0 else ABANDONED
+
+
+def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
+    if holder == HELD:
+        return f'it is left alone: {work.owner} works on it'
+    if holder == WAITING:
+        return f'{work.kind} is run on {work.queue}'
+    if holder == ABANDONED and work.kind in _REPEATABLE:
+        return f'{work.kind} is run again on {work.queue}'
+    if row.waits:
+        return 'what it waits for is rescued first'
+    machine = rows.KINDS[row.resource].machine
+    rescue = machine.in_flight.get(row.status)
+    if rescue is None:
+        return 'its rules are told again'
+    if isinstance(rescue, Resume):
+        return rescue.deed
+    ends = ' or '.join(end or 'gone' for end in machine.ends(row.status))
+    return f'{rescue.deed}, which ends in {ends}'
