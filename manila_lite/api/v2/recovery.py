@@ -1,0 +1,113 @@
+"""Recovery, as administrators see it: a path of our own.
+
+No published client knows it, and no published route begins so.
+"""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import schema
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.share.operations.recovery import RESOURCES
+
+_name = schema.string(255, 1)
+RUN = schema.schema(
+    wrapper='run', missing=400, extra='refuse',
+    host=_name, resource_type=schema.one_of(*RESOURCES),
+    resource_id=schema.string(36, 1))
+
+IN_FLIGHT = fields(
+    Field('resource_type'),
+    Field('resource_id'),
+    Field('status'),
+    Field('host'),
+    Field('project_id'),
+    Field('age'),
+    Field('holder'),
+    Field('work_id'),
+    Field('work_kind'),
+    Field('owner'),
+    Field('lease_left'),
+    Field('heartbeat_age'),
+    Field('attempt'),
+    Field('error'),
+    Field('next_step'),
+)
+DECISION = fields(
+    Field('id'),
+    Field('resource_type', lambda row: row.resource),
+    Field('resource_id'),
+    Field('host'),
+    Field('status_before'),
+    Field('evidence'),
+    Field('action'),
+    Field('status_after'),
+    Field('reason'),
+    Field('duration'),
+    Field('made_by'),
+    Field('asked_by'),
+    Field('request_id'),
+    Field('made_at'),
+)
+
+
+class Recovery(wsgi.Controller):
+
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._most = services.conf.osapi_max_limit
+        self._recovery = services.recovery
+
+    @wsgi.method('recovery:in_flight')
+    def in_flight(self, req: wsgi.Request) -> dict:
+        """Resources in flight, in the order a pass takes them."""
+        return {'in_flight': self._look(req, candidates=False)}
+
+    @wsgi.method('recovery:preview')
+    def preview(self, req: wsgi.Request) -> dict:
+        """Those of them that a pass would see to; nothing is changed."""
+        return {'preview': self._look(req, candidates=True)}
+
+    def _look(self, req: wsgi.Request, *, candidates: bool) -> list[dict]:
+        page = paging.parse(req.query, cap=self._most)
+        found = self._recovery.in_flight(
+            limit=page.offset + page.limit, candidates=candidates,
+            resource_type=_resource_type(req), host=req.query.get('host'))
+        return IN_FLIGHT.many(req.minor)(found[page.offset:], {})
+
+    @wsgi.method('recovery:log')
+    def log(self, req: wsgi.Request) -> dict:
+        """What was decided, the newest first."""
+        page = paging.parse(req.query, cap=self._most)
+        found = self._recovery.log(
+            limit=page.limit, offset=page.offset,
+            resource=_resource_type(req),
+            resource_id=req.query.get('resource_id'),
+            host=req.query.get('host'))
+        return {'log': DECISION.many(req.minor)(found, {})}
+
+    @wsgi.method('recovery:run', status=202, body=RUN)
+    def run(self, req: wsgi.Request, args: dict) -> dict:
+        """Ask for a pass of all services, of one, or for one resource."""
+        if ('resource_id' in args) != ('resource_type' in args) or (
+                'host' in args and 'resource_id' in args):
+            raise exception.InvalidInput(
+                reason='name a host, or a resource_type and a resource_id, '
+                       'or nothing')
+        if 'resource_id' not in args:
+            return {'hosts': self._recovery.run_pass(req.ctx,
+                                                     args.get('host'))}
+        self._recovery.rescue(req.ctx, args['resource_type'],
+                              args['resource_id'])
+        return {}
+
+
+def _resource_type(req: wsgi.Request) -> str | None:
+    named = req.query.get('resource_type')
+    if named not in (None, *RESOURCES):
+        raise exception.InvalidInput(
+            reason=f'resource_type must be one of: {", ".join(RESOURCES)}')
+    return named

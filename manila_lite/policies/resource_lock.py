@@ -1,0 +1,33 @@
+"""Who may lock resources, see locks and lift them."""
+
+from manila_lite.policies import base
+
+_ONE = '/v2/resource-locks/{id}'
+
+RULES = [
+    base.rule('resource_lock:get', base.SERVICE_OR_READER,
+              'Show a resource lock.',
+              f'GET {_ONE}', older=base.OLDER_OWNER),
+    base.rule('resource_lock:get_all', base.SERVICE_OR_READER,
+              'List resource locks.',
+              'GET /v2/resource-locks', older=base.OLDER_OWNER),
+    base.rule('resource_lock:get_all_projects', base.SERVICE,
+              'See resource locks of all projects.',
+              'GET /v2/resource-locks', older=base.OLDER_ADMIN),
+    base.rule('resource_lock:create', base.SERVICE_OR_MEMBER,
+              'Lock a resource.',
+              'POST /v2/resource-locks', older=base.OLDER_OWNER),
+    base.rule('resource_lock:update', base.OWNER_USER_OR_SERVICE,
+              'Change a resource lock, as far as who made it allows.',
+              f'PUT {_ONE}', older=base.OLDER_OWNER_USER),
+    base.rule('resource_lock:delete', base.OWNER_USER_OR_SERVICE,
+              'Lift a resource lock, as far as who made it allows.',
+              f'DELETE {_ONE}', older=base.OLDER_OWNER_USER),
+    base.rule('resource_lock:bypass_locked_show_action',
+              base.OWNER_USER_OR_SERVICE,
+              'See whom an access rule is for although its visibility is '
+              'locked.',
+              'GET /v2/share-access-rules',
+              'GET /v2/share-access-rules/{id}',
+              older=base.OLDER_OWNER_USER),
+]

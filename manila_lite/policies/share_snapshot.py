@@ -1,0 +1,49 @@
+"""Who may do what with snapshots and their metadata."""
+
+from manila_lite.policies import base
+
+_LIST = ('GET /v2/snapshots', 'GET /v2/snapshots/detail')
+_ACTION = 'POST /v2/snapshots/{id}/action'
+
+RULES = [
+    base.reader('share_snapshot:get_snapshot', 'Show a snapshot.',
+                'GET /v2/snapshots/{id}'),
+    base.reader('share_snapshot:get_all_snapshots', 'List snapshots.',
+                *_LIST),
+    base.admin('share_snapshot:list_all_projects',
+               'List snapshots of all projects.',
+               *_LIST),
+    base.admin('share_snapshot:manage_snapshot',
+               'Take over a snapshot that a back end has already.',
+               'POST /v2/snapshots/manage'),
+    base.admin('share_snapshot:unmanage_snapshot',
+               'Forget a snapshot and leave it where it is.',
+               _ACTION),
+    base.admin('share_snapshot:force_delete',
+               'Delete a snapshot in any status.',
+               _ACTION),
+    base.admin('share_snapshot:reset_status',
+               'Set the status of a snapshot.',
+               _ACTION),
+    base.reader('share_snapshot:access_list',
+                'List who may mount a snapshot.',
+                'GET /v2/snapshots/{id}/access-list'),
+    base.member('share_snapshot:allow_access',
+                'Let a client mount a snapshot.',
+                _ACTION),
+    base.member('share_snapshot:deny_access',
+                'Have a client mount a snapshot no longer.',
+                _ACTION),
+    base.reader('share_snapshot:get_metadata',
+                'Show metadata of a snapshot.',
+                'GET /v2/snapshots/{id}/metadata',
+                'GET /v2/snapshots/{id}/metadata/{key}'),
+    base.member('share_snapshot:update_metadata',
+                'Change metadata of a snapshot.',
+                'PUT /v2/snapshots/{id}/metadata',
+                'POST /v2/snapshots/{id}/metadata',
+                'POST /v2/snapshots/{id}/metadata/{key}'),
+    base.member('share_snapshot:delete_metadata',
+                'Delete metadata of a snapshot.',
+                'DELETE /v2/snapshots/{id}/metadata/{key}'),
+]
