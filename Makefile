@@ -16,7 +16,8 @@ run: venv
 test: venv
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest --durations=15 $(ARGS)
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal \
+	    --durations=15 $(ARGS)
 
 venv: $(READY)
 

@@ -130,6 +130,16 @@ class InvalidStatus(Conflict):
     def status(self) -> str:
         return str(self.facts['status'])
 
+    @property
+    def told(self) -> str:
+        """The same for users, who know shares but not their instances."""
+        if 'resource' not in self.facts:
+            return self.msg
+        resource = str(self.facts['resource']).removesuffix(' instance')
+        return (f'The {resource} is in status {self.status}; '
+                f'{self.facts["event"]} needs one of: '
+                f'{self.facts["allowed"]}.')
+
 
 class WorkLost(ManilaLiteError):
     """Another worker has taken the work over; nothing may be written."""
@@ -155,8 +165,30 @@ class ShareSnapshotNotFound(NotFound):
     message = 'Snapshot {snapshot_id} could not be found.'
 
 
+class SnapshotInstanceNotFound(ResourceNotFound):
+    message = ('Snapshot instance {snapshot_instance_id} could not be '
+               'found.')
+
+
+class SnapshotAccessNotFound(NotFound):
+    message = 'Access rule {access_id} of a snapshot could not be found.'
+
+
 class ShareNetworkNotFound(NotFound):
     message = 'Share network {share_network_id} could not be found.'
+
+
+class ShareNetworkSubnetNotFound(NotFound):
+    message = ('Share network subnet {share_network_subnet_id} could not be '
+               'found.')
+
+
+class SecurityServiceNotFound(NotFound):
+    message = 'Security service {security_service_id} could not be found.'
+
+
+class ShareServerNotFound(NotFound):
+    message = 'Share server {share_server_id} could not be found.'
 
 
 class ShareGroupNotFound(NotFound):
@@ -188,6 +220,10 @@ class ServiceNotFound(NotFound):
     message = 'Service {binary} on host {host} could not be found.'
 
 
+class ShareAccessNotFound(NotFound):
+    message = 'Access rule {access_id} could not be found.'
+
+
 class ExportLocationNotFound(NotFound):
     message = 'Export location {export_location_id} could not be found.'
 
@@ -198,6 +234,10 @@ class MetadataItemNotFound(NotFound):
 
 class MessageNotFound(NotFound):
     message = 'Message {message_id} could not be found.'
+
+
+class ResourceLockNotFound(NotFound):
+    message = 'Resource lock {lock_id} could not be found.'
 
 
 class ExtensionNotFound(NotFound):
@@ -218,6 +258,10 @@ class ShareNotAllowed(Forbidden):
     message = 'Invalid share: {reason}'
 
 
+class ShareManagedAlready(Conflict):
+    message = 'Invalid share: {path} on {host} is managed already.'
+
+
 class ShareHasReplicas(Conflict):
     message = 'Share {share_id} has replicas; remove them first.'
 
@@ -233,6 +277,26 @@ class InvalidMetadata(Invalid):
 
 class AdminOnlyMetadata(Forbidden):
     message = 'Metadata keys {keys} may only be changed by administrators.'
+
+
+# Resource locks
+
+class ShareLocked(ShareNotAllowed):
+    message = 'Share {share_id} is locked against deletion.'
+
+
+class AccessRuleLocked(Forbidden):
+    message = ('Access rule {access_id} is locked; remove the locks, or ask '
+               'to lift restrictions that you may lift.')
+
+
+class ResourceNotLockable(Conflict):
+    message = ('The {resource_type} {resource_id} is being removed, or has '
+               'failed, and cannot be locked against deletion.')
+
+
+class VisibilityLocked(Conflict):
+    message = 'The visibility of access rule {access_id} is locked already.'
 
 
 # Share types
@@ -269,12 +333,79 @@ class ServiceNotUp(Conflict):
     message = 'Service {binary} on host {host} is not up.'
 
 
+class ServiceIsDown(Invalid):
+    message = 'Service {binary} on host {host} is down.'
+
+
 class ServiceEnsuring(Conflict):
     message = ('Service {binary} on host {host} is ensuring its shares '
                'already.')
 
 
+# Snapshots
+
+class SnapshotsUnsupported(Unprocessable):
+    message = 'Snapshots of share {share_id} are not supported.'
+
+
+class SnapshotManagedAlready(Conflict):
+    message = ('Invalid share snapshot: {location} of share {share_id} is '
+               'managed already.')
+
+
+class NotNewestSnapshot(Conflict):
+    message = ('Only the newest snapshot can be restored, which is '
+               '{newest_id}, not {snapshot_id}.')
+
+
+class AccessRulesNotActive(Conflict):
+    message = ('The access rules of share {share_id} are not active but '
+               '{status}.')
+
+
+class SnapshotAccessUnsettled(Conflict):
+    message = 'The access rules of snapshot {snapshot_id} are changing.'
+
+
+# Share networks
+
+class InvalidShareNetwork(Invalid):
+    message = 'Invalid share network: {reason}'
+
+
+class ShareNetworkFixed(Forbidden):
+    message = ('Share network {share_network_id} is in use: {reason}')
+
+
+class ShareNetworkInUse(Conflict):
+    message = 'Share network {share_network_id} is in use: {reason}'
+
+
+class ShareNetworkSubnetInUse(Conflict):
+    message = ('Share network subnet {share_network_subnet_id} is in use: '
+               '{reason}')
+
+
+class ShareNetworkSubnetExists(Conflict):
+    message = ('Share network {share_network_id} has a subnet for {where} '
+               'already.')
+
+
+class SecurityServiceInUse(Forbidden):
+    message = 'Security service {security_service_id} is in use: {reason}'
+
+
+class SecurityServiceConflict(Conflict):
+    message = ('The security service cannot be used on share network '
+               '{share_network_id}: {reason}')
+
+
 # Quota
+
+class ShareNetworksLimitExceeded(QuotaError):
+    message = ('Maximum number of share networks allowed ({allowed}) '
+               'exceeded: {used} are in use or reserved.')
+
 
 class ShareLimitExceeded(QuotaError):
     message = ('Maximum number of shares allowed ({allowed}) exceeded: '
@@ -283,6 +414,16 @@ class ShareLimitExceeded(QuotaError):
 
 class ShareSizeExceedsAvailableQuota(QuotaError):
     message = ('Requested share exceeds allowed {what}gigabytes quota: '
+               '{asked} GiB asked, {used} GiB of {allowed} GiB in use.')
+
+
+class SnapshotLimitExceeded(QuotaError):
+    message = ('Maximum number of snapshots allowed ({allowed}) exceeded: '
+               '{used} are in use or reserved.')
+
+
+class SnapshotSizeExceedsAvailableQuota(QuotaError):
+    message = ('Requested snapshot exceeds allowed {what}gigabytes quota: '
                '{asked} GiB asked, {used} GiB of {allowed} GiB in use.')
 
 
@@ -355,3 +496,105 @@ class ShareShrinkingError(DriverError):
 
 class ShareExtendingError(DriverError):
     message = 'Share {share_id} could not be made larger: {reason}'
+
+
+class InvalidShareInstance(DriverError):
+    message = 'Invalid share instance: {reason}'
+
+
+class ShareAccessExists(Invalid):
+    message = 'Share access {access_type}:{access} exists.'
+
+
+class InvalidShareAccess(Invalid):
+    message = 'Invalid access rule: {reason}'
+
+
+class InvalidShareAccessLevel(Invalid):
+    message = 'Invalid or unsupported share access level: {level}'
+
+
+class InvalidShareAccessType(Invalid):
+    message = 'Invalid or unsupported share access type: {type}'
+
+
+class SnapshotNotMountable(Invalid):
+    message = 'Snapshots of share {share_id} cannot be mounted.'
+
+
+class ShareSnapshotAccessExists(Invalid):
+    message = 'Share snapshot access {access_type}:{access} exists.'
+
+
+class InvalidSnapshotAccess(Invalid):
+    message = 'Invalid access rule: {reason}'
+
+
+class ManageInvalidShare(InvalidShare):
+    """A driver found nothing it could manage, or something else."""
+
+    message = ('Manage existing share failed due to invalid share: '
+               '{reason}')
+
+
+class ManageExistingShareTypeMismatch(ManageInvalidShare):
+    message = ('Manage existing share failed due to share type mismatch: '
+               '{reason}')
+
+
+class UnmanageInvalidShare(InvalidShare):
+    message = 'Unmanage existing share failed due to invalid share: {reason}'
+
+
+class InvalidShareSnapshot(Invalid):
+    message = 'Invalid share snapshot: {reason}'
+
+
+class ManageInvalidShareSnapshot(InvalidShareSnapshot):
+    message = ('Manage existing share snapshot failed due to invalid share '
+               'snapshot: {reason}')
+
+
+class InvalidShareServer(Invalid):
+    message = 'Invalid share server: {reason}'
+
+
+class ShareServerNotMigratable(Conflict):
+    message = 'Invalid share server: {reason}'
+
+
+class ShareServerInUse(Conflict):
+    message = 'Share server {share_server_id} is in use.'
+
+
+class ManageInvalidShareServer(InvalidShareServer):
+    """A driver found no server it could manage."""
+
+    message = ('Manage existing share server failed due to invalid share '
+               'server: {reason}')
+
+
+class ShareServerNotCreated(DriverError):
+    message = 'Share server {share_server_id} failed on creation: {reason}'
+
+
+class UnmanageInvalidShareSnapshot(InvalidShareSnapshot):
+    message = ('Unmanage existing share snapshot failed due to invalid '
+               'share snapshot: {reason}')
+
+
+# Networks of share servers
+
+class NetworkException(ManilaLiteError):
+    """What a network plug-in raises; the base of them."""
+
+    message = 'The network failed: {reason}'
+
+
+class NetworkBadConfigurationException(NetworkException):
+    message = 'Bad network configuration: {reason}'
+
+
+class NoFreeAddress(NetworkException):
+    message = ('No address is free in {segment}: {wanted} wanted, {free} '
+               'of {size} left.')

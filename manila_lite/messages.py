@@ -12,7 +12,11 @@ from manila_lite.db.queries import messages
 from manila_lite.db.session import Session
 
 ERROR = 'ERROR'
-"""The level of every message so far."""
+INFO = 'INFO'
+"""Levels: of what failed, and of what was done that users wait for."""
+
+_DONE = 'Done.'
+"""What is said of success, which has no published detail of its own."""
 
 
 class _Code(enum.Enum):
@@ -139,25 +143,31 @@ _DETAILS = {detail.value: detail.words for detail in Detail}
 
 
 def user_message(action_id: str, detail_id: str | None) -> str:
-    """The words of a message; codes nobody knows read as unknown."""
+    """The words of a message; codes nobody knows read as unknown.
+
+    Without a detail nothing went wrong.
+    """
     action = _ACTIONS.get(action_id, 'unknown action')
-    detail = _DETAILS.get(detail_id or '', Detail.UNKNOWN_ERROR.words)
+    if detail_id is None:
+        return f'{action}: {_DONE}'
+    detail = _DETAILS.get(detail_id, Detail.UNKNOWN_ERROR.words)
     return f'{action}: {detail}'
 
 
 def record(session: Session, *, project_id: str, request_id: str | None,
            action: Action, resource_type: str, resource_id: str,
-           detail: Detail, ttl: int) -> str:
+           detail: Detail | None, ttl: int) -> str:
     """Leave a message for the project's users; its id.
 
     `resource_type` is a word of the API such as SHARE; the message is
-    purged `ttl` seconds from now.
+    purged `ttl` seconds from now. Without a detail it tells of success.
     """
     message_id = session.new_id()
     messages.insert_message(session, {
-        'id': message_id, 'project_id': project_id, 'message_level': ERROR,
+        'id': message_id, 'project_id': project_id,
+        'message_level': ERROR if detail else INFO,
         'request_id': request_id, 'resource_type': resource_type,
         'resource_id': resource_id, 'action_id': action.value,
-        'detail_id': detail.value, 'created_at': session.now,
+        'detail_id': detail and detail.value, 'created_at': session.now,
         'expires_at': session.now + datetime.timedelta(seconds=ttl)})
     return message_id

@@ -11,11 +11,12 @@ LOG = logging.getLogger(__name__)
 
 
 class Task(typing.NamedTuple):
-    """A function and the seconds between its runs."""
+    """A function, the seconds between its runs and before the first."""
 
     name: str
     interval: float
     run: Callable[[], object]
+    after: float = 0.0
 
 
 class Periodic:
@@ -33,7 +34,7 @@ class Periodic:
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._repeat, name=task.name,
-                             args=(task, chance.uniform(0, fuzz)),
+                             args=(task, task.after + chance.uniform(0, fuzz)),
                              daemon=True)
             for task in tasks]
 

@@ -1,3 +1,21 @@
-"""What every test may ask for."""
+"""What every test may ask for, and where they keep their files."""
+
+import os
+import pathlib
+import shutil
 
 pytest_plugins = ['tests.support.databases']
+
+MEMORY = pathlib.Path('/dev/shm')
+ROOM = 4 << 30  # bytes; a run needs far less
+
+
+def pytest_configure():
+    """Keep files in memory where there is room for them.
+
+    SQLite waits for the disk at every commit, and most tests start a
+    whole service on a database of its own.
+    """
+    if (os.access(MEMORY, os.W_OK)
+            and shutil.disk_usage(MEMORY).free >= ROOM):
+        os.environ.setdefault('PYTEST_DEBUG_TEMPROOT', str(MEMORY))

@@ -73,6 +73,8 @@ def _told(error: exception.ManilaLiteError
         return HIDDEN, []
     if isinstance(error, exception.QuotaError):
         return f'{type(error).__name__}: {error.msg}', []
+    if isinstance(error, exception.InvalidStatus):
+        return error.told, []
     return error.msg, []
 
 

@@ -1,5 +1,6 @@
 """Which part of a list is asked for, in which order."""
 
+import datetime
 import typing
 import urllib.parse
 
@@ -84,6 +85,22 @@ def flag(query: typing.Mapping[str, str], name: str, default: bool = False
     except schema.Refused as refused:
         raise exception.InvalidInput(
             reason=f'{name} {refused.rule}') from None
+
+
+def moment(query: typing.Mapping[str, str], name: str
+           ) -> datetime.datetime | None:
+    """The moment a query key names, in UTC; None without it."""
+    if name not in query:
+        return None
+    try:
+        found = datetime.datetime.fromisoformat(query[name])
+        if found.tzinfo is not None:
+            found = found.astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        raise exception.InvalidInput(
+            reason=f'{name} must be a time in the form of ISO 8601'
+        ) from None
+    return found.replace(tzinfo=None)
 
 
 def next_links(req: wsgi.Request, page: Page, path: str,

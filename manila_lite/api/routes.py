@@ -2,8 +2,14 @@
 
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
+from manila_lite.api.v2.routes_access import ROUTES as ACCESS
+from manila_lite.api.v2.routes_managing import ROUTES as MANAGING
+from manila_lite.api.v2.routes_networks import ROUTES as NETWORKS
 from manila_lite.api.v2.routes_plain import ROUTES as PLAIN
 from manila_lite.api.v2.routes_quota import ROUTES as QUOTA
+from manila_lite.api.v2.routes_recovery import ROUTES as RECOVERY
+from manila_lite.api.v2.routes_share_servers import ROUTES as SHARE_SERVERS
+from manila_lite.api.v2.routes_snapshots import ROUTES as SNAPSHOTS
 
 _EXPORT = '/shares/{share_id}/export_locations/{export_location_id}'
 _EXPORT_METADATA = f'{_EXPORT}/metadata'
@@ -72,7 +78,13 @@ ROUTES = [
     Route('GET', '/extensions', 'extensions', 'index'),
     Route('GET', '/extensions/{alias}', 'extensions', 'show'),
     *_SHARES,
+    *ACCESS,
+    *MANAGING,
+    *NETWORKS,
     *PLAIN,
     *QUOTA,
+    *RECOVERY,
+    *SHARE_SERVERS,
+    *SNAPSHOTS,
 ]
 # fmt: on

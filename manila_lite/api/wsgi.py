@@ -290,7 +290,7 @@ def _checked(controller: Controller, handler: typing.Callable,
     """The handler behind its checks: target, policy, then body."""
     policy, status, body, loader = declared
     load = getattr(controller, loader) if loader else None
-    wanted = tuple(inspect.signature(load).parameters)[1:] if load else ()
+    wanted = _path_variables(type(controller), loader) if loader else ()
 
     def run(req: Request) -> tuple[int, Result]:
         variables = dict(req.path_vars)
@@ -304,6 +304,13 @@ def _checked(controller: Controller, handler: typing.Callable,
             given.append(arguments(req, body))
         return status, handler(req, *given, **variables)
     return run
+
+
+@functools.cache
+def _path_variables(controller: type, loader: str) -> tuple[str, ...]:
+    """What a loader wants besides itself and the request."""
+    return tuple(inspect.signature(
+        getattr(controller, loader)).parameters)[2:]
 
 
 _STATUS_LINES = {int(status): f'{int(status)} {status.phrase}'

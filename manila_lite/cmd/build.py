@@ -19,9 +19,15 @@ from manila_lite.api.v2.controllers import CONTROLLERS
 from manila_lite.context import RequestContext
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries import messages as message_rows
+from manila_lite.db.queries import recovery as recovery_rows
+from manila_lite.db.queries import server_migrations as server_migration_rows
 from manila_lite.db.queries import services
 from manila_lite.db.queries import shares
+from manila_lite.db.queries.share_servers import Limits as ServerLimits
 from manila_lite.db.session import Database
+from manila_lite.network.base import ADMIN
+from manila_lite.network.base import USER
+from manila_lite.network.registry import load as load_network
 from manila_lite.periodic import Periodic
 from manila_lite.periodic import Task
 from manila_lite.policies.enforcer import Enforcer
@@ -31,22 +37,69 @@ from manila_lite.rpc.contract import endpoint_handlers
 from manila_lite.rpc.scheduler import TOPIC as SCHEDULER_TOPIC
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.rpc.share import TOPIC as SHARE_TOPIC
+from manila_lite.rpc.share import AccessRpc
 from manila_lite.rpc.share import EnsuringRpc
+from manila_lite.rpc.share import ManagingRpc
+from manila_lite.rpc.share import NetworkUpdatesRpc
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.rpc.share import ShareServersRpc
+from manila_lite.rpc.share import SnapshotAccessRpc
+from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.rpc.transport import HintListener
 from manila_lite.scheduler import choose
 from manila_lite.scheduler.filters.extra_specs import why_unmet
 from manila_lite.scheduler.manager import Placement
 from manila_lite.scheduler.manager import Rules
+from manila_lite.scheduler.unplaced import Unplaced
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.manager.access import Access as AccessEndpoint
 from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.deferred_deletion import DeferredDeletion
+from manila_lite.share.manager.driver_view import Names
 from manila_lite.share.manager.ensuring import Ensuring
+from manila_lite.share.manager.managing import Managing as ManagingEndpoint
+from manila_lite.share.manager.network_updates import NetworkUpdates
 from manila_lite.share.manager.provisioning import Provisioning
 from manila_lite.share.manager.reconciliation import Reconciliation
+from manila_lite.share.manager.recovery.questions import Questions
+from manila_lite.share.manager.recovery.rule_sets import RuleSets
+from manila_lite.share.manager.recovery.rule_sets import SnapshotRuleSets
+from manila_lite.share.manager.recovery.server_tasks import ServerTasks
+from manila_lite.share.manager.recovery.share_instances import ShareInstances
+from manila_lite.share.manager.recovery.share_servers import (
+    ShareServers as ServerRescues,
+)
+from manila_lite.share.manager.recovery.snapshot_instances import (
+    SnapshotInstances,
+)
+from manila_lite.share.manager.server_migration_phases import Phases
+from manila_lite.share.manager.server_migrations import (
+    ServerMigrations as ServerMigrationsEndpoint,
+)
+from manila_lite.share.manager.server_setup import Networks
+from manila_lite.share.manager.server_setup import ServerSetup
+from manila_lite.share.manager.share_servers import (
+    ShareServers as ShareServersEndpoint,
+)
+from manila_lite.share.manager.snapshot_access import (
+    SnapshotAccess as SnapshotAccessEndpoint,
+)
+from manila_lite.share.manager.snapshots import Snapshots as SnapshotsEndpoint
+from manila_lite.share.operations.access import Access
+from manila_lite.share.operations.locks import Locks
+from manila_lite.share.operations.managing import Managing
+from manila_lite.share.operations.network_changes import NetworkChanges
+from manila_lite.share.operations.recovery import Recovery
+from manila_lite.share.operations.server_migrations import ServerMigrations
 from manila_lite.share.operations.services import Services
+from manila_lite.share.operations.share_networks import ShareNetworks
+from manila_lite.share.operations.share_servers import ShareServers
 from manila_lite.share.operations.shares import Shares
+from manila_lite.share.operations.snapshot_access import SnapshotAccess
+from manila_lite.share.operations.snapshots import Snapshots
 from manila_lite.work import table
 from manila_lite.work.brake import Brake
 from manila_lite.work.runner import Runner
@@ -98,22 +151,52 @@ class ApiServices:
     db: Database
     enforcer: Enforcer
     shares: Shares
+    access: Access
+    snapshots: Snapshots
+    snapshot_access: SnapshotAccess
+    locks: Locks
+    managing: Managing
     services: Services
+    recovery: Recovery
+    share_networks: ShareNetworks
+    network_changes: NetworkChanges
+    share_servers: ShareServers
+    server_migrations: ServerMigrations
     limits: dict[str, int]
     admin_only_metadata: frozenset[str]
     admin_only_export_metadata: frozenset[str]
     pool_matches: typing.Callable
 
 
-def api(process: Process, *, auth=None, checks=None):
+def api(process: Process, *, auth=None, checks=None, enforcer=None):
     """The WSGI application, and the services behind it."""
     conf = process.conf
-    enforcer = Enforcer(conf)
+    enforcer = enforcer or Enforcer(conf)
     found = ApiServices(
         conf=conf, db=process.db, enforcer=enforcer,
         shares=share_operations(process),
+        access=access_operations(process),
+        snapshots=snapshot_operations(process),
+        snapshot_access=SnapshotAccess(
+            process.db, process.client(SnapshotAccessRpc),
+            Brake(process.db, conf.work.max_queue)),
+        locks=Locks(process.db),
+        managing=Managing(conf, process.db, process.client(PlacementRpc),
+                          process.client(ManagingRpc)),
         services=Services(process.db, process.client(EnsuringRpc),
                           conf.service_down_time),
+        recovery=Recovery(process.db, process.client(ReconciliationRpc)),
+        share_servers=ShareServers(process.db,
+                                   process.client(ShareServersRpc),
+                                   conf.service_down_time),
+        share_networks=ShareNetworks(process.db, process.limits(),
+                                     process.client(ShareServersRpc)),
+        network_changes=NetworkChanges(
+            process.db, process.client(NetworkUpdatesRpc),
+            process.client(ShareServersRpc), conf.service_down_time),
+        server_migrations=ServerMigrations(
+            process.db, process.client(PlacementRpc),
+            process.client(ServerMigrationRpc), conf.service_down_time),
         limits=process.limits(),
         admin_only_metadata=frozenset(conf.admin_only_metadata),
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
@@ -124,11 +207,23 @@ def api(process: Process, *, auth=None, checks=None):
     return app, found
 
 
+def access_operations(process: Process) -> Access:
+    return Access(process.db, process.client(AccessRpc),
+                  Brake(process.db, process.conf.work.max_queue),
+                  process.locks)
+
+
 def share_operations(process: Process) -> Shares:
     return Shares(process.conf, process.db, process.limits(),
                   process.client(PlacementRpc),
                   process.client(ProvisioningRpc),
                   Brake(process.db, process.conf.work.max_queue))
+
+
+def snapshot_operations(process: Process) -> Snapshots:
+    return Snapshots(process.db, process.limits(),
+                     process.client(SnapshotsRpc),
+                     Brake(process.db, process.conf.work.max_queue))
 
 
 def pool_matches(capabilities: typing.Mapping[str, typing.Any],
@@ -212,11 +307,12 @@ def scheduler(process: Process) -> Service:
                     multipliers),
         choose.load(conf.scheduler_default_extend_filters, 'filters'))
     placement = Placement(
-        db, rules, down_time=conf.service_down_time,
-        message_ttl=conf.message_ttl, chance=process.chance)
+        db, rules, down_time=conf.service_down_time, chance=process.chance)
+    owner = f'{SCHEDULER_BINARY}@{conf.host}:{process.id}'
+    unplaced = Unplaced(db, owner, conf.message_ttl)
     runner = Runner(
         db, queues=[SCHEDULER_TOPIC], handlers=endpoint_handlers(placement),
-        owner=f'{SCHEDULER_BINARY}@{conf.host}:{process.id}',
+        owner=owner,
         settings=process.settings(conf.work.scheduler_workers),
         chance=process.chance, acts_outside=False)
 
@@ -234,16 +330,24 @@ def scheduler(process: Process) -> Service:
     keep = datetime.timedelta(seconds=conf.work.journal_retention)
     tasks = [
         Task('heartbeat', conf.report_interval, beat),
-        Task('rescue', conf.periodic_interval, placement.run_pass),
+        Task('rescue', conf.periodic_interval, unplaced.run_pass),
         Task('expired messages', conf.message_reap_interval,
              lambda: db.write(message_rows.purge_expired)),
         Task('old journal', conf.message_reap_interval,
              lambda: db.write(table.prune_journal, db.utcnow() - keep)),
+        Task('old server migrations', conf.message_reap_interval,
+             lambda: db.write(server_migration_rows.prune,
+                              db.utcnow() - keep)),
+        Task('old decisions', conf.message_reap_interval,
+             lambda: db.write(recovery_rows.prune_log, db.utcnow()
+                              - datetime.timedelta(
+                                  seconds=conf.recovery.log_retention))),
     ]
     service = Service([runner], tasks, fuzz=0.0, listeners=_listen(
-        process, [(SCHEDULER_TOPIC, conf.host, runner)]))
+        process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]))
     service.register = register
-    service.placement = placement
+    service.unplaced = unplaced
+    service.answers = [placement]
     return service
 
 
@@ -254,7 +358,8 @@ def share_service(process: Process) -> Service:
     tasks = [task for one in backends for task in _tasks(process, one)]
     service = Service(
         backends, tasks, fuzz=0.0, listeners=_listen(process, [
-            (SHARE_TOPIC, one.host, one.runner) for one in backends]))
+            (SHARE_TOPIC, one.host, one.runner, one.answers)
+            for one in backends]))
     service.backends = backends
     return service
 
@@ -262,8 +367,9 @@ def share_service(process: Process) -> Service:
 def _listen(process: Process, served) -> list[HintListener]:
     if process.transport is None:
         return []
-    return [HintListener(process.transport, topic, server, runner.wake)
-            for topic, server, runner in served]
+    return [HintListener(process.transport, topic, server, runner.wake,
+                         endpoints)
+            for topic, server, runner, endpoints in served]
 
 
 def backend(process: Process, name: str) -> Backend:
@@ -273,19 +379,42 @@ def backend(process: Process, name: str) -> Backend:
     configuration = Configuration(conf, name)
     driver = registry.load(configuration.share_driver)(
         configuration=configuration, private_storage=None)
-    provisioning = Provisioning(driver, conf.share_name_template)
-    reconciliation = Reconciliation(
-        db, provisioning, process.client(ReconciliationRpc),
-        process.client(ProvisioningRpc), host, conf.message_ttl,
-        process.locks)
+    names = Names(conf.share_name_template,
+                  conf.share_snapshot_name_template)
+    setup = server_setup(process, driver, configuration, names, host)
+    servers = ShareServersEndpoint(
+        db, driver, process.client(ShareServersRpc), host, setup,
+        with_last_share=conf.delete_share_server_with_last_share)
+    provisioning = Provisioning(driver, names, conf.periodic_interval,
+                                setup, servers)
+    snapshots = SnapshotsEndpoint(
+        driver, names, conf.message_ttl)
+    access = AccessEndpoint(
+        db, driver, process.client(AccessRpc), host,
+        name_template=conf.share_name_template,
+        message_ttl=conf.message_ttl, locks=process.locks)
+    snapshot_access = SnapshotAccessEndpoint(
+        db, driver, process.client(SnapshotAccessRpc), host, names=names,
+        message_ttl=conf.message_ttl)
+    reconciliation = _reconciliation(process, host, provisioning, snapshots,
+                                     access, setup)
+    managing = ManagingEndpoint(driver, names, process.limits(), servers)
     ensuring = Ensuring(
         db, driver, process.client(EnsuringRpc), host,
         name_template=conf.share_name_template,
         update_status=conf.update_shares_status_on_ensure,
-        message_ttl=conf.message_ttl)
+        message_ttl=conf.message_ttl, access=access)
+    migrations = server_migrations(process, driver, setup, names)
     runner = Runner(
         db, queues=[host],
         handlers=endpoint_handlers(provisioning)
+        | endpoint_handlers(snapshots)
+        | endpoint_handlers(access)
+        | endpoint_handlers(snapshot_access)
+        | endpoint_handlers(managing)
+        | endpoint_handlers(servers)
+        | endpoint_handlers(NetworkUpdates(setup, conf.message_ttl))
+        | endpoint_handlers(migrations)
         | endpoint_handlers(reconciliation)
         | endpoint_handlers(ensuring),
         owner=f'manila-share@{host}:{process.id}',
@@ -297,9 +426,84 @@ def backend(process: Process, name: str) -> Backend:
         zone=(configuration.safe_get('backend_availability_zone')
               or conf.storage_availability_zone),
         incarnation=process.id, enabled=conf.enable_new_services,
-        expire=_expirer(process))
+        expire=_expirer(process), servers=setup)
+    if conf.startup_reconciliation_enabled:
+        made.recover_after(conf.startup_reconciliation_wait_seconds,
+                           reconciliation.look)
     made.reconciliation = reconciliation
+    made.access = access
+    made.provisioning = provisioning
+    made.snapshots = snapshots
+    made.snapshot_access = snapshot_access
+    made.deferred_deletion = DeferredDeletion(
+        db, process.client(ProvisioningRpc), host)
+    made.managing = managing
+    made.share_servers = servers
+    made.server_migrations = migrations
+    made.answers = [migrations]
     return made
+
+
+def server_migrations(process: Process, driver: typing.Any,
+                      setup: ServerSetup, names: Names
+                      ) -> ServerMigrationsEndpoint:
+    """Who moves share servers to a back end."""
+    conf = process.conf
+    return ServerMigrationsEndpoint(
+        process.db, driver,
+        Phases(process.client(AccessRpc), process.client(SnapshotAccessRpc),
+               process.client(ShareServersRpc)),
+        setup, setup.service_host, names=names,
+        interval=conf.server_migration_driver_continue_update_interval,
+        questions=Questions(conf.recovery.question_timeout,
+                            conf.recovery.unanswered_questions))
+
+
+def server_setup(process: Process, driver: typing.Any,
+                 configuration: Configuration, names: Names,
+                 host: str) -> ServerSetup:
+    """Who finds and makes the share servers of a back end."""
+    networks = None
+    if driver.driver_handles_share_servers:
+        def network(group: str, label: str) -> typing.Any:
+            return load_network(process.db, process.conf, group, label)
+        for_admins = configuration.admin_network_config_group
+        networks = Networks(
+            network(configuration.network_config_group
+                    or configuration.config_group, USER),
+            for_admins and network(for_admins, ADMIN))
+    return ServerSetup(
+        process.db, driver, host, names=names, networks=networks,
+        limits=ServerLimits(driver.max_shares_per_share_server,
+                            driver.max_share_server_size),
+        backend_name=driver.backend_name,
+        message_ttl=process.conf.message_ttl)
+
+
+def _reconciliation(process: Process, host: str, provisioning: Provisioning,
+                    snapshots: SnapshotsEndpoint, access: AccessEndpoint,
+                    setup: ServerSetup) -> Reconciliation:
+    """The rescues of a back end, of each kind of resource there is."""
+    conf = process.conf
+    rescues = process.client(ReconciliationRpc).on(host)
+    works = {contract.name: process.client(contract).on(host)
+             for contract in (ProvisioningRpc, SnapshotsRpc,
+                              SnapshotAccessRpc, ShareServersRpc,
+                              ServerMigrationRpc)}
+    resources = [
+        ServerRescues(rescues, works, setup),
+        ServerTasks(rescues, works),
+        ShareInstances(rescues, works, provisioning, conf.message_ttl),
+        SnapshotInstances(rescues, works, snapshots, conf.message_ttl),
+        RuleSets(rescues, works, access),
+        SnapshotRuleSets(rescues, works),
+    ]
+    return Reconciliation(
+        process.db, {kind: one for one in resources for kind in one.kinds},
+        process.client(ReconciliationRpc), host, process.locks,
+        Questions(conf.recovery.question_timeout,
+                  conf.recovery.unanswered_questions),
+        conf.recovery.batch)
 
 
 def _expirer(process: Process):
@@ -328,14 +532,35 @@ def _tasks(process: Process, made: Backend) -> list[Task]:
     return [
         Task('heartbeat', conf.report_interval, when_up(made.beat)),
         Task('report', conf.periodic_interval, when_up(made.report)),
-        Task('rescue', conf.periodic_interval,
-             made.reconciliation.run_pass),
+        *_recoveries(conf, when_up(made.reconciliation.look)),
+        Task('access rules', conf.periodic_interval, made.access.run_pass),
+        Task('access rules of snapshots', conf.periodic_interval,
+             made.snapshot_access.run_pass),
         Task('recycle bin',
              conf.check_for_expired_shares_in_recycle_bin_interval,
              made.expire),
+        *_clean_ups(conf, made.share_servers),
         Task('deferred deletion', conf.periodic_deferred_delete_interval,
-             made.reconciliation.retry_deferred),
+             made.deferred_deletion.retry),
     ]
+
+
+def _clean_ups(conf: typing.Any,
+               servers: ShareServersEndpoint) -> list[Task]:
+    """The end of share servers that nothing is on."""
+    if not (conf.automatic_share_server_cleanup and servers.setup.networks):
+        return []
+    idle_for = datetime.timedelta(
+        minutes=conf.unused_share_server_cleanup_interval)
+    return [Task('unused share servers', conf.periodic_interval,
+                 lambda: servers.clean_up(idle_for))]
+
+
+def _recoveries(conf: typing.Any, look: typing.Callable) -> list[Task]:
+    """The look on a timer; the first one is that of the start."""
+    interval = conf.recovery.interval
+    return [Task('rescue', interval, look, after=interval)
+            ] if interval else []
 
 
 def connect_hints(db: Database, sender: typing.Any) -> None:

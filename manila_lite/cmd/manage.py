@@ -18,6 +18,7 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.api.auth import users
+from manila_lite.cmd import recovery
 from manila_lite.cmd import start
 from manila_lite.cmd import upgrade_check
 from manila_lite.db import schema
@@ -87,10 +88,7 @@ def work_list(args: argparse.Namespace) -> None:
     """show the accepted requests that are still owed, oldest first"""
     with _database(_conf(args), ready=True) as db:
         found = db.read(_owed)
-    if args.json:
-        print(json.dumps(found, indent=2))
-    else:
-        _print_table(WORK_FIELDS, (row.values() for row in found))
+    _show(args, WORK_FIELDS, found)
 
 
 def _owed(session: Session) -> list[dict[str, typing.Any]]:
@@ -102,6 +100,35 @@ def _owed(session: Session) -> list[dict[str, typing.Any]]:
 def _age(session: Session, row: typing.Any) -> int:
     """Seconds; clocks of two hosts may differ, ages are not negative."""
     return max(0, int((session.now - row.created_at).total_seconds()))
+
+
+def recovery_list(args: argparse.Namespace) -> None:
+    """show what is in flight: since when, who has it, what comes next"""
+    _show_in_flight(args, candidates=False)
+
+
+def recovery_preview(args: argparse.Namespace) -> None:
+    """show what a pass would see to, and how; changes nothing"""
+    _show_in_flight(args, candidates=True)
+
+
+def _show_in_flight(args: argparse.Namespace, *, candidates: bool) -> None:
+    with _database(_conf(args), ready=True) as db:
+        found = recovery.in_flight(db, args, candidates=candidates)
+    _show(args, recovery.IN_FLIGHT, found)
+
+
+def recovery_run(args: argparse.Namespace) -> None:
+    """ask for a pass of all share services, of one, or for one resource"""
+    with _database(_conf(args), ready=True) as db:
+        print(recovery.run(db, args))
+
+
+def recovery_log(args: argparse.Namespace) -> None:
+    """show what was decided, the newest first"""
+    with _database(_conf(args), ready=True) as db:
+        found = recovery.log(db, args)
+    _show(args, recovery.LOG, found)
 
 
 def status_upgrade_check(args: argparse.Namespace) -> int:
@@ -161,6 +188,15 @@ def _database(conf: cfg.ConfigOpts, *, create: bool = False,
         db.dispose()
 
 
+def _show(args: argparse.Namespace, head: Sequence[str],
+          found: Sequence[dict[str, typing.Any]]) -> None:
+    """Print rows as JSON where that was asked for, else as a table."""
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        _print_table(head, ([row[name] for name in head] for row in found))
+
+
 def _print_table(head: Sequence[str],
                  rows: Iterable[Iterable[object]]) -> None:
     """Print columns as wide as they need to be."""
@@ -186,6 +222,10 @@ def _parser() -> argparse.ArgumentParser:
          list=service_list)
     _add(nouns, 'status', 'the state of the installation',
          upgrade_check=status_upgrade_check)
+    recovery.add_to(_add(
+        nouns, 'recovery', 'resources in flight that nobody works on',
+        list=recovery_list, preview=recovery_preview, run=recovery_run,
+        log=recovery_log))
     of_work = _add(nouns, 'work', 'requests that were accepted',
                    list=work_list)
     of_work['list'].add_argument('--json', action='store_true',

@@ -1,12 +1,16 @@
 """manila-lite-share: runs the configured back ends."""
 
+import pathlib
 import sys
+import typing
 
+from manila_lite.cmd import alive
 from manila_lite.cmd import build
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
 from manila_lite.db import schema
+from manila_lite.work import table
 
 PROG = 'manila-lite-share'
 
@@ -18,8 +22,20 @@ def main() -> None:
         stop = running.Stop()
         db = start.database(conf)
         schema.check(db)
-        with running.process(conf, db) as process:
-            running.serve_until(stop, [build.share_service(process)])
+        folder = pathlib.Path(conf.state_path, 'alive')
+        with running.process(conf, db) as process, alive.announced(
+                folder, process.id):
+            share = build.share_service(process)
+            alive.bury(folder, lambda id: _take_over(process, share, id))
+            running.serve_until(stop, [share])
+
+
+def _take_over(process: build.Process, share: typing.Any, id: str) -> None:
+    """What a start that is over had in hand need not wait for its lease."""
+    for backend in share.backends:
+        runner = backend.runner
+        process.db.write(table.expire_leases, runner.queues,
+                         runner.owner.replace(process.id, id))
 
 
 if __name__ == '__main__':

@@ -20,7 +20,9 @@ from manila_lite.conf import dummy
 from manila_lite.conf import http_basic
 from manila_lite.conf import local
 from manila_lite.conf import messages
+from manila_lite.conf import network
 from manila_lite.conf import quota
+from manila_lite.conf import recovery
 from manila_lite.conf import scheduler
 from manila_lite.conf import service
 from manila_lite.conf import share_manager
@@ -30,7 +32,8 @@ from manila_lite.conf import wsgi
 PROJECT = 'manila_lite'
 
 _AREAS = (core, api, auth, http_basic, coordination, database, messages,
-          quota, scheduler, service, share_manager, work, wsgi)
+          network, quota, recovery, scheduler, service, share_manager, work,
+          wsgi)
 _IN_BACKEND_SECTIONS = (backend, local, dummy)
 
 

@@ -47,6 +47,13 @@ OPTS = [
     cfg.StrOpt('goodness_function',
                help='Expression of 0 to 100 that says how welcome a share '
                     'is, for GoodnessWeigher.'),
+    cfg.StrOpt('network_config_group',
+               help='Section with the options of the network plug-in, this '
+                    'one when unset. Set it to have several back ends share '
+                    'one network.'),
+    cfg.StrOpt('admin_network_config_group',
+               help='The same for the network of administrators; share '
+                    'servers have no addresses there when unset.'),
     cfg.IntOpt('max_shares_per_share_server', default=-1,
                help='Share instances one share server takes, -1 for any '
                     'number. Set it when servers get slow.'),

@@ -74,6 +74,10 @@ OPTS = [
     cfg.ListOpt('driver_updatable_metadata', default=[],
                 help='Share metadata keys whose changes are told to the '
                      'driver. Name those the drivers in use document.'),
+    cfg.ListOpt('driver_updatable_subnet_metadata', default=[],
+                help='Metadata keys of share network subnets whose changes '
+                     'are told to the driver. Name those the drivers in '
+                     'use document.'),
     cfg.ListOpt('admin_only_el_metadata', default=['preferred'],
                 help='Export location metadata keys that only '
                      'administrators may change.'),

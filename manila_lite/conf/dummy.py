@@ -47,12 +47,37 @@ OPTS = [
     cfg.ListOpt('dummy_driver_answer_lost_methods', default=[],
                 help='Methods that do their work and then fail, as when '
                      'the answer of a back end is lost.'),
+    cfg.ListOpt('dummy_driver_refuse_clients', default=[],
+                help='Clients (as in access_to, with * and ?) whose access '
+                     'rules come to nothing, while others are applied.'),
+    cfg.IntOpt('dummy_driver_from_snapshot_steps', default=0, min=0,
+               help='How often it has to be asked before a share from a '
+                    'snapshot is there; 0 makes it at once.'),
+    cfg.IntOpt('dummy_driver_server_migration_steps', default=1, min=1,
+               help='How often it has to be asked before the first phase '
+                    'of a share server migration is done.'),
+    cfg.ListOpt('dummy_driver_server_migration_offers',
+                default=['compatible', 'writable', 'nondisruptive',
+                         'preserve_snapshots', 'migration_cancel',
+                         'migration_get_progress'],
+                help='What it can do when a share server migrates to it. '
+                     'Without compatible it takes none.'),
     cfg.FloatOpt('dummy_driver_capacity_gb', default=1000.0, min=0,
                  help='GiB each pool of the dummy back end reports in '
                       'all.'),
     cfg.FloatOpt('dummy_driver_free_gb', min=0,
                  help='GiB each pool reports as free; what its shares '
                       'leave over when unset.'),
+    cfg.IntOpt('dummy_driver_network_allocations', default=1, min=1,
+               help='Addresses each of its share servers has in each '
+                    'subnet.'),
+    cfg.IntOpt('dummy_driver_admin_network_allocations', default=0, min=0,
+               help='Addresses each of its share servers has in the '
+                    'administrators\' network; needs '
+                    'admin_network_config_group.'),
+    cfg.BoolOpt('dummy_driver_network_updates', default=True,
+                help='Whether its share servers say that they can take '
+                     'another subnet or security service.'),
     cfg.ListOpt('dummy_driver_pools', default=['pool'],
                 help='Names of the pools of the dummy back end.'),
 ]

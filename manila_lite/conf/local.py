@@ -11,6 +11,9 @@ OPTS = [
                  help='GiB reported as total capacity; all the file '
                       'system has when unset. Set it when the disk serves '
                       'others as well.'),
+    cfg.StrOpt('local_export_options', default='sync,no_subtree_check',
+               help='Options, besides rw or ro, of every client in the '
+                    'files that NFS servers read (see exports(5)).'),
 ]
 
 

@@ -7,20 +7,36 @@ from manila_lite.policies import base
 from manila_lite.policies import message
 from manila_lite.policies import quota_class_set
 from manila_lite.policies import quota_set
+from manila_lite.policies import recovery
+from manila_lite.policies import resource_lock
 from manila_lite.policies import scheduler_stats
+from manila_lite.policies import security_service
 from manila_lite.policies import service
 from manila_lite.policies import share
+from manila_lite.policies import share_access_metadata
+from manila_lite.policies import share_access_rule
 from manila_lite.policies import share_export_location
 from manila_lite.policies import share_instance
 from manila_lite.policies import share_instance_export_location
+from manila_lite.policies import share_network
+from manila_lite.policies import share_network_subnet
+from manila_lite.policies import share_server
+from manila_lite.policies import share_snapshot
+from manila_lite.policies import share_snapshot_export_location
+from manila_lite.policies import share_snapshot_instance
+from manila_lite.policies import share_snapshot_instance_export_location
 from manila_lite.policies import share_type
 from manila_lite.policies import share_types_extra_spec
 
 _RESOURCES = (
     base, availability_zone, scheduler_stats, service, quota_set,
-    quota_class_set, share, share_instance, share_type,
-    share_types_extra_spec, share_export_location,
-    share_instance_export_location, message)
+    quota_class_set, share, share_instance, share_snapshot,
+    share_snapshot_instance, share_type,
+    share_types_extra_spec, share_access_rule, share_access_metadata,
+    share_export_location,
+    share_instance_export_location, share_snapshot_export_location,
+    share_snapshot_instance_export_location, message, recovery, resource_lock,
+    share_network, share_network_subnet, security_service, share_server)
 
 
 def list_rules():

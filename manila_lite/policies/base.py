@@ -13,10 +13,18 @@ ADMIN = 'rule:context_is_admin'
 ADMIN_OR_MEMBER = '(rule:context_is_admin) or (rule:project-member)'
 ADMIN_OR_READER = '(rule:context_is_admin) or (rule:project-reader)'
 
+SERVICE_OR_MEMBER = ('(rule:admin_or_service_api) or '
+                     '(rule:project-member)')
+SERVICE_OR_READER = ('(rule:admin_or_service_api) or '
+                     '(rule:project-reader)')
+SERVICE = 'rule:admin_or_service_api'
+OWNER_USER_OR_SERVICE = '(rule:owner-user or rule:admin_or_service_api)'
+
 # What held before the three roles; only asked besides the rules above where
 # an operator has set enforce_new_defaults to false.
 OLDER_ADMIN = 'rule:admin_api'
 OLDER_OWNER = 'rule:default'
+OLDER_OWNER_USER = 'rule:admin_or_owner_user'
 OLDER_REASON = 'The reader, member and admin roles replace ownership alone.'
 OLDER_SINCE = '2023.1'
 
@@ -35,13 +43,18 @@ if _checks.extension_checks is None:
             group='oslo.policy.rule_checks')}
 
 
-def _rule(name, check, description, operations, older):
+PROJECT_SCOPE = ('project',)
+ANY_SCOPE = ('system', 'project')
+
+
+def _rule(name, check, description, operations, older,
+          scopes=PROJECT_SCOPE):
     """One documented rule; an operation is written 'GET /v2/shares'."""
     return policy.DocumentedRuleDefault(
         name, check, description,
         [dict(zip(('method', 'path'), operation.split(), strict=True))
          for operation in operations],
-        scope_types=['project'],
+        scope_types=list(scopes),
         deprecated_rule=older and policy.DeprecatedRule(
             name, older, deprecated_reason=OLDER_REASON,
             deprecated_since=OLDER_SINCE))
@@ -52,14 +65,23 @@ def admin(name, description, *operations, older=OLDER_ADMIN):
     return _rule(name, ADMIN, description, operations, older)
 
 
-def member(name, description, *operations, older=OLDER_OWNER):
+def member(name, description, *operations, older=OLDER_OWNER,
+           scopes=PROJECT_SCOPE):
     """A rule for administrators and members of the owning project."""
-    return _rule(name, ADMIN_OR_MEMBER, description, operations, older)
+    return _rule(name, ADMIN_OR_MEMBER, description, operations, older,
+                 scopes)
 
 
-def reader(name, description, *operations, older=OLDER_OWNER):
+def reader(name, description, *operations, older=OLDER_OWNER,
+           scopes=PROJECT_SCOPE):
     """A rule for administrators and readers of the owning project."""
-    return _rule(name, ADMIN_OR_READER, description, operations, older)
+    return _rule(name, ADMIN_OR_READER, description, operations, older,
+                 scopes)
+
+
+def rule(name, check, description, *operations, older):
+    """A rule for others than the three roles alone."""
+    return _rule(name, check, description, operations, older)
 
 
 def _persona(name, check, description, scope_types=('project',)):

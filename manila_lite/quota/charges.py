@@ -90,9 +90,13 @@ def credit(session: Session, owner: Owner, deltas: Deltas) -> None:
     _apply(session, CREDIT, owner, deltas)
 
 
-def adjust(session: Session, owner: Owner, deltas: Deltas) -> None:
-    """Add a difference that is a fact already, whatever the limits."""
-    _apply(session, ADJUST, owner, deltas)
+def adjust(session: Session, owner: Owner, deltas: Deltas, *,
+           limits: Mapping[str, int] | None = None) -> None:
+    """Add a difference that is a fact already, whatever the limits.
+
+    `limits` are those of the options, where the owner may be new.
+    """
+    _apply(session, ADJUST, owner, deltas, limits)
 
 
 class ChangeRefused(exception.QuotaError):
@@ -205,6 +209,9 @@ def _held_in_order(
 _ERRORS: dict[str, type[exception.QuotaError]] = {
     'shares': exception.ShareLimitExceeded,
     'gigabytes': exception.ShareSizeExceedsAvailableQuota,
+    'snapshots': exception.SnapshotLimitExceeded,
+    'snapshot_gigabytes': exception.SnapshotSizeExceedsAvailableQuota,
+    'share_networks': exception.ShareNetworksLimitExceeded,
     'share_replicas': exception.ShareReplicasLimitExceeded,
     'replica_gigabytes': exception.ShareReplicaSizeExceedsAvailableQuota,
     PER_SHARE: exception.ShareSizeExceedsLimit,

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+import itertools
 import typing
 
 import orjson
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
+from manila_lite.db.models import networks
 from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
 from manila_lite.db.queries import quotas
 from manila_lite.db.queries.quotas import Key
 from manila_lite.db.queries.quotas import Owner
@@ -18,6 +21,8 @@ from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
+NETWORK = networks.ShareNetwork.__table__
 WORK = engine.Work.__table__
 
 Charge = tuple[Owner, Mapping[str, int]]
@@ -49,7 +54,10 @@ def from_reservation(entry: Iterable[typing.Any]) -> Charge:
 def recount(session: Session,
             project_id: str | None = None) -> dict[Key, Usage]:
     """What is used by a project, or by all; nothing is not listed."""
-    in_use = _sum(_used_by_shares(session, project_id))
+    in_use = _sum(itertools.chain(
+        _used(session, _SHARES, SHARE, project_id),
+        _used(session, _SNAPSHOTS, SNAPSHOT, project_id),
+        _used(session, _NETWORKS, NETWORK, project_id)))
     reserved = _sum(_owed(session, project_id))
     return {key: Usage(in_use[key], reserved[key])
             for key in sorted({*in_use, *reserved})
@@ -104,16 +112,37 @@ _SHARES = (
               sa.func.sum(_REPLICAS * SHARE.c.size)
               .label('replica_gigabytes'))
     .join(_COUNTING, _COUNTING.c.share_id == SHARE.c.id)
+    # What was never taken over has no size, and counts for nothing.
+    .where(SHARE.c.size > 0)
     .group_by(SHARE.c.project_id, SHARE.c.user_id,
               _COUNTING.c.share_type_id))
+# A snapshot counts for the type of its share.
+_TYPES = (
+    sa.select(INSTANCE.c.share_id,
+              sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'))
+    .group_by(INSTANCE.c.share_id).subquery())
+_SNAPSHOTS = (
+    sa.select(SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
+              _TYPES.c.share_type_id,
+              sa.func.count().label('snapshots'),
+              sa.func.sum(SNAPSHOT.c.size).label('snapshot_gigabytes'))
+    .join(_TYPES, _TYPES.c.share_id == SNAPSHOT.c.share_id)
+    # What was never taken over has no size, and counts for nothing.
+    .where(SNAPSHOT.c.size > 0)
+    .group_by(SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
+              _TYPES.c.share_type_id))
+_NETWORKS = (
+    sa.select(NETWORK.c.project_id, NETWORK.c.user_id,
+              sa.null().label('share_type_id'),
+              sa.func.count().label('share_networks'))
+    .group_by(NETWORK.c.project_id, NETWORK.c.user_id))
 _OWED = sa.select(WORK.c.charges).where(WORK.c.charges.is_not(None))
 
 
-def _used_by_shares(session: Session,
-                    project_id: str | None) -> Iterator[Charge]:
-    statement = _SHARES
+def _used(session: Session, statement: sa.Select, table: sa.Table,
+          project_id: str | None) -> Iterator[Charge]:
     if project_id is not None:
-        statement = statement.where(SHARE.c.project_id == project_id)
+        statement = statement.where(table.c.project_id == project_id)
     for row in session.rows(statement):
         counted = row._asdict()
         owner = Owner(*(counted.pop(name) for name in Owner._fields))

@@ -16,7 +16,13 @@ def owner_of(instance: typing.Any) -> Owner:
 
 
 def deltas_of(instance: typing.Any) -> dict[str, int]:
-    """What a share of one instance uses, by resource."""
+    """What a share of one instance uses, by resource.
+
+    What is yet to be taken over, or could not be, has no size and counts
+    for nothing.
+    """
+    if not instance.size:
+        return {}
     return {'shares': 1, **size_deltas(instance, instance.size),
             **({'share_replicas': 1} if instance.replication_type else {})}
 
@@ -29,9 +35,10 @@ def size_deltas(instance: typing.Any, size: int) -> dict[str, int]:
     return deltas
 
 
-def discard(session: Session, instance: typing.Any) -> None:
-    """Remove an instance that is in deleting, and what it counted for."""
-    if shares.remove_instance(session, instance):
+def discard(session: Session, instance: typing.Any,
+            event: str = 'deleted') -> None:
+    """Remove an instance by its last move, and what it counted for."""
+    if shares.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance))
     # Everybody changes quota before pools: else they wait for each other.
     pools.change_allocated(session, instance.host, -instance.size)

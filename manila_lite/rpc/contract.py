@@ -225,23 +225,23 @@ class Client:
     def __init__(self, contract: type[Contract], submit: Submit,
                  transport: rpc_transport.Transport,
                  queue: str | None = None):
-        self._contract = contract
+        self.contract = contract
         self._submit = submit
         self._transport = transport
         self._queue = queue
 
     def on(self, host: str) -> 'Client':
         """The same for the queue of one host; a pool is of its back end."""
-        return Client(self._contract, self._submit, self._transport,
+        return Client(self.contract, self._submit, self._transport,
                       host.partition('#')[0])
 
     def __getattr__(self, name: str) -> Callable[..., typing.Any]:
-        method = self._contract.methods.get(name)
+        method = self.contract.methods.get(name)
         if isinstance(method, Durable):
             return functools.partial(self._store, method)
         if isinstance(method, Call):
             return functools.partial(self._call, method)
-        raise AttributeError(f'{self._contract.__name__} has no {name}')
+        raise AttributeError(f'{self.contract.__name__} has no {name}')
 
     def _store(self, method: Durable, session: typing.Any,
                ctx: context.RequestContext, **args: typing.Any) -> object:
@@ -253,8 +253,8 @@ class Client:
               **args: typing.Any) -> typing.Any:
         values = method.complete(args)
         client = self._transport.client(
-            method.topic, self._queue, namespace=self._contract.name,
-            version=self._contract.version)
+            method.topic, self._queue, namespace=self.contract.name,
+            version=self.contract.version)
         return client.call(ctx, method.method, values, method.timeout)
 
 

@@ -1,12 +1,19 @@
 """What may be asked of a share service."""
 
+import typing
+
 from manila_lite import exception
 from manila_lite.context import RequestContext as Ctx
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Contract
+from manila_lite.rpc.contract import call
 from manila_lite.rpc.contract import durable
+from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_server import MACHINE as SHARE_SERVER
+from manila_lite.states.share_server import TASK_MACHINE as SERVER_TASK
+from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 
 TOPIC = 'manila-share'
 BINARY = 'manila-share'
@@ -21,6 +28,18 @@ class ProvisioningRpc(Contract):
              action=Action.CREATE)
     def create_share_instance(self, ctx: Ctx,
                               instance_id: str) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'create_failed'),
+             action=Action.CREATE,
+             detail=Detail.DRIVER_FAILED_CREATING_FROM_SNAP)
+    def create_share_from_snapshot(self, ctx: Ctx, instance_id: str,
+                                   snapshot_id: str) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'create_failed'),
+             action=Action.CREATE, repeatable=True,
+             detail=Detail.DRIVER_FAILED_CREATING_FROM_SNAP)
+    def await_share_from_snapshot(self, ctx: Ctx,
+                                  instance_id: str) -> None: ...
 
     @durable(failure=(SHARE_INSTANCE, 'extend_failed'),
              action=Action.EXTEND, detail=Detail.DRIVER_FAILED_EXTEND)
@@ -53,10 +72,51 @@ class ReconciliationRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
+    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    def recover(self, ctx: Ctx, service_id: int, before: str = '',
+                asked_by: str = '') -> None: ...
+
     @durable(resource='share_instance_id', one_per='share_instance_id',
              repeatable=True)
-    def rescue_share_instance(self, ctx: Ctx,
-                              share_instance_id: str) -> None: ...
+    def rescue_share_instance(self, ctx: Ctx, share_instance_id: str,
+                              asked_by: str = '') -> None: ...
+
+    @durable(resource='snapshot_instance_id',
+             one_per='snapshot_instance_id', repeatable=True)
+    def rescue_snapshot_instance(self, ctx: Ctx, snapshot_instance_id: str,
+                                 asked_by: str = '') -> None: ...
+
+    @durable(resource='share_instance_access_id',
+             one_per='share_instance_access_id', repeatable=True)
+    def rescue_access(self, ctx: Ctx, share_instance_access_id: str,
+                      asked_by: str = '') -> None: ...
+
+    @durable(resource='snapshot_instance_id',
+             one_per='snapshot_instance_id', repeatable=True)
+    def rescue_snapshot_access(self, ctx: Ctx, snapshot_instance_id: str,
+                               asked_by: str = '') -> None: ...
+
+    @durable(resource='share_server_id', one_per='share_server_id',
+             repeatable=True)
+    def rescue_share_server(self, ctx: Ctx, share_server_id: str,
+                            asked_by: str = '') -> None: ...
+
+    @durable(resource='share_server_task_id',
+             one_per='share_server_task_id', repeatable=True)
+    def rescue_share_server_task(self, ctx: Ctx, share_server_task_id: str,
+                                 asked_by: str = '') -> None: ...
+
+
+RESCUES = {
+    'share_server': 'rescue_share_server',
+    'share_server_task': 'rescue_share_server_task',
+    'share_instance': 'rescue_share_instance',
+    'snapshot_instance': 'rescue_snapshot_instance',
+    'access_rule': 'rescue_access',
+    'share_instance_access': 'rescue_access',
+    'snapshot_access_rule': 'rescue_snapshot_access',
+}
+"""What is asked about a resource, by the name of its state table."""
 
 
 class EnsuringRpc(Contract):
@@ -68,3 +128,182 @@ class EnsuringRpc(Contract):
     def ensure_shares(self, ctx: Ctx, service_id: int,
                       update_status: bool = True,
                       after: str = '') -> None: ...
+
+
+class AccessRpc(Contract):
+    """That a share lets in whom its access rules say, and nobody else."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(ACCESS_STATUS, 'failed'), one_per='instance_id',
+             repeatable=True, action=Action.UPDATE_ACCESS_RULES)
+    def sync_access(self, ctx: Ctx, instance_id: str) -> None: ...
+
+
+class SnapshotsRpc(Contract):
+    """What others may ask of a share service about snapshots."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SNAPSHOT_INSTANCE, 'create_failed'),
+             action=Action.CREATE, resource='snapshot_instance_id')
+    def create_snapshot_instance(self, ctx: Ctx, snapshot_instance_id: str,
+                                 share_instance_id: str) -> None: ...
+
+    @durable(failure=(SNAPSHOT_INSTANCE, 'delete_failed'),
+             action=Action.DELETE, resource='snapshot_instance_id',
+             repeatable=True)
+    def delete_snapshot_instance(self, ctx: Ctx, snapshot_instance_id: str,
+                                 force: bool = False) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'revert_failed'),
+             action=Action.REVERT_TO_SNAPSHOT)
+    def revert_to_snapshot(self, ctx: Ctx, instance_id: str,
+                           snapshot_id: str) -> None: ...
+
+
+class SnapshotAccessRpc(Contract):
+    """That a snapshot can be mounted by those its rules name."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(resource='snapshot_instance_id',
+             one_per='snapshot_instance_id', repeatable=True)
+    def sync_snapshot_access(self, ctx: Ctx,
+                             snapshot_instance_id: str) -> None: ...
+
+
+class ManagingRpc(Contract):
+    """Taking over what a back end has already, and letting it go again."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_INSTANCE, 'manage_failed'),
+             action=Action.UPDATE)
+    def manage_share_instance(self, ctx: Ctx, instance_id: str,
+                              driver_options: dict[str, typing.Any]
+                              ) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'unmanage_failed'),
+             action=Action.UPDATE)
+    def unmanage_share_instance(self, ctx: Ctx,
+                                instance_id: str) -> None: ...
+
+    @durable(failure=(SNAPSHOT_INSTANCE, 'manage_failed'),
+             action=Action.UPDATE, resource='snapshot_instance_id')
+    def manage_snapshot_instance(self, ctx: Ctx, snapshot_instance_id: str,
+                                 driver_options: dict[str, typing.Any]
+                                 ) -> None: ...
+
+    @durable(failure=(SNAPSHOT_INSTANCE, 'unmanage_failed'),
+             action=Action.UPDATE, resource='snapshot_instance_id')
+    def unmanage_snapshot_instance(self, ctx: Ctx,
+                                   snapshot_instance_id: str) -> None: ...
+
+
+class ShareServersRpc(Contract):
+    """What others may ask of a share service about share servers."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_SERVER, 'delete_failed'),
+             resource='share_server_id', repeatable=True)
+    def delete_share_server(self, ctx: Ctx,
+                            share_server_id: str) -> None: ...
+
+    @durable(failure=(SHARE_SERVER, 'manage_failed'),
+             resource='share_server_id')
+    def manage_share_server(self, ctx: Ctx, share_server_id: str,
+                            identifier: str,
+                            driver_options: dict[str, typing.Any]
+                            ) -> None: ...
+
+    @durable(failure=(SHARE_SERVER, 'unmanage_failed'),
+             resource='share_server_id')
+    def unmanage_share_server(self, ctx: Ctx, share_server_id: str,
+                              force: bool = False) -> None: ...
+
+
+class NetworkUpdatesRpc(Contract):
+    """Changing share networks that share servers of a back end are on.
+
+    A driver that is asked twice ends in the same place, so all of this
+    may run again.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_SERVER, 'network_change_failed'),
+             resource='share_server_id', repeatable=True)
+    def update_security_service(self, ctx: Ctx, share_server_id: str,
+                                share_network_id: str, new_id: str,
+                                current_id: str | None) -> None: ...
+
+    @durable(failure=(SHARE_SERVER, 'network_change_failed'),
+             resource='share_server_id', repeatable=True)
+    def update_allocations(self, ctx: Ctx, share_server_id: str,
+                           share_network_id: str,
+                           subnet_id: str) -> None: ...
+
+    @durable(resource='share_server_id', repeatable=True)
+    def tell_subnet_metadata(self, ctx: Ctx, share_server_id: str,
+                             share_network_id: str, subnet_id: str,
+                             metadata: dict[str, str]) -> None: ...
+
+    @durable(resource='share_network_id', repeatable=True)
+    def check_security_service(self, ctx: Ctx, share_network_id: str,
+                               operation: str, new_id: str,
+                               current_id: str | None) -> None: ...
+
+    @durable(resource='share_network_id', repeatable=True)
+    def check_allocations(self, ctx: Ctx, share_network_id: str,
+                          operation: str, zone_id: str | None,
+                          neutron_net_id: str | None,
+                          neutron_subnet_id: str | None) -> None: ...
+
+
+class ServerMigrationRpc(Contract):
+    """Moving a share server to another back end, which does all of it.
+
+    `share_server_id` is that of the source. Drivers end in the same place
+    when they are asked twice, so all of this may run again.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SERVER_TASK, 'failed'), repeatable=True,
+             resource='share_server_id')
+    def start_server_migration(self, ctx: Ctx,
+                               share_server_id: str) -> None: ...
+
+    @durable(failure=(SERVER_TASK, 'failed'), repeatable=True,
+             resource='share_server_id')
+    def continue_server_migration(self, ctx: Ctx,
+                                  share_server_id: str) -> None: ...
+
+    @durable(failure=(SERVER_TASK, 'failed'), repeatable=True,
+             resource='share_server_id')
+    def complete_server_migration(self, ctx: Ctx,
+                                  share_server_id: str) -> None: ...
+
+    @durable(failure=(SERVER_TASK, 'failed'), repeatable=True,
+             resource='share_server_id')
+    def cancel_server_migration(self, ctx: Ctx,
+                                share_server_id: str) -> None: ...
+
+    @durable(failure=(SERVER_TASK, 'failed'), repeatable=True,
+             resource='share_server_id')
+    def settle_server_migration(self, ctx: Ctx,
+                                share_server_id: str) -> None: ...
+
+    @call(timeout=90)
+    def check_server_migration(
+            self, ctx: Ctx, share_server_id: str, dest_host: str,
+            writable: bool, nondisruptive: bool, preserve_snapshots: bool,
+            new_share_network_id: str | None = None
+            ) -> dict[str, typing.Any]:
+        raise NotImplementedError
+
+    @call(timeout=15)
+    def hear_server_migration(self, ctx: Ctx,
+                              share_server_id: str) -> None: ...

@@ -1,7 +1,7 @@
 """Places share instances: choose a pool, take the room, hand over."""
 
+import collections
 from collections.abc import Callable, Sequence
-import contextlib
 import logging
 import random
 import typing
@@ -10,36 +10,33 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite import messages
 from manila_lite.db.queries import pools as pool_rows
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_types
-from manila_lite.db.queries import shares
+from manila_lite.db.queries import subnets as subnet_rows
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire
-from manila_lite.messages import Action
 from manila_lite.messages import Detail
-from manila_lite.quota.shares import discard
 from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler.choose import Choice
 from manila_lite.scheduler.choose import choose
+from manila_lite.scheduler.destinations import why_not
 from manila_lite.scheduler.filters.capacity import room
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
-from manila_lite.states.machine import Repeat
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.work import table
 
 LOG = logging.getLogger(__name__)
 
-_PROVISIONING = {durable.method: durable for durable in
-                 work_kinds(share_rpc.ProvisioningRpc).values()}
+_HANDED_OVER = {
+    durable.method: durable
+    for contract in (share_rpc.ProvisioningRpc, share_rpc.ManagingRpc)
+    for durable in work_kinds(contract).values()}
 
 ROUNDS = 5
 """How often a choice is made anew because a rival took the room."""
@@ -58,11 +55,10 @@ class Placement:
     """Decides from what the database says; it keeps nothing in memory."""
 
     def __init__(self, db: Database, rules: Rules, *, down_time: float,
-                 message_ttl: int, chance: random.Random | None = None):
+                 chance: random.Random | None = None):
         self.db = db
         self.rules = rules
         self.down_time = down_time
-        self.message_ttl = message_ttl
         self.chance = chance
 
     def prepare_create_share_instance(self, session: Session, job: typing.Any
@@ -76,12 +72,14 @@ class Placement:
         return (instance,
                 share_types.extra_specs(session, instance.share_type_id),
                 self._neighbours(session, job.args['hints']),
+                self._subnets(session, instance.share_network_id),
                 self._pools(session))
 
     def create_share_instance(
             self, job: typing.Any, instance_id: str, zones: list[str],
-            hints: dict[str, typing.Any]) -> None:
-        instance, specs, neighbours, pools = job.found
+            hints: dict[str, typing.Any], snapshot_id: str | None = None,
+            source_host: str | None = None) -> None:
+        instance, specs, neighbours, subnets, pools = job.found
         if instance.share_type_id is None:
             raise exception.NoValidHost(
                 reason='no share type was named and there is no default',
@@ -89,17 +87,24 @@ class Placement:
         request = PlacementRequest(
             size=instance.size, share_proto=instance.share_proto,
             extra_specs=specs, availability_zones=tuple(zones),
+            subnets=subnets,
             same_host=neighbours['same_host'],
             different_host=neighbours['different_host'],
-            only_host=hints.get('only_host'), share=_facts(instance))
+            only_host=hints.get('only_host'), share=_facts(instance),
+            from_snapshot=snapshot_id is not None, host=source_host,
+            replication_domain=_replication_domain(pools, source_host))
         self._place(job, request, self.rules.filters, pools,
                     self._created_on, instance)
 
     def _created_on(self, session: Session, job: typing.Any,
                     instance: sa.Row, pool: Pool) -> None:
         instances.place(session, instance.id, pool.host, pool.zone)
-        self._hand_over(session, job, 'create_share_instance',
-                        pool.service_host, {'instance_id': instance.id})
+        what = {'instance_id': instance.id}
+        method = 'create_share_instance'
+        if job.args['snapshot_id'] is not None:
+            method = 'create_share_from_snapshot'
+            what['snapshot_id'] = job.args['snapshot_id']
+        self._hand_over(session, job, method, pool.service_host, what)
 
     def prepare_extend_share_instance(self, session: Session,
                                       job: typing.Any) -> typing.Any:
@@ -126,6 +131,56 @@ class Placement:
                      instance: sa.Row, pool: Pool) -> None:
         self._hand_over(session, job, 'extend_share_instance',
                         pool.service_host, job.args | {'host': pool.host})
+
+    def prepare_manage_share_instance(self, session: Session,
+                                      job: typing.Any) -> typing.Any:
+        instance = instances.get(session, job.resource_id)
+        if instance.status != 'manage_starting':
+            raise exception.InvalidStatus(
+                resource='share instance', id=instance.id,
+                status=instance.status, event='place',
+                allowed='manage_starting')
+        return (instance,
+                share_types.extra_specs(session, instance.share_type_id),
+                [pool for pool in self._pools(session)
+                 if pool.host == instance.host])
+
+    def manage_share_instance(self, job: typing.Any, instance_id: str,
+                              driver_options: dict[str, typing.Any]) -> None:
+        """See whether the pool fits the type; it has been chosen."""
+        instance, specs, pools = job.found
+        request = PlacementRequest(
+            size=0, share_proto=instance.share_proto, extra_specs=specs,
+            share=_facts(instance), host=instance.host)
+        choice = choose(request, pools, self.rules.filters, ())
+        self._log(job, choice)
+        if choice.reason == ServiceUp.name:
+            raise exception.ServiceUnavailable(
+                'The share service is not up: ' + choice.explanation())
+        if not choice.ranked:
+            raise exception.NoValidHost(reason=choice.explanation(),
+                                        message_detail=_detail(choice))
+        job.hand_over(self._hand_over, job.job, 'manage_share_instance',
+                      choice.ranked[0].pool.service_host, job.args)
+
+    def check_server_destination(
+            self, ctx: typing.Any, host: str,
+            needs: list[dict[str, typing.Any]]) -> list[str]:
+        """Why a back end cannot hold what a share server has; or nothing.
+
+        `needs` has share_type_id, share_proto and size (GiB) of all shares
+        of one type and protocol. With `host@backend#pool` all must go
+        there; else each on any pool of the back end. Nothing is reserved.
+        """
+        pools, specs = self.db.read(self._destination, host, needs)
+        return why_not(pools, needs, specs, self.rules.filters)
+
+    def _destination(self, session: Session, host: str,
+                     needs: list[dict[str, typing.Any]]) -> typing.Any:
+        found = [pool for pool in self._pools(session)
+                 if host in (pool.host, pool.service_host)]
+        return found, share_types.extra_specs_of(
+            session, {need['share_type_id'] for need in needs})
 
     def _place(self, job: typing.Any, request: PlacementRequest,
                filters: Sequence[typing.Any], pools: list[Pool],
@@ -164,7 +219,7 @@ class Placement:
 
     def _hand_over(self, session: Session, job: typing.Any, method: str,
                    queue: str, args: dict[str, typing.Any]) -> None:
-        durable = _PROVISIONING[method]
+        durable = _HANDED_OVER[method]
         table.hand_over(session, job, kind=durable.kind,
                         topic=durable.topic, queue=queue, args=args)
 
@@ -182,56 +237,19 @@ class Placement:
                                for host in hosts.get(id, ()))
                 for key, ids in wanted.items()}
 
+    def _subnets(self, session: Session, share_network_id: str | None
+                 ) -> collections.Counter[str | None] | None:
+        """How many subnets the network has, by the zone they serve."""
+        if share_network_id is None:
+            return None
+        return collections.Counter(
+            subnet.availability_zone for subnet
+            in subnet_rows.list_of(session, share_network_id))
+
     def _log(self, job: typing.Any, choice: Choice) -> None:
         level = logging.DEBUG if choice.ranked else logging.WARNING
         LOG.log(level, 'Placing %s: %s', job.resource_id,
                 choice.explanation() if LOG.isEnabledFor(level) else '')
-
-    # Instances that no back end has and nobody works on
-
-    def run_pass(self) -> int:
-        """Carry out the rescues of instances without a host.
-
-        And empty the recycle bin of them; the number of both.
-        """
-        return self.db.write(self._rescue)
-
-    def _rescue(self, session: Session) -> int:
-        lost = instances.without_work(session, SHARE_INSTANCE.in_flight,
-                                      None)
-        for row in lost:
-            LOG.warning('Share instance %s is %s without a host and nobody '
-                        'works on it', row.id, row.status)
-            self._unless_moved(self._end, session, row)
-        expired = shares.expired(session, None)
-        for share_id in expired:
-            for row in shares.instances(session, share_id):
-                self._unless_moved(self._discard, session, row.instance_id)
-        return len(lost) + len(expired)
-
-    def _unless_moved(self, function: Callable[..., None],
-                      *args: typing.Any) -> None:
-        """Another scheduler may have seen to the same just now."""
-        with contextlib.suppress(exception.InvalidStatus,
-                                 exception.ResourceNotFound):
-            function(*args)
-
-    def _end(self, session: Session, row: sa.Row) -> None:
-        rescue = SHARE_INSTANCE.in_flight[row.status]
-        if isinstance(rescue, Repeat):
-            discard(session, instances.get(session, row.id))
-            return
-        fire(session, SHARE_INSTANCE, row.id, rescue.events[-1],
-             updated_at=session.now)
-        messages.record(
-            session, project_id=row.project_id, request_id=None,
-            action=Action.ALLOCATE_HOST, detail=Detail.UNKNOWN_ERROR,
-            resource_type='SHARE', resource_id=row.share_id,
-            ttl=self.message_ttl)
-
-    def _discard(self, session: Session, instance_id: str) -> None:
-        fire(session, SHARE_INSTANCE, instance_id, 'delete')
-        discard(session, instances.get(session, instance_id))
 
 
 class RoomTaken(exception.ManilaLiteError):
@@ -243,6 +261,12 @@ class RoomTaken(exception.ManilaLiteError):
 def _detail(choice: Choice) -> Detail:
     return next(detail for detail in Detail
                 if detail.value == choice.message_detail)
+
+
+def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
+    """Within which domain the back end of a pool replicates, if it does."""
+    return next((pool.capabilities.get('replication_domain')
+                 for pool in pools if pool.host == host), None)
 
 
 def _facts(instance: sa.Row) -> dict[str, typing.Any]:

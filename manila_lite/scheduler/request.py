@@ -12,14 +12,18 @@ class PlacementRequest:
 
     `size` is what the pool would have to hold more, so for an extend it is
     the growth. `host` is where the share is (extend) or where the snapshot
-    it is made from is. `share` is what expressions see as `share.x`.
-    No `availability_zones`, no `same_host`: anywhere.
+    it is made from is, whose back end replicates within
+    `replication_domain`. `share` is what expressions see as `share.x`.
+    No `availability_zones`, no `same_host`: anywhere. `subnets` says how
+    many there are by the zone they serve, or None for the rest; without a
+    share network it is None.
     """
 
     size: int
     share_proto: str
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     availability_zones: tuple[str, ...] = ()
+    subnets: Mapping[str | None, int] | None = None
     same_host: frozenset[str] = frozenset()
     different_host: frozenset[str] = frozenset()
     only_host: str | None = None
@@ -28,6 +32,7 @@ class PlacementRequest:
     is_extend: bool = False
     from_snapshot: bool = False
     host: str | None = None
+    replication_domain: str | None = None
 
     def spec(self, key: str) -> str | None:
         """The value of an extra spec, written with or without its scope."""

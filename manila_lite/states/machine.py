@@ -25,6 +25,11 @@ class Ask:
     def events(self) -> tuple[str, ...]:
         return (self.yes, self.no)
 
+    @property
+    def deed(self) -> str:
+        """What is done, in words."""
+        return f'the back end is asked: {self.question}'
+
 
 @dataclasses.dataclass(frozen=True)
 class Repeat:
@@ -38,6 +43,10 @@ class Repeat:
     def events(self) -> tuple[str, ...]:
         return (self.done, self.failed)
 
+    @property
+    def deed(self) -> str:
+        return f'the work is done once more: {self.kind}'
+
 
 @dataclasses.dataclass(frozen=True)
 class GiveUp:
@@ -49,8 +58,32 @@ class GiveUp:
     def events(self) -> tuple[str, ...]:
         return (self.event,)
 
+    @property
+    def deed(self) -> str:
+        return f'it is given up: {self.event}'
 
-Rescue = Ask | Repeat | GiveUp
+
+@dataclasses.dataclass(frozen=True)
+class Resume:
+    """Submit the work of this kind, which finds out what is to be done.
+
+    Whatever was in somebody's hands is first put back by the event; what
+    only waits has none.
+    """
+
+    kind: str
+    event: str | None = None
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        return (self.event,) if self.event else ()
+
+    @property
+    def deed(self) -> str:
+        return f'the work is asked for again: {self.kind}'
+
+
+Rescue = Ask | Repeat | GiveUp | Resume
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +103,8 @@ class Machine:
 
     `born` names the events that create a row and the status they give.
     `resets` are statuses an administrator may set; each becomes the move
-    `reset_<status>`, which leaves every status but those of `final`. A
+    `reset_<status>`, which leaves every status but those of `final`. The
+    status `null`, if there is one, is stored as no value at all. A
     broken table raises ValueError when it is built, that is, imported.
     """
 
@@ -82,10 +116,12 @@ class Machine:
             in_flight: Mapping[str, Rescue],
             resets: Collection[str] = (),
             final: Collection[str] = (),
-            column: str = 'status'):
+            column: str = 'status',
+            null: str | None = None):
         self.resource = resource
         self.table = table
         self.column = column
+        self.null = null
         self.born = dict(born)
         self.at_rest = frozenset(at_rest)
         self.in_flight = dict(in_flight)
@@ -120,11 +156,24 @@ class Machine:
     def statuses(self) -> frozenset[str]:
         return self.at_rest | frozenset(self.in_flight)
 
+    def stored(self, status: str | None) -> str | None:
+        """What the column has for a status."""
+        return None if status == self.null else status
+
+    def read(self, stored: str | None) -> str | None:
+        """The status that the column says."""
+        return self.null if stored is None else stored
+
     def reset_event(self, status: str) -> str:
         """The event that sets this status; KeyError when it may not."""
         if status not in self.resets:
             raise KeyError(status)
         return f'reset_{status}'
+
+    def ends(self, status: str) -> tuple[str | None, ...]:
+        """Where the rescue of a status in flight may lead."""
+        return tuple(self._moves[event].target
+                     for event in self.in_flight[status].events)
 
     def leaving(self, status: str) -> list[Move]:
         """The moves that may leave a status, resets left out."""

@@ -15,6 +15,7 @@ class S:
     """The statuses of shares and share instances, spelled once."""
 
     CREATING = 'creating'
+    CREATING_FROM_SNAPSHOT = 'creating_from_snapshot'
     AVAILABLE = 'available'
     ERROR = 'error'
     DELETING = 'deleting'
@@ -25,6 +26,14 @@ class S:
     EXTENDING_ERROR = 'extending_error'
     SHRINKING = 'shrinking'
     SHRINKING_ERROR = 'shrinking_error'
+    SNAPSHOTTING = 'snapshotting'
+    REVERTING = 'reverting'
+    REVERTING_ERROR = 'reverting_error'
+    MANAGE_STARTING = 'manage_starting'
+    MANAGE_ERROR = 'manage_error'
+    UNMANAGE_STARTING = 'unmanage_starting'
+    MANAGE_ERROR_UNMANAGE_STARTING = 'manage_error_unmanage_starting'
+    UNMANAGE_ERROR = 'unmanage_error'
     ENSURING = 'ensuring'
     MIGRATING = 'migrating'
     MIGRATING_TO = 'migrating_to'
@@ -40,6 +49,15 @@ Its quota is free already, so nothing may bring such a share back.
 
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR})
 
+_BEING_MADE = frozenset({S.CREATING, S.CREATING_FROM_SNAPSHOT})
+
+_UNMANAGEABLE = frozenset({
+    S.AVAILABLE, S.ERROR, S.ERROR_DELETING, S.EXTENDING_ERROR,
+    S.SHRINKING_ERROR, S.REVERTING_ERROR, S.UNMANAGE_ERROR})
+
+_BEING_UNMANAGED = frozenset({
+    S.UNMANAGE_STARTING, S.MANAGE_ERROR_UNMANAGE_STARTING})
+
 _KEPT = frozenset(
     status for name, status in vars(S).items()
     if not name.startswith('_')) - HIDDEN_FROM_TENANTS
@@ -47,11 +65,13 @@ _KEPT = frozenset(
 # fmt: off
 MACHINE = Machine(
     'share_instance', 'share_instances',
-    born={'create': S.CREATING},
+    born={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
     moves=[
         # event            from                           to
-        ('created',        {S.CREATING},                  S.AVAILABLE),
-        ('create_failed',  {S.CREATING},                  S.ERROR),
+        # A driver may copy a snapshot while nobody waits for it.
+        ('copy',           {S.CREATING},        S.CREATING_FROM_SNAPSHOT),
+        ('created',        _BEING_MADE,                   S.AVAILABLE),
+        ('create_failed',  _BEING_MADE,                   S.ERROR),
 
         ('extend',         {S.AVAILABLE},                 S.EXTENDING),
         ('extended',       {S.EXTENDING},                 S.AVAILABLE),
@@ -62,6 +82,23 @@ MACHINE = Machine(
         ('shrunk',         {S.SHRINKING},                 S.AVAILABLE),
         ('shrink_refused', {S.SHRINKING},                 S.AVAILABLE),
         ('shrink_failed',  {S.SHRINKING},                 S.SHRINKING_ERROR),
+
+        ('snapshot',       {S.AVAILABLE},                 S.SNAPSHOTTING),
+        ('snapshotted',    {S.SNAPSHOTTING},              S.AVAILABLE),
+
+        ('revert',         {S.AVAILABLE},                 S.REVERTING),
+        ('reverted',       {S.REVERTING},                 S.AVAILABLE),
+        ('revert_failed',  {S.REVERTING},                 S.REVERTING_ERROR),
+        ('revert_lost',    {S.REVERTING},                 S.ERROR),
+
+        ('managed',        {S.MANAGE_STARTING},           S.AVAILABLE),
+        ('manage_failed',  {S.MANAGE_STARTING},           S.MANAGE_ERROR),
+
+        ('unmanage',       _UNMANAGEABLE,             S.UNMANAGE_STARTING),
+        # What was never taken over is let go under a name of its own.
+        ('abandon', {S.MANAGE_ERROR}, S.MANAGE_ERROR_UNMANAGE_STARTING),
+        ('unmanaged',      _BEING_UNMANAGED,              GONE),
+        ('unmanage_failed', _BEING_UNMANAGED,             S.UNMANAGE_ERROR),
 
         ('ensure',         {S.AVAILABLE},                 S.ENSURING),
         ('ensured',        {S.ENSURING},                  S.AVAILABLE),
@@ -77,6 +114,15 @@ MACHINE = Machine(
                                             S.ERROR_DEFERRED_DELETING),
         ('deleted',        {S.DELETING, S.DEFERRED_DELETING}, GONE),
 
+        # With the share server it is on: there and back, or arrived.
+        ('migrate_server', {S.AVAILABLE},           S.SERVER_MIGRATING),
+        ('server_migrated', {S.SERVER_MIGRATING},         S.AVAILABLE),
+        ('server_returned', {S.SERVER_MIGRATING},         S.AVAILABLE),
+        ('server_migration_failed', {S.SERVER_MIGRATING}, S.ERROR),
+
+        # The share server could not follow a change of its network.
+        ('network_failed', {S.AVAILABLE},                 S.ERROR),
+
         ('migration_lost', {S.MIGRATING, S.MIGRATING_TO,
                             S.SERVER_MIGRATING},          S.ERROR),
     ],
@@ -88,11 +134,20 @@ MACHINE = Machine(
     at_rest={
         S.AVAILABLE, S.ERROR, S.ERROR_DELETING,
         S.ERROR_DEFERRED_DELETING, S.EXTENDING_ERROR, S.SHRINKING_ERROR,
+        S.REVERTING_ERROR, S.MANAGE_ERROR, S.UNMANAGE_ERROR,
     },
     in_flight={
         S.CREATING: Ask('get_share_status', 'created', 'create_failed'),
+        S.CREATING_FROM_SNAPSHOT: Ask(
+            'get_share_status', 'created', 'create_failed'),
         S.EXTENDING: Ask('get_share_status', 'extended', 'extend_failed'),
         S.SHRINKING: Ask('get_share_status', 'shrunk', 'shrink_failed'),
+        # The snapshot has a rescue of its own; the share is as it was.
+        S.SNAPSHOTTING: GiveUp('snapshotted'),
+        S.REVERTING: GiveUp('revert_lost'),
+        S.MANAGE_STARTING: GiveUp('manage_failed'),
+        S.UNMANAGE_STARTING: GiveUp('unmanage_failed'),
+        S.MANAGE_ERROR_UNMANAGE_STARTING: GiveUp('unmanage_failed'),
         # Ensuring changes no data: the share is as available as before.
         S.ENSURING: GiveUp('ensured'),
         S.DELETING: Repeat('provisioning.delete_share_instance',

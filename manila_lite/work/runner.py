@@ -12,6 +12,7 @@ the reserved quota and writes the user message.
 import collections
 from collections.abc import Callable, Collection, Mapping
 import dataclasses
+import heapq
 import logging
 import random
 import threading
@@ -30,6 +31,9 @@ from manila_lite.work import table
 from manila_lite.work import telling
 
 LOG = logging.getLogger(__name__)
+
+CLOCKS_DIFFER = 0.02
+"""Seconds by which work is looked at later than it is due."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Desk:
         self.job = job
         self.settings = settings
         self.closed = False
+        self.due_in: float | None = None
         self.progress_at = time.monotonic()
 
     def __getattr__(self, name: str) -> typing.Any:
@@ -80,7 +85,8 @@ class Desk:
         self.closed = True
 
     def _finish(self, session: Session, function, args) -> None:
-        table.finish(session, self.job, pause=self.settings.pause)
+        ended = table.finish(session, self.job, pause=self.settings.pause)
+        self.due_in = None if ended else self.settings.pause
         function(session, *args)
 
     def go_on(self, args: Mapping[str, typing.Any], function: Callable,
@@ -94,6 +100,18 @@ class Desk:
                function_args) -> None:
         table.go_on(session, self.job, args)
         function(session, *function_args)
+
+    def pause(self, delay: float, function: Callable,
+              *args: typing.Any) -> None:
+        """Write how far it has come; the same work goes on after a while.
+        """
+        self.db.write(self._pause, delay, function, args, by=self.job)
+        self.closed = True
+
+    def _pause(self, session: Session, delay: float, function,
+               args) -> None:
+        table.put_back(session, self.job, delay)
+        function(session, *args)
 
     def put_back(self, delay: float) -> None:
         """Leave the work to somebody else, for now."""
@@ -140,6 +158,7 @@ class Runner:
         self._hinted: collections.deque[tuple[str, bool]] = (
             collections.deque())
         self._known: set[str] = set()
+        self._later: list[tuple[float, str]] = []
         self._wanted = threading.Condition()
         self._running: set[Desk] = set()
         self._dry = threading.Event()
@@ -224,9 +243,9 @@ class Runner:
     def _work(self) -> None:
         while True:
             with self._wanted:
-                while not (self._hinted or self._stop.is_set()):
+                while not (self._ripe() or self._stop.is_set()):
                     self._dry.set()
-                    self._wanted.wait()
+                    self._wanted.wait(self._until_ripe())
                 if self._stop.is_set():
                     return
                 work_id, abandoned = self._hinted.popleft()
@@ -236,6 +255,29 @@ class Runner:
             except Exception:
                 # The database is away, say; the sweep comes back to it.
                 LOG.exception('Work %s could not be run', work_id)
+
+    def _ripe(self) -> bool:
+        """Whether there is work to look at now."""
+        while self._later and self._later[0][0] <= time.monotonic():
+            work_id = heapq.heappop(self._later)[1]
+            if work_id not in self._known:
+                self._known.add(work_id)
+                self._hinted.append((work_id, False))
+        return bool(self._hinted)
+
+    def _until_ripe(self) -> float | None:
+        if not self._later:
+            return None
+        return max(0.0, self._later[0][0] - time.monotonic())
+
+    def _wake_in(self, delay: float, work_id: str) -> None:
+        """Look at this work when it is due again."""
+        if not self._threads:
+            return  # whoever steps this runner has a clock of his own
+        with self._wanted:
+            heapq.heappush(self._later, (
+                time.monotonic() + delay + CLOCKS_DIFFER, work_id))
+            self._wanted.notify()
 
     def _sweep_forever(self) -> None:
         while not self._stop.is_set():
@@ -344,6 +386,8 @@ class Runner:
                 handler.run(desk, **desk.job.args)
             if not desk.closed:
                 raise RuntimeError(f'{desk.job.kind} ended without an end')
+            if desk.due_in is not None:
+                self._wake_in(desk.due_in, desk.job.id)
         except exception.WorkLost as error:
             self._lost(desk.job, error)
         except _STALE as error:
@@ -361,8 +405,10 @@ class Runner:
                         job.resource_id, delay, error)
             self._quietly(table.retry, job, delay, str(error))
             return
-        LOG.error('%s %s failed', job.kind, job.resource_id,
-                  exc_info=error)
+        # That no storage fits is an answer, not a fault to be traced.
+        LOG.error('%s %s failed: %s', job.kind, job.resource_id, error,
+                  exc_info=(None if isinstance(error, exception.NoValidHost)
+                            else error))
         try:
             self._quietly(self.fail, job, handler, error)
         except db_exc.DBConnectionError:
@@ -416,9 +462,10 @@ class Runner:
             return
         transitions.fire(session, failure.machine, job.resource_id,
                          failure.event)
-        telling.tell(session, job, failure.action,
-                     telling.detail_of(error, failure),
-                     self.settings.message_ttl)
+        if failure.action is not None:  # else there is no user to tell
+            telling.tell(session, job, failure.action,
+                         telling.detail_of(error, failure),
+                         self.settings.message_ttl)
 
 
 class _UnknownKind(Exception):

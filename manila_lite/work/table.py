@@ -13,12 +13,17 @@ import typing
 
 import orjson
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
 
 from manila_lite import exception
 from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.session import Hint
 from manila_lite.db.session import Session
+from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 
 WORK = engine.Work.__table__
 
@@ -27,19 +32,37 @@ RUNNING = 'running'
 
 _INSERT = sa.insert(WORK).values(
     state=QUEUED, attempt=0, fence=0, asked=1, next_try_at=db_now())
-_ASK_AGAIN = (
-    sa.update(WORK).where(WORK.c.one_key == sa.bindparam('key'))
-    .values(asked=WORK.c.asked + 1, args=sa.bindparam('new_args')))
-_ID_OF_KEY = sa.select(WORK.c.id, WORK.c.state).where(
-    WORK.c.one_key == sa.bindparam('key'))
+
+
+def _ask(dialect: str) -> sa.Insert:
+    """Insert work, or ask once more for that of its key; which it is."""
+    first: dict[str, typing.Any] = {
+        'state': QUEUED, 'attempt': 0, 'fence': 0, 'asked': 1,
+        'next_try_at': db_now()}
+    again = {'asked': WORK.c.asked + 1,
+             'args': sa.bindparam('new_args', type_=WORK.c.args.type)}
+    if dialect == 'mysql':
+        return (mysql.insert(WORK).values(first)
+                .on_duplicate_key_update(again)
+                .returning(WORK.c.id, WORK.c.state))
+    make = {'sqlite': sqlite.insert, 'postgresql': postgresql.insert}[dialect]
+    return (make(WORK).values(first)
+            .on_conflict_do_update(index_elements=['one_key'], set_=again)
+            .returning(WORK.c.id, WORK.c.state))
+
+
+_ASK = {dialect: _ask(dialect)
+        for dialect in ('sqlite', 'mysql', 'postgresql')}
 
 _MINE = (WORK.c.id == sa.bindparam('work_id'),
          WORK.c.state == RUNNING,
          WORK.c.fence == sa.bindparam('held_fence'))
 _DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
 _OTHER = WORK.alias('other')
+# To a back end a share instance and its access rules are one thing.
 _IS_BUSY = sa.exists().where(
-    _OTHER.c.resource == WORK.c.resource,
+    _OTHER.c.resource.in_((WORK.c.resource, SHARE_INSTANCE.resource,
+                           ACCESS_STATUS.resource)),
     _OTHER.c.resource_id == WORK.c.resource_id,
     _OTHER.c.state == RUNNING, _OTHER.c.id != WORK.c.id)
 _ABANDONED = sa.and_(WORK.c.state == RUNNING, WORK.c.lease_until < db_now())
@@ -93,6 +116,10 @@ _HAND_OVER = sa.update(WORK).where(*_MINE).values(
     error=None, next_try_at=db_now(), kind=sa.bindparam('new_kind'),
     topic=sa.bindparam('new_topic'), queue=sa.bindparam('new_queue'),
     args=sa.bindparam('new_args'))
+_WITHDRAW = sa.delete(WORK).where(
+    WORK.c.resource == sa.bindparam('of_resource'),
+    WORK.c.resource_id == sa.bindparam('of_id'),
+    WORK.c.kind == sa.bindparam('of_kind'), WORK.c.state == QUEUED)
 _SWEEP = (
     sa.select(WORK.c.id, WORK.c.state)
     .where(_IN_QUEUES,
@@ -105,6 +132,7 @@ _PRUNE = sa.delete(_JOURNAL).where(
     _JOURNAL.c.made_at < sa.bindparam('before'))
 _TAKE_OVER = sa.update(WORK).where(
     WORK.c.state == RUNNING, _IN_QUEUES).values(lease_until=0.0)
+_TAKE_OVER_FROM = _TAKE_OVER.where(WORK.c.owner == sa.bindparam('of_owner'))
 
 
 @dataclasses.dataclass(slots=True)
@@ -159,20 +187,20 @@ def submit(session: Session, context: Mapping[str, typing.Any], *,
     With `one_key`, work of that key that is still owed is asked for once
     more instead, with these arguments. Returns the id of the work.
     """
-    if one_key and session.run(_ASK_AGAIN, key=one_key,
-                               new_args=_dump(args)):
-        row = session.one(_ID_OF_KEY, key=one_key)
-        if row.state == QUEUED:
-            session.hints.append(Hint(topic, queue, row.id))
-        return row.id
-    work_id = session.new_id()
-    session.insert_first(
-        _INSERT, id=work_id, kind=kind, topic=topic, queue=queue,
-        resource=resource, resource_id=resource_id, one_key=one_key,
-        args=_dump(args), context=_dump(context),
-        charges=_dump(charges) if charges else None,
-        request_id=context.get('request_id'), created_at=session.now)
-    session.hints.append(Hint(topic, queue, work_id))
+    values = {
+        'id': session.new_id(), 'kind': kind, 'topic': topic, 'queue': queue,
+        'resource': resource, 'resource_id': resource_id,
+        'one_key': one_key, 'args': _dump(args), 'context': _dump(context),
+        'charges': _dump(charges) if charges else None,
+        'request_id': context.get('request_id'), 'created_at': session.now}
+    if one_key is None:
+        session.run(_INSERT, **values)
+        work_id, state = values['id'], QUEUED
+    else:
+        work_id, state = session.rows(
+            _ASK[session.dialect], **values, new_args=values['args'])[0]
+    if state == QUEUED:
+        session.hints.append(Hint(topic, queue, work_id))
     return work_id
 
 
@@ -240,15 +268,18 @@ def set_charges(session: Session, job: Job,
           job)
 
 
-def finish(session: Session, job: Job, *, pause: float = 0.0) -> None:
+def finish(session: Session, job: Job, *, pause: float = 0.0) -> bool:
     """Take the work off the table; raises WorkLost when fenced off.
 
     Coalesced work that was asked for again meanwhile goes back to the
-    queue instead, due after `pause` seconds.
+    queue instead, due after `pause` seconds; then the answer is False.
     """
     if session.run(_REMOVE, **_fence(job), seen_asked=job.asked):
-        return
+        return True
     _held(session.run(_PUT_BACK, **_fence(job), delay=pause), job)
+    if not pause:
+        session.hints.append(Hint(job.topic, job.queue, job.id))
+    return False
 
 
 def go_on(session: Session, job: Job,
@@ -286,6 +317,16 @@ def hand_over(session: Session, job: Job, *, kind: str, topic: str,
     session.hints.append(Hint(topic, queue, job.id))
 
 
+def withdraw(session: Session, resource: str, resource_id: str,
+             kind: str) -> int:
+    """Forget work of a kind that waits and has nothing to do any more.
+
+    Only for work without quota; what is running is left alone.
+    """
+    return session.run(_WITHDRAW, of_resource=resource, of_id=resource_id,
+                       of_kind=kind)
+
+
 def sweep(session: Session, queues: Collection[str],
           kinds: Collection[str], batch: int) -> list[tuple[str, bool]]:
     """Up to `batch` pairs (work id, abandoned) that may be claimed now.
@@ -297,13 +338,16 @@ def sweep(session: Session, queues: Collection[str],
     return [(row.id, row.state == RUNNING) for row in rows]
 
 
-def expire_leases(session: Session, queues: Collection[str]) -> int:
+def expire_leases(session: Session, queues: Collection[str],
+                  owner: str | None = None) -> int:
     """Declare every running work of the queues abandoned.
 
-    Only for a process that knows, by an operating system lock, that no
-    other process lives on this database.
+    Only for a process that knows, by an operating system lock, that the
+    owner does not live, or, without one, that nobody else does.
     """
-    return session.run(_TAKE_OVER, queues=list(queues))
+    if owner is None:
+        return session.run(_TAKE_OVER, queues=list(queues))
+    return session.run(_TAKE_OVER_FROM, queues=list(queues), of_owner=owner)
 
 
 def prune_journal(session: Session, older_than: datetime.datetime) -> int:

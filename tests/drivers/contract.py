@@ -325,15 +325,17 @@ class SnapshotContract:
 
     def test_status_tells_what_is_there(self, subject, driver, share):
         snapshot = subject.snapshot(share)
-        with pytest.raises(exception.DriverError):
+        with pytest.raises(exception.SnapshotResourceNotFound):
             optional(driver.get_snapshot_status, snapshot)
-        driver.create_snapshot(CTX, snapshot)
+        taken = driver.create_snapshot(CTX, snapshot) or {}
         for process in (driver, subject.start()):
             answer = process.get_snapshot_status(snapshot)
             assert answer['status'] == 'available'
             assert answer.get('size', 1) == 1
+            for told in ('provider_location', 'export_locations'):
+                assert answer.get(told) in (None, taken.get(told))
         driver.delete_snapshot(CTX, snapshot)
-        with pytest.raises(exception.DriverError):
+        with pytest.raises(exception.SnapshotResourceNotFound):
             driver.get_snapshot_status(snapshot)
 
     def test_share_from_snapshot_has_its_content(self, subject, driver,

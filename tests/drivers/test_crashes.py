@@ -1,6 +1,6 @@
 """Killed at any step, a verb leaves what its repetition can finish."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import dataclasses
 import itertools
 import os
@@ -17,6 +17,13 @@ from tests.drivers.conftest import own_options
 from tests.drivers.crashes import killed_at
 from tests.drivers.subject import CTX
 from tests.drivers.subject import Subject
+
+
+@pytest.fixture(autouse=True)
+def no_power_failures(monkeypatch):
+    """A kill takes nothing from the kernel; waiting for disks is slow."""
+    monkeypatch.setattr(os, 'sync', lambda: None)
+    monkeypatch.setattr(os, 'fsync', lambda file: None)
 
 
 class Scene:
@@ -38,6 +45,14 @@ class Scene:
         self._change()
         self.driver.extend_share(self.share, 5)
         self.now = self.content(self.share)
+        self.where = export_locations(self.driver.get_share_status(
+            self.share)['export_locations'])[0]['path']
+        self.rules = [
+            self.subject.rule(self.share, f'10.0.0.{number}',
+                              access_level='ro') for number in range(3)]
+        for thing in (self.share, self.snapshot):
+            self.let_in(thing, self.rules[0])
+        self.let_go()
 
     def _fill(self) -> None:
         if self.directory(self.share):
@@ -61,6 +76,51 @@ class Scene:
         directory = self.directory(share)
         return (content.describe(directory) if directory
                 else self.driver.read(share.id))
+
+    # Who may use what, and what was let go
+
+    def let_in(self, thing, *rules) -> None:
+        """Have exactly these clients use a share or snapshot."""
+        if thing is self.snapshot:
+            self.driver.snapshot_update_access(CTX, thing, list(rules), [],
+                                               [])
+        else:
+            self.driver.update_access(CTX, thing, list(rules), [], [], [])
+
+    def change_clients(self, thing) -> None:
+        """Let in two new ones, and shut out one."""
+        old, *new = self.rules
+        if thing is self.snapshot:
+            self.driver.snapshot_update_access(CTX, thing, new, new, [old])
+        else:
+            self.driver.update_access(CTX, thing, new, new, [old], [])
+
+    def clients(self, thing) -> set[str]:
+        return {to for _, to, _ in self.subject.clients(self.driver, thing)}
+
+    def let_go(self) -> None:
+        """Have a share and a snapshot that are to be managed."""
+        other = self.subject.share(size=4)
+        exports = export_locations(self.driver.create_share(CTX, other))
+        self.driver.unmanage(other)
+        self.found = self.subject.at(exports[0]['path'], size=0)
+        taken = self.subject.snapshot(self.share)
+        answer = self.driver.create_snapshot(CTX, taken)
+        self.driver.unmanage_snapshot(taken)
+        self.found_snapshot = self.subject.snapshot(
+            self.share, provider_location=answer['provider_location'])
+
+    def lost(self) -> Iterator[object]:
+        """Manage what has just been let go; fails if it is not there."""
+        again = self.subject.at(self.where)
+        yield self.driver.manage_existing(again, {})['size']
+        yield self.content(again)
+
+    def snapshot_status(self, snapshot) -> str:
+        try:
+            return self.driver.get_snapshot_status(snapshot)['status']
+        except exception.SnapshotResourceNotFound:
+            return 'gone'
 
     def size(self, share):
         return self.driver.get_share_status(share)['size']
@@ -110,6 +170,7 @@ VERBS = {
         may_leave=lambda s: s.status(s.share) in ('gone', 'error')
         or s.content(s.share) == s.now,
         ended=lambda s: s.status(s.share) == 'gone'
+        and not s.clients(s.share)
         and not {s.share.name, s.share.id} & s.names()),
     'extend': Verb(
         act=lambda s: s.driver.extend_share(s.share, 9),
@@ -130,13 +191,53 @@ VERBS = {
     'delete_snapshot': Verb(
         act=lambda s: s.driver.delete_snapshot(CTX, s.snapshot),
         may_leave=lambda s: s.content(s.share) == s.now,
-        ended=lambda s: not {s.snapshot.name, s.snapshot.id} & s.names()),
+        ended=lambda s: not {s.snapshot.name, s.snapshot.id} & s.names()
+        and not s.clients(s.snapshot)),
     'revert': Verb(
         act=lambda s: s.driver.revert_to_snapshot(CTX, s.snapshot, [], []),
         may_leave=lambda s: s.status(s.share) == 'error'
         or s.content(s.share) in (s.then, s.now),
         ended=lambda s: s.status(s.share) == 'available'
-        and s.size(s.share) == 3 and s.content(s.share) == s.then),
+        and s.size(s.share) == 3 and s.content(s.share) == s.then
+        and s.clients(s.share) == {'10.0.0.0'}),
+    **{verb: Verb(
+        act=lambda s, name=name: s.change_clients(getattr(s, name)),
+        may_leave=lambda s, name=name: s.clients(getattr(s, name)) <= {
+            '10.0.0.0', '10.0.0.1', '10.0.0.2'},
+        ended=lambda s, name=name: s.clients(getattr(s, name)) == {
+            '10.0.0.1', '10.0.0.2'})
+       for verb, name in (('access', 'share'),
+                          ('snapshot_access', 'snapshot'))},
+    'sync': Verb(
+        act=lambda s: s.let_in(s.share, *s.rules[1:]),
+        may_leave=lambda s: s.clients(s.share) <= {
+            '10.0.0.0', '10.0.0.1', '10.0.0.2'},
+        ended=lambda s: s.clients(s.share) == {'10.0.0.1', '10.0.0.2'}),
+    'manage': Verb(
+        act=lambda s: s.driver.manage_existing(s.found, {}),
+        may_leave=lambda s: s.status(s.found) in ('gone', 'available'),
+        ended=lambda s: s.size(s.found) == 4
+        and s.status(s.found) == 'available'
+        and s.driver.manage_existing(s.found, {})['size'] == 4),
+    'unmanage': Verb(
+        act=lambda s: s.driver.unmanage(s.share),
+        may_leave=lambda s: s.status(s.share) in ('gone', 'available'),
+        ended=lambda s: s.status(s.share) == 'gone'
+        and list(s.lost()) == [5, s.now]),
+    'manage_snapshot': Verb(
+        act=lambda s: s.driver.manage_existing_snapshot(s.found_snapshot,
+                                                        {}),
+        may_leave=lambda s: s.snapshot_status(s.found_snapshot) in (
+            'gone', 'available'),
+        ended=lambda s: s.driver.get_snapshot_status(
+            s.found_snapshot)['size'] == 5),
+    'unmanage_snapshot': Verb(
+        act=lambda s: s.driver.unmanage_snapshot(s.snapshot),
+        may_leave=lambda s: s.snapshot_status(s.snapshot) in (
+            'gone', 'available'),
+        ended=lambda s: s.snapshot_status(s.snapshot) == 'gone'
+        and s.driver.manage_existing_snapshot(s.subject.snapshot(
+            s.share, provider_location=s.snapshot.name), {})['size'] == 3),
 }
 
 

@@ -259,7 +259,7 @@ def test_a_driver_may_ensure_one_share_after_the_other(cloud):
     shares = [cloud.create_share(name=name) for name in ('a', 'b', 'c')]
     before = paths(cloud, shares[1])
 
-    def ensure_share(context, share):
+    def ensure_share(context, share, share_server=None):
         if share.display_name == 'b':
             failing()
         return None if share.display_name == 'c' else 'new:/a'

@@ -6,10 +6,18 @@ the look for work that nobody announced.
 """
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models import access
+from tests.support.access import RULE
+from tests.support.access import Rules
 from tests.support.cloud import Cloud
 
+METADATA = access.AccessRuleMetadata.__table__
+MAPPING = access.InstanceAccessRule.__table__
+
 MANY = 30
+VERY_MANY = 2000
 
 
 @pytest.fixture
@@ -101,8 +109,8 @@ def test_create_share(cloud):
     ('extend', {'new_size': 5}, 7, 16),
     ('extend', {'new_size': 5, 'force': True}, 8, 9),
     ('shrink', {'new_size': 1}, 6, 10),
-    ('force_delete', None, 6, 11),
-    ('soft_delete', None, 3, 0),
+    ('force_delete', None, 8, 14),
+    ('soft_delete', None, 6, 0),
     ('restore', None, 1, 0),
     ('reset_status', {'status': 'error'}, 3, 0),
 ])
@@ -116,8 +124,8 @@ def test_action(cloud, action, args, accepted, carried_out):
 
 def test_delete_share(cloud):
     share = created(cloud, metadata={'color': 'red'})
-    assert cost(cloud, cloud.api.delete, share)[1] == 6
-    assert cost(cloud, carry_out, cloud)[1] == 11
+    assert cost(cloud, cloud.api.delete, share)[1] == 8
+    assert cost(cloud, carry_out, cloud)[1] == 14
 
 
 @pytest.mark.parametrize('method, path, body, statements', [
@@ -132,3 +140,72 @@ def test_request_about_a_share(cloud, method, path, body, statements):
     _, taken = cost(cloud, cloud.api.request, method,
                     f'/shares/{share}{path}', body, expect=200)
     assert taken == statements
+
+
+@pytest.mark.parametrize('rules', [0, 1, VERY_MANY])
+def test_rules_of_any_number(cloud, rules):
+    share = created(cloud)
+    let_in(cloud, share, rules)
+    rule, accepted = cost(cloud, allow, cloud, share, '10.0.0.1')
+    _, carried_out = cost(cloud, carry_out, cloud)
+    assert (accepted, accepted + carried_out) == (7, 20)
+    _, changed = cost(cloud, cloud.api.request, 'PUT',
+                      f'/share-access-rules/{rule}',
+                      {'update_access': {'access_level': 'ro'}}, expect=200)
+    _, carried_out = cost(cloud, carry_out, cloud)
+    assert (changed, carried_out) == (13, 13)
+    _, denied = cost(cloud, cloud.api.act, share, 'deny_access',
+                     {'access_id': rule})
+    _, carried_out = cost(cloud, carry_out, cloud)
+    assert (denied, carried_out) == (8, 15)
+
+
+def test_many_rules_in_one_round(cloud):
+    share = created(cloud)
+    for number in range(MANY):
+        allow(cloud, share, f'10.0.0.{number}')
+    first = cloud.waiting[:1]
+    cloud.waiting[:] = first  # the others say the same
+    assert cost(cloud, carry_out, cloud)[1] == 13
+
+
+def test_list_of_many_rules(cloud):
+    share = created(cloud)
+    path = f'/share-access-rules?share_id={share}'
+    for rules in (1, VERY_MANY):
+        let_in(cloud, share, rules)
+        listed, taken = cost(cloud, cloud.api.get, path)
+        assert (len(listed['access_list']), taken) == (rules, 4)
+    older, taken = cost(cloud, cloud.api.act, share, 'access_list',
+                        expect=200, version='2.44')
+    assert (len(older.json['access_list']), taken) == (VERY_MANY, 4)
+
+
+def let_in(cloud, share, count):
+    """Have the share have so many rules, each with metadata."""
+    rules = Rules(cloud, share)
+    instance_id = rules.instance_id
+
+    def fill(session):
+        made = [{'id': session.new_id(), 'share_id': share,
+                 'access_type': 'ip', 'access_to': to, 'target': to,
+                 'access_level': 'rw', 'created_at': session.now}
+                for number in range(rules.known, count)
+                for to in [f'10.1.{number // 250}.{number % 250}']]
+        session.run_many(sa.insert(RULE), made)
+        session.run_many(sa.insert(METADATA), [
+            {'access_id': rule['id'], 'key': 'color', 'value': 'red'}
+            for rule in made])
+        session.run_many(sa.insert(MAPPING), [
+            {'id': session.new_id(), 'access_id': rule['id'],
+             'share_instance_id': instance_id, 'state': 'active',
+             'created_at': session.now} for rule in made])
+
+    cloud.db.write(fill)
+
+
+def allow(cloud, share, to):
+    """A rule is accepted; its id."""
+    return cloud.api.act(share, 'allow_access', {
+        'access_type': 'ip', 'access_to': to},
+        expect=200).json['access']['id']

@@ -6,6 +6,10 @@ it writes nothing, and what the other has written is what is there.
 
 import pytest
 
+from manila_lite.db.queries import recovery
+from manila_lite.db.transitions import fire
+from manila_lite.states.share_instance import MACHINE
+from tests.simulation import album
 from tests.support.cloud import Cloud
 
 LONG = 40.0
@@ -79,6 +83,78 @@ def test_who_lost_its_lease_changes_nothing(cloud, verb, place, status,
         {share_id: (status, size)} if status else {})
     assert messages(cloud) == (
         [('002', '001')] if status == 'error' else [])
+    cloud.check_invariants()
+
+
+def with_snapshot(cloud):
+    """A share of 3 GiB that was 2 GiB when its snapshot was taken."""
+    album.support(cloud)
+    share_id = cloud.create_share(size=2)
+    snapshot_id = album.taken(cloud, share_id)
+    cloud.api.act(share_id, 'extend', {'new_size': 3})
+    cloud.settle()
+    return share_id, snapshot_id
+
+
+@pytest.mark.parametrize('place, status', [
+    ('before create_snapshot', 'error'),
+    ('after create_snapshot', 'available')])
+def test_who_lost_its_lease_takes_no_snapshot(cloud, place, status):
+    share_id, _ = with_snapshot(cloud)
+    snapshot_id = album.take(cloud, share_id)
+    journal = []
+    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    cloud.settle()
+    assert journal == [written(cloud)]
+    assert album.show(cloud, snapshot_id)['status'] == status
+    assert cloud.api.show(share_id)['status'] == 'available'
+
+
+@pytest.mark.parametrize('place', [
+    'before delete_snapshot', 'after delete_snapshot'])
+def test_who_lost_its_lease_deletes_no_snapshot_twice(cloud, place):
+    _, snapshot_id = with_snapshot(cloud)
+    album.delete(cloud, snapshot_id)
+    journal = []
+    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    cloud.settle()
+    assert journal == [written(cloud)]
+    assert cloud.api.get('/snapshots')['snapshots'] == []
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('place', [
+    'before revert_to_snapshot', 'after revert_to_snapshot'])
+def test_who_lost_its_lease_reverts_nothing_that_shows(cloud, place):
+    share_id, snapshot_id = with_snapshot(cloud)
+    album.revert(cloud, share_id, snapshot_id)
+    journal = []
+    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    cloud.settle()
+    assert journal == [written(cloud)]
+    assert cloud.api.show(share_id)['status'] == 'error'
+    assert album.show(cloud, snapshot_id)['status'] == 'error'
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('place', [
+    'before get_share_status', 'after get_share_status', 'committed'])
+@pytest.mark.parametrize('event, status', [
+    ('extend', 'available'), ('reset_creating', 'available')])
+def test_a_rescuer_that_lost_its_lease_changes_nothing(cloud, place, event,
+                                                       status):
+    share_id = cloud.create_share(size=3)
+    instance, = cloud.api.get(f'/shares/{share_id}/instances')[
+        'share_instances']
+    cloud.db.write(fire, MACHINE, instance['id'], event)
+    assert cloud.share.backends[0].reconciliation.run_pass() == 1
+    journal = []
+    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    while cloud.step():
+        pass
+    assert journal == [written(cloud)]
+    assert cloud.api.show(share_id)['status'] == status
+    assert len(cloud.db.read(recovery.list_log, limit=9)) == 1
     cloud.check_invariants()
 
 

@@ -10,12 +10,14 @@ a statement, around a commit, around a call of the driver. What follows is
 `restart`: new objects on the same database and the same back end.
 """
 
+import functools
 import json
 import pathlib
 import random
 import typing
 import uuid
 
+from oslo_config import cfg
 import sqlalchemy as sa
 import webob
 
@@ -23,14 +25,18 @@ from manila_lite import conf as options
 from manila_lite.api import wsgi
 from manila_lite.cmd import build
 from manila_lite.context import RequestContext
-from manila_lite.db import models
 from manila_lite.db.models import engine
 from manila_lite.db.models import types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
+from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.drivers import dummy
 from manila_lite.work import table
+from tests.support import databases
 from tests.support import invariants
+from tests.support import snapshot_access_invariants
+from tests.support import snapshot_invariants
+from tests.support.direct import DirectTransport
 
 BACKENDS = ('alpha', 'beta')
 TYPE_ID = '11111111-2222-3333-4444-555555555555'
@@ -55,6 +61,7 @@ dummy_driver_state_path = {state}/dummy/{name}
 dummy_driver_default_driver_method_delay = 0
 dummy_driver_driver_methods_delays =
 dummy_driver_capacity_gb = {capacity}
+{section}
 """
 
 
@@ -155,6 +162,26 @@ class Api:
         return self.get(f'/shares/{share_id}', version=version)['share']
 
 
+def _share_statements(engine: sa.Engine) -> None:
+    """Have all clouds on SQLite compile each statement once."""
+    if engine.dialect.name == 'sqlite':
+        with engine.connect():  # a dialect learns from its first connection
+            engine.dialect = _DIALECTS.setdefault('sqlite', engine.dialect)
+        engine.update_execution_options(compiled_cache=_STATEMENTS)
+
+
+def _enforcer(configured: str, conf: cfg.ConfigOpts) -> Enforcer:
+    """The one enforcer of all clouds with this configuration."""
+    if configured not in _ENFORCERS:
+        _ENFORCERS[configured] = Enforcer(conf)
+    return _ENFORCERS[configured]
+
+
+_DIALECTS: dict[str, sa.Dialect] = {}
+_STATEMENTS: dict[object, object] = {}
+_ENFORCERS: dict[str, Enforcer] = {}
+
+
 class Cloud:
     """See the module; every argument has a sensible default."""
 
@@ -162,7 +189,7 @@ class Cloud:
                  url: str | None = None, lose: float = 0.0,
                  double: float = 0.0, capacity: int = 1000,
                  backends: typing.Sequence[str] = BACKENDS,
-                 more: str = '', fill: bool = True):
+                 more: str = '', section: str = '', fill: bool = True):
         self.folder = folder
         self.chance = random.Random(seed)
         self.clock = Clock()
@@ -173,41 +200,65 @@ class Cloud:
         self.statements = 0
         self._crash_at: int | None = None
         self._pauses: dict[str, typing.Callable[[], object]] = {}
-        file = folder / 'cloud.conf'
-        file.write_text(_CONF.format(
-            state=folder, names=','.join(backends), more=more)
-            + ''.join(_SECTION.format(name=name, state=folder,
-                                      capacity=capacity)
-                      for name in backends))
-        self._conf_file = file
+        self._conf_file = folder / 'cloud.conf'
+        self._capacity = capacity
+        self.configure(section=section, more=more)
+        self.db = Database(
+            self.url, clock=self.clock, new_id=self._new_id,
+            chance=self.chance, sleep=self.clock.advance)
+        _share_statements(self.db.engine)
+        self._policies = more
         self._begin()
         if fill:
-            models.metadata.create_all(self.db.engine)
+            databases.create_tables(self.url)
             self.db.write(self._fill)
             self._register()
         self.api = Api(self)
+
+    def configure(self, *, section: str = '', more: str = '') -> None:
+        """Write the configuration, for whatever process begins next."""
+        self._conf_file.write_text(_CONF.format(
+            state=self.folder, names=','.join(self.backend_names),
+            more=more) + ''.join(_SECTION.format(
+                name=name, state=self.folder, capacity=self._capacity,
+                section=section) for name in self.backend_names))
 
     # Life and death
 
     def _begin(self) -> None:
         self.conf = options.new(files=[str(self._conf_file)])
-        self.db = Database(
-            self.url, clock=self.clock, new_id=self._new_id,
-            chance=self.chance, sleep=self.clock.advance)
+        self.enforcer = _enforcer(self._policies, self.conf)
         self.db.deliver = self._deliver
-        self.process = build.Process(self.conf, self.db,
+        self.process = build.Process(self.conf, self.db, DirectTransport(),
                                      chance=self.chance, id=self._new_id())
-        self.app, self.services = build.api(self.process,
-                                            auth=self._sign_in)
+        self.__dict__.pop('_served', None)
         self.scheduler = build.scheduler(self.process)
         self.share = build.share_service(self.process)
         self.runners = [*self.scheduler.runners,
                         *(backend.runner for backend in self.share.backends)]
         for backend in self.share.backends:
-            for endpoint in (backend.reconciliation.provisioning,
-                             backend.ensuring):
+            for endpoint in (backend.provisioning, backend.snapshots,
+                             backend.managing, backend.ensuring,
+                             backend.access, backend.snapshot_access,
+                             backend.share_servers,
+                             backend.share_servers.setup,
+                             backend.server_migrations):
                 endpoint.driver = Probed(endpoint.driver, self._probe)
         self.db.probe = self._probe
+
+    @functools.cached_property
+    def _served(self) -> tuple[typing.Any, build.ApiServices]:
+        """Made when first asked for: not every life answers requests."""
+        return build.api(self.process, auth=self._sign_in,
+                         enforcer=self.enforcer)
+
+    @property
+    def app(self) -> typing.Any:
+        return self._served[0]
+
+    @property
+    def services(self) -> build.ApiServices:
+        return self._served[1]
 
     def _register(self) -> None:
         self.scheduler.register()
@@ -216,7 +267,11 @@ class Cloud:
             backend.set_up()
 
     def restart(self) -> None:
-        """Throw every object away and start anew on what was stored."""
+        """Throw every object away and start anew on what was stored.
+
+        Only what is costly to make and remembers nothing is kept: the
+        rules of who may do what, and how statements read.
+        """
         self._crash_at = None
         self.db.dispose()
         self._begin()
@@ -241,6 +296,9 @@ class Cloud:
                  ) -> None:
         """Have this happen when the process next comes to a place."""
         self._pauses[name] = meanwhile
+
+    def forget_pauses(self) -> None:
+        self._pauses.clear()
 
     def rival(self) -> list[typing.Any]:
         """The runners of a second process on the same back ends."""
@@ -306,7 +364,9 @@ class Cloud:
                 pass
             for backend in self.share.backends:
                 backend.reconciliation.run_pass()
-            self.scheduler.placement.run_pass()
+                backend.access.run_pass()
+                backend.snapshot_access.run_pass()
+            self.scheduler.unplaced.run_pass()
             if not self._owed():
                 return
             self.clock.advance(7)
@@ -347,7 +407,17 @@ class Cloud:
     # What must hold whenever all is quiet
 
     def check_invariants(self) -> None:
-        for problem in self.db.read(invariants.problems, {
-                f'node@{name}': dummy.inventory(self.folder / 'dummy' / name)
-                for name in self.backend_names}):
+        folders = {f'node@{name}': self.folder / 'dummy' / name
+                   for name in self.backend_names}
+        for problem in self.db.read(invariants.problems, folders):
+            raise AssertionError(problem)
+        for problem in self.db.read(
+                snapshot_invariants.problems,
+                {host: dummy.snapshot_inventory(folder)
+                 for host, folder in folders.items()}):
+            raise AssertionError(problem)
+        for problem in self.db.read(
+                snapshot_access_invariants.problems,
+                {host: dummy.snapshot_access_inventory(folder)
+                 for host, folder in folders.items()}):
             raise AssertionError(problem)

@@ -6,8 +6,10 @@ address than the usual one of a server is taken from the environment.
 
 from collections.abc import Callable, Iterator
 import contextlib
+import functools
 import os
 import pathlib
+import sqlite3
 import uuid
 
 import pytest
@@ -27,6 +29,15 @@ _SERVERS = {
 _DROP = {
     'mysql': 'DROP DATABASE {}',
     'postgresql': 'DROP DATABASE {} WITH (FORCE)',
+}
+
+_KILL = {
+    'postgresql': (
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity '
+        'WHERE datname = current_database() AND pid <> pg_backend_pid()'),
+    'mysql': (
+        'SELECT id FROM information_schema.processlist '
+        'WHERE db = DATABASE() AND id <> CONNECTION_ID()'),
 }
 
 
@@ -62,8 +73,23 @@ def _run(server: sa.Engine, statement: str, kind: str) -> None:
 
 
 def create_tables(url: str) -> None:
+    """Make all tables in an empty database."""
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
+    if engine.dialect.name == 'sqlite':
+        with contextlib.closing(sqlite3.connect(engine.url.database)) as to:
+            _template().backup(to)
+    else:
+        models.metadata.create_all(engine)
+
+
+@functools.cache
+def _template() -> sqlite3.Connection:
+    """All tables, in memory: copying them is cheaper than making them."""
+    engine = sa.create_engine(
+        'sqlite://', poolclass=sa.pool.StaticPool,
+        connect_args={'check_same_thread': False})
     models.metadata.create_all(engine)
+    return engine.raw_connection().driver_connection
 
 
 def empty_tables(url: str) -> None:
@@ -71,6 +97,19 @@ def empty_tables(url: str) -> None:
     with engine.begin() as connection:
         for table in reversed(models.metadata.sorted_tables):
             connection.execute(sa.delete(table))
+
+
+def kill_connections(url: str) -> int:
+    """End every connection to the database but this one."""
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
+                              poolclass=sa.pool.NullPool)
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql(
+            _KILL[engine.dialect.name]).scalars().all()
+        for id in found if engine.dialect.name == 'mysql' else ():
+            with contextlib.suppress(sa.exc.OperationalError):  # it ended
+                connection.exec_driver_sql(f'KILL {id}')
+    return len(found)
 
 
 @pytest.fixture(scope='session')

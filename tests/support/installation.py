@@ -6,10 +6,13 @@ import time
 import typing
 import uuid
 
+from manila_lite.db.queries import recovery
 from manila_lite.db.session import Database
 from manila_lite.share.drivers import dummy
 from manila_lite.work import table
 from tests.support import invariants
+from tests.support import snapshot_access_invariants
+from tests.support import snapshot_invariants
 from tests.support.processes import Command
 from tests.support.processes import free_port
 from tests.support.rest import Rest
@@ -132,13 +135,24 @@ class Installation:
             concurrency=self.concurrency)
 
     def _wait_until_ready(self, command: Command, wait: bool) -> None:
-        words = ['Started']
-        if wait and command.name in ('manila-lite', 'manila-lite-share'):
-            words += [f'Back end {self.service_host(name)} is up'
-                      for name in self.backends]
+        words = self._words_of(command, wait)
         command.wait_for(
             lambda: all(word in command.output for word in words),
             ' and '.join(words))
+
+    def _words_of(self, command: Command, drivers: bool) -> list[str]:
+        """What a command says when it is of use."""
+        words = ['Started']
+        if drivers and command.name in ('manila-lite', 'manila-lite-share'):
+            words += [f'Back end {self.service_host(name)} is up'
+                      for name in self.backends]
+        return words
+
+    def ready(self) -> list[str]:
+        """Those that run and are of use."""
+        return [name for name, command in self.running.items()
+                if all(word in command.output
+                       for word in self._words_of(command, True))]
 
     def stop(self) -> dict[str, float]:
         """Stop all by SIGTERM; the seconds that each has taken."""
@@ -150,6 +164,16 @@ class Installation:
         commands = [self.running.pop(name) for name in names]
         for command in commands:
             command.kill()
+
+    def revive(self, name: str) -> None:
+        """Kill one of them and start it again, without waiting for it."""
+        self.kill(name)
+        self.running[name] = self._run(name)
+
+    def wait_until_ready(self) -> None:
+        """Until all that run are of use."""
+        for command in self.running.values():
+            self._wait_until_ready(command, True)
 
     def close(self) -> None:
         """End whatever still runs, and let go of the database."""
@@ -190,8 +214,21 @@ class Installation:
         return sum(row.state == table.RUNNING
                    for row in self.db.read(table.list_work))
 
+    def in_flight(self) -> list[str]:
+        """What is in flight, whoever works on it."""
+        return [f'{row.resource} {row.id} is {row.status}'
+                for kind in recovery.KINDS for row in self.db.read(
+                    recovery.list_in_flight, kind, most=1000)]
+
     def problems(self) -> list[str]:
         """What is wrong now that nothing is owed any more."""
-        return self.db.read(invariants.problems, {
-            self.service_host(name): dummy.inventory(self.state_of(name))
-            for name in self.backends})
+        folders = {self.service_host(name): self.state_of(name)
+                   for name in self.backends}
+        return [
+            *self.db.read(invariants.problems, folders),
+            *self.db.read(snapshot_invariants.problems, {
+                host: dummy.snapshot_inventory(folder)
+                for host, folder in folders.items()}),
+            *self.db.read(snapshot_access_invariants.problems, {
+                host: dummy.snapshot_access_inventory(folder)
+                for host, folder in folders.items()})]

@@ -1,34 +1,69 @@
 """What must hold in every database whenever nothing is owed."""
 
 from collections.abc import Iterator, Mapping
+import pathlib
 import typing
 
 import sqlalchemy as sa
 
+from manila_lite.db.models import access
 from manila_lite.db.models import engine
+from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
+from manila_lite.share.drivers import dummy
+from manila_lite.states import access_rule
+from manila_lite.states import share_network
+from manila_lite.states import share_server
+from manila_lite.states import snapshot_instance
+from manila_lite.states.access_rule import A
+from manila_lite.states.access_rule import R
+from manila_lite.states.machine import Machine
 from manila_lite.states.share_instance import MACHINE
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
+RULE = access.AccessRule.__table__
+MAPPING = access.InstanceAccessRule.__table__
 JOURNAL = engine.Transition.__table__
+NETWORK = networks.ShareNetwork.__table__
 SERVICE = services.Service.__table__
 POOL = services.Pool.__table__
+
+MACHINES = {machine.resource: machine for machine in (
+    MACHINE, access_rule.MACHINE, access_rule.SNAPSHOT_MACHINE,
+    access_rule.STATUS_MACHINE, snapshot_instance.MACHINE,
+    share_network.MACHINE, share_server.MACHINE,
+    share_server.TASK_MACHINE)}
+SILENT = {access_rule.STATUS_MACHINE.resource: R.ACTIVE,
+          share_server.TASK_MACHINE.resource: share_server.T.NONE}
+"""Where those begin whose birth is that of another machine's row."""
+
+Clients = Mapping[str, set[tuple[str, str, str]]]
+"""By share instance id: type, target and level of those let in."""
 
 Inventories = Mapping[str, Mapping[str, int]]
 """By host of a back end: the size of every share instance it has."""
 
 
-def problems(session: Session, inventories: Inventories) -> list[str]:
-    """Everything that is wrong, in words; rightly nothing."""
+def problems(session: Session,
+             folders: Mapping[str, pathlib.Path]) -> list[str]:
+    """Everything that is wrong, in words; rightly nothing.
+
+    `folders` are those of the dummy back ends, by their hosts.
+    """
+    inventories = {host: dummy.inventory(folder)
+                   for host, folder in folders.items()}
+    clients = {host: dummy.access_inventory(folder)
+               for host, folder in folders.items()}
     rows = session.rows(sa.select(
         INSTANCE.c.id, INSTANCE.c.status, INSTANCE.c.host, SHARE.c.size
     ).select_from(INSTANCE.join(SHARE)))
     return [*at_rest(session, rows), *books(session, rows),
-            *back_ends(rows, inventories), *journal(session)]
+            *back_ends(rows, inventories), *rules(session, clients),
+            *journal(session)]
 
 
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]
@@ -37,6 +72,9 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]
     for row in rows:
         if row.status in MACHINE.in_flight:
             yield f'{row.id} is {row.status} and nobody works on it'
+    for row in session.rows(sa.select(NETWORK.c.id, NETWORK.c.status)):
+        if row.status in share_network.MACHINE.in_flight:
+            yield f'network {row.id} is {row.status} and nobody works on it'
     for row in session.rows(sa.select(SERVICE).where(SERVICE.c.ensuring)):
         yield f'{row.host} is ensuring and nobody works on it'
     orphans = session.value(
@@ -76,22 +114,67 @@ def back_ends(rows: typing.Sequence[sa.Row],
         yield f'{id} is on a back end and nobody knows it'
 
 
+def rules(session: Session, clients: Mapping[str, Clients]
+          ) -> Iterator[str]:
+    """Every rule is settled, and in force where it says so, only there."""
+    rows = session.rows(
+        sa.select(INSTANCE.c.id, INSTANCE.c.status, INSTANCE.c.host,
+                  INSTANCE.c.access_rules_status,
+                  INSTANCE.c.cast_rules_to_readonly,
+                  INSTANCE.c.access_doubted, MAPPING.c.state,
+                  RULE.c.access_type, RULE.c.access_to, RULE.c.access_level)
+        .select_from(INSTANCE.outerjoin(MAPPING.outerjoin(RULE))))
+    found: dict[str, list[sa.Row]] = {}
+    for row in rows:
+        if row.status not in access_rule.GOING and row.host:
+            found.setdefault(row.id, []).append(row)
+    for id, of_instance in found.items():
+        yield from _rules_of(id, [row for row in of_instance if row.state],
+                             of_instance[0], clients)
+    unmapped = session.value(
+        sa.select(sa.func.count()).select_from(RULE).where(
+            ~sa.exists().where(MAPPING.c.access_id == RULE.c.id)))
+    if unmapped:
+        yield f'{unmapped} access rules are on no instance'
+
+
+def _rules_of(id: str, mapped: list[sa.Row], instance: sa.Row,
+              clients: Mapping[str, Clients]) -> Iterator[str]:
+    states = {row.state for row in mapped}
+    if states & access_rule.MACHINE.in_flight.keys():
+        yield f'{id} has rules in {states} and nobody works on them'
+    status = R.ERROR if A.ERROR in states else R.ACTIVE
+    if instance.access_rules_status != status:
+        yield (f'{id} has rules in {states} and says '
+               f'{instance.access_rules_status}')
+    if instance.access_doubted:
+        yield f'the rules of {id} are in doubt and nobody works on them'
+    wanted = {(row.access_type, row.access_to,
+               'ro' if row.cast_rules_to_readonly else row.access_level)
+              for row in mapped if row.state == A.ACTIVE}
+    home = instance.host.partition('#')[0]
+    real = clients[home].get(id, set())
+    if real != wanted:
+        yield f'{id} lets in {real}, and should let in {wanted}'
+
+
 def journal(session: Session) -> Iterator[str]:
     """Every move is one of the table, and begins where the last ended."""
-    last: dict[str, str | None] = {}
+    last: dict[tuple[str, str], str | None] = {}
     for row in session.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id)):
-        if row.from_status != last.get(row.resource_id):
-            yield (f'{row.resource_id} went from '
-                   f'{last.get(row.resource_id)}, the journal says '
+        key = row.resource, row.resource_id
+        begins = last.get(key, SILENT.get(row.resource))
+        if row.from_status != begins:
+            yield (f'{key} went from {begins}, the journal says '
                    f'{row.from_status}')
-        last[row.resource_id] = row.to_status
-        if not _is_legal(row):
-            yield (f'{row.resource_id} made {row.event} from '
-                   f'{row.from_status} to {row.to_status}')
+        last[key] = row.to_status
+        if not _is_legal(MACHINES[row.resource], row):
+            yield (f'{key} made {row.event} from {row.from_status} to '
+                   f'{row.to_status}')
 
 
-def _is_legal(row: sa.Row) -> bool:
+def _is_legal(machine: Machine, row: sa.Row) -> bool:
     if row.from_status is None:
-        return MACHINE.born.get(row.event) == row.to_status
-    move = MACHINE[row.event]
+        return machine.born.get(row.event) == row.to_status
+    move = machine[row.event]
     return move.leaves(row.from_status) and move.target == row.to_status

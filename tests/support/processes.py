@@ -19,7 +19,7 @@ BINARIES = pathlib.Path(sys.executable).parent
 Found = typing.TypeVar('Found')
 
 
-def until(check: Callable[[], Found], what: str, timeout: float = 30.0,
+def until(check: Callable[[], Found], what: str, timeout: float = 60.0,
           every: float = 0.05) -> Found:
     """The first true answer of a check, asked again and again."""
     deadline = time.monotonic() + timeout
@@ -69,7 +69,7 @@ class Command:
         return self._process.poll() is None
 
     def wait_for(self, ready: Callable[[], Found], what: str,
-                 timeout: float = 30.0) -> Found:
+                 timeout: float = 60.0) -> Found:
         """The first true answer; fails at once when the command ends."""
         def check() -> Found:
             found = ready()
@@ -78,14 +78,14 @@ class Command:
             return found
         return until(check, f'{self.name}: {what}', timeout)
 
-    def ended(self, timeout: float = 30.0) -> int:
+    def ended(self, timeout: float = 60.0) -> int:
         """The exit code, once there is one."""
         return self._process.wait(timeout)
 
     def ask_to_stop(self) -> None:
         self._process.terminate()
 
-    def stop(self, timeout: float = 30.0) -> float:
+    def stop(self, timeout: float = 60.0) -> float:
         """Seconds that SIGTERM took; fails when it did not end well."""
         began = time.monotonic()
         self.ask_to_stop()

@@ -22,7 +22,10 @@ REDIS = 'redis://127.0.0.1:6379'
 def coordinator(url, **kwargs):
     conf = options.new()
     conf.set_override('backend_url', url, 'coordination')
-    return coordination.Coordinator(conf, uuid.uuid4().hex, **kwargs)
+    try:
+        return coordination.Coordinator(conf, uuid.uuid4().hex, **kwargs)
+    finally:  # what a group has overridden holds for every configuration
+        conf.clear_override('backend_url', 'coordination')
 
 
 def redis_answers():
@@ -70,6 +73,25 @@ def test_lock_is_held_by_one_thread_at_a_time(locks):
     assert len(done) == 4
     assert not any(thread.is_alive() for thread in threads)
     assert set(most) == {1}
+
+
+def test_threads_have_a_lock_in_the_order_they_came(locks):
+    order, threads = [], []
+
+    def work(number):
+        with locks.lock('share-1'):
+            order.append(number)
+
+    with locks.lock('share-1'):
+        for number in range(8):
+            threads.append(threading.Thread(target=work, args=[number]))
+            threads[-1].start()
+            while locks._turns._wanted['share-1'] < number + 2:
+                threads[-1].join(0.001)
+    for thread in threads:
+        thread.join(60)
+    assert order == [*range(8)]
+    assert not locks._turns._found
 
 
 def test_try_lock_says_no_while_another_holds(url, locks):

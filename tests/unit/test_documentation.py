@@ -91,7 +91,7 @@ def test_every_status_and_move_is_drawn(pages):
 
 
 def test_every_status_in_flight_has_its_line_of_recovery(pages):
-    rows = re.findall('<tr.*?</tr>', pages['operations'], re.DOTALL)
+    rows = re.findall('<tr.*?</tr>', pages['recovery'], re.DOTALL)
     for table in state_tables():
         for status in table.in_flight:
             assert any(f'>{status}<' in row for row in rows), status
@@ -123,7 +123,8 @@ def arguments_of(names):
     """Shown uses of some commands, as lists of words."""
     found = set()
     for line in shell_lines():
-        words = shlex.split(line, comments=True)
+        # A word may have the sign in it: host@backend#pool.
+        words = shlex.split(re.sub(r'(^|\s)#.*', '', line))
         for number, word in enumerate(words[:4]):
             if word.rpartition('/')[2] in names and 'systemctl' not in words:
                 found.add((word.rpartition('/')[2], *words[number + 1:]))

@@ -42,10 +42,14 @@ def test_a_message_is_action_and_detail():
         f'{Action.EXTEND.words}: {Detail.DRIVER_FAILED_EXTEND.words}')
 
 
-@pytest.mark.parametrize('detail_id', [None, '999'])
-def test_unknown_codes_read_as_unknown(detail_id):
-    assert messages.user_message('999', detail_id) == (
+def test_unknown_codes_read_as_unknown():
+    assert messages.user_message('999', '999') == (
         f'unknown action: {Detail.UNKNOWN_ERROR.words}')
+
+
+def test_a_message_without_detail_tells_of_success():
+    assert messages.user_message('006', None) == (
+        f'{Action.REVERT_TO_SNAPSHOT.words}: Done.')
 
 
 class Days:

@@ -2,8 +2,14 @@
 
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import export_locations
+from manila_lite.api.v2 import routes_access
+from manila_lite.api.v2 import routes_managing
+from manila_lite.api.v2 import routes_networks
 from manila_lite.api.v2 import routes_plain
 from manila_lite.api.v2 import routes_quota
+from manila_lite.api.v2 import routes_recovery
+from manila_lite.api.v2 import routes_share_servers
+from manila_lite.api.v2 import routes_snapshots
 from manila_lite.api.v2 import share_actions
 from manila_lite.api.v2 import share_instances
 from manila_lite.api.v2 import share_metadata
@@ -21,6 +27,12 @@ CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_instance_actions': share_instances.ShareInstanceActions,
     'share_instance_export_locations':
         export_locations.ShareInstanceExportLocations,
+    **routes_access.CONTROLLERS,
+    **routes_managing.CONTROLLERS,
+    **routes_networks.CONTROLLERS,
     **routes_plain.CONTROLLERS,
     **routes_quota.CONTROLLERS,
+    **routes_recovery.CONTROLLERS,
+    **routes_share_servers.CONTROLLERS,
+    **routes_snapshots.CONTROLLERS,
 }

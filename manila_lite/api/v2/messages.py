@@ -96,14 +96,6 @@ def _more(req: wsgi.Request) -> dict:
 
 def _time(req: wsgi.Request, name: str) -> datetime.datetime | None:
     """The moment a filter names, in UTC."""
-    if name not in req.query or req.minor not in _FILTER_BY_TIME:
+    if req.minor not in _FILTER_BY_TIME:
         return None
-    try:
-        moment = datetime.datetime.fromisoformat(req.query[name])
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC)
-    except (ValueError, OverflowError):
-        raise exception.InvalidInput(
-            reason=f'{name} must be a time in the form of ISO 8601'
-        ) from None
-    return moment.replace(tzinfo=None)
+    return paging.moment(req.query, name)

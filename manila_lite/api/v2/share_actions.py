@@ -5,16 +5,18 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.shares import ShareTarget
+from manila_lite.api.v2 import share_manage
+from manila_lite.api.v2.share_access import AccessActions
 
 NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
 EXTEND = s.schema(['new_size'], new_size=s.positive_int,
                   force=s.since('2.64', s.boolean))
 TASK_STATE = s.schema(['task_state'], task_state=s.one_of(None))
 STATUS = s.schema(['status'], status=s.string(255, 1))
+REVERT = s.schema(['snapshot_id'], snapshot_id=s.uuid)
 
 
-class ShareActions(ShareTarget):
+class ShareActions(AccessActions):
 
     @wsgi.action('os-extend', until='2.6', policy='share:extend',
                  body=EXTEND)
@@ -32,7 +34,7 @@ class ShareActions(ShareTarget):
                 req.ctx, share, args['new_size'], force=force,
                 beyond_maximum=beyond)
         except exception.InvalidStatus as error:
-            raise exception.InvalidShare(reason=error.msg) from error
+            raise exception.InvalidShare(reason=error.told) from error
         except exception.ShareSizeExceedsAvailableQuota as error:
             # The published code of this one error is 403 for extend.
             raise exception.Forbidden(error.msg) from error
@@ -47,7 +49,14 @@ class ShareActions(ShareTarget):
         try:
             self.services.shares.shrink(req.ctx, share, args['new_size'])
         except exception.InvalidStatus as error:
-            raise exception.InvalidShare(reason=error.msg) from error
+            raise exception.InvalidShare(reason=error.told) from error
+
+    @wsgi.action('revert', since='2.27', policy='share:revert_to_snapshot',
+                 body=REVERT)
+    def revert(self, req: wsgi.Request, share: typing.Any,
+               args: dict) -> None:
+        """Ask for what the share was when its newest snapshot was taken."""
+        self.services.snapshots.revert(req.ctx, share, args['snapshot_id'])
 
     @wsgi.action('os-reset_status', until='2.6',
                  policy='share:reset_status', body=STATUS)
@@ -75,7 +84,16 @@ class ShareActions(ShareTarget):
                  policy='share:force_delete')
     @wsgi.action('force_delete', since='2.7', policy='share:force_delete')
     def force_delete(self, req: wsgi.Request, share: typing.Any) -> None:
-        self.services.shares.force_delete(req.ctx, share)
+        try:
+            self.services.shares.force_delete(req.ctx, share)
+        except exception.ShareNotAllowed as error:
+            # What depends on it forbids deletion with 403 otherwise.
+            raise exception.InvalidShare(reason=error.msg) from error
+
+    @wsgi.action('unmanage', since='2.7', policy='share:unmanage')
+    def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
+        """Ask for a share to be forgotten; its data stays where it is."""
+        share_manage.unmanage(self.services, req, share)
 
     @wsgi.action('soft_delete', since='2.69', policy='share:soft_delete')
     def soft_delete(self, req: wsgi.Request, share: typing.Any) -> None:

@@ -23,6 +23,7 @@ DETAIL = fields(
     Field('host'),
     Field('share_network_id'),
     Field('share_server_id'),
+    Field('access_rules_status', since='2.10'),
     Field('replica_state', since='2.11'),
     Field('share_type_id', since='2.22'),
     Field('cast_rules_to_readonly', since='2.30'),

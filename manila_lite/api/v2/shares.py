@@ -9,14 +9,17 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
+from manila_lite.api.fields import Value
 from manila_lite.api.fields import attr
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import share_filters
+from manila_lite.db.queries import share_networks
 from manila_lite.db.queries import share_views
 from manila_lite.db.queries import shares
+from manila_lite.db.queries import snapshots
 from manila_lite.db.queries.share_views import Exports
 from manila_lite.share.operations.share_request import ShareRequest
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
@@ -60,6 +63,11 @@ def _status_before_progress(row):
     return row.status
 
 
+def _size(row):
+    """The back end has yet to say how large a share is."""
+    return None if row.status == 'manage_starting' else row.size
+
+
 def _first_path(row, more):
     return next(iter(more['exports'].get(row.id, ())), None)
 
@@ -70,14 +78,17 @@ OF_INSTANCES = (
     Field('status', since='2.54'),
     Field('export_location', fn2(_first_path), until='2.8'),
     Field('export_locations', child('exports', []), until='2.8'),
-    Field('access_rules_status', since='2.10'),
     Field('progress', since='2.54'),
 )
+
+# Of several instances their sum, which few shares need.
+_RULES_STATUS = Value("more['rules_status'].get(row.id, "
+                      'row.access_rules_status)')
 
 DETAIL = fields(
     *OF_INSTANCES,
     Field('id'),
-    Field('size'),
+    Field('size', fn(_size)),
     Field('availability_zone'),
     Field('created_at'),
     Field('name', attr('display_name')),
@@ -95,6 +106,7 @@ DETAIL = fields(
     Field('share_type_name', since='2.6'),
     Field('snapshot_support', since='2.2'),
     Field('task_state', since='2.5'),
+    Field('access_rules_status', _RULES_STATUS, since='2.10'),
     Field('replication_type', since='2.11'),
     Field('has_replicas', child('replicated', False), since='2.11'),
     Field('user_id', since='2.16'),
@@ -139,6 +151,20 @@ def sees(ctx: typing.Any, row: typing.Any) -> bool:
             or ctx.can('share:list_shares_in_deferred_deletion_states', row))
 
 
+def shown(db: typing.Any, req: wsgi.Request, share_id: str,
+          policy: str) -> dict:
+    """One share in detail, to those whom the policy lets see it."""
+    found = db.read(share_views.get, share_id, exports=_exports(req))
+    row = found.rows[0] if found.rows else None
+    if row is None or not sees(req.ctx, row):
+        raise exception.ShareNotFound(share_id=share_id)
+    if not row.is_public and not req.ctx.can(policy, row):
+        raise exception.ShareNotFound(share_id=share_id)
+    more = found.children | {'links': links.Links(req, 'shares')}
+    view = DETAIL.function(req.minor, req.ctx.can(_HOST_ADMIN))
+    return {'share': view(row, more)}
+
+
 class Shares(ShareTarget):
 
     @wsgi.method('share:get_all')
@@ -179,27 +205,18 @@ class Shares(ShareTarget):
         return self._shown(req, share_id)
 
     def _shown(self, req, share_id, policy='share:get'):
-        found = self.services.db.read(
-            share_views.get, share_id, exports=_exports(req))
-        row = found.rows[0] if found.rows else None
-        if row is None or not sees(req.ctx, row):
-            raise exception.ShareNotFound(share_id=share_id)
-        if not row.is_public and not req.ctx.can(policy, row):
-            raise exception.ShareNotFound(share_id=share_id)
-        more = found.children | {'links': links.Links(req, 'shares')}
-        view = DETAIL.function(req.minor, req.ctx.can(_HOST_ADMIN))
-        return {'share': view(row, more)}
+        return shown(self.services.db, req, share_id, policy)
 
     @wsgi.method('share:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a new share; answered before anything is placed."""
         if args.get('is_public'):
             req.ctx.authorize('share:create_public_share')
-        self._refuse_unknown_sources(args)
+        self._refuse_groups(args)
         share_filters.check_metadata(
             args.get('metadata') or {}, self.services.admin_only_metadata,
             req.ctx)
-        if args['size'] is None:
+        if args['size'] is None and not args.get('snapshot_id'):
             raise exception.InvalidInput(
                 reason='size must be an integer from 1 to 2147483647')
         share_id = self.services.shares.create(
@@ -207,23 +224,43 @@ class Shares(ShareTarget):
                 share_proto=args['share_proto'], size=args['size'],
                 name=args.get('name'), description=args.get('description'),
                 share_type=args.get('share_type'),
+                snapshot_id=self._source(req, args.get('snapshot_id')),
+                share_network_id=self._network(
+                    req, args.get('share_network_id')),
                 availability_zone=args.get('availability_zone'),
                 metadata=args.get('metadata') or {},
                 is_public=args.get('is_public', False),
                 scheduler_hints=args.get('scheduler_hints') or {},
                 mount_point_name=args.get('mount_point_name'),
                 encryption_key_ref=args.get('encryption_key_ref'),
-                zones_of_type=req.minor >= 48))
+                zones_of_type=req.minor >= 48,
+                clones_checked=req.minor >= 24))
         return self._shown(req, share_id, 'share:create')
 
-    def _refuse_unknown_sources(self, args):
-        """No snapshot, network or group exists that could be named."""
-        for key, error in (
-                ('snapshot_id', exception.ShareSnapshotNotFound),
-                ('share_network_id', exception.ShareNetworkNotFound),
-                ('share_group_id', exception.ShareGroupNotFound)):
-            if args.get(key):
-                raise error(**{key: args[key]})
+    def _refuse_groups(self, args):
+        """No group exists that could be named."""
+        if args.get('share_group_id'):
+            raise exception.ShareGroupNotFound(
+                share_group_id=args['share_group_id'])
+
+    def _network(self, req, network_id):
+        """The id of a network that exists for the caller, or nothing."""
+        if not network_id:
+            return None
+        row = self.services.db.read(share_networks.target, network_id)
+        if not req.ctx.can('share_network:show', row):
+            raise exception.ShareNetworkNotFound(
+                share_network_id=network_id)
+        return row.id
+
+    def _source(self, req, snapshot_id):
+        """The id of a snapshot that exists for the caller, or nothing."""
+        if not snapshot_id:
+            return None
+        row = self.services.db.read(snapshots.target, snapshot_id)
+        if not req.ctx.can('share_snapshot:get_snapshot', row):
+            raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
+        return row.id
 
     @wsgi.method('share:update', target=True, body=UPDATE)
     def update(self, req: wsgi.Request, share: typing.Any,
@@ -242,7 +279,7 @@ class Shares(ShareTarget):
         try:
             self.services.shares.delete(req.ctx, share)
         except exception.InvalidStatus as error:
-            raise exception.ShareNotAllowed(reason=error.msg) from error
+            raise exception.ShareNotAllowed(reason=error.told) from error
 
 
 _HOST_ADMIN = 'context_is_host_admin'

@@ -1,13 +1,21 @@
 """The schema. Every table is reachable from `metadata`."""
 
+from manila_lite.db.models import access
 from manila_lite.db.models import engine
+from manila_lite.db.models import locks
+from manila_lite.db.models import networks
 from manila_lite.db.models import quotas
+from manila_lite.db.models import recovery
+from manila_lite.db.models import server_migrations
 from manila_lite.db.models import services
+from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
 from manila_lite.db.models import types
 from manila_lite.db.models.base import Base
 
 metadata = Base.metadata
 
-__all__ = ['Base', 'engine', 'metadata', 'quotas', 'services', 'shares',
-           'types']
+__all__ = ['Base', 'access', 'engine', 'locks', 'metadata', 'networks',
+           'quotas', 'recovery', 'server_migrations', 'services',
+           'share_servers', 'shares', 'snapshots', 'types']

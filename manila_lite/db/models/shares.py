@@ -14,6 +14,7 @@ class Share(base.Base):
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'is_public', 'created_at'),
+        sa.Index(None, 'snapshot_id'),
         sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'))
 
     id = mapped_column(base.Id, primary_key=True)
@@ -61,7 +62,11 @@ class ShareInstance(base.Base):
         sa.Index(None, 'share_id'),
         sa.Index(None, 'host', 'status'),
         sa.Index(None, 'status'),
+        sa.Index(None, 'access_rules_status'),
+        sa.Index(None, 'access_doubted'),
         sa.Index(None, 'share_type_id'),
+        sa.Index(None, 'share_network_id'),
+        sa.Index(None, 'share_server_id'),
         sa.Index(None, 'created_at', 'id'))
 
     id = mapped_column(base.Id, primary_key=True)
@@ -82,6 +87,9 @@ class ShareInstance(base.Base):
     share_server_id = mapped_column(base.Id)
     created_at = mapped_column(base.Stamp, nullable=False)
     updated_at = mapped_column(base.Stamp)
+    # The back end may have other rules: it is to be told all of them.
+    access_doubted = mapped_column(
+        sa.Boolean, nullable=False, server_default='0')
 
 
 class ExportLocation(base.Base):

@@ -42,6 +42,7 @@ _ALLOCATE = sa.update(POOL).where(
            <= sa.bindparam('room', type_=sa.Double()))
 ).values(allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'),
          pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
+_EXISTS = sa.select(POOL.c.host).where(_IS_POOL)
 _CHANGE = sa.update(POOL).where(_IS_POOL).values(
     allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'))
 _GROW = _CHANGE.values(pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
@@ -106,6 +107,20 @@ def change_allocated(session: Session, host: str | None, gb: int) -> None:
     """Count a difference that needs no asking: growth, removal."""
     if host and gb:
         session.run(_GROW if gb > 0 else _CHANGE, of_host=host, gb=gb)
+
+
+def count_found(session: Session, host: str | None, gb: int) -> None:
+    """Count what lay on the pool before we knew of it.
+
+    What the back end last called free is without it already.
+    """
+    if host and gb:
+        session.run(_CHANGE, of_host=host, gb=gb)
+
+
+def exists(session: Session, host: str) -> bool:
+    """Whether a back end reports this pool."""
+    return session.value(_EXISTS, of_host=host) is not None
 
 
 def known(session: Session, service_host: str) -> dict[str, Known]:

@@ -26,6 +26,7 @@ _LIST = (
     .order_by(SERVICE.c.id))
 _ONE = _LIST.where(SERVICE.c.host == sa.bindparam('of_host'),
                    SERVICE.c.binary == sa.bindparam('of_binary'))
+_ONE_KEPT = _ONE.with_for_update(of=SERVICE)
 _ENSURE = sa.update(SERVICE).where(
     SERVICE.c.id == sa.bindparam('service_id')).values(ensuring=True)
 _ENSURE_IDLE = _ENSURE.where(SERVICE.c.ensuring.is_(False))
@@ -79,9 +80,14 @@ def list_all(session: Session) -> typing.Sequence[sa.Row]:
     return session.rows(_LIST)
 
 
-def get(session: Session, host: str, binary: str) -> sa.Row:
-    """One of them; raises ServiceNotFound."""
-    row = session.one(_ONE, of_host=host, of_binary=binary)
+def get(session: Session, host: str, binary: str, *,
+        keep: bool = False) -> sa.Row:
+    """One of them; raises ServiceNotFound.
+
+    With `keep` whoever else keeps it waits until the transaction ends.
+    """
+    row = session.one(_ONE_KEPT if keep else _ONE, of_host=host,
+                      of_binary=binary)
     if row is None:
         raise exception.ServiceNotFound(binary=binary, host=host)
     return row

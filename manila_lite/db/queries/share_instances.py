@@ -59,8 +59,22 @@ _PLACE = sa.update(INSTANCE).where(
          availability_zone_id=sa.select(ZONE.c.id).where(
              ZONE.c.name == sa.bindparam('new_zone')).scalar_subquery(),
          updated_at=sa.bindparam('now'))
+_PROGRESS = sa.update(INSTANCE).where(
+    INSTANCE.c.id == sa.bindparam('instance_id')
+).values(progress=sa.bindparam('new_progress'),
+         updated_at=sa.bindparam('now'))
 _DROP_EXPORTS = sa.delete(EXPORT).where(
     EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
+_EXPORTED = (
+    sa.select(INSTANCE.c.id)
+    .select_from(EXPORT.join(INSTANCE))
+    .where(EXPORT.c.path == sa.bindparam('of_path'),
+           sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
+           == sa.bindparam('prefix'))
+    .limit(1))
+_HELD = _EXPORTED.where(
+    INSTANCE.c.id != sa.bindparam('but'),
+    INSTANCE.c.status.not_in([S.MANAGE_STARTING, S.MANAGE_ERROR]))
 _HOSTS_OF = sa.select(INSTANCE.c.share_id, INSTANCE.c.host).where(
     INSTANCE.c.share_id.in_(sa.bindparam('share_ids', expanding=True)))
 _PAGE = (
@@ -145,6 +159,27 @@ def export_locations(session: Session,
     return session.rows(_EXPORTS, of_instance=instance_id)
 
 
+def is_exported(session: Session, service_host: str, path: str) -> bool:
+    """Whether any instance on a back end has, or claims, this path."""
+    return _exports_at(session, _EXPORTED, service_host, path)
+
+
+def is_held(session: Session, service_host: str, path: str,
+            but: str) -> bool:
+    """Whether an instance, another than `but`, has the path for sure.
+
+    What is yet to be taken over, or could not be, has but claimed it.
+    """
+    return _exports_at(session, _HELD, service_host, path, but=but)
+
+
+def _exports_at(session: Session, statement: sa.Select, service_host: str,
+                path: str, **more: str) -> bool:
+    prefix = f'{service_host}#'
+    return session.value(statement, of_path=path, prefix=prefix,
+                         length=len(prefix), **more) is not None
+
+
 def hosts_of(session: Session,
              share_ids: Collection[str]) -> dict[str, set[str]]:
     """Where the instances of these shares are: hosts by share id."""
@@ -165,6 +200,13 @@ def place(session: Session, instance_id: str, host: str,
         raise exception.InvalidStatus(
             resource='share instance', id=instance_id, status=status,
             event='place', allowed='creating, without a host')
+
+
+def note_progress(session: Session, instance_id: str,
+                  progress: str) -> None:
+    """Say how far a back end has come, as it tells it: '50%'."""
+    session.run(_PROGRESS, instance_id=instance_id, new_progress=progress,
+                now=session.now)
 
 
 def replace_export_locations(

@@ -18,6 +18,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import types
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as states
+from manila_lite.states.access_rule import sum_of_statuses
 from manila_lite.states.share_instance import S
 
 SHARE = shares.Share.__table__
@@ -135,11 +136,10 @@ def get(session: Session, share_id: str, *, exports: Exports) -> Shown:
     found = session.rows(_ONE, share_id=share_id)
     if not found:
         return Shown([], {})
-    rows, replicated = represent(found)
+    rows, sums = represent(found)
     metadata = _by_key(session.rows(_METADATA_OF_ONE, share_id=share_id))
     paths = _paths(session, exports, _EXPORTS_OF_ONE, share_id=share_id)
-    return Shown(rows, {'metadata': metadata, 'exports': paths,
-                        'replicated': replicated})
+    return Shown(rows, {'metadata': metadata, 'exports': paths, **sums})
 
 
 def summaries(session: Session, wanted: Filter, page: typing.Any,
@@ -160,31 +160,38 @@ def details(session: Session, wanted: Filter, page: typing.Any, *,
     these = ids.outerjoin(SHARE, SHARE.c.id == ids.c.id)
     found = session.rows(
         _SHOWN.select_from(_joined(these)).order_by(*_order(page)))
-    rows, replicated = represent(found)
+    rows, sums = represent(found)
     metadata = _by_key(session.rows(_METADATA.join(
         ids, ids.c.id == METADATA.c.share_id)))
     paths = _paths(session, exports, _EXPORTS.join(
         ids, ids.c.id == INSTANCE.c.share_id))
-    return Shown(rows, {'metadata': metadata, 'exports': paths,
-                        'replicated': replicated},
+    return Shown(rows, {'metadata': metadata, 'exports': paths, **sums},
                  _count(session, wanted) if count else None)
 
 
 def represent(rows: Sequence[sa.Row]
-              ) -> tuple[Sequence[sa.Row], dict[str, bool]]:
-    """One row per share, in order, and which shares have replicas."""
+              ) -> tuple[Sequence[sa.Row], dict[str, dict]]:
+    """One row per share, in order, and what several instances add up to.
+
+    By share id, of shares that have several: whether they are replicas
+    (`replicated`), and their `access_rules_status` (`rules_status`).
+    """
     if len({row[_ID] for row in rows}) == len(rows):
-        return rows, {}
+        return rows, {'replicated': {}, 'rules_status': {}}
     chosen: dict[str, sa.Row] = {}
     for row in rows:
         other = chosen.get(row.id)
         if other is None or _rank(row) < _rank(other):
             chosen[row.id] = row
     copies: dict[str, int] = {}
+    statuses: dict[str, set[str]] = {}
     for row in rows:
         copies[row.id] = copies.get(row.id, 0) + bool(row.replica_state)
-    return (list(chosen.values()),
-            {id: number > 1 for id, number in copies.items()})
+        statuses.setdefault(row.id, set()).add(row.access_rules_status)
+    return list(chosen.values()), {
+        'replicated': {id: number > 1 for id, number in copies.items()},
+        'rules_status': {id: sum_of_statuses(found)
+                         for id, found in statuses.items()}}
 
 
 def _rank(row: sa.Row) -> tuple[int, bool]:

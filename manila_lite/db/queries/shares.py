@@ -9,12 +9,15 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db import transitions
 from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
+from manila_lite.states import access_rule
 from manila_lite.states import share_instance as instance_states
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
 METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)
 
 _TARGET = (
@@ -22,6 +25,7 @@ _TARGET = (
         SHARE.c.id, SHARE.c.project_id, SHARE.c.user_id, SHARE.c.is_public,
         SHARE.c.size, SHARE.c.replication_type, SHARE.c.is_soft_deleted,
         SHARE.c.task_state, SHARE.c.share_group_id,
+        SHARE.c.snapshot_support, SHARE.c.revert_to_snapshot_support,
         INSTANCE.c.id.label('instance_id'), INSTANCE.c.status,
         INSTANCE.c.host, INSTANCE.c.share_type_id,
         INSTANCE.c.replica_state, INSTANCE.c.share_server_id)
@@ -48,6 +52,8 @@ _RESTORE = sa.update(SHARE).where(
     SHARE.c.is_soft_deleted.is_(True), _DELETABLE,
 ).values(is_soft_deleted=False, scheduled_to_be_deleted_at=None,
          updated_at=sa.bindparam('now'))
+_A_SNAPSHOT = sa.select(SNAPSHOT.c.id).where(
+    SNAPSHOT.c.share_id == sa.bindparam('of_share')).limit(1)
 _EXPIRED = (
     sa.select(SHARE.c.id)
     .where(SHARE.c.is_soft_deleted.is_(True),
@@ -121,17 +127,24 @@ def expired(session: Session, service_host: str | None) -> list[str]:
         of_pools=f'{escaped}#%')]
 
 
-def remove_instance(session: Session, instance: sa.Row) -> bool:
+def remove_instance(session: Session, instance: sa.Row,
+                    event: str = 'deleted') -> bool:
     """Make the last move of an instance; True when the share went too.
 
     `instance` has id and share_id. What hangs on the rows goes with
     them.
     """
-    transitions.fire(session, instance_states.MACHINE, instance.id,
-                     'deleted')
+    transitions.fire_matching(session, access_rule.MACHINE, 'removed',
+                              {'share_instance_id': instance.id})
+    transitions.fire(session, instance_states.MACHINE, instance.id, event)
     if session.value(_LEFT, of_share=instance.share_id):
         return False
     return session.run(_REMOVE, share_id=instance.share_id) == 1
+
+
+def has_snapshots(session: Session, share_id: str) -> bool:
+    """Whether there is any snapshot of the share, in whatever status."""
+    return session.value(_A_SNAPSHOT, of_share=share_id) is not None
 
 
 def visible(session: Session, share_ids: typing.Collection[str],

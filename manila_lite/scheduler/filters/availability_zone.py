@@ -1,17 +1,40 @@
-"""Placement by availability zone."""
+"""Placement by availability zone, and by the subnets there."""
 
+from collections.abc import Mapping
+
+from manila_lite.scheduler.expressions import truth
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
+SEVERAL = 'share_server_multiple_subnet_support'
+
 
 class AvailabilityZoneFilter(Filter):
-    """The pool lies in one of the zones asked for, if any were."""
+    """The pool lies in one of the zones asked for, if any were.
+
+    A share on a network has a subnet there; where it has several, the
+    back end has servers in all of them.
+    """
 
     detail = '007'
 
     def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
         zones = request.availability_zones
-        if not zones or pool.zone in zones:
+        if zones and pool.zone not in zones:
+            return f'it is in zone {pool.zone}, wanted {" or ".join(zones)}'
+        if request.subnets is None:
             return None
-        return f'it is in zone {pool.zone}, wanted {" or ".join(zones)}'
+        return _why_off_network(pool, request.subnets)
+
+
+def _why_off_network(pool: Pool, subnets: Mapping[str | None, int]
+                     ) -> str | None:
+    """Why the pool cannot serve the network; None if it can."""
+    number = subnets.get(pool.zone) or subnets.get(None, 0)
+    if not number:
+        return f'the share network has no subnet for zone {pool.zone}'
+    if number > 1 and not truth(pool.capabilities.get(SEVERAL)):
+        return (f'the share network has {number} subnets for zone '
+                f'{pool.zone}, and it does not report {SEVERAL}')
+    return None

@@ -13,6 +13,8 @@ class CapacityFilter(Filter):
     detail = '009'
 
     def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+        if not request.size:
+            return None  # what it has already needs no room
         limit = room(pool, request)
         if limit is None or pool.allocated_gb + request.size <= limit:
             return None

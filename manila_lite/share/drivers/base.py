@@ -9,19 +9,39 @@ the same place.
 """
 
 import abc
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.share.drivers.access import access_answers
+from manila_lite.share.drivers.access import apply_one_by_one
 from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.interfaces import CAPABILITIES
+from manila_lite.share.drivers.interfaces import CreateFromSnapshotSupport
+from manila_lite.share.drivers.interfaces import MountSnapshotSupport
+from manila_lite.share.drivers.interfaces import RevertSupport
+from manila_lite.share.drivers.interfaces import ShareServer
+from manila_lite.share.drivers.interfaces import SnapshotSupport
+from manila_lite.share.drivers.server_migrations import ServerMigrations
+from manila_lite.share.drivers.servers import ShareServers
+from manila_lite.share.drivers.servers import ShareServerSupport
+from manila_lite.share.drivers.values import AccessAnswer
+from manila_lite.share.drivers.values import AccessAnswers
+from manila_lite.share.drivers.values import AccessRuleForDriver
 from manila_lite.share.drivers.values import EnsureAnswer
 from manila_lite.share.drivers.values import ExportLocation
 from manila_lite.share.drivers.values import ExportLocationsAnswer
+from manila_lite.share.drivers.values import ManageAnswer
+from manila_lite.share.drivers.values import ManageSnapshotAnswer
+from manila_lite.share.drivers.values import NetworkAllocation
+from manila_lite.share.drivers.values import NetworkInfo
 from manila_lite.share.drivers.values import NewShareAnswer
+from manila_lite.share.drivers.values import SecurityServiceForDriver
 from manila_lite.share.drivers.values import ShareForDriver
+from manila_lite.share.drivers.values import ShareServerForDriver
 from manila_lite.share.drivers.values import SnapshotAnswer
 from manila_lite.share.drivers.values import SnapshotForDriver
 from manila_lite.share.drivers.values import StatusAnswer
@@ -29,89 +49,22 @@ from manila_lite.share.drivers.values import export_locations
 
 # Who deals with drivers needs this module and no other.
 __all__ = [
-    'CAPABILITIES', 'CreateFromSnapshotSupport', 'EnsureAnswer',
-    'ExportLocation', 'ExportLocationsAnswer', 'MountSnapshotSupport',
-    'NewShareAnswer', 'RevertSupport', 'ShareDriver', 'ShareForDriver',
-    'ShareServer', 'SnapshotAnswer', 'SnapshotForDriver', 'SnapshotSupport',
-    'Stats', 'StatusAnswer', 'export_locations',
+    'CAPABILITIES', 'AccessAnswer', 'AccessAnswers', 'AccessRuleForDriver',
+    'CreateFromSnapshotSupport', 'EnsureAnswer', 'ExportLocation',
+    'ExportLocationsAnswer', 'ManageAnswer', 'ManageSnapshotAnswer',
+    'MountSnapshotSupport', 'NetworkAllocation', 'NetworkInfo',
+    'NewShareAnswer', 'RevertSupport', 'Rules', 'SecurityServiceForDriver',
+    'ShareDriver', 'ShareForDriver', 'ShareServer', 'ShareServerForDriver',
+    'ShareServerSupport', 'SnapshotAnswer', 'SnapshotForDriver',
+    'SnapshotSupport', 'Stats', 'StatusAnswer', 'access_answers',
+    'export_locations',
 ]
 
+Rules = list[AccessRuleForDriver]
 Stats = dict[str, Any]
-ShareServer = Mapping[str, Any]
 
 
-# What a driver may offer to the scheduler
-
-@runtime_checkable
-class SnapshotSupport(Protocol):
-    """Snapshots of a share."""
-
-    @abc.abstractmethod
-    def create_snapshot(self, context: RequestContext,
-                        snapshot: SnapshotForDriver,
-                        share_server: ShareServer | None = None,
-                        ) -> SnapshotAnswer | None:
-        """Take a snapshot; one that is there already stays as it is."""
-
-    @abc.abstractmethod
-    def delete_snapshot(self, context: RequestContext,
-                        snapshot: SnapshotForDriver,
-                        share_server: ShareServer | None = None) -> None:
-        """Remove a snapshot; gone is success."""
-
-
-@runtime_checkable
-class CreateFromSnapshotSupport(SnapshotSupport, Protocol):
-    """New shares that start as a copy of a snapshot."""
-
-    @abc.abstractmethod
-    def create_share_from_snapshot(
-            self, context: RequestContext, share: ShareForDriver,
-            snapshot: SnapshotForDriver,
-            share_server: ShareServer | None = None,
-            parent_share: ShareForDriver | None = None,
-            ) -> ExportLocationsAnswer | NewShareAnswer:
-        """Make a share with the content of the snapshot."""
-
-
-@runtime_checkable
-class RevertSupport(SnapshotSupport, Protocol):
-    """A share put back, in place, to its newest snapshot."""
-
-    @abc.abstractmethod
-    def revert_to_snapshot(self, context: RequestContext,
-                           snapshot: SnapshotForDriver,
-                           share_access_rules: list[Mapping[str, Any]],
-                           snapshot_access_rules: list[Mapping[str, Any]],
-                           share_server: ShareServer | None = None,
-                           ) -> int | None:
-        """Put the share back; the new size in GiB, or None if as noted."""
-
-
-@runtime_checkable
-class MountSnapshotSupport(SnapshotSupport, Protocol):
-    """Snapshots that clients can mount."""
-
-    @abc.abstractmethod
-    def snapshot_update_access(self, context: RequestContext,
-                               snapshot: SnapshotForDriver,
-                               access_rules: list[Mapping[str, Any]],
-                               add_rules: list[Mapping[str, Any]],
-                               delete_rules: list[Mapping[str, Any]],
-                               share_server: ShareServer | None = None,
-                               ) -> None:
-        """Let exactly the given clients reach the snapshot."""
-
-
-CAPABILITIES: dict[str, type] = {
-    'snapshot_support': SnapshotSupport,
-    'create_share_from_snapshot_support': CreateFromSnapshotSupport,
-    'revert_to_snapshot_support': RevertSupport,
-    'mount_snapshot_support': MountSnapshotSupport,
-}
-
-
-class ShareDriver(abc.ABC):
+class ShareDriver(ShareServers, ServerMigrations, abc.ABC):
     """The base of every driver, for one back end.
 
     The first argument names the modes of share servers the driver can
@@ -156,6 +109,10 @@ class ShareDriver(abc.ABC):
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": {type(self).__name__} cannot '
                        f'work with driver_handles_share_servers={wanted}')
+        if wanted and not isinstance(self, ShareServerSupport):
+            raise exception.BadConfiguration(
+                reason=f'back end "{section}": {type(self).__name__} lacks '
+                       'methods of ShareServerSupport')
 
     @property
     def driver_handles_share_servers(self) -> bool:
@@ -228,10 +185,131 @@ class ShareDriver(abc.ABC):
         """
         raise NotImplementedError
 
+    # Access
+
+    def update_access(self, context: RequestContext, share: ShareForDriver,
+                      access_rules: Rules, add_rules: Rules,
+                      delete_rules: Rules, update_rules: Rules,
+                      share_server: ShareServer | None = None,
+                      ) -> AccessAnswers | None:
+        """Let in whom `access_rules` name, and nobody else.
+
+        They are all that are to hold when the call is over. The other
+        lists say what has changed since the last call; with all three
+        empty the back end may be in any state, and is put right. A rule
+        to delete that is not there is success.
+
+        The answer tells, by the id of the rule, which could not be had
+        and which have a key; those not mentioned are taken as done. An
+        error that is raised holds for all that have changed.
+        """
+        raise NotImplementedError
+
+    def allow_access(self, context: RequestContext, share: ShareForDriver,
+                     access: AccessRuleForDriver,
+                     share_server: ShareServer | None = None) -> object:
+        """Let one client in: the older way, without `update_access`."""
+        raise NotImplementedError
+
+    def deny_access(self, context: RequestContext, share: ShareForDriver,
+                    access: AccessRuleForDriver,
+                    share_server: ShareServer | None = None) -> object:
+        """Shut one client out: the older way, without `update_access`."""
+        raise NotImplementedError
+
+    def apply_access(self, context: RequestContext, share: ShareForDriver,
+                     access_rules: Sequence[AccessRuleForDriver],
+                     add_rules: Sequence[AccessRuleForDriver] = (),
+                     delete_rules: Sequence[AccessRuleForDriver] = (),
+                     update_rules: Sequence[AccessRuleForDriver] = (),
+                     share_server: ShareServer | None = None,
+                     ) -> dict[str, AccessAnswer]:
+        """What callers use: whichever way the driver has, one answer."""
+        try:
+            answer = self.update_access(
+                context, share, list(access_rules), list(add_rules),
+                list(delete_rules), list(update_rules),
+                share_server=share_server)
+        except NotImplementedError:
+            answer = apply_one_by_one(
+                self, context, share, access_rules, add_rules, delete_rules,
+                update_rules, share_server)
+        return access_answers(answer)
+
+    # Shares and snapshots that are there already
+
+    def manage_existing(self, share: ShareForDriver,
+                        driver_options: Mapping[str, str]) -> ManageAnswer:
+        """Take over what lies at the share's export location.
+
+        Raises ManageInvalidShare when that is nothing it could manage.
+        """
+        raise NotImplementedError
+
+    def manage_existing_with_server(
+            self, share: ShareForDriver, driver_options: Mapping[str, str],
+            share_server: ShareServer | None = None) -> ManageAnswer:
+        """The same in the mode with share servers."""
+        raise NotImplementedError
+
+    def unmanage(self, share: ShareForDriver) -> None:  # noqa: B027
+        """Forget a share, which stays where it is.
+
+        Raises UnmanageInvalidShare when it cannot be let go.
+        """
+
+    def unmanage_with_server(  # noqa: B027
+            self, share: ShareForDriver,
+            share_server: ShareServer | None = None) -> None:
+        """The same in the mode with share servers."""
+
+    def manage_existing_snapshot(self, snapshot: SnapshotForDriver,
+                                 driver_options: Mapping[str, str],
+                                 ) -> ManageSnapshotAnswer:
+        """Take over the snapshot at `snapshot.provider_location`.
+
+        Raises ManageInvalidShareSnapshot when that is none of the share.
+        """
+        raise NotImplementedError
+
+    def manage_existing_snapshot_with_server(
+            self, snapshot: SnapshotForDriver,
+            driver_options: Mapping[str, str],
+            share_server: ShareServer | None = None) -> ManageSnapshotAnswer:
+        """The same in the mode with share servers."""
+        raise NotImplementedError
+
+    def unmanage_snapshot(  # noqa: B027
+            self, snapshot: SnapshotForDriver) -> None:
+        """Forget a snapshot, which stays where it is.
+
+        Raises UnmanageInvalidShareSnapshot when it cannot be let go.
+        """
+
+    def unmanage_snapshot_with_server(  # noqa: B027
+            self, snapshot: SnapshotForDriver,
+            share_server: ShareServer | None = None) -> None:
+        """The same in the mode with share servers."""
+
+    # Replication
+
+    def revert_to_replicated_snapshot(
+            self, context: RequestContext, active_replica: ShareForDriver,
+            replica_list: list[ShareForDriver],
+            active_replica_snapshot: SnapshotForDriver,
+            replica_snapshots: list[SnapshotForDriver],
+            share_access_rules: list[AccessRuleForDriver],
+            snapshot_access_rules: list[AccessRuleForDriver],
+            share_server: ShareServer | None = None) -> int | None:
+        """`revert_to_snapshot` of a share that has replicas."""
+        raise NotImplementedError
+
+    # What is really there, for those who lost track of a verb
+
     def get_share_status(self, share: ShareForDriver,
                          share_server: ShareServer | None = None,
                          ) -> StatusAnswer:
-        """What is really there, for those who lost track of a verb.
+        """What is really there of a share.
 
         Raises ShareResourceNotFound when the back end has no such share.
         """
@@ -240,7 +318,28 @@ class ShareDriver(abc.ABC):
     def get_snapshot_status(self, snapshot: SnapshotForDriver,
                             share_server: ShareServer | None = None,
                             ) -> StatusAnswer:
-        """What is really there of a snapshot; raises when nothing is."""
+        """What is really there of a snapshot.
+
+        Raises SnapshotResourceNotFound when there is no such snapshot.
+        """
+        raise NotImplementedError
+
+    def get_replica_status(self, replica: ShareForDriver,
+                           share_server: ShareServer | None = None,
+                           ) -> StatusAnswer:
+        """What is really there of a replica, as for a share."""
+        raise NotImplementedError
+
+    def get_share_group_status(self, share_group: Mapping[str, Any],
+                               share_server: ShareServer | None = None,
+                               ) -> StatusAnswer:
+        """What is really there of a share group."""
+        raise NotImplementedError
+
+    def get_share_group_snapshot_status(
+            self, share_group_snapshot: Mapping[str, Any],
+            share_server: ShareServer | None = None) -> StatusAnswer:
+        """What is really there of a snapshot of a share group."""
         raise NotImplementedError
 
     # Statistics

@@ -29,6 +29,16 @@ class Configuration:
         configuration._given = dict(values)
         return configuration
 
+    def of_backend(self, group: str) -> 'Configuration | None':
+        """The section of another back end, enabled here or not.
+
+        None when there is no such section. What a driver needs to reach a
+        back end of another share service must stand in the files of both.
+        """
+        if group not in self._conf.list_all_sections():
+            return None
+        return Configuration(self._conf, group)
+
     def append_config_values(self, opts: Iterable[cfg.Opt]) -> None:
         """Make a driver's own options known in this section."""
         self._conf.register_opts(opts, group=self.config_group)

@@ -5,22 +5,26 @@ Any method can be told to take its time, to fail before, half-way through
 or after its work, or to hang: by options, or by the `…_next` methods.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 import pathlib
-import threading
-import time
-from typing import Any
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import faults
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers import remembered
+from manila_lite.share.drivers.dummy_managing import DummyManaging
+from manila_lite.share.drivers.dummy_managing import share_exports
+from manila_lite.share.drivers.dummy_server_migration import (
+    DummyServerMigration,
+)
+from manila_lite.share.drivers.dummy_servers import DummyServers
+from manila_lite.share.drivers.dummy_snapshots import DummySnapshots
 
-_ADDRESS = '10.0.0.10'
-_ADMIN_ADDRESS = '10.0.0.20'
 # Name of a metadata item with which a share tells how full it is.
 USED_GB = 'dummy_used_gb'
+CREATING = 'creating_from_snapshot'
 
 
 def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
@@ -28,91 +32,105 @@ def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
 
     It is read from outside, whether the driver is running or not.
     """
-    return {share_id: record['size'] for share_id, record
-            in _shares(state_path).records()}
+    return _sizes(remembered.State(state_path).shares)
 
 
-def _shares(state_path: str | pathlib.Path) -> records.Folder:
-    return records.Folder(pathlib.Path(state_path, 'shares'))
+def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
+    """The same of snapshots, by snapshot instance id."""
+    return _sizes(remembered.State(state_path).snapshots)
 
 
-class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
-                  base.RevertSupport):
+def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
+    """Whom a dummy back end lets in, by share instance id.
 
-    def __init__(self, *args: Any,
-                 sleep: Callable[[float], object] = time.sleep,
-                 **kwargs: Any):
-        super().__init__((True, False), *args, **kwargs)
-        option = self.configuration
-        self._state_path = pathlib.Path(option.dummy_driver_state_path)
-        self._shares = _shares(self._state_path)
-        self._snapshots = records.Folder(self._state_path / 'snapshots')
-        self._pools: list[str] = option.dummy_driver_pools
-        self._lock = threading.RLock()  # read, change and write a record
-        self.faults = faults.Faults(
-            faults.observed_methods(type(self)),
-            delay=option.dummy_driver_default_driver_method_delay,
-            delays={method: float(delay) for method, delay in
-                    option.dummy_driver_driver_methods_delays.items()},
-            sleep=sleep)
-        self.fail_next = self.faults.fail_next
-        self.half_fail_next = self.faults.half_fail_next
-        self.lose_answer_next = self.faults.lose_answer_next
-        self.hang_next = self.faults.hang_next
-        self._order_configured_faults()
+    Each client is its type, itself as given, and its level. Shares that
+    let nobody in are left out.
+    """
+    return remembered.State(state_path).access.inventory()
 
-    def _order_configured_faults(self) -> None:
-        option = self.configuration
-        try:
-            for method, times in option.dummy_driver_fail_methods.items():
-                self.fail_next(method,
-                               None if times == 'always' else int(times))
-            for method in option.dummy_driver_hang_methods:
-                self.hang_next(method, times=None)
-            for method in option.dummy_driver_answer_lost_methods:
-                self.lose_answer_next(method, times=None)
-        except ValueError as error:
-            raise exception.BadConfiguration(
-                reason=f'back end "{option.config_group}": a '
-                       f'dummy_driver_*_methods option: {error}') from error
+
+def snapshot_access_inventory(state_path: str | pathlib.Path
+                              ) -> remembered.Clients:
+    """The same by snapshot instance id."""
+    return remembered.State(state_path).snapshot_access.inventory()
+
+
+def server_inventory(state_path: str | pathlib.Path) -> dict[str, list[str]]:
+    """Addresses of the share servers it has, by share server id."""
+    return {name: [*record['addresses'], *record['admin_addresses']]
+            for name, record in remembered.State(
+                state_path).servers.records()}
+
+
+def servers_of_shares(state_path: str | pathlib.Path) -> dict[str, str]:
+    """On which server a share is, by share instance id."""
+    return {name: record['server'] for name, record
+            in remembered.State(state_path).shares.records()
+            if record.get('server')}
+
+
+def _sizes(folder: records.Folder) -> dict[str, int]:
+    return {name: record['size'] for name, record in folder.records()}
+
+
+class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
+                  DummySnapshots,
+                  base.CreateFromSnapshotSupport):
 
     # What tests look at
 
-    @property
-    def calls(self) -> list[faults.Call]:
-        """The last calls, oldest first."""
-        return self.faults.calls
-
     def inventory(self) -> dict[str, int]:
         """Sizes by share instance id of what is really there."""
-        return inventory(self._state_path)
+        return inventory(self._state.path)
+
+    def snapshot_inventory(self) -> dict[str, int]:
+        """Sizes by snapshot instance id of what is really there."""
+        return snapshot_inventory(self._state.path)
+
+    def access_inventory(self) -> remembered.Clients:
+        """Whom it really lets in, by share instance id."""
+        return access_inventory(self._state.path)
+
+    def snapshot_access_inventory(self) -> remembered.Clients:
+        """Whom it really lets in, by snapshot instance id."""
+        return snapshot_access_inventory(self._state.path)
+
+    def server_inventory(self) -> dict[str, list[str]]:
+        """Addresses by share server id of what is really there."""
+        return server_inventory(self._state.path)
 
     def write(self, share_id: str, content: str, used_gb: float = 0) -> None:
         """Put content into a share, as its users do."""
         with self._lock:
             record = self._record(share_id)
-            self._shares.put(share_id, record | {'content': content,
-                                                 'used_gb': used_gb})
+            self._state.shares.put(share_id, record | {
+                'content': content, 'used_gb': used_gb})
 
     def read(self, share_id: str) -> str:
         """The content of a share."""
         return self._record(share_id)['content']
 
+    def spoil(self, share_id: str) -> None:
+        """Have a share be in error, also one still being made."""
+        with self._lock:
+            self._state.shares.put(share_id, self._record(share_id) | {
+                'status': 'error'})
+
     # Start
 
     @faults.observed
     def do_setup(self, context: RequestContext) -> None:
-        self._state_path.mkdir(parents=True, exist_ok=True)
+        self._state.path.mkdir(parents=True, exist_ok=True)
 
     @faults.observed
     def check_for_setup_error(self) -> None:
-        if not self._pools:
+        if not self.configuration.dummy_driver_pools:
             raise exception.BadConfiguration(
                 reason='dummy_driver_pools names no pool')
 
     @faults.observed
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
-        return {'state_path': str(self._state_path)}
+        return {'state_path': str(self._state.path)}
 
     @faults.observed
     def ensure_shares(self, context: RequestContext,
@@ -121,26 +139,22 @@ class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
         return {share['id']: self._ensured(share) for share in shares}
 
     def _ensured(self, share: base.ShareForDriver) -> base.EnsureAnswer:
-        if self._shares.find(share['id']) is None:
+        record = self._state.shares.find(share['id'])
+        if record is None:
             return {'status': 'error'}
-        return {'export_locations': _export_locations(share)}
+        return {'export_locations': share_exports(record)}
 
     @faults.observed
     def ensure_share(self, context: RequestContext,
                      share: base.ShareForDriver,
                      share_server: base.ShareServer | None = None,
                      ) -> base.ExportLocationsAnswer:
-        self._record(share['id'])
-        return _export_locations(share)
+        return share_exports(self._record(share['id']))
 
     @faults.observed
     def get_pool(self, share: base.ShareForDriver) -> str:
-        record = self._shares.find(share['id'])
+        record = self._state.shares.find(share['id'])
         return record['pool'] if record else self._pool_for(share)
-
-    def _pool_for(self, share: base.ShareForDriver) -> str:
-        _, _, pool = (share['host'] or '').partition('#')
-        return pool or self._pools[0]
 
     # Shares
 
@@ -149,7 +163,8 @@ class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
                      share: base.ShareForDriver,
                      share_server: base.ShareServer | None = None,
                      ) -> base.ExportLocationsAnswer:
-        return self._make(share, content='', used_gb=0)
+        return share_exports(self._make(share, share_server, content='',
+                                        used_gb=0))
 
     @faults.observed
     def create_share_from_snapshot(
@@ -157,36 +172,48 @@ class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
             snapshot: base.SnapshotForDriver,
             share_server: base.ShareServer | None = None,
             parent_share: base.ShareForDriver | None = None,
-            ) -> base.ExportLocationsAnswer:
-        source = self._snapshot_record(snapshot)
-        return self._make(share, content=source['content'],
-                          used_gb=source['used_gb'])
+            ) -> base.ExportLocationsAnswer | base.NewShareAnswer:
+        source = self._snapshot_record(snapshot['id'])
+        record = self._make(
+            share, share_server, content=source['content'],
+            used_gb=source['used_gb'],
+            steps=self.configuration.dummy_driver_from_snapshot_steps)
+        if record['status'] == CREATING:
+            return {'status': CREATING,
+                    'export_locations': share_exports(record)}
+        return share_exports(record)
 
-    def _make(self, share: base.ShareForDriver, content: str,
-              used_gb: float) -> base.ExportLocationsAnswer:
+    def _make(self, share: base.ShareForDriver,
+              share_server: base.ShareServer | None, content: str,
+              used_gb: float, steps: int = 0) -> records.Record:
         with self._lock:
-            record = self._shares.find(share['id'])
+            record = self._state.shares.find(share['id'])
             if record is None or record['status'] == 'error':
                 record = {'size': share['size'],
                           'share_proto': share['share_proto'],
+                          'export': share['name'],
                           'pool': self._pool_for(share),
-                          'content': content, 'used_gb': used_gb}
-                self._shares.put(share['id'], record | {'status': 'error'})
+                          'content': content, 'used_gb': used_gb,
+                          'status': 'error', **self._home(share_server)}
+                self._state.shares.put(share['id'], record)
                 self.faults.midway()
-                self._shares.put(share['id'],
-                                 record | {'status': 'available'})
-        return _export_locations(share)
+                record |= ({'status': CREATING, 'steps': steps, 'done': 0}
+                           if steps else {'status': 'available'})
+                self._state.shares.put(share['id'], record)
+        return record
 
     @faults.observed
     def delete_share(self, context: RequestContext,
                      share: base.ShareForDriver,
                      share_server: base.ShareServer | None = None) -> None:
         with self._lock:
-            record = self._shares.find(share['id'])
+            record = self._state.shares.find(share['id'])
             if record is not None:
-                self._shares.put(share['id'], record | {'status': 'error'})
+                self._state.shares.put(share['id'],
+                                       record | {'status': 'error'})
                 self.faults.midway()
-                self._shares.drop(share['id'])
+            self._state.access.forget(share['id'])
+            self._state.shares.drop(share['id'])
 
     @faults.observed
     def extend_share(self, share: base.ShareForDriver, new_size: int,
@@ -194,7 +221,8 @@ class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
         with self._lock:
             record = self._record(share['id'])
             if record['size'] < new_size:
-                self._shares.put(share['id'], record | {'size': new_size})
+                self._state.shares.put(share['id'],
+                                       record | {'size': new_size})
 
     @faults.observed
     def shrink_share(self, share: base.ShareForDriver, new_size: int,
@@ -207,75 +235,41 @@ class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
                               float(share['metadata'].get(USED_GB, 0))):
                 raise exception.ShareShrinkingPossibleDataLoss(
                     share_id=share['id'])
-            self._shares.put(share['id'], record | {'size': new_size})
+            self._state.shares.put(share['id'], record | {'size': new_size})
 
     @faults.observed
     def get_share_status(self, share: base.ShareForDriver,
                          share_server: base.ShareServer | None = None,
                          ) -> base.StatusAnswer:
-        record = self._record(share['id'])
-        return {'status': record['status'], 'size': record['size'],
-                'share_proto': record['share_proto'],
-                'export_locations': _export_locations(share)}
-
-    def _record(self, share_id: str) -> records.Record:
-        record = self._shares.find(share_id)
-        if record is None:
-            raise exception.ShareResourceNotFound(share_id=share_id)
-        return record
-
-    # Snapshots
-
-    @faults.observed
-    def create_snapshot(self, context: RequestContext,
-                        snapshot: base.SnapshotForDriver,
-                        share_server: base.ShareServer | None = None,
-                        ) -> base.SnapshotAnswer:
         with self._lock:
-            record = self._snapshots.find(snapshot['id'])
-            if record is None:
-                record = self._record(snapshot['share_instance_id'])
-                self._snapshots.put(snapshot['id'], record)
-        return {'provider_location': snapshot['name'],
-                'size': record['size']}
+            record = self._record(share['id'])
+            if record['status'] == CREATING:
+                record = _one_step_on(record)
+                self._state.shares.put(share['id'], record)
+        answer: base.StatusAnswer = {
+            'status': record['status'], 'size': record['size'],
+            'share_proto': record['share_proto'],
+            'export_locations': share_exports(record)}
+        if record['status'] == CREATING:
+            answer['progress'] = f'{100 * record["done"] // record["steps"]}%'
+        return answer
 
     @faults.observed
-    def delete_snapshot(self, context: RequestContext,
-                        snapshot: base.SnapshotForDriver,
-                        share_server: base.ShareServer | None = None,
-                        ) -> None:
-        self._snapshots.drop(snapshot['id'])
-
-    @faults.observed
-    def get_snapshot_status(self, snapshot: base.SnapshotForDriver,
-                            share_server: base.ShareServer | None = None,
-                            ) -> base.StatusAnswer:
-        record = self._snapshot_record(snapshot)
-        return {'status': 'available', 'size': record['size']}
-
-    @faults.observed
-    def revert_to_snapshot(self, context: RequestContext,
-                           snapshot: base.SnapshotForDriver,
-                           share_access_rules: list[Mapping[str, Any]],
-                           snapshot_access_rules: list[Mapping[str, Any]],
-                           share_server: base.ShareServer | None = None,
-                           ) -> int:
+    def update_access(self, context: RequestContext,
+                      share: base.ShareForDriver,
+                      access_rules: list[base.AccessRuleForDriver],
+                      add_rules: list[base.AccessRuleForDriver],
+                      delete_rules: list[base.AccessRuleForDriver],
+                      update_rules: list[base.AccessRuleForDriver],
+                      share_server: base.ShareServer | None = None,
+                      ) -> base.AccessAnswers:
         with self._lock:
-            self._record(snapshot['share_instance_id'])
-            saved = self._snapshot_record(snapshot)
-            self._shares.put(snapshot['share_instance_id'],
-                             saved | {'status': 'error'})
-            self.faults.midway()
-            self._shares.put(snapshot['share_instance_id'], saved)
-        return saved['size']
-
-    def _snapshot_record(self, snapshot: base.SnapshotForDriver
-                         ) -> records.Record:
-        record = self._snapshots.find(snapshot['id'])
-        if record is None:
-            raise exception.ShareBackendException(
-                msg=f'there is no snapshot {snapshot["id"]}')
-        return record
+            if access_rules:
+                self._record(share['id'])
+            return self._change_access(
+                'update_access', self._state.access, share['id'],
+                access_rules, add=add_rules, delete=delete_rules,
+                update=update_rules)
 
     # Statistics
 
@@ -285,18 +279,20 @@ class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
             'vendor_name': 'manila_lite',
             'storage_protocol': 'NFS_CIFS',
             'pools': self._get_pools_info(),
+            'share_server_multiple_subnet_support':
+                self.driver_handles_share_servers,
             **(data or {}),
         })
 
     @faults.observed
     def _get_pools_info(self) -> list[base.Stats]:
-        allocated = dict.fromkeys(self._pools, 0)
-        for _, record in self._shares.records():
+        allocated = dict.fromkeys(self.configuration.dummy_driver_pools, 0)
+        for _, record in self._state.shares.records():
             # A pool may have been taken out of the configuration.
             allocated[record['pool']] = (
                 allocated.get(record['pool'], 0) + record['size'])
         return [self._pool_stats(pool, allocated[pool])
-                for pool in self._pools]
+                for pool in self.configuration.dummy_driver_pools]
 
     def _pool_stats(self, pool: str, allocated: int) -> base.Stats:
         total = self.configuration.dummy_driver_capacity_gb
@@ -312,16 +308,8 @@ class DummyDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
         }
 
 
-def _export_locations(share: base.ShareForDriver
-                      ) -> list[base.ExportLocation]:
-    return [_export_location(share, _ADDRESS, is_admin_only=False),
-            _export_location(share, _ADMIN_ADDRESS, is_admin_only=True)]
-
-
-def _export_location(share: base.ShareForDriver, address: str,
-                     is_admin_only: bool) -> base.ExportLocation:
-    path = (f'\\\\{address}\\{share["name"]}'
-            if share['share_proto'] == 'CIFS'
-            else f'{address}:/shares/{share["name"]}')
-    return {'path': path, 'is_admin_only': is_admin_only,
-            'metadata': {'preferred': str(not is_admin_only)}}
+def _one_step_on(record: records.Record) -> records.Record:
+    """A share that is being made from a snapshot, a while later."""
+    done = record['done'] + 1
+    return record | {'done': done, 'status': (
+        CREATING if done < record['steps'] else 'available')}

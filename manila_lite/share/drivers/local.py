@@ -1,40 +1,44 @@
 """Plain directories of this machine as shares: no root, nothing to set up.
 
-    root/shares/<share>/data            what users see and use
-    root/shares/<share>/share.json      size and protocol, beside the data
-    root/snapshots/<snapshot>/data, snapshot.json
-    root/work/<share or snapshot>/      being made, or being removed
-
-A share or snapshot appears and disappears by one rename from or to
-`work`, so at any moment it is there in full or not at all. What a killed
-process left in `work` goes with the next verb on the same name. Sizes are
-promises: plain directories have no quota. A snapshot of a share in use
-holds each file as it was when its turn came.
+Sizes are promises: plain directories have no quota. A snapshot of a share
+in use holds each file as it was when its turn came. Whom access rules let
+in stands in files that an NFS server or Samba reads. Where everything lies
+is told in `local_places`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-import contextlib
-import fcntl
+from collections.abc import Iterable, Iterator
 import os
 import pathlib
-import tempfile
+import re
 from typing import Any
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
+from manila_lite.share.drivers import samba
 from manila_lite.share.drivers import trees
+from manila_lite.share.drivers.exports import exports
+from manila_lite.share.drivers.local_managing import LocalManaging
+from manila_lite.share.drivers.local_managing import export_locations
+from manila_lite.share.drivers.local_places import SHARES
+from manila_lite.share.drivers.local_places import Home
+from manila_lite.share.drivers.local_places import Places
 
 GIB = 1024 ** 3
 
+_EXPORT_OPTIONS = re.compile(r'[^\s()#"]+')
 
-class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
-                  base.RevertSupport):
+
+class LocalDriver(LocalManaging, base.CreateFromSnapshotSupport,
+                  base.RevertSupport, base.MountSnapshotSupport):
+
+    ipv6_implemented = True
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(False, *args, **kwargs)
         self._root = pathlib.Path(self.configuration.local_root)
+        self._places = Places(self._root)
         self._capacity_gb: float | None = self.configuration.local_capacity_gb
 
     # Start
@@ -44,13 +48,15 @@ class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
         if not self._root.is_absolute():
             raise self._bad_root('is not an absolute path')
         try:
-            for part in ('shares', 'snapshots', 'work'):
-                (self._root / part).mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=self._root / part).close()
-            # Trees that are no longer anybody's are handled in there.
-            (self._root / 'work').chmod(0o700)
+            self._places.make()
         except OSError as error:
             raise self._bad_root(f'cannot be used: {error}') from error
+        options = self.configuration.local_export_options
+        if not _EXPORT_OPTIONS.fullmatch(options):
+            raise exception.BadConfiguration(
+                reason=f'back end "{self.configuration.config_group}": '
+                       f'local_export_options {options!r} cannot stand in '
+                       'one pair of brackets')
 
     def _bad_root(self, reason: str) -> exception.BadConfiguration:
         return exception.BadConfiguration(
@@ -70,7 +76,8 @@ class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
             status = self.get_share_status(share)
         except exception.ShareResourceNotFound:
             return {'status': 'error'}
-        return {'status': status['status'],
+        # The files for servers may have been written for other paths.
+        return {'status': status['status'], 'reapply_access_rules': True,
                 'export_locations': status['export_locations']}
 
     def ensure_share(self, context: RequestContext,
@@ -88,12 +95,14 @@ class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
                      share: base.ShareForDriver,
                      share_server: base.ShareServer | None = None,
                      ) -> base.ExportLocationsAnswer:
-        place = self._share(share['name'])
-        with self._work(share['name']) as work:
-            if not place.exists():
+        home = self._places.share(share['name'])
+        with self._places.work(home.name) as work:
+            record = home.find()
+            if record is None:
                 (work / 'data').mkdir()
-                self._publish_share(work, place, share)
-        return _export_locations(place)
+                record = _new_share(share)
+                home.publish(work, record)
+        return export_locations(home.data(record))
 
     def create_share_from_snapshot(
             self, context: RequestContext, share: base.ShareForDriver,
@@ -101,53 +110,107 @@ class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
             share_server: base.ShareServer | None = None,
             parent_share: base.ShareForDriver | None = None,
             ) -> base.ExportLocationsAnswer:
-        place = self._share(share['name'])
-        with self._work(share['name']) as work:
-            if not place.exists():
-                saved, _ = self._saved(snapshot)
-                trees.copy_tree(saved, work / 'data')
-                self._publish_share(work, place, share)
-        return _export_locations(place)
-
-    def _publish_share(self, work: pathlib.Path, place: pathlib.Path,
-                       share: base.ShareForDriver) -> None:
-        records.write(work / 'share.json', {
-            'size': share['size'], 'share_proto': share['share_proto']},
-            durable=True)
-        _publish(work, place)
+        home = self._places.share(share['name'])
+        with self._places.work(home.name) as work:
+            record = home.find()
+            if record is None:
+                taken, saved = self._snapshot(snapshot)
+                trees.copy_tree(taken.data(saved), work / 'data')
+                record = _new_share(share)
+                home.publish(work, record)
+        return export_locations(home.data(record))
 
     def delete_share(self, context: RequestContext,
                      share: base.ShareForDriver,
                      share_server: base.ShareServer | None = None) -> None:
-        self._remove(self._share(share['name']))
+        self._places.remove(self._places.share(share['name']))
 
     def extend_share(self, share: base.ShareForDriver, new_size: int,
                      share_server: base.ShareServer | None = None) -> None:
-        record = self._record(share['name'])
+        home, record = self._share(share['name'])
         if record['size'] < new_size:
-            self._note(share['name'], record | {'size': new_size})
+            home.note(record | {'size': new_size})
 
     def shrink_share(self, share: base.ShareForDriver, new_size: int,
                      share_server: base.ShareServer | None = None) -> None:
-        record = self._record(share['name'])
+        home, record = self._share(share['name'])
         if record['size'] <= new_size:
             return
-        used = trees.used_bytes(self._share(share['name']) / 'data')
-        if used > new_size * GIB:
+        if trees.used_bytes(home.data(record)) > new_size * GIB:
             raise exception.ShareShrinkingPossibleDataLoss(
                 share_id=share['id'])
-        self._note(share['name'], record | {'size': new_size})
+        home.note(record | {'size': new_size})
 
     def get_share_status(self, share: base.ShareForDriver,
                          share_server: base.ShareServer | None = None,
                          ) -> base.StatusAnswer:
-        record = self._record(share['name'])
-        place = self._share(share['name'])
-        whole = 'reverting_to' not in record and (place / 'data').is_dir()
+        home, record = self._share(share['name'])
+        data = home.data(record)
+        whole = 'reverting_to' not in record and data.is_dir()
         return {'status': 'available' if whole else 'error',
                 'size': record['size'],
                 'share_proto': record['share_proto'],
-                'export_locations': _export_locations(place)}
+                'export_locations': export_locations(data)}
+
+    # Access
+
+    def update_access(self, context: RequestContext,
+                      share: base.ShareForDriver,
+                      access_rules: list[base.AccessRuleForDriver],
+                      add_rules: list[base.AccessRuleForDriver],
+                      delete_rules: list[base.AccessRuleForDriver],
+                      update_rules: list[base.AccessRuleForDriver],
+                      share_server: base.ShareServer | None = None,
+                      ) -> base.AccessAnswers:
+        """Write the file of the share anew; what it was does not matter."""
+        home = self._places.share(share['name'])
+        if not access_rules:
+            self._places.shut(home)
+            return {}
+        _, record = self._share(share['name'])
+        try:
+            return self._export(home, record, access_rules)
+        except FileNotFoundError as error:  # deleted meanwhile
+            raise exception.ShareResourceNotFound(
+                share_id=share['id']) from error
+
+    def snapshot_update_access(
+            self, context: RequestContext, snapshot: base.SnapshotForDriver,
+            access_rules: list[base.AccessRuleForDriver],
+            add_rules: list[base.AccessRuleForDriver],
+            delete_rules: list[base.AccessRuleForDriver],
+            share_server: base.ShareServer | None = None,
+            ) -> base.AccessAnswers:
+        """The same for a snapshot, which nobody may write to."""
+        home = self._places.snapshot(snapshot['name'])
+        if not access_rules:
+            self._places.shut(home)
+            return {}
+        _, record = self._snapshot(snapshot)
+        try:
+            return self._export(home, record, access_rules, read_only=True)
+        except FileNotFoundError as error:  # deleted meanwhile
+            raise exception.SnapshotResourceNotFound(
+                snapshot_id=snapshot['id']) from error
+
+    def _export(self, home: Home, record: records.Record,
+                rules: list[base.AccessRuleForDriver],
+                read_only: bool = False) -> base.AccessAnswers:
+        data = home.data(record)
+        if record.get('share_proto') == 'CIFS':
+            file = home.samba
+            text, answers = samba.section(home.name, data, rules,
+                                          read_only=read_only)
+        else:
+            file = home.exports
+            text, answers = exports(
+                data, rules, self.configuration.local_export_options,
+                read_only=read_only)
+        if text is None:
+            self._places.shut(home)
+        else:
+            self._places.open(home, file, text)
+        return answers
 
     # Snapshots
 
@@ -155,34 +218,42 @@ class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
                         snapshot: base.SnapshotForDriver,
                         share_server: base.ShareServer | None = None,
                         ) -> base.SnapshotAnswer:
-        place = self._snapshot(snapshot['name'])
-        with self._work(snapshot['name']) as work:
-            if not place.exists():
-                record = self._record(snapshot['share_name'])
-                trees.copy_tree(self._share(snapshot['share_name']) / 'data',
-                                work / 'data')
-                records.write(work / 'snapshot.json',
-                              {'size': record['size']}, durable=True)
-                _publish(work, place)
-        _, size = self._saved(snapshot)
-        return {'provider_location': snapshot['name'], 'size': size}
+        home = self._places.snapshot(snapshot['name'])
+        with self._places.work(home.name) as work:
+            record = home.find()
+            if record is None:
+                share, now = self._share(snapshot['share_name'])
+                trees.copy_tree(share.data(now), work / 'data')
+                record = {'size': now['size'], 'of': share.directory(now),
+                          'share_proto': now['share_proto']}
+                home.publish(work, record)
+        return {'provider_location': home.name, 'size': record['size'],
+                'export_locations': export_locations(home.data(record))}
 
     def delete_snapshot(self, context: RequestContext,
                         snapshot: base.SnapshotForDriver,
                         share_server: base.ShareServer | None = None,
                         ) -> None:
-        self._remove(self._snapshot(snapshot['name']))
+        self._places.remove(self._places.snapshot(snapshot['name']))
 
     def get_snapshot_status(self, snapshot: base.SnapshotForDriver,
                             share_server: base.ShareServer | None = None,
                             ) -> base.StatusAnswer:
-        _, size = self._saved(snapshot)
-        return {'status': 'available', 'size': size}
+        home, record = self._snapshot(snapshot)
+        data = home.data(record)
+        return {'status': 'available' if data.is_dir() else 'error',
+                'size': record['size'],
+                'share_proto': record['share_proto'],
+                'provider_location':
+                    snapshot['provider_location'] or home.name,
+                'export_locations': export_locations(data)}
 
     def revert_to_snapshot(self, context: RequestContext,
                            snapshot: base.SnapshotForDriver,
-                           share_access_rules: list[Mapping[str, Any]],
-                           snapshot_access_rules: list[Mapping[str, Any]],
+                           share_access_rules:
+                               list[base.AccessRuleForDriver],
+                           snapshot_access_rules:
+                               list[base.AccessRuleForDriver],
                            share_server: base.ShareServer | None = None,
                            ) -> int:
         """Put the content of the snapshot into the directory of the share.
@@ -190,20 +261,19 @@ class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
         The copy is made first: when there is no room for it, nothing has
         changed yet. Until the last file is in place the share says error.
         """
-        name = snapshot['share_name']
-        record = self._record(name)
-        data = self._share(name) / 'data'
-        saved, size = self._saved(snapshot)
-        with self._work(name) as work:
-            trees.copy_tree(saved, work / 'data')
+        home, record = self._share(snapshot['share_name'])
+        taken, saved = self._snapshot(snapshot)
+        data, source = home.data(record), taken.data(saved)
+        with self._places.work(home.name) as work:
+            trees.copy_tree(source, work / 'data')
             (work / 'old').mkdir()
-            self._note(name, record | {'reverting_to': snapshot['name']})
+            home.note(record | {'reverting_to': snapshot['name']})
             trees.move_content(data, work / 'old')
             trees.move_content(work / 'data', data)
-            trees.copy_attributes(saved, data)
-            self._note(name, {'size': size,
-                              'share_proto': record['share_proto']})
-        return size
+            trees.copy_attributes(source, data)
+            home.note({name: value for name, value in record.items()
+                       if name != 'reverting_to'} | {'size': saved['size']})
+        return saved['size']
 
     # Statistics
 
@@ -230,98 +300,33 @@ class LocalDriver(base.ShareDriver, base.CreateFromSnapshotSupport,
         })
 
     def _promised(self) -> Iterator[int]:
-        for name in os.listdir(self._root / 'shares'):
-            record = records.find(self._root / 'shares' / name
-                                  / 'share.json')
-            if record is not None:  # not deleted meanwhile
+        for home in self._places.homes(SHARES):
+            record = home.find()
+            if record is not None:  # neither deleted meanwhile nor let go
                 yield record['size']
 
-    # Files
+    def get_configured_ip_versions(self) -> list[int]:
+        return [4, 6]
 
-    def _share(self, name: str) -> pathlib.Path:
-        return self._root / 'shares' / records.safe(name)
+    # What is there
 
-    def _snapshot(self, name: str) -> pathlib.Path:
-        return self._root / 'snapshots' / records.safe(name)
-
-    def _record(self, share_name: str) -> records.Record:
-        record = records.find(self._share(share_name) / 'share.json')
+    def _share(self, name: str) -> tuple[Home, records.Record]:
+        home = self._places.share(name)
+        record = home.find()
         if record is None:
-            raise exception.ShareResourceNotFound(share_id=share_name)
-        return record
+            raise exception.ShareResourceNotFound(share_id=name)
+        return home, record
 
-    def _note(self, share_name: str, record: records.Record) -> None:
-        records.write(self._share(share_name) / 'share.json', record,
-                      durable=True)
-
-    def _saved(self, snapshot: base.SnapshotForDriver
-               ) -> tuple[pathlib.Path, int]:
-        """The content of a snapshot, and the size of the share then."""
-        place = self._snapshot(snapshot['name'])
-        record = records.find(place / 'snapshot.json')
+    def _snapshot(self, snapshot: base.SnapshotForDriver
+                  ) -> tuple[Home, records.Record]:
+        """A snapshot, and what share it is of."""
+        home = self._places.snapshot(snapshot['name'])
+        record = home.find()
         if record is None:
-            raise exception.ShareBackendException(
-                msg=f'there is no snapshot {snapshot["name"]}')
-        return place / 'data', record['size']
-
-    @contextlib.contextmanager
-    def _work(self, name: str) -> Iterator[pathlib.Path]:
-        """A directory to work on that name in, alone and from scratch."""
-        top = self._root / 'work' / records.safe(name)
-        with _only_one_at_work(top):
-            for left_behind in top.iterdir():
-                trees.remove_tree(left_behind)
-            try:
-                work = top / 'new'
-                work.mkdir()
-                yield work
-            finally:
-                trees.remove_tree(top)
-
-    def _remove(self, place: pathlib.Path) -> None:
-        with (self._work(place.name) as work,
-              contextlib.suppress(FileNotFoundError)):
-            place.rename(work / 'removed')
+            raise exception.SnapshotResourceNotFound(
+                snapshot_id=snapshot['id'])
+        return home, record
 
 
-@contextlib.contextmanager
-def _only_one_at_work(top: pathlib.Path) -> Iterator[None]:
-    """Make a directory and hold it, against other processes as well.
-
-    The kernel lets go of it when the process is killed.
-    """
-    held = None
-    while held is None:
-        held = _try_to_hold(top)
-    try:
-        yield
-    finally:
-        os.close(held)
-
-
-def _try_to_hold(top: pathlib.Path) -> int | None:
-    """The directory, open and locked; None if it went meanwhile."""
-    with contextlib.suppress(FileExistsError):
-        top.mkdir()  # exist_ok would look twice and stumble over the gap
-    try:
-        held = os.open(top, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    fcntl.flock(held, fcntl.LOCK_EX)
-    # The one before us removes the directory when it is done.
-    with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(held), os.stat(top)):
-            return held
-    os.close(held)
-    return None
-
-
-def _publish(work: pathlib.Path, place: pathlib.Path) -> None:
-    """Have the work appear in its place, for good."""
-    work.rename(place)
-    records.sync_directory(place.parent)
-
-
-def _export_locations(place: pathlib.Path) -> list[base.ExportLocation]:
-    return [{'path': str(place / 'data'), 'is_admin_only': False,
-             'metadata': {'preferred': 'True'}}]
+def _new_share(share: base.ShareForDriver) -> records.Record:
+    return {'size': share['size'], 'share_proto': share['share_proto']}

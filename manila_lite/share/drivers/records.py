@@ -27,9 +27,16 @@ def safe(name: str) -> str:
 
 def write(path: pathlib.Path, record: Record, durable: bool = False) -> None:
     """Put a record in place; durable ones outlive a power failure, too."""
-    new = path.with_name(f'{path.name}.{uuid.uuid4().hex}')
-    with new.open('w', encoding='utf-8') as file:
-        json.dump(record, file)
+    write_text(path, json.dumps(record), durable=durable)
+
+
+def write_text(path: pathlib.Path, text: str, durable: bool = False,
+               via: pathlib.Path | None = None) -> None:
+    """Put any text in place, as records are; it is written in `via`."""
+    new = (via or path.parent) / f'{path.name}.{uuid.uuid4().hex}'
+    with new.open('w', encoding='utf-8',
+                  errors='surrogateescape') as file:
+        file.write(text)
         if durable:
             file.flush()
             os.fsync(file.fileno())

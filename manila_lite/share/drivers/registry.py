@@ -1,5 +1,6 @@
 """Drivers, found by entry point name or by dotted path."""
 
+import functools
 import importlib
 from importlib import metadata
 import inspect
@@ -36,8 +37,12 @@ def load(name: str) -> type[ShareDriver]:
     return driver_class
 
 
+@functools.cache
 def known() -> dict[str, str]:
-    """The drivers that can be named: where each of them is."""
+    """The drivers that can be named: where each of them is.
+
+    What is installed does not change while the process lives.
+    """
     return {point.name: point.value.replace(':', '.')
             for point in metadata.entry_points(group=ENTRY_POINTS)}
 

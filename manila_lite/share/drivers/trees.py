@@ -35,6 +35,19 @@ def used_bytes(top: pathlib.Path) -> int:
     return 512 * sum(blocks.values())
 
 
+def is_one_file_system(top: pathlib.Path, steps: tuple[str, ...]) -> bool:
+    """Whether the directory some steps below is on that of the top.
+
+    Raises OSError when it is not there, or a link leads to it.
+    """
+    root = os.open(top, os.O_RDONLY | os.O_DIRECTORY)  # may be a link
+    try:
+        with _reached(root, steps) as directory:
+            return os.fstat(root).st_dev == os.fstat(directory).st_dev
+    finally:
+        os.close(root)
+
+
 def remove_tree(top: pathlib.Path) -> None:
     """Remove a directory of any depth and with any modes; gone is fine.
 

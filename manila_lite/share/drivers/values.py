@@ -39,7 +39,7 @@ class ShareForDriver(_Record):
     """A share instance: `id` and `name` are the instance's own.
 
     `host` is host@backend#pool, `export_locations` what the driver has
-    answered before.
+    answered before, `share_server` the one it is on, if on any.
     """
 
     id: str
@@ -56,6 +56,9 @@ class ShareForDriver(_Record):
     snapshot_id: str | None = None
     display_name: str | None = None
     mount_point_name: str | None = None
+    share_network_id: str | None = None
+    share_server_id: str | None = None
+    share_server: 'ShareServerForDriver | None' = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     export_locations: list[ExportLocation] = field(default_factory=list)
 
@@ -112,6 +115,109 @@ class SnapshotForDriver(_Record):
         return self.share.project_id
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareServerForDriver(_Record):
+    """A share server, as a driver is shown it.
+
+    `host` is host@backend, `backend_details` what the driver had
+    remembered of it, `network_allocations` its addresses.
+    """
+
+    id: str
+    host: str
+    status: str
+    identifier: str | None = None
+    share_network_id: str | None = None
+    share_network_subnet_ids: list[str] = field(default_factory=list)
+    is_auto_deletable: bool = True
+    source_share_server_id: str | None = None
+    encryption_key_ref: str | None = None
+    security_service_update_support: bool = False
+    network_allocation_update_support: bool = False
+    share_replicas_migration_support: bool = False
+    backend_details: Mapping[str, str] = field(default_factory=dict)
+    network_allocations: list['NetworkAllocation'] = field(
+        default_factory=list)
+
+
+class NetworkAllocation(TypedDict):
+    """An address of a share server; the label is `user` or `admin`."""
+
+    id: str
+    share_server_id: str
+    share_network_subnet_id: str | None
+    label: str
+    ip_address: str
+    ip_version: int | None
+    cidr: str | None
+    gateway: str | None
+    mtu: int | None
+    network_type: str | None
+    segmentation_id: int | None
+    mac_address: str | None
+
+
+class SecurityServiceForDriver(TypedDict):
+    """How to reach a directory service of the project."""
+
+    id: str
+    type: str
+    name: str | None
+    dns_ip: str | None
+    server: str | None
+    domain: str | None
+    user: str | None
+    password: str | None
+    ou: str | None
+    default_ad_site: str | None
+
+
+class NetworkInfo(TypedDict):
+    """What a server is to be on one subnet."""
+
+    server_id: str
+    backend_name: str
+    share_network_id: str
+    share_network_subnet_id: str
+    neutron_net_id: str | None
+    neutron_subnet_id: str | None
+    network_type: str | None
+    segmentation_id: int | None
+    cidr: str | None
+    gateway: str | None
+    mtu: int | None
+    ip_version: int | None
+    security_services: list[SecurityServiceForDriver]
+    network_allocations: list[NetworkAllocation]
+    admin_network_allocations: list[NetworkAllocation]
+    subnet_metadata: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRuleForDriver(_Record):
+    """Who may use a share or snapshot, as one instance of it is to know.
+
+    `id` is that of the access rule: answers are given by it. `state` is
+    where the rule stands on this instance, `access_key` what the driver
+    has answered before. Snapshots are read and never written.
+    """
+
+    id: str
+    share_id: str
+    access_type: str
+    access_to: str
+    access_level: str = 'rw'
+    access_key: str | None = None
+    state: str | None = None
+
+    _derived: ClassVar[tuple[str, ...]] = ('access_id',)
+
+    @property
+    def access_id(self) -> str:
+        """The same id, by the name that most drivers use."""
+        return self.id
+
+
 # What a driver answers
 
 ExportLocationsAnswer = (
@@ -125,6 +231,7 @@ class StatusAnswer(TypedDict):
     size: NotRequired[int]
     share_proto: NotRequired[str]
     progress: NotRequired[str]
+    provider_location: NotRequired[str]
     export_locations: NotRequired[ExportLocationsAnswer]
 
 
@@ -142,6 +249,32 @@ class SnapshotAnswer(TypedDict, total=False):
     size: int
     status: str
     export_locations: ExportLocationsAnswer
+
+
+class AccessAnswer(TypedDict, total=False):
+    """What came of one rule: active or error, and the key to use it."""
+
+    state: str
+    access_key: str | None
+
+
+# By the id of the rule. A rule that is not mentioned is taken as done.
+AccessAnswers = Mapping[str, AccessAnswer]
+
+
+class ManageAnswer(TypedDict):
+    """What a share was found to be. The size must be told."""
+
+    size: int
+    export_locations: NotRequired[ExportLocationsAnswer]
+
+
+class ManageSnapshotAnswer(TypedDict):
+    """What a snapshot was found to be. The size must be told."""
+
+    size: int
+    provider_location: NotRequired[str]
+    export_locations: NotRequired[ExportLocationsAnswer]
 
 
 class EnsureAnswer(TypedDict, total=False):

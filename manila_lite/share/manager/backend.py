@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import contextlib
+import datetime
 import logging
 import threading
 import time
@@ -18,6 +19,7 @@ from manila_lite.rpc.share import TOPIC
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager import statistics
 from manila_lite.share.manager.ensuring import Ensuring
+from manila_lite.share.manager.server_setup import ServerSetup
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ class Backend:
                  ensuring: Ensuring, *,
                  host: str, zone: str, incarnation: str, enabled: bool,
                  expire: Callable[['Backend', str], None],
+                 servers: ServerSetup | None = None,
                  pause: Callable[[float], bool] | None = None):
         self.db = db
         self.driver = driver
@@ -46,12 +49,28 @@ class Backend:
         self.zone = zone
         self.incarnation = incarnation
         self.enabled = enabled
+        self.servers = servers
         self.health: str | None = STARTING
         self._expire = expire
+        self._recover: Callable[[], object] | None = None
         self._stop = threading.Event()
         self._pause = pause or self._stop.wait
         self._thread = threading.Thread(
             target=self._bring_up, name=f'{host}-start', daemon=True)
+
+    def recover_after(self, seconds: float,
+                      look: Callable[[datetime.datetime], object]) -> None:
+        """Have somebody look for what was left in flight before now.
+
+        So many seconds after the driver has come up; what is accepted
+        from now on is not what was left.
+        """
+        began = self.db.utcnow()
+
+        def recover() -> None:
+            if not self._stop.wait(seconds):
+                look(began)
+        self._recover = recover
 
     def start(self) -> None:
         """Register and begin; the driver comes up in the background."""
@@ -86,6 +105,9 @@ class Backend:
             else:
                 self.runner.start()
                 LOG.info('Back end %s is up', self.host)
+                if self._recover is not None:
+                    threading.Thread(target=self._recover, daemon=True,
+                                     name=f'{self.host}-recovery').start()
                 return
 
     def set_up(self) -> None:
@@ -109,6 +131,8 @@ class Backend:
         """Ask the driver for its pools and write them down."""
         known = self.db.read(pools.known, self.host)
         stats = self.driver.get_share_stats(refresh=True)
+        if self.servers is not None:
+            stats = self.servers.complete(stats)
         self.db.write(
             pools.report, self.host,
             statistics.reports(stats, self.host, self.db.utcnow()), known)

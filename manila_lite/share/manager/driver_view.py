@@ -4,8 +4,13 @@ from collections.abc import Collection, Mapping
 import typing
 
 from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import snapshots
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
+from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.manager import server_view
+from manila_lite.share.manager.server_view import FoundServer
 
 
 class Found(typing.NamedTuple):
@@ -14,6 +19,12 @@ class Found(typing.NamedTuple):
     row: typing.Any
     metadata: Mapping[str, str]
     exports: list[typing.Any]
+    server: FoundServer | None = None
+
+    @property
+    def share_server(self) -> ShareServerForDriver | None:
+        """Its share server, as drivers are shown it."""
+        return server_view.shown(self.server)
 
 
 def find(session: Session, instance_id: str, *,
@@ -24,20 +35,51 @@ def find(session: Session, instance_id: str, *,
     """
     row, metadata = instances.with_metadata(session, instance_id, keep=keep)
     return Found(row, metadata,
-                 list(instances.export_locations(session, instance_id)))
+                 list(instances.export_locations(session, instance_id)),
+                 server_view.of_instance(session, row.share_server_id))
 
 
 def find_new(session: Session, instance_id: str, *,
              keep: bool = False) -> Found:
     """The same of an instance that was never created."""
     row, metadata = instances.with_metadata(session, instance_id, keep=keep)
-    return Found(row, metadata, [])
+    return Found(row, metadata, [],
+                 server_view.of_instance(session, row.share_server_id))
 
 
 def find_all(session: Session,
              instance_ids: Collection[str]) -> list[Found]:
     """The same of several instances, without those that are gone."""
-    return [Found(*found) for found in instances.some(session, instance_ids)]
+    found = instances.some(session, instance_ids)
+    servers = server_view.find_all(session, {
+        row.share_server_id for row, _, _ in found if row.share_server_id})
+    return [Found(row, metadata, exports, servers.get(row.share_server_id))
+            for row, metadata, exports in found]
+
+
+class FoundSnapshot(typing.NamedTuple):
+    """A snapshot instance, and the share instance it was taken of."""
+
+    row: typing.Any
+    metadata: Mapping[str, str]
+    share: Found
+
+    @property
+    def share_server(self) -> ShareServerForDriver | None:
+        """The share server of its share, as drivers are shown it."""
+        return self.share.share_server
+
+
+def find_snapshot(session: Session, snapshot_instance_id: str, *,
+                  keep: bool = False) -> FoundSnapshot:
+    """Everything a driver may want to know of a snapshot instance.
+
+    With `keep` it stays as it is until the transaction ends.
+    """
+    row, metadata = snapshots.with_metadata(session, snapshot_instance_id,
+                                            keep=keep)
+    return FoundSnapshot(row, metadata, find(session,
+                                             row.share_instance_id))
 
 
 def for_driver(found: Found, name_template: str) -> ShareForDriver:
@@ -49,7 +91,27 @@ def for_driver(found: Found, name_template: str) -> ShareForDriver:
         status=row.status, share_type_id=row.share_type_id,
         availability_zone=row.availability_zone,
         snapshot_id=row.snapshot_id, display_name=row.display_name,
-        mount_point_name=row.mount_point_name, metadata=found.metadata,
+        mount_point_name=row.mount_point_name,
+        share_network_id=row.share_network_id,
+        share_server_id=row.share_server_id,
+        share_server=found.share_server, metadata=found.metadata,
         export_locations=[
             {'path': export.path, 'is_admin_only': export.is_admin_only,
              'metadata': {}} for export in found.exports])
+
+
+class Names(typing.NamedTuple):
+    """Templates of the names that things have on a back end."""
+
+    share: str
+    snapshot: str
+
+
+def snapshot_for_driver(found: FoundSnapshot,
+                        names: Names) -> SnapshotForDriver:
+    row = found.row
+    return SnapshotForDriver(
+        id=row.id, snapshot_id=row.snapshot_id, name=names.snapshot % row.id,
+        size=row.share_size, share=for_driver(found.share, names.share),
+        status=row.status, provider_location=row.provider_location,
+        metadata=found.metadata)

@@ -15,6 +15,7 @@ import orjson
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
+from manila_lite.db.queries import access
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import shares
@@ -30,6 +31,7 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager import driver_view
+from manila_lite.share.manager.access import Access
 from manila_lite.share.manager.driver_view import Found
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S
@@ -61,7 +63,8 @@ class Ensuring:
 
     def __init__(self, db: Database, driver: ShareDriver, ensurings: Client,
                  service_host: str, *, name_template: str,
-                 update_status: bool, message_ttl: int, page: int = PAGE):
+                 update_status: bool, message_ttl: int, access: Access,
+                 page: int = PAGE):
         self.db = db
         self.driver = driver
         self.ensurings = ensurings.on(service_host)
@@ -69,6 +72,7 @@ class Ensuring:
         self.name_template = name_template
         self.update_status = update_status
         self.message_ttl = message_ttl
+        self.access = access
         self.page = page
 
     # Start
@@ -146,7 +150,8 @@ class Ensuring:
 
     def _ask_about(self, share: ShareForDriver) -> EnsureAnswer:
         try:
-            exports = self.driver.ensure_share(RequestContext(), share)
+            exports = self.driver.ensure_share(
+                RequestContext(), share, share_server=share.share_server)
         except Exception:
             LOG.exception('%s did not ensure share instance %s',
                           self.service_host, share.id)
@@ -166,6 +171,19 @@ class Ensuring:
                                answers.get(found.row.id) or {})
             except _LEFT_ALONE as error:
                 LOG.info('It changed while it was ensured: %s', error)
+        self._reapply(session, [
+            found for found in page.found
+            if (answers.get(found.row.id) or {}).get('reapply_access_rules')])
+
+    def _reapply(self, session: Session, page: list[Found]) -> None:
+        """Have the rules of these shares brought to the back end anew."""
+        found = {one.row.id: one.row for one in page}
+        if not found:
+            return
+        for instance_id in access.having_rules(session, found):
+            row = found[instance_id]
+            self.access.resync(session, RequestContext(
+                project_id=row.project_id, user_id=row.user_id), row.id)
 
     def _note_one(self, session: Session, found: Found,
                   answer: EnsureAnswer) -> None:

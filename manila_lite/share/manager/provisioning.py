@@ -5,11 +5,18 @@ before, and owns what happens when a driver fails. `prepare_` methods read
 inside the claiming transaction and raise when the work is out of date.
 """
 
+from collections.abc import Mapping
+import contextlib
+import functools
+import typing
+
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import pools
 from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import share_sources
 from manila_lite.db.queries import shares
+from manila_lite.db.queries import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
@@ -18,24 +25,62 @@ from manila_lite.quota.shares import discard_uncounted
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import size_deltas
 from manila_lite.rpc.contract import implements
+from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import ProvisioningRpc
+from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.manager import access_removal
 from manila_lite.share.manager import driver_view
 from manila_lite.share.manager.driver_view import Found
+from manila_lite.share.manager.driver_view import FoundSnapshot
+from manila_lite.share.manager.driver_view import Names
+from manila_lite.share.manager.server_setup import ServerSetup
+from manila_lite.share.manager.share_servers import ShareServers
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S
+from manila_lite.work import table
 
 PROGRESS_DONE = '100%'
+
+_AWAIT = work_kinds(ProvisioningRpc)['provisioning.await_share_from_snapshot']
+
+
+class Copy(typing.NamedTuple):
+    """A share that is to be made, and the snapshot it is made of."""
+
+    share: Found
+    snapshot: FoundSnapshot
+
+
+class Told(typing.NamedTuple):
+    """What a driver tells about a share that is made of a snapshot."""
+
+    status: str
+    exports: list[ExportLocation]
+    progress: str | None = None
 
 
 @implements(ProvisioningRpc)
 class Provisioning:
-    """The share instances of one back end."""
+    """The share instances of one back end.
 
-    def __init__(self, driver: ShareDriver, name_template: str):
+    Drivers that copy in the background are asked every `copy_interval`
+    seconds how they get on.
+    """
+
+    def __init__(self, driver: ShareDriver, names: Names,
+                 copy_interval: float, setup: ServerSetup,
+                 servers: ShareServers):
         self.driver = driver
-        self.name_template = name_template
+        self.names = names
+        self.copy_interval = copy_interval
+        self.setup = setup
+        self.servers = servers
+
+    @property
+    def name_template(self) -> str:
+        return self.names.share
 
     # Create
 
@@ -44,15 +89,24 @@ class Provisioning:
                             driver_view.find_new)
 
     def create_share_instance(self, job, instance_id):
-        share = self._view(job.found)
-        locations = self.driver.create_share(RequestContext(), share)
+        found = self.setup.provide(job, job.found)
+        if found is None:
+            return
+        share, server = self._view(found), found.share_server
+        locations = self.driver.create_share(RequestContext(), share,
+                                             share_server=server)
+        self._keep(job, share, server, job.finish, self._created,
+                   instance_id, export_locations(locations))
+
+    def _keep(self, job, share, server, end, *args):
+        """End the work, unless there is nobody to know what was made."""
         try:
-            job.finish(self._created, instance_id,
-                       export_locations(locations))
+            end(*args)
         except (exception.WorkLost, exception.ResourceNotFound):
-            if job.read(instances.find, instance_id) is None:
-                # Given up and deleted meanwhile: nobody would know it.
-                self.driver.delete_share(RequestContext(), share)
+            if job.read(instances.find, share.id) is None:
+                # Given up and deleted meanwhile.
+                self.driver.delete_share(RequestContext(), share,
+                                         share_server=server)
             raise
 
     def _created(self, session, instance_id, locations):
@@ -62,12 +116,73 @@ class Provisioning:
 
     def failed_create_share_instance(self, session, job, error):
         """A driver may tell which exports exist in spite of the error."""
+        if self.setup.failed(session, job, error):
+            return True
         told = getattr(error, 'detail_data', None)
         locations = isinstance(told, dict) and told.get('export_locations')
         if locations:
             instances.insert_export_locations(
                 session, job.resource_id, export_locations(locations))
         return False
+
+    # Create from a snapshot
+
+    def prepare_create_share_from_snapshot(self, session: Session, job):
+        found = self._expect(session, job, S.CREATING, driver_view.find_new)
+        source = share_sources.take(session, job.args['snapshot_id'])
+        return Copy(found, driver_view.find_snapshot(session,
+                                                     source.instance_id))
+
+    def create_share_from_snapshot(self, job, instance_id, snapshot_id):
+        found = self.setup.provide(job, job.found.share, job.found.snapshot)
+        if found is None:
+            return
+        share, server = self._view(found), found.share_server
+        snapshot = driver_view.snapshot_for_driver(job.found.snapshot,
+                                                   self.names)
+        told = _told(self.driver.create_share_from_snapshot(
+            RequestContext(), share, snapshot, share_server=server,
+            parent_share=snapshot.share))
+        if told.status == S.AVAILABLE:
+            self._keep(job, share, server, job.finish, self._created,
+                       instance_id, told.exports)
+        else:
+            self._keep(job, share, server, job.hand_over, self._copying,
+                       job.job, instance_id, told)
+
+    def failed_create_share_from_snapshot(self, session, job, error):
+        return self.setup.failed(session, job, error)
+
+    def _copying(self, session, job, instance_id, told):
+        """The driver has begun; from now on it is asked how it gets on."""
+        table.hand_over(session, job, kind=_AWAIT.kind, topic=_AWAIT.topic,
+                        queue=job.queue, args={'instance_id': instance_id})
+        fire(session, SHARE_INSTANCE, instance_id, 'copy',
+             progress=told.progress, updated_at=session.now)
+        instances.insert_export_locations(session, instance_id, told.exports)
+
+    def prepare_await_share_from_snapshot(self, session: Session, job):
+        return self._expect(session, job, S.CREATING_FROM_SNAPSHOT)
+
+    def await_share_from_snapshot(self, job, instance_id):
+        told = _told(self.driver.get_share_status(
+            self._view(job.found), share_server=job.found.share_server))
+        if told.status == S.AVAILABLE:
+            job.finish(self._copied, instance_id, told)
+        else:
+            job.pause(self.copy_interval, self._note_progress, instance_id,
+                      told)
+
+    def _copied(self, session, instance_id, told):
+        fire(session, SHARE_INSTANCE, instance_id, 'created',
+             progress=PROGRESS_DONE, updated_at=session.now)
+        if told.exports:
+            instances.replace_export_locations(session, instance_id,
+                                               told.exports)
+
+    def _note_progress(self, session, instance_id, told):
+        if told.progress is not None:
+            instances.note_progress(session, instance_id, told.progress)
 
     # Resize
 
@@ -76,7 +191,8 @@ class Provisioning:
 
     def extend_share_instance(self, job, instance_id, new_size, growth,
                               host):
-        self.driver.extend_share(self._view(job.found), new_size)
+        self.driver.extend_share(self._view(job.found), new_size,
+                                 share_server=job.found.share_server)
         job.finish(self.extended, job.found.row, new_size, growth)
 
     def extended(self, session, instance, new_size, growth):
@@ -95,7 +211,8 @@ class Provisioning:
         return self._expect(session, job, S.SHRINKING)
 
     def shrink_share_instance(self, job, instance_id, new_size):
-        self.driver.shrink_share(self._view(job.found), new_size)
+        self.driver.shrink_share(self._view(job.found), new_size,
+                                 share_server=job.found.share_server)
         job.finish(self.shrunk, job.found.row, new_size)
 
     def shrunk(self, session, instance, new_size):
@@ -111,31 +228,66 @@ class Provisioning:
     # Delete
 
     def prepare_delete_share_instance(self, session, job):
-        return self._expect(session, job, S.DELETING)
+        found = self._expect(session, job, S.DELETING)
+        if snapshots.is_parent(session, found.row.id):
+            # By decree only: no request is accepted while there are any.
+            raise exception.InvalidShare(
+                reason=f'share instance {found.row.id} has snapshots')
+        return access_removal.take_all(session, found, self.driver)
 
     def delete_share_instance(self, job, instance_id, force=False):
-        self._delete(job.found)
-        job.finish(discard, job.found.row)
+        self._delete(job.found, force)
+        job.finish(self._deleted, job.found.row)
+
+    def _deleted(self, session, instance):
+        discard(session, instance)
+        self.servers.release(session, instance.share_server_id)
 
     def failed_delete_share_instance(self, session, job, error):
         """A forced deletion bears with the back end: the rows go."""
         if not job.args['force']:
+            access_removal.give_up(session, job.resource_id)
             return False
-        discard(session, self._expect(session, job, S.DELETING).row)
+        self._deleted(session,
+                      self._expect(session, job, S.DELETING).row)
         return True
 
     def prepare_delete_share_instance_deferred(self, session, job):
-        return self._expect(session, job, S.DEFERRED_DELETING)
+        return access_removal.take_all(
+            session, self._expect(session, job, S.DEFERRED_DELETING),
+            self.driver)
 
     def delete_share_instance_deferred(self, job, instance_id):
         self._delete(job.found)
-        job.finish(discard_uncounted, job.found.row)
+        job.finish(self._deleted_uncounted, job.found.row)
 
-    def _delete(self, found):
-        try:
-            self.driver.delete_share(RequestContext(), self._view(found))
-        except exception.ShareResourceNotFound:
-            return  # what was asked for is the case
+    def _deleted_uncounted(self, session, instance):
+        discard_uncounted(session, instance)
+        self.servers.release(session, instance.share_server_id)
+
+    def failed_delete_share_instance_deferred(self, session, job, error):
+        access_removal.give_up(session, job.resource_id)
+        return False
+
+    def _delete(self, leaving, force=False):
+        """Remove a share, its rules first; one that is gone is success.
+
+        By force it is removed whatever becomes of its rules.
+        """
+        if self.setup.networks and leaving.found.server is None:
+            return  # it never came to be on any
+        share, server = (self._view(leaving.found),
+                         leaving.found.share_server)
+        remove = functools.partial(
+            self.driver.delete_share, RequestContext(), share,
+            share_server=server)
+        with (contextlib.suppress(exception.ShareResourceNotFound),
+              contextlib.ExitStack() as at_last):
+            if force:
+                at_last.callback(remove)
+            access_removal.deny_all(self.driver, share, leaving, server)
+            if not force:
+                remove()
 
     # All
 
@@ -155,3 +307,16 @@ class Provisioning:
 
     def _view(self, found: Found):
         return driver_view.for_driver(found, self.name_template)
+
+
+def _told(answer: typing.Any) -> Told:
+    """What an answer of either form says; raises InvalidShareInstance."""
+    if not isinstance(answer, Mapping):
+        return Told(S.AVAILABLE, export_locations(answer))
+    status = answer.get('status')
+    if status not in (S.AVAILABLE, S.CREATING_FROM_SNAPSHOT):
+        raise exception.InvalidShareInstance(
+            reason=f'the driver says that it is {status}')
+    progress = answer.get('progress')
+    return Told(status, export_locations(answer.get('export_locations')),
+                None if progress is None else str(progress)[:32])

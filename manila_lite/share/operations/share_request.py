@@ -1,5 +1,6 @@
 """A request for a share, checked against its type before anything moves."""
 
+from collections.abc import Collection
 import dataclasses
 import re
 import typing
@@ -18,13 +19,19 @@ ABILITIES = (
 
 @dataclasses.dataclass(frozen=True)
 class ShareRequest:
-    """What a caller asks for; names are those of the published body."""
+    """What a caller asks for; names are those of the published body.
+
+    A size is left out only where a snapshot gives it. `zones_of_type` and
+    `clones_checked` say which rules the version of the request knows.
+    """
 
     share_proto: str
-    size: int
+    size: int | None
     name: str | None = None
     description: str | None = None
     share_type: str | None = None
+    snapshot_id: str | None = None
+    share_network_id: str | None = None
     availability_zone: str | None = None
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     is_public: bool = False
@@ -33,6 +40,7 @@ class ShareRequest:
     mount_point_name: str | None = None
     encryption_key_ref: str | None = None
     zones_of_type: bool = False
+    clones_checked: bool = False
 
 
 def abilities(share_type: TypeWithSpecs | None) -> dict[str, object]:
@@ -45,22 +53,51 @@ def abilities(share_type: TypeWithSpecs | None) -> dict[str, object]:
 
 def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
     """Refuse what the type cannot give; raises InvalidInput."""
-    specs = share_type.extra_specs
-    if share_type.flag('driver_handles_share_servers'):
+    if request.size is None:
         raise exception.InvalidInput(
-            reason='share_network_id is required by share type '
-                   f'{share_type.name}, whose driver_handles_share_servers '
-                   'is true')
+            reason='size must be an integer from 1 to 2147483647')
+    specs = share_type.extra_specs
+    check_network(request, share_type)
     if request.encryption_key_ref and not specs.get('encryption_support'):
         raise exception.InvalidInput(
             reason='encryption_key_ref needs a share type with '
                    'encryption_support')
+    check_mount_point(request, share_type)
+    check_size(request.size, specs, creating=True)
+
+
+def check_network(request: ShareRequest,
+                  share_type: TypeWithSpecs) -> None:
+    """Have a network be named for a type that has one, and no other."""
+    with_servers = share_type.flag('driver_handles_share_servers')
+    if with_servers and request.share_network_id is None:
+        raise exception.InvalidInput(
+            reason='share_network_id is required by share type '
+                   f'{share_type.name}, whose driver_handles_share_servers '
+                   'is true')
+    if request.share_network_id is not None and not with_servers:
+        raise exception.InvalidInput(
+            reason='share_network_id has no use with share type '
+                   f'{share_type.name}, whose driver_handles_share_servers '
+                   'is false')
+
+
+def check_mount_point(request: ShareRequest,
+                      share_type: TypeWithSpecs) -> None:
+    """Refuse a mount point name that the type has no use for."""
     if request.mount_point_name and not share_type.flag(
             'mount_point_name_support'):
         raise exception.InvalidInput(
             reason='mount_point_name needs a share type with '
                    'mount_point_name_support')
-    check_size(request.size, specs, creating=True)
+
+
+def check_protocol(proto: str, enabled: Collection[str]) -> None:
+    """Refuse a protocol, in capitals, that is not enabled."""
+    if proto not in enabled:
+        raise exception.InvalidInput(
+            reason=f'share_proto {proto} is none of '
+                   f'{", ".join(sorted(enabled))}')
 
 
 def check_size(size: int, specs: typing.Mapping[str, str], *,

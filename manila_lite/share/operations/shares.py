@@ -1,5 +1,6 @@
 """Accept requests about shares."""
 
+import dataclasses
 import datetime
 import typing
 
@@ -7,11 +8,13 @@ from oslo_db import exception as db_exc
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.queries import locks
 from manila_lite.db.queries import pools
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_types
 from manila_lite.db.queries import shares
+from manila_lite.db.queries import snapshots
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -23,6 +26,8 @@ from manila_lite.quota.shares import deltas_of
 from manila_lite.quota.shares import discard
 from manila_lite.quota.shares import owner_of
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import from_snapshot
+from manila_lite.share.operations import on_networks
 from manila_lite.share.operations import share_request
 from manila_lite.share.operations.share_request import ShareRequest
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
@@ -45,6 +50,7 @@ class Shares:
             name.upper() for name in conf.enabled_share_protocols)
         self.retention = datetime.timedelta(
             seconds=conf.soft_deleted_share_retention_time)
+        self.places_copies = conf.use_scheduler_creating_share_from_snapshot
         self.mount_prefix = conf.default_mount_point_prefix
         self.defers_deletion = conf.is_deferred_deletion_enabled
 
@@ -56,13 +62,18 @@ class Shares:
                request: ShareRequest) -> str:
         """Accept a share; its id. Placement and creation follow."""
         proto = request.share_proto.upper()
-        if proto not in self.protocols:
-            raise exception.InvalidInput(
-                reason=f'share_proto {request.share_proto} is none of '
-                       f'{", ".join(sorted(self.protocols))}')
-        share_type = self._type(session, ctx, request)
-        zones = share_request.zones(request, share_type)
-        zone_id = self._zone_id(session, request.availability_zone)
+        share_request.check_protocol(proto, self.protocols)
+        source = None
+        if request.snapshot_id:
+            source = from_snapshot.take_source(session, request.snapshot_id)
+            request = from_snapshot.completed(
+                request, source, proto, elsewhere=self.places_copies)
+        share_type = self._type(session, ctx, request, source)
+        zone = self._zone(session, request.availability_zone)
+        if zone is not None:
+            request = dataclasses.replace(request,
+                                          availability_zone=zone.name)
+        zones = self._zones(session, request, share_type)
         hints = self._hints(session, ctx, request.scheduler_hints)
         share_id, instance_id = session.new_id(), session.new_id()
         abilities = share_request.abilities(share_type)
@@ -76,13 +87,17 @@ class Shares:
             'user_id': ctx.user_id, 'size': request.size,
             'display_name': request.name,
             'display_description': request.description,
+            'snapshot_id': request.snapshot_id,
             'share_proto': proto, 'is_public': request.is_public,
             'is_soft_deleted': False, 'created_at': session.now,
             **abilities}, request.metadata)
         try:
             born(session, SHARE_INSTANCE, 'create', id=instance_id,
                  share_id=share_id, share_type_id=owner.share_type_id,
-                 availability_zone_id=zone_id, access_rules_status='active',
+                 host=self._host_of_copy(source),
+                 availability_zone_id=zone and zone.id,
+                 share_network_id=request.share_network_id,
+                 access_rules_status='active',
                  cast_rules_to_readonly=False, created_at=session.now,
                  encryption_key_ref=request.encryption_key_ref,
                  mount_point_name=share_request.mount_point(
@@ -92,28 +107,60 @@ class Shares:
             # The type was deleted since it was read.
             raise exception.ShareTypeNotFound(
                 share_type_id=owner.share_type_id) from None
+        if source is not None:
+            self._copy(session, ctx, source, request, instance_id, zones,
+                       hints)
+            return share_id
         self.scheduler.create_share_instance(
             session, ctx, instance_id=instance_id, zones=zones, hints=hints)
         return share_id
 
-    def _type(self, session, ctx, request):
+    def _host_of_copy(self, source):
+        """A copy lies in the pool of its source, or is placed like others.
+        """
+        return source.host if source and not self.places_copies else None
+
+    def _copy(self, session, ctx, source, request, instance_id, zones,
+              hints):
+        if self.places_copies:
+            self.scheduler.create_share_instance(
+                session, ctx, instance_id=instance_id, zones=zones,
+                hints=hints, snapshot_id=source.id, source_host=source.host)
+            return
+        pools.change_allocated(session, source.host, request.size)
+        self.provisioning.on(source.host).create_share_from_snapshot(
+            session, ctx, instance_id=instance_id, snapshot_id=source.id)
+
+    def _type(self, session, ctx, request, source):
         name = request.share_type or self.default_type
         if not name:
             return None  # the scheduler says so, visibly, in a message
+        # Who may copy a snapshot may have what it is of, as it is.
         found = share_types.find_usable(session, name, ctx.project_id,
-                                        ctx.is_admin)
+                                        ctx.is_admin or source is not None)
         if found is None:
             raise exception.ShareTypeNotFound(share_type_id=name)
+        if source is not None:
+            from_snapshot.check_type(source, found.id)
         share_request.check_type(request, found)
         return found
 
-    def _zone_id(self, session, name):
-        if name is None:
+    def _zone(self, session, named):
+        """The zone of this name, or of this id."""
+        if named is None:
             return None
         for zone in services.list_zones(session):
-            if name in (zone.id, zone.name):
-                return zone.id
-        raise exception.AvailabilityZoneNotFound(zone=name)
+            if named in (zone.id, zone.name):
+                return zone
+        raise exception.AvailabilityZoneNotFound(zone=named)
+
+    def _zones(self, session, request, share_type):
+        """The zones of the type in which the network has subnets."""
+        zones = share_request.zones(request, share_type)
+        if request.share_network_id is None:
+            return zones
+        network = on_networks.usable(session, request.share_network_id)
+        return on_networks.zones_served(session, network.id, zones)
 
     def _hints(self, session, ctx, hints):
         """The hints with share ids as lists; every share must be seen."""
@@ -160,6 +207,9 @@ class Shares:
         self._refuse_soft_deleted(share)
         fire(session, SHARE_INSTANCE, share.instance_id, 'extend')
         instance = instances.get(session, share.instance_id)
+        if not instance.size:
+            raise exception.InvalidInput(
+                reason='the size of the share is not known')
         growth = new_size - instance.size
         if growth <= 0:
             raise exception.InvalidInput(
@@ -207,20 +257,25 @@ class Shares:
         """Ask for the end of a share and of all its instances."""
         found = self._deletable(session, share)
         for instance in found:
-            if self.defers_deletion and instance.host:
+            fire(session, SHARE_INSTANCE, instance.instance_id,
+                 'defer_delete' if self._defers(instance) else 'delete')
+        self._refuse_dependents(session, share, exception.ShareNotAllowed)
+        for instance in found:
+            if self._defers(instance):
                 self._defer(session, ctx, instance)
             else:
-                fire(session, SHARE_INSTANCE, instance.instance_id,
-                     'delete')
                 self._delete_instance(session, ctx, instance.instance_id)
 
     @transaction
     def force_delete(self, session: Session, ctx: RequestContext,
                      share: typing.Any) -> None:
         """The same from every status; errors of the back end are borne."""
-        for instance in self._deletable(session, share):
+        found = self._deletable(session, share)
+        for instance in found:
             fire(session, SHARE_INSTANCE, instance.instance_id,
                  'force_delete')
+        self._refuse_dependents(session, share, exception.InvalidShare)
+        for instance in found:
             self._delete_instance(session, ctx, instance.instance_id,
                                   force=True)
 
@@ -229,6 +284,13 @@ class Shares:
                               instance_id: str) -> None:
         """Remove one instance, whatever its status is."""
         fire(session, SHARE_INSTANCE, instance_id, 'force_delete')
+        # Also where others are left: this may be the one with the data.
+        locks.refuse_locked_share(
+            session, instances.get(session, instance_id).share_id)
+        if snapshots.is_parent(session, instance_id):
+            raise exception.ShareNotAllowed(
+                reason=f'share instance {instance_id} has snapshots; '
+                       'delete them first')
         self._delete_instance(session, ctx, instance_id, force=True)
 
     def _deletable(self, session, share):
@@ -236,6 +298,13 @@ class Shares:
         if sum(1 for row in found if row.replica_state) > 1:
             raise exception.ShareHasReplicas(share_id=share.id)
         return found
+
+    def _refuse_dependents(self, session, share, error):
+        """Behind the moves, so that none can come into being any more."""
+        locks.refuse_locked_share(session, share.id)
+        if shares.has_snapshots(session, share.id):
+            raise error(reason=f'share {share.id} has snapshots; delete '
+                               'them first')
 
     def _delete_instance(self, session, ctx, instance_id, *, force=False):
         instance = instances.get(session, instance_id)
@@ -245,8 +314,10 @@ class Shares:
         self.provisioning.on(instance.host).delete_share_instance(
             session, ctx, instance_id=instance_id, force=force)
 
+    def _defers(self, instance):
+        return self.defers_deletion and instance.host
+
     def _defer(self, session, ctx, target):
-        fire(session, SHARE_INSTANCE, target.instance_id, 'defer_delete')
         instance = instances.get(session, target.instance_id)
         charges.credit(session, owner_of(instance), deltas_of(instance))
         self.provisioning.on(instance.host).delete_share_instance_deferred(
@@ -260,11 +331,14 @@ class Shares:
         """Put a share into the recycle bin for the retention time."""
         self._refuse_soft_deleted(share)
         self._deletable(session, share)
+        # Who takes a snapshot moves the instance, and so waits for this.
+        locks.take_share(session, share.id)
         if not shares.soft_delete(session, share.id,
                                   session.now + self.retention):
             raise exception.ShareNotAllowed(
                 reason=f'status of share {share.id} must be one of '
                        f'available, error, not {share.status}')
+        self._refuse_dependents(session, share, exception.ShareNotAllowed)
 
     @transaction
     def restore(self, session: Session, ctx: RequestContext,

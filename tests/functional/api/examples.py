@@ -17,6 +17,7 @@ Example = Callable[[World], Given]
 EXAMPLES: dict[str, Example] = {}
 
 _LATEST = {
+    '/os-share-manage': '/shares/manage',
     '/os-availability-zone': '/availability-zones',
     '/os-share-type-access': '/share_type_access',
 }
@@ -50,7 +51,10 @@ def of(*keys: str) -> Callable[[Example], Example]:
     'GET /v2/availability-zones', 'GET /v2/services', 'GET /v2/limits',
     'GET /v2/scheduler-stats/pools', 'GET /v2/scheduler-stats/pools/detail',
     'GET /v2/shares', 'GET /v2/shares/detail', 'GET /v2/share_instances',
-    'GET /v2/types', 'GET /v2/types/default', 'GET /v2/messages')
+    'GET /v2/types', 'GET /v2/types/default', 'GET /v2/messages',
+    'GET /v2/resource-locks', 'GET /v2/snapshots',
+    'GET /v2/snapshots/detail', 'GET /v2/snapshot-instances',
+    'GET /v2/snapshot-instances/detail')
 def collection(world):
     return given()
 
@@ -110,6 +114,28 @@ def reset_task_state(world):
     return given({'task_state': None}, id=world.idle())
 
 
+# Managing
+
+@of('POST /v2/shares/manage')
+def manage(world):
+    return given(world.manage_body())
+
+
+@of(f'{_ACTION} unmanage', 'POST /v2/share-unmanage/{id}/unmanage')
+def unmanage(world):
+    return given(id=world.idle())
+
+
+@of('POST /v2/snapshots/manage')
+def manage_snapshot(world):
+    return given(world.manage_snapshot_body())
+
+
+@of('POST /v2/snapshots/{id}/action unmanage')
+def unmanage_snapshot(world):
+    return given(id=world.idle_snapshot())
+
+
 # Metadata
 
 @of('POST /v2/shares/{id}/metadata', 'PUT /v2/shares/{id}/metadata')
@@ -152,6 +178,107 @@ def idle_instance(world):
 @of(f'{_INSTANCE_ACTION} reset_status')
 def reset_instance_status(world):
     return given({'status': 'error'}, id=world.instance_of(world.idle()))
+
+
+# Snapshots
+
+_SNAPSHOT = '/v2/snapshots/{id}'
+_SNAPSHOT_ACTION = f'POST {_SNAPSHOT}/action'
+_SNAPSHOT_INSTANCE = '/v2/snapshot-instances/{id}'
+
+
+@of('POST /v2/snapshots')
+def create_snapshot(world):
+    return given({'snapshot': {'share_id': world.sitting(),
+                               'name': 'new'}})
+
+
+@of(f'{_ACTION} revert')
+def revert(world):
+    return given({'snapshot_id': world.spare_snapshot}, id=world.still())
+
+
+@of(f'GET {_SNAPSHOT}', f'GET {_SNAPSHOT}/metadata')
+def snapshot(world):
+    return given(id=world.snapshot)
+
+
+@of(f'PUT {_SNAPSHOT}')
+def update_snapshot(world):
+    return given({'snapshot': {'display_name': 'new'}}, id=world.snapshot)
+
+
+@of(f'DELETE {_SNAPSHOT}', f'{_SNAPSHOT_ACTION} force_delete')
+def idle_snapshot(world):
+    return given(id=world.idle_snapshot())
+
+
+@of(f'{_SNAPSHOT_ACTION} reset_status')
+def reset_snapshot_status(world):
+    return given({'status': 'error'}, id=world.idle_snapshot())
+
+
+@of(f'POST {_SNAPSHOT}/metadata', f'PUT {_SNAPSHOT}/metadata')
+def snapshot_metadata(world):
+    return given(_VALUES, id=world.snapshot)
+
+
+@of(f'GET {_SNAPSHOT}/metadata/{{key}}',
+    f'DELETE {_SNAPSHOT}/metadata/{{key}}')
+def snapshot_metadata_item(world):
+    world.member.request('POST', f'/snapshots/{world.snapshot}/metadata',
+                         _VALUES, expect=200)
+    return given(id=world.snapshot, key='color')
+
+
+@of(f'POST {_SNAPSHOT}/metadata/{{key}}')
+def new_snapshot_metadata_item(world):
+    return given(_VALUES, id=world.snapshot, key='color')
+
+
+@of(f'GET {_SNAPSHOT_INSTANCE}')
+def snapshot_instance(world):
+    return given(id=world.instance_of_snapshot(world.snapshot))
+
+
+@of(f'POST {_SNAPSHOT_INSTANCE}/action reset_status')
+def reset_snapshot_instance_status(world):
+    return given({'status': 'error'},
+                 id=world.instance_of_snapshot(world.idle_snapshot()))
+
+
+# Who may mount snapshots, and where
+
+@of(f'{_SNAPSHOT_ACTION} allow_access')
+def allow_to_mount(world):
+    return given(world.rule_body(), id=world.snapshot)
+
+
+@of(f'{_SNAPSHOT_ACTION} deny_access')
+def deny_to_mount(world):
+    return given({'access_id': world.new_snapshot_rule()},
+                 id=world.snapshot)
+
+
+@of(f'GET {_SNAPSHOT}/access-list', f'GET {_SNAPSHOT}/export-locations')
+def mountable(world):
+    return given(id=world.snapshot)
+
+
+@of(f'GET {_SNAPSHOT}/export-locations/{{el}}')
+def export_of_snapshot(world):
+    return given(id=world.snapshot, el=world.export_of_snapshot())
+
+
+@of(f'GET {_SNAPSHOT_INSTANCE}/export-locations')
+def exports_of_snapshot_instance(world):
+    return given(id=world.instance_of_snapshot(world.snapshot))
+
+
+@of(f'GET {_SNAPSHOT_INSTANCE}/export-locations/{{el}}')
+def export_of_snapshot_instance(world):
+    return given(id=world.instance_of_snapshot(world.snapshot),
+                 el=world.export_of_snapshot())
 
 
 # Export locations
@@ -269,7 +396,7 @@ def quota_set(world):
 
 @of(f'PUT {_QUOTA}')
 def change_quota_set(world):
-    return given({'quota_set': {'snapshots': 7}}, project_id=TENANT)
+    return given({'quota_set': {'snapshots': 70000}}, project_id=TENANT)
 
 
 @of(f'GET {_CLASS}')
@@ -279,7 +406,7 @@ def quota_class(world):
 
 @of(f'PUT {_CLASS}')
 def change_quota_class(world):
-    return given({'quota_class_set': {'snapshots': 7}},
+    return given({'quota_class_set': {'snapshots': 70000}},
                  **{'class': 'default'})
 
 
@@ -293,3 +420,70 @@ def message(world):
 @of('DELETE /v2/messages/{id}')
 def message_to_delete(world):
     return given(id=world.new_message())
+
+
+# Resource locks
+
+@of('POST /v2/resource-locks')
+def create_lock(world):
+    return given(world.lock_body())
+
+
+@of('GET /v2/resource-locks/{id}', 'DELETE /v2/resource-locks/{id}')
+def lock(world):
+    return given(id=world.new_lock())
+
+
+@of('PUT /v2/resource-locks/{id}')
+def change_lock(world):
+    return given({'resource_lock': {'lock_reason': 'it is ours'}},
+                 id=world.new_lock())
+
+
+# Access rules
+
+_RULE = '/v2/share-access-rules/{id}'
+
+
+@of(f'{_ACTION} allow_access')
+def allow(world):
+    return given(world.rule_body(), id=world.guarded)
+
+
+@of(f'{_ACTION} deny_access')
+def deny(world):
+    return given({'access_id': world.new_rule()}, id=world.guarded)
+
+
+@of(f'{_ACTION} access_list')
+def access_list(world):
+    return given(id=world.guarded)
+
+
+@of('GET /v2/share-access-rules')
+def rules_of_share(world):
+    return given(query=f'?share_id={world.guarded}')
+
+
+@of(f'GET {_RULE}')
+def rule(world):
+    return given(id=world.new_rule())
+
+
+@of(f'PUT {_RULE}')
+def change_rule(world):
+    return given({'update_access': {'access_level': 'ro'}},
+                 id=world.new_rule())
+
+
+@of(f'PUT {_RULE}/metadata')
+def rule_metadata(world):
+    return given(_VALUES, id=world.new_rule())
+
+
+@of(f'DELETE {_RULE}/metadata/{{key}}')
+def rule_metadata_item(world):
+    id = world.new_rule()
+    world.member.request('PUT', f'/share-access-rules/{id}/metadata',
+                         _VALUES, expect=200)
+    return given(id=id, key='color')

@@ -12,12 +12,18 @@ VERSIONS = range(100)
 
 RESOURCES = (
     'versions', 'extensions', 'availability zone', 'service', 'quota set',
-    'quota class set', 'limits', 'share', 'share action', 'share metadata',
-    'share instance', 'share instance action',
+    'quota class set', 'limits', 'share', 'share action', 'share manage',
+    'share metadata', 'share instance', 'share instance action',
     'share instance export location', 'share export location',
     'share export location metadata', 'share type', 'share type access',
     'share type action', 'share type extra specs', 'scheduler stats',
-    'message',
+    'message', 'resource lock', 'share access rule',
+    'share access rule metadata', 'snapshot', 'snapshot action',
+    'snapshot metadata', 'snapshot instance', 'snapshot instance action',
+    'snapshot export location', 'snapshot instance export location',
+    'share network', 'share network action', 'share network subnet',
+    'share network subnet metadata', 'security service', 'share server',
+    'share server action',
 )
 """The resources of api-surface.csv that are walked."""
 

@@ -128,6 +128,26 @@ def share_with_replicas(world):
     return Refused(given(id=world.replicated))
 
 
+@of(404, 'POST /v2/shares/manage')
+def managed_on_unknown_host(world):
+    body = world.manage_body()
+    body['share']['service_host'] = 'node@moon#pool'
+    return Refused(given(body))
+
+
+@of(409, 'POST /v2/shares/manage')
+def managed_already(world):
+    body = world.manage_body()
+    body['share']['service_host'] = world.admin.show(world.share)['host']
+    body['share']['export_path'] = world.path_of(world.share)
+    return Refused(given(body))
+
+
+@of(409, f'{_ACTION} unmanage', 'POST /v2/share-unmanage/{id}/unmanage')
+def unmanaged_with_replicas(world):
+    return Refused(given(id=world.replicated))
+
+
 @of(404, 'PUT /v2/services/enable', 'PUT /v2/services/disable')
 def unknown_host(world):
     return Refused(given(SERVICE | {'host': 'moon'}))
@@ -147,6 +167,58 @@ def ensured_by_a_silent_service(world):
     'GET /v2/scheduler-stats/pools/detail')
 def broken_expression(world):
     return Refused(given(query='?host=('))
+
+
+# Snapshots
+
+@of(400, 'GET /v2/snapshots', 'GET /v2/snapshots/detail')
+def snapshots_of_no_usage(world):
+    return Refused(given(query='?usage=none'))
+
+
+@of(404, 'POST /v2/snapshots')
+def snapshot_of_unknown_share(world):
+    return Refused(given({'snapshot': {'share_id': UNKNOWN}}))
+
+
+@of(413, 'POST /v2/snapshots')
+def snapshot_above_the_quota(world):
+    return Refused(given({'snapshot': {'share_id': world.huge}}))
+
+
+@of(400, 'DELETE /v2/snapshots/{id}')
+def snapshot_being_deleted(world):
+    return Refused(given(id=world.idle_snapshot('deleting')))
+
+
+@of(409, f'{_ACTION} revert')
+def reverted_to_an_older_snapshot(world):
+    return Refused(given({'snapshot_id': world.snapshot},
+                         id=world.still()))
+
+
+@of(404, 'POST /v2/snapshots/manage')
+def managed_of_unknown_share(world):
+    body = world.manage_snapshot_body()
+    body['snapshot']['share_id'] = UNKNOWN
+    return Refused(given(body))
+
+
+@of(409, 'POST /v2/snapshots/manage')
+def managed_of_share_with_replicas(world):
+    body = world.manage_snapshot_body()
+    body['snapshot']['share_id'] = world.replicated
+    return Refused(given(body))
+
+
+@of(409, 'POST /v2/snapshots/{id}/action unmanage')
+def unmanaged_snapshot_with_replicas(world):
+    return Refused(given(id=world.replicated_snapshot))
+
+
+@of(400, 'GET /v2/snapshots/{id}/access-list')
+def rules_of_what_cannot_be_mounted(world):
+    return Refused(given(id=world.new_unmountable()))
 
 
 # Share types
@@ -210,6 +282,23 @@ def quota_of_unknown_type(world):
                    since=39)
 
 
-@of(400, 'GET /v2/messages')
+@of(400, 'GET /v2/messages', 'GET /v2/resource-locks')
 def wordy_limit(world):
     return Refused(given(query='?limit=all'))
+
+
+# Resource locks
+
+@of(409, 'POST /v2/resource-locks')
+def lock_of_what_is_deleted(world):
+    body = world.lock_body()
+    body['resource_lock']['resource_id'] = id = world.idle()
+    world.admin.act(id, 'reset_status', {'status': 'deleting'})
+    return Refused(given(body))
+
+
+# Access rules
+
+@of(400, 'GET /v2/share-access-rules')
+def rules_of_no_share(world):
+    return Refused(given())

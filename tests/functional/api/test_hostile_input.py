@@ -12,6 +12,7 @@ from tests.functional.api import hostile
 from tests.functional.api import published
 from tests.functional.api.examples import example
 from tests.functional.api.test_published_surface import fault
+from tests.support.seeds import seeds
 
 OPERATIONS = [operation for operation in published.operations()
               if operation.key not in differences.SURFACE
@@ -24,7 +25,7 @@ READS = [operation for operation in OPERATIONS
 WITH_ID = [operation for operation in OPERATIONS if '{' in operation.path]
 
 hypothesis.settings.register_profile(
-    'hostile', max_examples=25, deadline=None, derandomize=True,
+    'hostile', max_examples=len(seeds(12)), deadline=None, derandomize=True,
     database=None, suppress_health_check=list(hypothesis.HealthCheck))
 
 

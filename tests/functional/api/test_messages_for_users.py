@@ -3,8 +3,8 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.db import models
 from tests.functional.api.conftest import member_of
+from tests.support import databases
 from tests.support import reference
 from tests.support.cloud import Cloud
 
@@ -101,7 +101,7 @@ def test_no_pool_has_room(make_cloud):
 
 def test_no_pool_at_all(tmp_path):
     cloud = Cloud(tmp_path, fill=False)
-    models.metadata.create_all(cloud.db.engine)
+    databases.create_tables(cloud.url)
     cloud.db.write(cloud._fill)
     share = cloud.api.create()['id']
     cloud.settle()

@@ -31,6 +31,16 @@ FITS = {
     'array': _list(),
     'array (same items)': _list('id'),
     'array of link (only when page is full)': _list('rel', 'href'),
+    'array of subnet without share_network_id and share_network_name':
+        lambda value: all(set(item) >= {'id', 'neutron_net_id'}
+                          and set(item).isdisjoint({
+                              'share_network_id', 'share_network_name'})
+                          for item in value),
+    'array of uuid': lambda value: all(map(_text(_UUID), value)),
+    'array of uuid (sorted)': lambda value: value == sorted(value) and all(
+        map(_text(_UUID), value)),
+    'object of string': lambda value: all(
+        isinstance(text, str) for text in value.values()),
     'array of string': lambda value: isinstance(value, list) and all(
         isinstance(item, str) for item in value),
     'array of {base,type}': _list('base', 'type'),
@@ -43,6 +53,13 @@ FITS = {
     'null': lambda value: value is None,
     'object': _object(),
     'object (same)': _object('id'),
+    'object host -> boolean': lambda value: all(
+        isinstance(said, bool) for said in value.values()),
+    'object host -> null': lambda value: value and all(
+        said is None for said in value.values()),
+    'object operation,current_security_service,new_security_service':
+        _object('operation', 'current_security_service',
+                'new_security_service'),
     'object limit,in_use,reserved': _object('limit', 'in_use', 'reserved'),
     'object string->string': lambda value: all(
         isinstance(text, str) for text in value.values()),

@@ -156,6 +156,8 @@ def test_zone_is_named_by_name_or_id(cloud, member):
     for name in (zone['name'], zone['id']):
         share = member.create(availability_zone=name)
         assert share['availability_zone'] == zone['name']
+        cloud.settle()
+        assert member.show(share['id'])['status'] == 'available'
 
 
 def test_unknown_zone_is_not_found(member):
@@ -176,7 +178,7 @@ def test_share_is_placed_in_the_zones_of_the_type(cloud, member, make_type):
     assert member.show(share['id'])['status'] == 'error'
 
 
-# What does not exist yet
+# What does not exist
 
 @pytest.mark.parametrize('key', ['snapshot_id', 'share_network_id',
                                  'share_group_id'])

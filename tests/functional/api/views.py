@@ -133,6 +133,16 @@ def updated(world, api, minor):
                         version=published.text(minor)).json['share']]
 
 
+@seen('share manage', 'share', 'detail', who=ADMINS,
+      types={'integer GiB': 'null'})
+def managed(world, api, minor):
+    path = '/shares/manage' if minor >= 7 else '/os-share-manage'
+    share = api.request('POST', path, world.manage_body(), expect=200,
+                        version=published.text(minor)).json['share']
+    world.erase(share['id'])  # no list shows shares without a size
+    return [share]
+
+
 around('share metadata', lambda world: f'{_share(world)}/metadata',
        'metadata', 'all kinds')
 
@@ -152,6 +162,94 @@ in_get('instance', 'share_instance', _instance, 'share instance', 'detail',
 in_get('instances of share', 'share_instances',
        lambda world: f'{_share(world)}/instances', 'share instance',
        'detail', who=ADMINS, since=3)
+
+
+# Snapshots
+
+def _snapshot(world):
+    return f'/snapshots/{world.snapshot}'
+
+
+def _snapshot_instance(world):
+    id = world.instance_of_snapshot(world.snapshot)
+    return f'/snapshot-instances/{id}'
+
+
+around('snapshots', f'/snapshots?{_ALL}&limit=1&with_count=true',
+       'snapshot', 'list wrapper')
+in_get('snapshots', 'snapshots', f'/snapshots?{_ALL}', 'snapshot',
+       'summary')
+in_get('snapshots in detail', 'snapshots', f'/snapshots/detail?{_ALL}',
+       'snapshot', 'detail')
+in_get('snapshot', 'snapshot', _snapshot, 'snapshot', 'detail')
+
+
+@seen('snapshot create', 'snapshot', 'detail')
+def snapshot_created(world, api, minor):
+    return [api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': world.sitting()}},
+        expect=202, version=published.text(minor)).json['snapshot']]
+
+
+@seen('snapshot update', 'snapshot', 'detail')
+def snapshot_updated(world, api, minor):
+    return [api.request(
+        'PUT', _snapshot(world), {'snapshot': {'display_name': 'new'}},
+        expect=200, version=published.text(minor)).json['snapshot']]
+
+
+@seen('snapshot manage', 'snapshot', 'detail', who=ADMINS, since=12)
+def snapshot_managed(world, api, minor):
+    return [api.request(
+        'POST', '/snapshots/manage', world.manage_snapshot_body(),
+        expect=202, version=published.text(minor)).json['snapshot']]
+
+
+around('snapshot metadata', lambda world: f'{_snapshot(world)}/metadata',
+       'metadata', 'all kinds', since=73)
+
+in_get('snapshot instances', 'snapshot_instances', '/snapshot-instances',
+       'snapshot instance', 'summary', who=ADMINS, since=19)
+in_get('snapshot instances in detail', 'snapshot_instances',
+       '/snapshot-instances/detail', 'snapshot instance', 'detail',
+       who=ADMINS, since=19)
+in_get('snapshot instance', 'snapshot_instance', _snapshot_instance,
+       'snapshot instance', 'detail', who=ADMINS, since=19)
+
+
+# Who may mount snapshots, and where
+
+@seen('allow_access to mount', 'snapshot access',
+      'snapshot_access and snapshot_access_list', since=32)
+def allowed_to_mount(world, api, minor):
+    return [api.request(
+        'POST', f'{_snapshot(world)}/action',
+        {'allow_access': world.rule_body()}, expect=202,
+        version=published.text(minor)).json['snapshot_access']]
+
+
+@seen('snapshot access list', 'snapshot access',
+      'snapshot_access and snapshot_access_list', since=32)
+def listed_snapshot_rules(world, api, minor):
+    world.new_snapshot_rule()
+    return _get(world, api, minor, f'{_snapshot(world)}/access-list')[
+        'snapshot_access_list']
+
+
+for of, parent, who in (('snapshot', _snapshot, EVERYBODY),
+                        ('snapshot instance', _snapshot_instance, ADMINS)):
+    def listed(world, parent=parent):
+        return f'{parent(world)}/export-locations'
+
+    def one(world, parent=parent):
+        return (f'{parent(world)}/export-locations/'
+                f'{world.export_of_snapshot()}')
+
+    more = {'who': who, 'since': 32}
+    in_get(f'exports of {of}', 'share_snapshot_export_locations', listed,
+           'snapshot export location', 'list and show', **more)
+    in_get(f'export of {of}', 'share_snapshot_export_location', one,
+           'snapshot export location', 'list and show', 'show', **more)
 
 
 # Export locations
@@ -230,7 +328,7 @@ for key, path in (('quota_set', _QUOTA), ('quota_class_set', _CLASS)):
           who=ADMINS)
     def quota_updated(world, api, minor, key=key, path=path):
         return [api.request('PUT', spelled(path, minor),
-                            {key: {'snapshots': 7}}, expect=200,
+                            {key: {'snapshots': 70000}}, expect=200,
                             version=published.text(minor)).json[key]]
 
 
@@ -245,3 +343,75 @@ around('messages', '/messages?limit=1', 'message', 'list wrapper', since=37)
 in_get('messages', 'messages', '/messages', 'message', 'item', since=37)
 in_get('message', 'message', lambda world: f'/messages/{world.message}',
        'message', 'item', since=37)
+
+
+# Resource locks
+
+around('locks', '/resource-locks?limit=1&with_count=true', 'resource lock',
+       'list wrapper', since=81)
+in_get('locks', 'resource_locks', '/resource-locks', 'resource lock', 'item',
+       since=81)
+in_get('lock', 'resource_lock',
+       lambda world: f'/resource-locks/{world.new_lock()}', 'resource lock',
+       'item', since=81)
+
+
+@seen('lock create', 'resource lock', 'item', since=81)
+def lock_created(world, api, minor):
+    return [api.request('POST', '/resource-locks', world.lock_body(),
+                        expect=200, version=published.text(minor)
+                        ).json['resource_lock']]
+
+
+@seen('lock update', 'resource lock', 'item', since=81)
+def lock_updated(world, api, minor):
+    return [api.request(
+        'PUT', f'/resource-locks/{world.new_lock()}',
+        {'resource_lock': {'lock_reason': 'it is ours'}}, expect=200,
+        version=published.text(minor)).json['resource_lock']]
+
+
+# Access rules
+
+def _acted(world, api, minor, action, body):
+    name = action if minor >= 7 else f'os-{action}'
+    return api.act(world.guarded, name, body, expect=200,
+                   version=published.text(minor)).json
+
+
+@seen('allow_access', 'share access', 'access')
+def allowed(world, api, minor):
+    return [_acted(world, api, minor, 'allow_access',
+                   world.rule_body())['access']]
+
+
+@seen('access list', 'share access', 'list item (access_list)')
+def listed_rules(world, api, minor):
+    world.new_rule()
+    if minor < 45:
+        answer = _acted(world, api, minor, 'access_list', None)
+    else:
+        answer = _get(world, api, minor,
+                      f'/share-access-rules?share_id={world.guarded}')
+    return answer['access_list']
+
+
+def _rule(world):
+    return f'/share-access-rules/{world.new_rule()}'
+
+
+in_get('access rule', 'access', _rule, 'share access', 'access', since=45)
+
+
+@seen('access rule update', 'share access', 'access', since=88)
+def rule_updated(world, api, minor):
+    return [api.request(
+        'PUT', _rule(world), {'update_access': {'access_level': 'ro'}},
+        expect=200, version=published.text(minor)).json['access']]
+
+
+@seen('access rule metadata', 'metadata', 'all kinds', since=45)
+def rule_metadata(world, api, minor):
+    return [api.request(
+        'PUT', f'{_rule(world)}/metadata', {'metadata': {'color': 'blue'}},
+        expect=200, version=published.text(minor)).json]

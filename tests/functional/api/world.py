@@ -18,8 +18,11 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import quotas
 from manila_lite.db.models import services as service_models
 from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
 from manila_lite.db.queries import services
+from manila_lite.db.queries import snapshot_exports
 from tests.functional.api import published
+from tests.functional.api.server_world import ServerWorld
 from tests.support.cloud import Api
 from tests.support.cloud import Cloud
 
@@ -31,6 +34,8 @@ SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
 SILENT_HOST = 'node@silent'
 LARGEST_SHARE = 500
 """GiB that one share may have."""
+SNAPSHOT_GIGABYTES = 1_000_000
+"""GiB that the snapshots of a project may have."""
 
 _CONF = f"""
 admin_only_metadata = __sealed
@@ -39,6 +44,9 @@ admin_only_el_metadata = preferred
 shares = 100000
 gigabytes = 1000000
 per_share_gigabytes = {LARGEST_SHARE}
+snapshots = 100000
+snapshot_gigabytes = {SNAPSHOT_GIGABYTES}
+share_networks = 100000
 """
 
 PERSONAS = {
@@ -66,20 +74,21 @@ def given(body: object = None, query: str = '', **variables: str) -> Given:
     return Given(variables, body, query)
 
 
-class World:
+class World(ServerWorld):
     """See the module."""
 
     def __init__(self, folder: pathlib.Path, more: str = ''):
-        self._types = 0
+        self._types = self._managed = self._clients = 0
         self.cloud = Cloud(folder, more=_CONF + more)
         self._add_silent_service()
         self.apis = {
             name: Api(self.cloud, project=project, roles=roles, user=name)
             for name, (project, roles) in PERSONAS.items()}
         self.admin, self.member = self.apis['admin'], self.apis['member']
-        self.share, self.spare, self.grouped, self.replicated = (
+        (self.share, self.spare, self.grouped, self.replicated,
+         self.guarded, self.moving) = (
             self.member.create(size=2, metadata={'color': 'red'})['id']
-            for _ in range(4))
+            for _ in range(6))
         self.cloud.settle()
         self.message, _ = (self.new_message(project)
                            for project in (TENANT, ADMINS))
@@ -87,7 +96,13 @@ class World:
         self.private_type = self.new_type()
         self.share_type_with(self.private_type, TENANT)
         self._plant(self.grouped, share_group_id=GROUP)
+        self._take_snapshots()
+        self.make_networks()
+        self.make_servers()
         self.cloud.db.write(_copy_instance, self.replicated)
+        self.cloud.db.write(_copy_snapshot, self.replicated_snapshot)
+        for api in (self.admin, self.member):
+            self.new_lock(api)
 
     def _add_silent_service(self) -> None:
         """A service that was heard of an hour ago for the last time."""
@@ -106,6 +121,83 @@ class World:
         self.admin.act(self.spare, 'reset_status', {'status': 'available'})
         return self.spare
 
+    def _take_snapshots(self) -> None:
+        """Two of one share, of which the newer one is for changes."""
+        self.pictured, self.sitter, self.huge = (
+            self.member.create(size=2)['id'] for _ in range(3))
+        self.cloud.settle()
+        self.replicated_snapshot = self.new_snapshot(name='nought')
+        self.snapshot = self.new_snapshot(name='first')
+        self.spare_snapshot = self.new_snapshot(name='second')
+        self._plant(self.pictured, revert_to_snapshot_support=True,
+                    mount_snapshot_support=True)
+        self._plant_snapshot_export()
+        self._plant(self.huge, size=SNAPSHOT_GIGABYTES + 1)
+
+    def new_snapshot(self, **body: object) -> str:
+        """A snapshot of `pictured`, which is said to have been taken."""
+        made = self.member.request('POST', '/snapshots', {
+            'snapshot': {'share_id': self.pictured, **body}}, expect=202)
+        id = made.json['snapshot']['id']
+        for path in (f'/shares/{self.pictured}', f'/snapshots/{id}'):
+            self.admin.request('POST', f'{path}/action', {
+                'reset_status': {'status': 'available'}}, expect=202)
+        return id
+
+    def still(self) -> str:
+        """The share of the snapshots, ready to go back to the newer."""
+        self.admin.act(self.pictured, 'reset_status',
+                       {'status': 'available'})
+        self.idle_snapshot()
+        return self.pictured
+
+    def sitting(self) -> str:
+        """The share that requests may take snapshots of."""
+        self.admin.act(self.sitter, 'reset_status',
+                       {'status': 'available'})
+        return self.sitter
+
+    def idle_snapshot(self, status: str = 'available') -> str:
+        """The snapshot that requests may change, in this status."""
+        self.admin.request(
+            'POST', f'/snapshots/{self.spare_snapshot}/action',
+            {'reset_status': {'status': status}}, expect=202)
+        return self.spare_snapshot
+
+    def instance_of_snapshot(self, snapshot_id: str) -> str:
+        return self.admin.get(
+            f'/snapshot-instances?snapshot_id={snapshot_id}')[
+                'snapshot_instances'][0]['id']
+
+    def manage_body(self) -> dict:
+        """The body that takes over a share at a new path."""
+        self._managed += 1
+        return {'share': {
+            'protocol': 'nfs', 'export_path': f'10.0.0.1:/{self._managed}',
+            'service_host': f'{SERVICE["host"]}#pool', 'name': 'found'}}
+
+    def manage_snapshot_body(self) -> dict:
+        """The body that takes over a snapshot at a new location."""
+        self._managed += 1
+        return {'snapshot': {'share_id': self.sitting(),
+                             'provider_location': f'at {self._managed}'}}
+
+    def path_of(self, share_id: str) -> str:
+        return self.admin.get(f'/shares/{share_id}/export_locations')[
+            'export_locations'][0]['path']
+
+    def erase(self, share_id: str) -> None:
+        """Have there be no such share, nor work about it."""
+        instance = shares.ShareInstance.__table__
+        share, work = shares.Share.__table__, engine.Work.__table__
+        id = self.instance_of(share_id)
+        self.cloud.db.write(lambda session: [
+            session.run(sa.delete(table).where(column == value))
+            for table, column, value in (
+                (work, work.c.resource_id, id),
+                (instance, instance.c.id, id),
+                (share, share.c.id, share_id))])
+
     def calm(self) -> None:
         """Have no service be ensuring its shares."""
         table = service_models.Service.__table__
@@ -121,6 +213,45 @@ class World:
             'export_locations']
         return next(one['id'] for one in locations
                     if one['is_admin_only'] is admin_only)
+
+    def rule_body(self) -> dict:
+        """A rule for a client that no share has met."""
+        self._clients += 1
+        high, low = divmod(self._clients, 256)
+        return {'access_type': 'ip', 'access_to': f'10.0.{high}.{low}'}
+
+    def new_rule(self, api: Api | None = None) -> str:
+        return (api or self.member).act(
+            self.guarded, 'allow_access', self.rule_body(), expect=200,
+        ).json['access']['id']
+
+    def new_snapshot_rule(self) -> str:
+        return self.member.request(
+            'POST', f'/snapshots/{self.snapshot}/action',
+            {'allow_access': self.rule_body()}, expect=202,
+        ).json['snapshot_access']['id']
+
+    def new_unmountable(self) -> str:
+        """A snapshot of a share that does not have them mounted."""
+        made = self.member.request('POST', '/snapshots', {
+            'snapshot': {'share_id': self.sitting()}}, expect=202)
+        return made.json['snapshot']['id']
+
+    def export_of_snapshot(self) -> str:
+        return self.admin.get(
+            f'/snapshots/{self.snapshot}/export-locations')[
+                'share_snapshot_export_locations'][0]['id']
+
+    def new_lock(self, api: Api | None = None) -> str:
+        """A lock of the share that nothing else is done to; its id."""
+        return (api or self.member).request(
+            'POST', '/resource-locks', self.lock_body(), expect=200,
+        ).json['resource_lock']['id']
+
+    def lock_body(self) -> dict:
+        return {'resource_lock': {
+            'resource_id': self.guarded, 'resource_type': 'share',
+            'resource_action': 'delete', 'lock_reason': 'it is mine'}}
 
     def type_body(self, public: bool = False) -> dict:
         """The body that makes a share type of a new name."""
@@ -164,6 +295,12 @@ class World:
             sa.insert(export), id=session.new_id(), path=path,
             share_instance_id=instance_id, is_admin_only=False,
             created_at=session.now))
+
+    def _plant_snapshot_export(self) -> None:
+        instance_id = self.instance_of_snapshot(self.snapshot)
+        self.cloud.db.write(
+            snapshot_exports.replace, instance_id,
+            [{'path': '10.0.0.1:/first', 'is_admin_only': False}])
 
     def everything(self) -> dict[str, list[tuple]]:
         """All rows of all tables, to tell whether anything changed.
@@ -222,6 +359,15 @@ def _copy_instance(session: typing.Any, share_id: str) -> None:
     session.run(sa.insert(table), **dict(one._mapping) | {
         'id': session.new_id(), 'replica_state': 'in_sync'})
 
+
+
+def _copy_snapshot(session: typing.Any, snapshot_id: str) -> None:
+    """Give a snapshot a second copy, as replication would."""
+    table = snapshots.SnapshotInstance.__table__
+    one = session.one(
+        sa.select(table).where(table.c.snapshot_id == snapshot_id))
+    session.run(sa.insert(table), **dict(one._mapping) | {
+        'id': session.new_id()})
 
 
 def work_kinds(session: typing.Any) -> list[str]:

@@ -15,6 +15,8 @@ import sqlalchemy as sa
 from manila_lite import conf as options
 from manila_lite.cmd import build
 from manila_lite.context import RequestContext
+from manila_lite.coordination import Coordinator
+from manila_lite.coordination import NullCoordinator
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
@@ -83,7 +85,8 @@ class House:
     def __init__(self, folder: pathlib.Path, url: str, *,
                  backends: typing.Sequence[str] = ('alpha', 'beta'),
                  capacity: int = 1000, delay: float = 0.0, default: str = '',
-                 work: str = '', section: str = '', fill: bool = True):
+                 work: str = '', section: str = '', fill: bool = True,
+                 locked: bool = False):
         self.folder = folder
         self.names = tuple(backends)
         file = folder / 'house.conf'
@@ -100,8 +103,11 @@ class House:
         self.db.probe = self._probe
         if fill:
             self.db.write(add_type)
-        self.process = build.Process(self.conf, self.db)
+        self.process = build.Process(
+            self.conf, self.db, locks=Coordinator(self.conf, 'a member')
+            if locked else NullCoordinator())
         self.operations = build.share_operations(self.process)
+        self.access = build.access_operations(self.process)
         self.scheduler = build.scheduler(self.process)
         self.share = build.share_service(self.process)
         self.houses = [self]
@@ -151,6 +157,7 @@ class House:
         if self._started:
             for runner in self.runners:
                 assert runner.stop(PATIENCE)
+        self.process.locks.stop()
         self.db.dispose()
 
     # Looking
@@ -201,7 +208,7 @@ class House:
 
     def problems(self) -> list[str]:
         return self.db.read(invariants.problems, {
-            f'node@{name}': dummy.inventory(self.folder / 'dummy' / name)
+            f'node@{name}': self.folder / 'dummy' / name
             for name in self.names})
 
     # Asking

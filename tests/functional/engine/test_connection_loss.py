@@ -1,34 +1,10 @@
 """The database goes away for a moment, again and again."""
 
-import contextlib
-
 from oslo_db import exception as db_exc
 import pytest
-import sqlalchemy as sa
 
 from manila_lite import exception
-
-KILL = {
-    'postgresql': (
-        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity '
-        'WHERE datname = current_database() AND pid <> pg_backend_pid()'),
-    'mysql': (
-        'SELECT id FROM information_schema.processlist '
-        'WHERE db = DATABASE() AND id <> CONNECTION_ID()'),
-}
-
-
-def kill_connections(url):
-    """End every connection to the database but this one."""
-    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
-                              poolclass=sa.pool.NullPool)
-    with engine.connect() as connection:
-        found = connection.exec_driver_sql(
-            KILL[engine.dialect.name]).scalars().all()
-        for id in found if engine.dialect.name == 'mysql' else ():
-            with contextlib.suppress(sa.exc.OperationalError):  # it ended
-                connection.exec_driver_sql(f'KILL {id}')
-    return len(found)
+from tests.support.databases import kill_connections
 
 
 def asked(call, *args):

@@ -31,7 +31,7 @@ def test_it_is_hidden_from_tenants_while_it_waits_and_when_it_failed(
         tenant.get(f'/shares/{share}', expect=404)
         assert cloud.api.show(share)['status'] == status
         cloud.settle()
-    cloud.share.backends[0].reconciliation.retry_deferred()
+    cloud.share.backends[0].deferred_deletion.retry()
     cloud.settle()
     cloud.api.get(f'/shares/{share}', expect=404)
     assert cloud.usage('gigabytes') == (0, 0)

@@ -214,7 +214,7 @@ def test_nothing_is_placed_where_no_service_can_take_it(house, change):
 
 @on_sqlite
 def test_storage_that_is_about_to_start_is_waited_for(build_house):
-    house = build_house()
+    house = build_house(work='retry_delay = 1')
     house.register()
     for name in house.names:
         house.db.write(
@@ -289,10 +289,10 @@ def test_what_a_decree_left_in_flight_ends_visibly(homeless, status):
     house.operations.reset_status(
         CTX, house.target(share).instance_id, status)
     told = len(house.messages())
-    assert house.scheduler.placement.run_pass() == 1
+    assert house.scheduler.unplaced.run_pass() == 1
     assert house.status(share) == 'error'
     assert len(house.messages()) == told + 1
-    assert house.scheduler.placement.run_pass() == 0
+    assert house.scheduler.unplaced.run_pass() == 0
     assert house.problems() == []
 
 
@@ -300,7 +300,7 @@ def test_what_a_decree_left_in_deletion_goes(homeless):
     house, share = homeless
     house.operations.reset_status(
         CTX, house.target(share).instance_id, 'deleting')
-    assert house.scheduler.placement.run_pass() == 1
+    assert house.scheduler.unplaced.run_pass() == 1
     assert house.rows(sa.select(SHARE)) == []
     assert house.problems() == []
 
@@ -320,7 +320,7 @@ def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
 
     def run(rival):
         at_once.wait()
-        rival.scheduler.placement.run_pass()
+        rival.scheduler.unplaced.run_pass()
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for running in [pool.submit(run, rival) for rival in (
@@ -337,6 +337,6 @@ def test_the_recycle_bin_is_emptied_of_what_has_no_host(build_house):
     while house.scheduler.runners[0].step():
         pass
     house.ask('soft_delete', shares[0])
-    assert house.scheduler.placement.run_pass() == 1
+    assert house.scheduler.unplaced.run_pass() == 1
     assert [row.id for row in house.rows(sa.select(SHARE))] == shares[1:]
     assert house.problems() == []

@@ -137,7 +137,7 @@ def test_a_forced_deletion_bears_with_the_back_end(house, share):
 
 def test_a_forced_deletion_that_a_decree_overtook_ends(house, share):
     """It fails, and what it was about is not being deleted any more."""
-    def delete_share(*args):
+    def delete_share(*args, **kwargs):
         house.operations.reset_status(
             CTX, house.target(share).instance_id, 'error')
         raise BROKEN

@@ -111,5 +111,5 @@ def settle(house):
     while sum(backend.reconciliation.run_pass()
               for backend in house.share.backends):
         house.quiet()
-    house.scheduler.placement.run_pass()
+    house.scheduler.unplaced.run_pass()
     house.quiet()

@@ -7,16 +7,19 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.queries import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_instance import S
 from tests.functional.engine.house import CTX
+from tests.functional.engine.house import PATIENCE
 from tests.functional.engine.house import WORK
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'],
                                     indirect=True)
 
 CREATE, EXTEND, SHRINK, UPDATE, DELETE = '002', '008', '009', '005', '007'
+REVERT = '006'
 UNKNOWN = '001'
 
 
@@ -59,7 +62,7 @@ def says(house, answer):
         if isinstance(answer, (type, Exception)):
             raise answer
         return answer
-    house.backend().reconciliation.provisioning.driver = driver = (
+    house.backend().provisioning.driver = driver = (
         house.driver())
     driver.get_share_status = get_share_status
 
@@ -67,6 +70,10 @@ def says(house, answer):
 def shown(house, share):
     found = house.target(share)
     return found.status, found.size
+
+
+def decisions(house):
+    return house.db.read(recovery.list_log, limit=100)
 
 
 def questions(*houses):
@@ -174,18 +181,195 @@ def test_what_nobody_can_finish_is_given_up(house, share, status):
 
 
 @on_sqlite
-def test_what_was_being_ensured_is_as_good_as_before(house, share):
-    move(house, share, 'ensure')
+@pytest.mark.parametrize('event', ['ensure', 'snapshot'])
+def test_what_changes_no_data_is_as_good_as_before(house, share, event):
+    move(house, share, event)
     assert rescue(house) == 1
     assert house.status(share) == 'available'
     assert house.messages() == []
 
 
-def test_every_status_in_flight_was_tried():
-    tried = {'creating', 'extending', 'shrinking', 'deleting', 'migrating',
-             'migrating_to', 'server_migrating', 'ensuring',
-             S.DEFERRED_DELETING}
-    assert set(MACHINE.in_flight) == tried
+@on_sqlite
+@pytest.mark.parametrize('event, status, action', [
+    ('revert', 'error', REVERT), ('unmanage', 'unmanage_error', UPDATE)])
+def test_what_nobody_knows_of_is_given_up(house, share, event, status,
+                                          action):
+    move(house, share, event)
+    assert rescue(house) == 1
+    assert house.status(share) == status
+    assert house.messages() == [(action, UNKNOWN)]
+
+
+# The record
+
+def test_every_decision_is_written_down(house, share):
+    move(house, share, 'reset_creating')
+    says(house, GOOD | {'size': 4})
+    rescue(house)
+    written, = decisions(house)
+    assert (written.resource, written.resource_id, written.status_before,
+            written.action, written.status_after, written.reason) == (
+        'share_instance', instance_id(house, share), 'creating', 'given up',
+        'error', 'the back end has 4 GiB')
+    assert written.made_by.startswith('manila-share@node@alpha:')
+    assert written.host == 'node@alpha#pool'
+    assert 0 <= written.duration < 60
+
+
+def test_what_is_left_alone_is_not_written_down(house, share):
+    house.ask('extend', share, 5)
+    rescue(house)
+    assert decisions(house) == []
+
+
+def test_a_decision_tells_what_it_rests_on(house, share):
+    move(house, share, 'extend')
+    rescue(house)
+    written, = decisions(house)
+    assert (written.action, written.status_after) == (
+        'converged', 'available')
+    assert written.evidence.startswith('get_share_status: (3, ')
+
+
+def test_a_repeated_deletion_is_written_down_as_such(house, share):
+    move(house, share, 'reset_deleting')
+    rescue(house)
+    written, = decisions(house)
+    assert (written.action, written.evidence) == (
+        'repeated', 'provisioning.delete_share_instance')
+
+
+# The pass
+
+def test_what_was_moved_later_is_not_of_the_start(house, share):
+    other = house.create(3)
+    house.run()
+    move(house, share, 'reset_migrating')
+    began = house.db.utcnow()
+    move(house, other, 'reset_migrating')
+    backend = house.backend()
+    assert backend.reconciliation.look(began)
+    house.run()
+    assert house.status(share) == 'error'
+    assert house.status(other) == 'migrating'
+    assert not backend.reconciliation.look(began)
+    assert backend.reconciliation.look()
+    house.run()
+    assert house.status(other) == 'error'
+
+
+def test_nothing_stuck_costs_no_write_and_no_question(house, share):
+    writes = []
+    house.db.probe = lambda name: writes.append(name)
+    assert not house.backend().reconciliation.look()
+    assert 'commit' not in writes
+    assert len(writes) <= len(recovery.KINDS)
+    assert questions(house) == 0
+
+
+def test_a_mass_is_rescued_in_rounds(build_house):
+    house = build_house(backends=['alpha'], work='\n[recovery]\nbatch = 3')
+    house.register()
+    shares = [house.create(1) for _ in range(10)]
+    house.run()
+    for share in shares:
+        move(house, share, 'reset_migrating')
+    assert house.backend().reconciliation.look()
+    house.until(lambda: house.run() or not house.owed())
+    assert {house.status(share) for share in shares} == {'error'}
+    assert len(decisions(house)) == 10
+    assert house.problems() == []
+
+
+def test_a_question_that_hangs_is_given_up(build_house):
+    house = build_house(
+        backends=['alpha'], work='\n[recovery]\nquestion_timeout = 0.2')
+    house.register()
+    shares = [house.create(1) for _ in range(3)]
+    house.run()
+    for share in shares:
+        move(house, share, 'extend')
+    hung, ended = house.driver().get_share_status, threading.Event()
+    victim = instance_id(house, shares[1])
+
+    def get_share_status(share, share_server=None):
+        if share['id'] == victim:
+            ended.wait(PATIENCE)
+        return hung(share, share_server)
+
+    house.driver().get_share_status = get_share_status
+    rescue(house)
+    assert [house.status(share) for share in shares] == [
+        'available', 'extending_error', 'available']
+    ended.set()
+    assert [one.reason for one in decisions(house) if one.reason] == [
+        'the back end did not answer within 0.2 s']
+
+
+def test_questions_that_hang_keep_nobody_from_other_work(build_house):
+    """They are as many as the workers, and users do not notice."""
+    house = build_house(backends=['alpha']).start()
+    stuck = [house.created(1) for _ in range(3)]
+    other = house.created(1)
+    for share in stuck:
+        move(house, share, 'extend')
+    hang = house.driver().hang_next('get_share_status', None)
+    assert house.backend().reconciliation.run_pass() == 3
+    assert hang.reached()
+    house.ask('extend', other, 2)
+    house.until(lambda: shown(house, other) == ('available', 2))
+    new = house.create(1)
+    house.until(lambda: house.status(new) == 'available')
+    assert {house.status(share) for share in stuck} == {'extending'}
+    hang.release()
+    house.until(lambda: {shown(house, share) for share in stuck}
+                == {('available', 1)})
+    house.quiet()
+    assert len(decisions(house)) == 3
+    assert questions(house) == 3
+    assert house.problems() == []
+
+
+def test_a_row_that_raises_does_not_hold_up_the_others(build_house):
+    house = build_house(backends=['alpha'])
+    house.register()
+    shares = [house.create(1) for _ in range(5)]
+    house.run()
+    for share in shares:
+        move(house, share, 'extend')
+    house.driver().fail_next('get_share_status', 2, ZeroDivisionError())
+    rescue(house)
+    assert sorted(house.status(share) for share in shares) == [
+        *['available'] * 3, *['extending_error'] * 2]
+    assert house.owed() == []
+    assert house.problems() == []
+
+
+def test_a_back_end_that_is_away_is_not_asked_again_and_again(build_house):
+    house = build_house(
+        backends=['alpha'],
+        work='\n[recovery]\nquestion_timeout = 0.1\n'
+             'unanswered_questions = 1')
+    house.register()
+    shares = [house.create(1) for _ in range(3)]
+    house.run()
+    for share in shares:
+        move(house, share, 'extend')
+    answered = threading.Event()
+    asked = []
+
+    def get_share_status(share, share_server=None):
+        asked.append(share['id'])
+        answered.wait(PATIENCE)
+        return GOOD | {'size': 1}
+
+    house.driver().get_share_status = get_share_status
+    rescue(house)
+    answered.set()
+    assert len(asked) == 1
+    assert sorted(house.status(share) for share in shares) == [
+        'extending', 'extending', 'extending_error']
+    assert len(house.owed()) == 2
 
 
 # Once
@@ -231,6 +415,29 @@ def test_two_managers_of_a_back_end_rescue_once(build_house, house):
     assert house.problems() == []
 
 
+@on_sqlite
+def test_what_another_manager_has_locked_is_left_to_it(build_house):
+    house, second = (build_house(backends=['alpha'], locked=True)
+                     for _ in range(2))
+    house.register()
+    share = house.create(3)
+    house.run()
+    move(house, share, 'extend')
+    assert house.backend().reconciliation.run_pass() == 1
+    rescued = f'rescue-{instance_id(house, share)}'
+    with second.process.locks.try_lock(rescued) as held:
+        assert held
+        house.run()
+        assert house.status(share) == 'extending'
+        assert questions(house, second) == 0
+    house.db.write(lambda session: session.run(
+        sa.update(WORK).values(next_try_at=0.0)))
+    house.run()
+    assert house.status(share) == 'available'
+    assert questions(house, second) == 1
+    assert len(decisions(house)) == 1
+
+
 def test_other_back_ends_rescue_their_own(build_house):
     house = build_house()
     house.register()
@@ -263,6 +470,7 @@ def abandoned(house, share):
 def test_an_extension_that_did_not_happen_gives_back(house, abandoned):
     house.run()
     assert shown(house, abandoned) == ('available', 3)
+    assert house.messages() == [(EXTEND, UNKNOWN)]  # it was accepted
     assert house.problems() == []
 
 
@@ -270,6 +478,7 @@ def test_an_extension_that_happened_is_settled(house, abandoned):
     says(house, GOOD | {'size': 7})
     house.run()
     assert shown(house, abandoned) == ('available', 7)
+    assert house.messages() == []
     assert [problem for problem in house.problems()
             if 'should be 7' not in problem] == []
 
@@ -361,7 +570,7 @@ def test_a_deferred_deletion_is_tried_until_it_succeeds(build_house,
     assert {house.status(share) for share in shares} == {
         S.ERROR_DEFERRED_DELETING}
     assert house.problems() == []
-    retries = [one.backend().reconciliation.retry_deferred
+    retries = [one.backend().deferred_deletion.retry
                for one in (house, second)]
     assert [retry() for retry in retries] == [2, 0]
     house.run()

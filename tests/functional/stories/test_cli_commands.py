@@ -10,19 +10,22 @@ import urllib.parse
 
 import pytest
 
+from tests.functional.stories import access_commands
 from tests.support import keystone_server
 from tests.support import reference
 from tests.support.cli import Cli
 from tests.support.processes import until
 
-# What later capabilities bring.
+# What later capabilities bring, or stories of their own walk.
 LATER = re.compile(
-    'openstack share (access|adopt|abandon|backup|group|lock|migration'
-    '|network|qos|replica|revert|security|server|snapshot|transfer)')
+    'openstack share (backup|group|migration'
+    '|network|qos|replica|security|server|transfer)')
 NEWEST = '2.98'
-# Below, the client itself refuses: it wants exports, and a task state.
+# Below, the client itself refuses or fails: it wants exports, a task state,
+# metadata.
 CLIENT_SINCE = {'share show': '2.9', 'share instance show': '2.9',
-                'share set': '2.22'}
+                'share set': '2.22', 'share snapshot create': '2.73',
+                'share snapshot show': '2.32'}
 VERSIONS = (NEWEST, '2.60', '2.6')
 PASSWORD = 'a long secret'
 
@@ -72,9 +75,11 @@ class Walk:
 
     def __init__(self, installation, alice, options, version):
         self.host = installation.service_host()
+        self.owed = installation.owed
         self.project_id, self.user_id = alice.project_id, alice.id
         self.version = version
         self.cli = Cli(*options, version=version)
+        self.newest = Cli(*options, version=NEWEST)
         self.type, self.name = f'type-{version}', f'share-{version}'
 
     def has(self, minimum):
@@ -206,6 +211,152 @@ class Walk:
             cli('share export location set', *where, '--property', 'a=b')
             cli('share export location unset', *where, '--property', 'a')
 
+    def access(self):
+        access_commands.rules(self)
+        access_commands.locks(self)
+
+    def snapshots(self):
+        cli, share = self.cli, self.name
+        name, kind = f'snapshot-{self.version}', f'kind-{self.version}'
+        cli('share type create', kind, 'false', '--snapshot-support',
+            'true', '--revert-to-snapshot-support', 'true',
+            '--mount-snapshot-support', 'true')
+        made = cli('share create', 'NFS', '1', '--name', f'{share}-again',
+                   '--share-type', kind)
+        self.shown(f'{share}-again')
+        taken = self.take_snapshot(
+            made['id'], '--name', name, '--description', 'good',
+            *(('--property', 'for=all') if self.has('2.73') else ()))
+        self.quiet()
+        if self.has(CLIENT_SINCE['share snapshot show']):
+            shown = cli('share snapshot show', name)
+            assert (shown['id'], shown['status'], shown['description']) == (
+                taken['id'], 'available', 'good')
+        cli('share snapshot set', name, '--name', 'other', '--status',
+            'error', *self.property('a=b'))
+        cli('share snapshot set', 'other', '--status', 'available',
+            '--name', name)
+        cli('share snapshot unset', name, '--description',
+            *(('--property', 'a') if self.has('2.73') else ()))
+        self.listed_snapshots(name, made['id'])
+        if self.has('2.19'):
+            self.snapshot_instances(taken['id'])
+        if self.has('2.32'):
+            self.mounts(name, taken['id'])
+        if self.has('2.27'):
+            cli('share revert', name)
+            self.quiet()
+            assert self.shown(f'{share}-again')['Status'] == 'available'
+        if self.has('2.37'):
+            told, = cli('share message list', '--resource-id', made['id'])
+            cli('share message delete', told['ID'])
+        cli('share snapshot delete', name)
+        self.take_snapshot(made['id'], '--force', '--name', name)
+        self.quiet()
+        cli('share snapshot delete', name, '--force')
+        self.quiet()
+        assert cli('share snapshot list') == []
+        cli('share delete', made['id'])
+        self.quiet()
+        cli('share type delete', kind)
+
+    def take_snapshot(self, *args):
+        """As a newer version where the client cannot, as this one."""
+        cli = (self.cli if self.has(CLIENT_SINCE['share snapshot create'])
+               else self.newest)
+        return cli('share snapshot create', *args)
+
+    def property(self, text):
+        return ('--property', text) if self.has('2.73') else ()
+
+    def listed_snapshots(self, name, share_id):
+        for criteria in [
+                ('--name', name), ('--status', 'available'),
+                ('--share', share_id), ('--usage', 'unused'),
+                ('--sort', 'name:asc', '--detail'),
+                ('--all-projects', '--limit', '1'), self.property('for=all'),
+                ('--name~', name[2:]) if self.has('2.36') else ()]:
+            assert names(self.cli('share snapshot list', *criteria)) == [
+                name], criteria
+        assert self.cli('share snapshot list', '--usage', 'used') == []
+
+    def snapshot_instances(self, snapshot_id):
+        cli = self.cli
+        shown, = cli('share snapshot instance list', '--snapshot',
+                     snapshot_id, '--detailed')
+        for status in ('error', 'available'):
+            cli('share snapshot instance set', shown['ID'], '--status',
+                status)
+            assert cli('share snapshot instance show', shown['ID']
+                       )['status'] == status
+
+    def mounts(self, name, snapshot_id):
+        """Clients of a snapshot, and where they find it."""
+        cli = self.cli
+        command = 'share snapshot access'
+        rule = cli(f'{command} create', name, 'ip', '10.0.0.0/24')
+        self.quiet()
+        shown, = cli(f'{command} list', name)
+        assert shown == {'ID': rule['id'], 'Access Type': 'ip',
+                         'Access To': '10.0.0.0/24', 'State': 'active'}
+        cli(f'{command} delete', name, rule['id'])
+        self.quiet()
+        assert cli(f'{command} list', name) == []
+        instance, = cli('share snapshot instance list', '--snapshot',
+                        snapshot_id)
+        for command, target in (
+                ('share snapshot export location', name),
+                ('share snapshot instance export location',
+                 instance['ID'])):
+            first, second = cli(f'{command} list', target)
+            assert first['Path'] != second['Path']
+            shown = cli(f'{command} show', target, first['ID'])
+            assert shown['path'] == first['Path']
+
+    def quiet(self):
+        until(lambda: not self.owed(), 'nothing is owed')
+
+    def adopted(self):
+        """A share and a snapshot that were here before."""
+        cli, name = self.cli, f'{self.name}-found'
+        cli('share create', 'NFS', '1', '--name', name, '--share-type',
+            self.type)
+        host, path = self.place_of(self.shown(name)['ID'])
+        cli('share abandon', name)
+        self.quiet()
+        cli('share adopt', host, 'NFS', path, '--name', name,
+            '--share-type', self.type, '--description', 'found',
+            '--driver-options', 'a=b')
+        adopted = self.shown(name)
+        assert (adopted['Status'], adopted['Size']) == ('available', 1)
+        if self.has('2.12'):
+            self.adopted_snapshot(adopted['ID'])
+        cli('share delete', adopted['ID'])
+        self.quiet()
+
+    def place_of(self, share_id):
+        """Where a share is, as every version of the client can tell."""
+        share = self.newest('share show', share_id)
+        paths = [one['Path'] for one in self.newest(
+            'share export location list', share_id)]
+        return share['host'], paths[0]
+
+    def adopted_snapshot(self, share_id):
+        cli, name = self.cli, f'found-{self.version}'
+        self.take_snapshot(share_id, '--name', name)
+        self.quiet()
+        location = self.newest('share snapshot show', name)[
+            'provider_location']
+        cli('share snapshot abandon', name)
+        self.quiet()
+        cli('share snapshot adopt', share_id, location, '--name', name,
+            '--description', 'found', '--driver-option', 'a=b')
+        self.quiet()
+        shown, = cli('share snapshot list', '--name', name, '--detail')
+        assert shown['Status'] == 'available'
+        cli('share snapshot delete', name)
+        self.quiet()
+
     def messages(self):
         cli = self.cli
         name = f'{self.name}-too-large'
@@ -239,7 +390,9 @@ def names(shown):
 @pytest.mark.parametrize('version', VERSIONS)
 def test_every_command_works(walk, version):
     for part in (walk.types, walk.quotas, walk.services, walk.shares,
-                 walk.instances, walk.messages, walk.ends):
+                 walk.instances, walk.access, walk.snapshots, walk.adopted,
+                 walk.messages,
+                 walk.ends):
         part()
     assert published(version) - walk.cli.ran == set()
 

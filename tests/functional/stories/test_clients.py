@@ -5,6 +5,7 @@ import itertools
 import typing
 
 from openstack import connection
+from openstack import exceptions
 import pytest
 
 from tests.functional.stories.conftest import installed
@@ -153,6 +154,93 @@ def at_rest(sdk, share):
         found = sdk.get_share(share)
         return found if not found.status.endswith('ing') else None
     return until(check, f'{share.name} is at rest')
+
+
+# Snapshots
+
+def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
+    kind = sdk.create_share_type(name=f'of-{next(_names)}', extra_specs={
+        'driver_handles_share_servers': 'False', 'snapshot_support': 'True',
+        'revert_to_snapshot_support': 'True'})
+    share = at_rest(sdk, sdk.create_share(
+        share_protocol='NFS', size=1, name=next(_names),
+        share_type=kind.name))
+    snapshot = sdk.create_share_snapshot(
+        share_id=share.id, name='one', metadata={'made': 'today'})
+    quiet(place)
+    assert sdk.get_share_snapshot(snapshot).status == 'available'
+    assert [one.id for one in sdk.share_snapshots(share_id=share.id)] == [
+        snapshot.id]
+    sdk.update_share_snapshot(snapshot, display_name='two')
+    sdk.set_share_snapshot_metadata(snapshot, **{'for': 'all'})
+    sdk.delete_share_snapshot_metadata(snapshot.id, ['made'])
+    found = sdk.get_share_snapshot(snapshot)
+    assert (found.name, found.metadata) == ('two', {'for': 'all'})
+    instance, = sdk.share_snapshot_instances(snapshot_id=snapshot.id)
+    assert sdk.get_share_snapshot_instance(instance).status == 'available'
+    sdk.resize_share(share, 3)
+    assert at_rest(sdk, share).size == 3
+    sdk.revert_share_to_snapshot(share, snapshot)
+    quiet(place)
+    found = sdk.get_share(share)
+    assert (found.status, found.size) == ('available', 1)
+    sdk.reset_share_snapshot_status(snapshot, 'error')
+    sdk.delete_share_snapshot(snapshot)
+    sdk.wait_for_delete(snapshot, interval=0.05, wait=30)
+    sdk.delete_share(share)
+    sdk.wait_for_delete(share, interval=0.05, wait=30)
+    sdk.delete_share_type(kind)
+    for message in sdk.user_messages():
+        sdk.delete_user_message(message)
+    assert place.installation.problems() == []
+
+
+def quiet(place):
+    until(lambda: not place.installation.owed(), 'nothing is owed')
+
+
+# Access rules and locks
+
+def test_sdk_lets_clients_in_and_out(place, sdk):
+    share = at_rest(sdk, sdk.create_share(
+        share_protocol='NFS', size=1, name=next(_names)))
+    rule = sdk.create_access_rule(
+        share.id, access_type='ip', access_to='10.0.0.1',
+        access_level='ro', metadata={'for': 'all'}, lock_deletion=True)
+    quiet(place)
+    found = sdk.get_access_rule(rule.id)
+    assert (found.state, found.access_level, found.metadata) == (
+        'active', 'ro', {'for': 'all'})
+    assert [one.id for one in sdk.access_rules(share)] == [rule.id]
+    with pytest.raises(exceptions.HttpException) as refused:
+        sdk.delete_access_rule(rule.id, share.id)
+    assert refused.value.status_code == 403
+    sdk.delete_access_rule(rule.id, share.id, unrestrict=True)
+    quiet(place)
+    assert list(sdk.access_rules(share)) == []
+    with pytest.raises(exceptions.NotFoundException):
+        sdk.get_access_rule(rule.id)
+    sdk.delete_share(share)
+    sdk.wait_for_delete(share, interval=0.05, wait=30)
+    assert place.installation.problems() == []
+
+
+def test_sdk_locks_a_share(place, sdk):
+    share = at_rest(sdk, sdk.create_share(
+        share_protocol='NFS', size=1, name=next(_names)))
+    lock = sdk.create_resource_lock(
+        resource_id=share.id, resource_type='share', lock_reason='mounted')
+    assert (lock.resource_action, lock.lock_reason) == ('delete', 'mounted')
+    with pytest.raises(exceptions.ForbiddenException):
+        sdk.delete_share(share)
+    lock = sdk.update_resource_lock(lock, lock_reason='in use')
+    assert sdk.get_resource_lock(lock.id).lock_reason == 'in use'
+    assert [one.id for one in sdk.resource_locks(
+        resource_id=share.id, lock_reason='in use')] == [lock.id]
+    sdk.delete_resource_lock(lock)
+    assert list(sdk.resource_locks(resource_id=share.id)) == []
+    sdk.delete_share(share)
+    sdk.wait_for_delete(share, interval=0.05, wait=30)
 
 
 # What is beside shares

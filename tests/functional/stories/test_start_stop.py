@@ -157,6 +157,10 @@ policy_file = policy.yaml
 """
 
 
+STANDALONE = ('manila.network.standalone_network_plugin.'
+              'StandaloneNetworkPlugin')
+
+
 def test_file_of_the_incumbent_is_read_as_it_is(install):
     driver = 'manila.tests.share.drivers.dummy.DummyDriver'
     installation = install(
@@ -167,6 +171,9 @@ def test_file_of_the_incumbent_is_read_as_it_is(install):
                        'backend_availability_zone': 'zone-8'},
             'paris': {'share_driver': driver,
                       'driver_handles_share_servers': 'True',
+                      'network_api_class': STANDALONE,
+                      'standalone_network_plugin_gateway': '10.0.0.1',
+                      'standalone_network_plugin_mask': '24',
                       'service_instance_user': 'manila'},
         }).start()
     user = installation.rest()

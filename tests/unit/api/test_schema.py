@@ -219,7 +219,7 @@ values = st.recursive(
     max_leaves=5)
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), values, max_size=4)
        | st.fixed_dictionaries({'size': st.just(5)}, optional={
            'name': st.just('ab'), 'metadata': values, 'hints': values,

@@ -8,7 +8,8 @@ from tests.support import reference
 
 AREAS = {'api', 'core', 'coordination', 'database', 'messages', 'quota',
          'scheduler', 'service', 'share manager', 'share driver common',
-         'wsgi', 'dummy driver (tests)'}
+         'wsgi', 'dummy driver (tests)', 'network',
+         'network standalone plugin'}
 
 NOT_OFFERED = {
     'names a class of the incumbent': {
@@ -28,24 +29,20 @@ NOT_OFFERED = {
     'done by [oslo_middleware] enable_proxy_headers_parsing': {
         'use_forwarded_for'},
     'comes with its capability': {
-        'admin_network_config_group', 'automatic_share_server_cleanup',
         'check_for_expired_transfers',
         'data_manager_backup_supported_share_protocols',
-        'default_share_group_type', 'delete_share_server_with_last_share',
+        'default_share_group_type',
         'driver_backup_continue_update_interval',
         'driver_restore_continue_update_interval',
-        'driver_updatable_subnet_metadata',
         'enable_gathering_share_usage_size',
         'migration_driver_continue_update_interval',
-        'migration_ignore_files', 'network_config_group',
+        'migration_ignore_files',
         'protocol_access_mapping', 'replica_state_update_interval',
         'scheduler_default_share_group_filters',
-        'server_migration_driver_continue_update_interval',
         'server_migration_extend_neutron_network',
         'share_backup_name_template', 'share_mount_template',
         'share_unmount_template', 'share_usage_size_update_interval',
-        'transfer_retention_time', 'unmanage_remove_access_rules',
-        'unused_share_server_cleanup_interval'},
+        'transfer_retention_time', 'unmanage_remove_access_rules'},
 }
 
 KINDS = {'int': cfg.IntOpt, 'float': cfg.FloatOpt, 'bool': cfg.BoolOpt,
@@ -54,12 +51,13 @@ KINDS = {'int': cfg.IntOpt, 'float': cfg.FloatOpt, 'bool': cfg.BoolOpt,
 
 # Ours on purpose: a driver of the incumbent is no default, and the sign-in
 # by a users file is an addition.
-DEFAULTS = {'share_driver': None}
+DEFAULTS = {'share_driver': None, 'network_api_class': 'standalone'}
 CHOICES = {'auth_strategy': {'http_basic'}}
 
 
 def published():
-    return {(row['group'], row['name']): row
+    # Read in a section, where DEFAULT says what it does not say.
+    return {(row['group'].removeprefix('backend or '), row['name']): row
             for row in reference.table('config-options.csv')
             if row['area'] in AREAS}
 

@@ -22,6 +22,7 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Hint
 from manila_lite.db.session import reading
 from manila_lite.db.session import transaction
+from tests.support import databases
 
 SHARE = shares.Share.__table__
 
@@ -402,3 +403,32 @@ def test_waiting_writers_on_sqlite_are_served_in_order(tmp_path):
         db.write(hold, threads)
     db.dispose()
     assert served == [0, 1, 2, 3]
+
+
+# A server that was started anew
+
+@on_servers
+def test_kept_connections_that_are_dead_are_noticed_by_nobody(
+        db, add_share, database_url):
+    add_share('s', size=1)
+    assert db.read(size, 's') == 1
+    databases.kill_connections(database_url)
+    assert db.write(grow, 's') == 1
+    databases.kill_connections(database_url)
+    assert db.read(size, 's') == 2
+
+
+@on_servers
+def test_connection_lost_at_the_commit_is_told(
+        db, add_share, database_url):
+    add_share('s', size=1)
+
+    def kill(name):
+        if name == 'commit':
+            db.probe = lambda name: None
+            databases.kill_connections(database_url)
+
+    db.probe = kill
+    # Nobody knows what was done, so it is not for us to do it again.
+    with pytest.raises(db_exc.DBConnectionError):
+        db.write(grow, 's')

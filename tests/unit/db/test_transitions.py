@@ -1,6 +1,7 @@
 """The one door to every status column, on every database."""
 
 from concurrent import futures
+import functools
 import threading
 
 import pytest
@@ -12,6 +13,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
+from manila_lite.db.transitions import fire_matching
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_instance import S
 
@@ -148,6 +150,67 @@ def test_move_of_many_is_refused_for_all(db, add_instance):
     assert refused.value.facts['id'] == 'b'
     assert status(db, 'a') == S.CREATING
     assert len(journal(db, 'a')) == 1
+
+
+def test_move_of_many_to_their_end_is_refused_for_all(db, add_instance):
+    for id in 'ab':
+        add_instance(id)
+    db.write(fire, MACHINE, 'a', 'force_delete')
+    with pytest.raises(exception.InvalidStatus) as refused:
+        db.write(fire_all, MACHINE, 'ab', 'deleted')
+    assert refused.value.facts['id'] == 'b'
+    assert status(db, 'a') == S.DELETING
+
+
+def test_move_of_many_names_the_one_that_is_not_there(db, add_instance):
+    add_instance('a')
+    with pytest.raises(exception.ResourceNotFound, match='nobody'):
+        db.write(fire_all, MACHINE, ['a', 'nobody'], 'created')
+    assert status(db, 'a') == S.CREATING
+
+
+def test_move_of_many_takes_values_along(db, add_instance):
+    for id in 'ab':
+        add_instance(id)
+    db.write(functools.partial(
+        fire_all, progress='100%'), MACHINE, 'ab', 'created')
+    assert db.read(lambda session: {row.progress for row in session.rows(
+        sa.select(INSTANCE.c.progress))}) == {'100%'}
+
+
+def test_move_of_all_that_match_leaves_the_others_alone(db, add_instance):
+    for id in 'abcd':
+        add_instance(id)
+    db.write(fire, MACHINE, 'b', 'create_failed')
+    moved = db.write(fire_matching, MACHINE, 'created',
+                     {'id': ['a', 'b', 'c']})
+    assert moved == 2
+    assert [status(db, id) for id in 'abcd'] == [
+        S.AVAILABLE, S.ERROR, S.AVAILABLE, S.CREATING]
+    assert journal(db, 'a')[-1] == ('created', S.CREATING, S.AVAILABLE)
+    assert len(journal(db, 'b')) == 2
+    assert len(journal(db, 'd')) == 1
+
+
+def test_move_of_none_that_match_is_no_error(db, add_instance):
+    add_instance('a')
+    assert db.write(fire_matching, MACHINE, 'extended',
+                    {'share_id': 'other'}) == 0
+    assert len(journal(db, 'a')) == 1
+
+
+def test_move_of_any_number_takes_two_statements(db, add_instance):
+    for number in range(30):
+        add_instance(f'i{number}')
+    seen = []
+    db.probe = seen.append
+    db.write(fire_matching, MACHINE, 'created', {'host': 'nowhere'})
+    nothing = seen.count('statement')
+    seen.clear()
+    db.write(fire_matching, MACHINE, 'created',
+             {'id': [f'i{number}' for number in range(30)]})
+    assert nothing == 1
+    assert seen.count('statement') == 2
 
 
 @pytest.mark.parametrize('rival', ['delete', 'extend'])

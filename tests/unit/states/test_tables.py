@@ -13,11 +13,16 @@ from manila_lite.db import models
 from manila_lite.rpc import contract
 from manila_lite.rpc import share as contracts
 from manila_lite.share.drivers import base
+from manila_lite.states import share_server
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import Resume
+from manila_lite.states.snapshot_instance import INSTANCE_RESETS
+from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
 from tests.support import reference
 
 
@@ -38,6 +43,39 @@ CONTRACTS = [
 # How the published tables call a resource of ours.
 PUBLISHED = {
     ('share_instance', 'status'): 'share / share instance',
+    ('share_instance_access', 'access_rules_status'):
+        'share / share instance',
+    ('access_rule', 'state'): 'share access rule',
+    ('snapshot_access_rule', 'state'): 'share access rule',
+    ('snapshot_instance', 'status'): 'snapshot / snapshot instance',
+    ('share_network', 'status'): 'share network',
+    ('share_server', 'status'): 'share server',
+    ('share_server_task', 'task_state'): 'share server',
+}
+
+# Decision D1: the names of the designs, for those of the published tables.
+TRANSLATED = {'share_server_task': {
+    '(null)': share_server.T.NONE,
+    'migration_starting': share_server.T.STARTING,
+    # Nothing but drivers migrates a server: one word for three.
+    'migration_in_progress': share_server.T.MIGRATING,
+    'migration_driver_starting': share_server.T.STARTING,
+    'migration_driver_in_progress': share_server.T.MIGRATING,
+    'migration_driver_phase1_done': share_server.T.PHASE1_DONE,
+    'migration_completing': share_server.T.COMPLETING,
+    'migration_cancel_in_progress': share_server.T.CANCELLING,
+    'migration_success': share_server.T.COMPLETED,
+    'migration_cancelled': share_server.T.CANCELLED,
+    'migration_error': share_server.T.ERROR,
+}}
+
+# A person, no service, owes the next move there.
+WAITING = {'share_server_task': {share_server.T.PHASE1_DONE}}
+
+# Words of our own that clients see: decision D5 of the designs.
+NEW_WORDS = {
+    'share_instance': {'snapshotting'},
+    'share_instance_access': {'out_of_sync'},
 }
 
 every_machine = pytest.mark.parametrize(
@@ -57,9 +95,18 @@ def reachable(machine, *, resets):
     return found
 
 
+def ends_well(machine, status):
+    """Nothing more is owed, or work that finds it is."""
+    waiting = machine.in_flight.get(status)
+    return status in machine.at_rest | {GONE} or (
+        isinstance(waiting, Resume) and not waiting.events)
+
+
 def published(machine):
     name = PUBLISHED[machine.resource, machine.column]
-    return [row for row in reference.table('statuses.csv')
+    words = TRANSLATED.get(machine.resource, {})
+    return [{**row, 'value': words.get(row['value'], row['value'])}
+            for row in reference.table('statuses.csv')
             if row['resource'] == name]
 
 
@@ -80,7 +127,7 @@ def test_every_rescue_ends_at_rest_or_gone(machine):
     for status, rescue in machine.in_flight.items():
         for event in rescue.events:
             assert machine[event].leaves(status), (status, event)
-            assert machine[event].target in machine.at_rest | {GONE}, (
+            assert ends_well(machine, machine[event].target), (
                 status, event)
 
 
@@ -114,7 +161,7 @@ def test_rescues_repeat_what_can_be_repeated(machine):
     kinds = {kind: durable for offered in CONTRACTS
              for kind, durable in contract.work_kinds(offered).items()}
     for status, rescue in machine.in_flight.items():
-        if isinstance(rescue, Repeat):
+        if isinstance(rescue, (Repeat, Resume)):
             assert kinds[rescue.kind].repeatable, status
 
 
@@ -127,17 +174,26 @@ def test_rescues_ask_what_drivers_answer(machine):
 
 
 @every_machine
-def test_resets_are_the_published_list(machine):
-    lists = [row['value'] for row in published(machine)
+def test_resets_are_the_published_ones(machine):
+    rows = published(machine)
+    lists = [row['value'] for row in rows
              if row['field'] == f'reset_{machine.column} list']
-    assert [machine.resets] == [set(text.split(', ')) for text in lists]
+    marked = {row['value'] for row in rows
+              if row['field'] == machine.column
+              and row['admin_reset'] in ('yes', 'generic')}
+    wanted = set(lists[0].split(', ')) if lists else marked
+    if machine is SNAPSHOT_INSTANCE:
+        # Snapshots have a list of their own, their instances the general.
+        assert wanted == SNAPSHOT_RESETS
+        wanted |= INSTANCE_RESETS
+    assert machine.resets == wanted
 
 
 @every_machine
 def test_statuses_are_published_ones(machine):
     known = {row['value'] for row in published(machine)
              if row['field'] == machine.column}
-    assert machine.statuses <= known
+    assert machine.statuses - NEW_WORDS.get(machine.resource, set()) <= known
 
 
 @every_machine
@@ -145,7 +201,8 @@ def test_published_transient_statuses_are_in_flight(machine):
     transient = {row['value'] for row in published(machine)
                  if row['field'] == machine.column
                  and row['transient'] == 'yes'}
-    assert machine.statuses & transient <= machine.in_flight.keys()
+    assert (machine.statuses & transient - WAITING.get(machine.resource, set())
+            <= machine.in_flight.keys())
 
 
 @every_machine
@@ -161,6 +218,8 @@ def test_whatever_happens_one_rescue_brings_rest(machine, data):
         assert status in machine.statuses
     if status in machine.in_flight:
         rescue = machine.in_flight[status]
+        if not rescue.events:
+            return  # it only waits for work that will find it
         event = data.draw(st.sampled_from(rescue.events))
         assert machine[event].leaves(status)
-        assert machine[event].target in machine.at_rest | {GONE}
+        assert ends_well(machine, machine[event].target)

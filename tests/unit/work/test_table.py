@@ -389,6 +389,14 @@ def test_a_sweep_finds_the_oldest_of_known_kinds_first(db):
     assert sweep(db, batch=2) == [(ids[0], False), (ids[1], True)]
 
 
+def test_take_over_may_be_from_one_owner(db):
+    dead, living = put(db), put(db)
+    claim(db, dead, 'dead')
+    claim(db, living, 'living')
+    assert db.write(table.expire_leases, ['blue'], 'dead') == 1
+    assert sweep(db) == [(dead, True)]
+
+
 def test_take_over_is_of_own_queues_only(db):
     mine, others = put(db), put(db, queue='green')
     claim(db, mine)

@@ -1,27 +1,17 @@
 """The first schema: share types, services, shares, quotas, the engine."""
 
-import typing
-
 from alembic import op
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
+
+from manila_lite.db.migrations.kinds import COUNTER
+from manila_lite.db.migrations.kinds import DOCUMENT
+from manila_lite.db.migrations.kinds import ID
+from manila_lite.db.migrations.kinds import NAME
+from manila_lite.db.migrations.kinds import OPTIONS
+from manila_lite.db.migrations.kinds import STAMP
 
 revision = '0001'
 down_revision = None
-
-# As the models were at this revision; later models must not change it.
-# Constraints and indexes get their names from the models' convention.
-OPTIONS: dict[str, typing.Any] = {
-    'mysql_engine': 'InnoDB',
-    'mysql_charset': 'utf8mb4',
-    'mysql_collate': 'utf8mb4_bin',
-}
-ID = sa.String(36)
-NAME = sa.String(255)
-STAMP = sa.DateTime().with_variant(
-    mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
-DOCUMENT = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
-COUNTER = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 
 def upgrade() -> None:

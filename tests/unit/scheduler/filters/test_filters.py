@@ -47,6 +47,18 @@ CASES = [
      'it is in zone nova, wanted a or b'),
     (AvailabilityZoneFilter, {'zone': None}, {'availability_zones': ('a',)},
      'it is in zone None, wanted a'),
+    (AvailabilityZoneFilter, {}, {'subnets': {None: 1}}, None),
+    (AvailabilityZoneFilter, {}, {'subnets': {'nova': 1, None: 2}}, None),
+    (AvailabilityZoneFilter, {}, {'subnets': {'moon': 1}},
+     'the share network has no subnet for zone nova'),
+    (AvailabilityZoneFilter, {}, {'subnets': {}},
+     'the share network has no subnet for zone nova'),
+    (AvailabilityZoneFilter, {}, {'subnets': {'nova': 2, None: 1}},
+     'the share network has 2 subnets for zone nova, and it does not report '
+     'share_server_multiple_subnet_support'),
+    (AvailabilityZoneFilter,
+     caps(share_server_multiple_subnet_support=True),
+     {'subnets': {None: 3}}, None),
 
     (OnlyHostFilter, {}, {}, None),
     (OnlyHostFilter, {}, {'only_host': HERE}, None),

@@ -1,3 +1,5 @@
+import inspect
+
 from oslo_config import cfg
 import pytest
 
@@ -5,6 +7,7 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.configuration import Configuration
 from tests.drivers.subject import CTX
+from tests.support import reference
 
 
 class PlainDriver(base.ShareDriver):
@@ -18,6 +21,19 @@ class PlainDriver(base.ShareDriver):
 
     def delete_share(self, context, share, share_server=None):
         return None
+
+
+class ServersDriver(PlainDriver):
+    """It makes share servers, too."""
+
+    def _setup_server(self, network_info, metadata=None):
+        return {}
+
+    def _teardown_server(self, server_details, security_services=None):
+        return None
+
+    def get_network_allocations_number(self):
+        return 1
 
 
 class PortedDriver(PlainDriver):
@@ -63,8 +79,14 @@ class TestModes:
         with pytest.raises(exception.BadConfiguration, match='Driver'):
             Driver(configuration=configuration(**values))
 
+    def test_mode_with_servers_needs_the_methods_for_them(self):
+        with pytest.raises(exception.BadConfiguration,
+                           match='ShareServerSupport'):
+            PlainDriver(configuration=configuration(
+                driver_handles_share_servers=True))
+
     def test_driver_says_its_mode(self):
-        driver = PlainDriver(
+        driver = ServersDriver(
             configuration=configuration(driver_handles_share_servers=True))
         assert driver.driver_handles_share_servers is True
         assert driver.get_share_stats()['max_share_server_size'] == -1
@@ -202,6 +224,17 @@ class TestStatistics:
     ('shrink_share', (None, 1)),
     ('get_share_status', (None,)),
     ('get_snapshot_status', (None,)),
+    ('get_replica_status', (None,)),
+    ('get_share_group_status', (None,)),
+    ('get_share_group_snapshot_status', (None,)),
+    ('update_access', (CTX, None, [], [], [], [])),
+    ('allow_access', (CTX, None, None)),
+    ('deny_access', (CTX, None, None)),
+    ('manage_existing', (None, {})),
+    ('manage_existing_with_server', (None, {})),
+    ('manage_existing_snapshot', (None, {})),
+    ('manage_existing_snapshot_with_server', (None, {})),
+    ('revert_to_replicated_snapshot', (CTX, None, [], None, [], [], [])),
     ('ensure_shares', (CTX, [])),
     ('get_backend_info', (CTX,)),
 ])
@@ -211,8 +244,31 @@ def test_method_a_driver_lacks_is_not_implemented(method, args):
         getattr(driver, method)(*args)
 
 
+def test_methods_are_called_as_published():
+    """Names and order of parameters, which callers give by position."""
+    published = {row['name']: row['signature_or_type'] for row
+                 in reference.table('driver-interface.csv')
+                 if row['kind'] == 'method'}
+    ours = {**vars(base.ShareDriver), **{
+        name: method for interface in base.CAPABILITIES.values()
+        for name, method in vars(interface).items()}}
+    for name, method in ours.items():
+        if not inspect.isfunction(method) or name not in published:
+            continue
+        given = [part.partition('=')[0].strip()
+                 for part in published[name].split(',') if part.strip()]
+        if name == '__init__':  # the rest of it comes by name
+            continue
+        assert list(inspect.signature(method).parameters) == [
+            'self', *given], name
+
+
 def test_methods_a_driver_may_go_without():
     driver = PlainDriver(configuration=configuration())
+    driver.unmanage(None)
+    driver.unmanage_with_server(None)
+    driver.unmanage_snapshot(None)
+    driver.unmanage_snapshot_with_server(None)
     driver.do_setup(CTX)
     driver.check_for_setup_error()
     assert driver.ensure_share(CTX, None) is None

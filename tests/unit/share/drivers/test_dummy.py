@@ -47,7 +47,12 @@ def test_inventory_of_what_never_was_is_empty(tmp_path):
 
 def test_both_server_modes_are_taken(start):
     driver = start(driver_handles_share_servers=True)
-    driver.create_share(CTX, make.share(), share_server={'id': 'server'})
+    share = make.share()
+    server = make.set_up_server(driver)
+    driver.create_share(CTX, share, share_server=server)
+    assert dummy.servers_of_shares(driver.configuration
+                                   .dummy_driver_state_path) == {
+        share.id: server.id}
     assert driver.get_share_stats()['driver_handles_share_servers'] is True
 
 
@@ -182,6 +187,256 @@ class TestShares:
     def test_unsafe_id_is_refused(self, start):
         with pytest.raises(exception.ShareBackendException):
             start().create_share(CTX, make.share(id='../../escape'))
+
+
+class TestAccess:
+
+    @pytest.fixture
+    def driver(self, start):
+        return start()
+
+    @pytest.fixture
+    def share(self, driver):
+        share = make.share()
+        driver.create_share(CTX, share)
+        return share
+
+    def test_changes_are_made_to_what_is_there(self, start, driver, share,
+                                               tmp_path):
+        one, two = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
+        driver.update_access(CTX, share, [one], [one], [], [])
+        driver.update_access(CTX, share, [two], [two], [], [])
+        assert driver.access_inventory() == {share.id: {
+            ('ip', '10.0.0.1', 'rw'), ('ip', '10.0.0.2', 'rw')}}
+        driver.update_access(CTX, share, [two], [], [], [])
+        assert start().access_inventory() == {share.id: {
+            ('ip', '10.0.0.2', 'rw')}}
+        assert dummy.access_inventory(tmp_path / 'state') == {share.id: {
+            ('ip', '10.0.0.2', 'rw')}}
+
+    def test_calls_tell_what_had_changed(self, driver, share):
+        one, two = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
+        driver.update_access(CTX, share, [one], [one], [], [])
+        driver.update_access(CTX, share, [two], [two], [one], [])
+        driver.update_access(CTX, share, [two], [], [], [two])
+        assert [call[2:] for call in driver.access_calls] == [
+            (1, [one.id], [], []), (1, [two.id], [one.id], []),
+            (1, [], [], [two.id])]
+        assert {call[:2] for call in driver.access_calls} == {
+            ('update_access', share.id)}
+
+    def test_refused_rules_are_told_and_not_applied(self, driver, share):
+        good, bad = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
+        driver.refuse_rules(lambda verb, rule: rule is bad)
+        assert driver.update_access(
+            CTX, share, [good, bad], [good, bad], [], []) == {
+            good.id: {'state': 'active'}, bad.id: {'state': 'error'}}
+        assert driver.access_inventory() == {
+            share.id: {('ip', '10.0.0.1', 'rw')}}
+        driver.refuse_rules(None)
+        driver.update_access(CTX, share, [good, bad], [bad], [], [])
+        assert len(driver.access_inventory()[share.id]) == 2
+
+    def test_client_that_cannot_be_shut_out_stays(self, driver, share):
+        rule = make.rule(share, '10.0.0.1')
+        driver.update_access(CTX, share, [rule], [rule], [], [])
+        driver.refuse_rules(lambda verb, _: verb == 'deny')
+        assert driver.update_access(CTX, share, [], [], [rule], []) == {
+            rule.id: {'state': 'error'}}
+        assert len(driver.access_inventory()[share.id]) == 1
+
+    def test_option_refuses_clients(self, start, share):
+        driver = start(dummy_driver_refuse_clients=['10.6.*'])
+        rules = [make.rule(share, to) for to in ('10.6.6.6', '10.7.0.1')]
+        answer = driver.update_access(CTX, share, rules, rules, [], [])
+        assert [answer[rule.id]['state'] for rule in rules] == [
+            'error', 'active']
+
+    def test_half_of_the_rules_are_applied_before_it_fails(self, driver,
+                                                           share):
+        rules = [make.rule(share, f'10.0.0.{i}') for i in range(4)]
+        driver.half_fail_next('update_access')
+        with pytest.raises(exception.ShareBackendException):
+            driver.update_access(CTX, share, rules, rules, [], [])
+        assert len(driver.access_inventory()[share.id]) == 2
+
+    def test_keys_are_made_for_clients_that_need_one(self, start, driver,
+                                                     share):
+        rule = make.rule(share, 'alice', access_type='cephx')
+        answer = driver.update_access(CTX, share, [rule], [rule], [], [])
+        assert answer[rule.id]['access_key']
+        assert start().update_access(CTX, share, [rule], [], [], []) == answer
+
+    def test_access_ends_with_the_share(self, driver, share):
+        rule = make.rule(share, '10.0.0.1')
+        driver.update_access(CTX, share, [rule], [rule], [], [])
+        driver.delete_share(CTX, share)
+        assert driver.access_inventory() == {}
+
+
+class TestSnapshots:
+
+    @pytest.fixture
+    def driver(self, start):
+        return start()
+
+    @pytest.fixture
+    def snapshot(self, driver):
+        share = make.share(size=2)
+        driver.create_share(CTX, share)
+        snapshot = make.snapshot(share)
+        driver.create_snapshot(CTX, snapshot)
+        return snapshot
+
+    def test_inventory_is_what_is_really_there(self, driver, snapshot,
+                                               tmp_path):
+        assert driver.snapshot_inventory() == {snapshot.id: 2}
+        driver.delete_snapshot(CTX, snapshot)
+        assert dummy.snapshot_inventory(tmp_path / 'state') == {}
+
+    @pytest.mark.parametrize('repair, left', [
+        ('create_snapshot', 'available'), ('delete_snapshot', None)])
+    def test_half_made_snapshot_is_an_error_until_repaired(
+            self, driver, snapshot, repair, left):
+        other = make.snapshot(snapshot.share)
+        driver.half_fail_next('create_snapshot')
+        with pytest.raises(exception.ShareBackendException):
+            driver.create_snapshot(CTX, other)
+        assert driver.get_snapshot_status(other)['status'] == 'error'
+        getattr(driver, repair)(CTX, other)
+        assert (other.id in driver.snapshot_inventory()) == bool(left)
+
+    def test_revert_ends_with_a_size_it_was_told(self, driver, snapshot):
+        driver.revert_to_size_next(7)
+        assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 7
+        assert driver.inventory() == {snapshot.share.id: 7}
+        assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 2
+
+    def test_clients_of_snapshots_are_kept_apart(self, driver, snapshot,
+                                                 tmp_path):
+        rule = make.rule(snapshot.share, '10.0.0.1', access_level='ro')
+        driver.snapshot_update_access(CTX, snapshot, [rule], [rule], [])
+        assert driver.snapshot_access_inventory() == {
+            snapshot.id: {('ip', '10.0.0.1', 'ro')}}
+        assert driver.access_inventory() == {}
+        driver.delete_snapshot(CTX, snapshot)
+        assert dummy.snapshot_access_inventory(tmp_path / 'state') == {}
+
+    def test_share_from_snapshot_takes_its_steps(self, start, snapshot):
+        driver = start(dummy_driver_from_snapshot_steps=3)
+        clone = make.share(size=2)
+        for _ in range(2):
+            answer = driver.create_share_from_snapshot(CTX, clone, snapshot)
+            assert answer['status'] == 'creating_from_snapshot'
+        answers = [driver.get_share_status(clone) for _ in range(4)]
+        assert [(answer['status'], answer.get('progress'))
+                for answer in answers] == [
+            ('creating_from_snapshot', '33%'),
+            ('creating_from_snapshot', '66%'),
+            ('available', None), ('available', None)]
+
+    def test_share_that_spoils_on_its_way_is_an_error(self, start, snapshot):
+        driver = start(dummy_driver_from_snapshot_steps=3)
+        clone = make.share(size=2)
+        driver.create_share_from_snapshot(CTX, clone, snapshot)
+        driver.spoil(clone.id)
+        assert driver.get_share_status(clone)['status'] == 'error'
+
+
+class TestManaging:
+
+    @pytest.fixture
+    def driver(self, start):
+        return start()
+
+    def found_at(self, path, **values):
+        return make.share(export_locations=[
+            {'path': path, 'is_admin_only': False, 'metadata': {}}],
+            **values)
+
+    def test_share_of_others_is_taken_over(self, start, driver):
+        path = driver.place_share('old', size=3, content='theirs')
+        share = self.found_at(path)
+        assert driver.inventory() == {}
+        for process in (driver, start()):
+            answer = process.manage_existing(share, {})
+            assert answer['size'] == 3
+            assert answer['export_locations'][0]['path'] == path
+        assert driver.inventory() == {share.id: 3}
+        assert driver.unmanaged() == {}
+        assert driver.read(share.id) == 'theirs'
+
+    def test_unmanaged_share_stays_and_can_be_managed(self, start, driver):
+        share = make.share(size=2)
+        exports = driver.create_share(CTX, share)
+        for _ in range(2):
+            driver.unmanage(share)
+        assert driver.inventory() == {}
+        assert driver.unmanaged() == {exports[0]['path']: 2}
+        again = self.found_at(exports[0]['path'])
+        answer = start().manage_existing(again, {})
+        assert answer == {'size': 2, 'export_locations': exports}
+        assert driver.inventory() == {again.id: 2}
+
+    def test_unknown_path_and_other_protocol_are_refused(self, driver):
+        path = driver.place_share('old')
+        for share in (self.found_at('10.0.0.10:/shares/none'),
+                      self.found_at(path, share_proto='CIFS')):
+            with pytest.raises(exception.ManageInvalidShare):
+                driver.manage_existing(share, {})
+        assert driver.inventory() == {}
+
+    def test_managed_share_cannot_be_taken_from_its_owner(self, driver):
+        share = make.share()
+        exports = driver.create_share(CTX, share)
+        with pytest.raises(exception.ManageInvalidShare):
+            driver.manage_existing(self.found_at(exports[0]['path']), {})
+
+    def test_size_may_be_left_untold(self, driver):
+        path = driver.place_share('old', size=None)
+        assert driver.manage_existing(self.found_at(path), {}) == {}
+
+    def test_snapshot_goes_and_comes_back(self, start, driver):
+        share = make.share(size=2)
+        driver.create_share(CTX, share)
+        taken = make.snapshot(share)
+        location = driver.create_snapshot(CTX, taken)['provider_location']
+        for _ in range(2):
+            driver.unmanage_snapshot(taken)
+        assert driver.snapshot_inventory() == {}
+        again = make.snapshot(share, provider_location=location)
+        for process in (driver, start()):
+            answer = process.manage_existing_snapshot(again, {})
+            assert answer['size'] == 2
+        assert driver.snapshot_inventory() == {again.id: 2}
+
+    def test_snapshot_of_another_share_is_refused(self, driver):
+        one, other = make.share(), make.share()
+        for share in (one, other):
+            driver.create_share(CTX, share)
+        location = driver.place_snapshot(one.id, 'theirs')
+        with pytest.raises(exception.ManageInvalidShareSnapshot):
+            driver.manage_existing_snapshot(
+                make.snapshot(other, provider_location=location), {})
+        snapshot = make.snapshot(one, provider_location=location)
+        assert driver.manage_existing_snapshot(snapshot, {})['size'] == 1
+
+    @pytest.mark.parametrize('kind', ['', '_snapshot'])
+    def test_share_servers_make_no_difference(self, start, kind):
+        driver = start(driver_handles_share_servers=True)
+        share = make.share()
+        server = make.set_up_server(driver)
+        path = driver.create_share(CTX, share,
+                                   share_server=server)[0]['path']
+        old, new = share, self.found_at(path)
+        if kind:
+            old = make.snapshot(share)
+            location = driver.create_snapshot(CTX, old)['provider_location']
+            new = make.snapshot(share, provider_location=location)
+        getattr(driver, f'unmanage{kind}_with_server')(old,
+                                                   share_server=server)
+        manage = getattr(driver, f'manage_existing{kind}_with_server')
+        assert manage(new, {}, share_server=server)['size'] == 1
 
 
 class TestPools:

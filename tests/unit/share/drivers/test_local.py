@@ -1,3 +1,5 @@
+from concurrent import futures
+import configparser
 import os
 import pathlib
 import shutil
@@ -166,6 +168,247 @@ class TestRevert:
         clone = make.share(size=5)
         driver.create_share_from_snapshot(CTX, clone, snapshot)
         assert content.describe(directory(driver, clone)) == then
+
+
+class TestAccess:
+
+    def exports(self, root, thing):
+        file = root / 'exports' / f'{thing.name}.exports'
+        return file.read_text() if file.exists() else None
+
+    def let_in(self, driver, share, *rules):
+        return driver.update_access(CTX, share, list(rules), [], [], [])
+
+    def test_file_is_for_an_nfs_server(self, root, driver, share):
+        self.let_in(driver, share, make.rule(share, '10.0.0.0/24'),
+                    make.rule(share, '10.0.0.9', access_level='ro'))
+        _, line = self.exports(root, share).splitlines()
+        assert line == (f'{directory(driver, share)} '
+                        '10.0.0.9(ro,sync,no_subtree_check) '
+                        '10.0.0.0/24(rw,sync,no_subtree_check)')
+        assert sorted(os.listdir(root / 'exports')) == [
+            f'{share.name}.exports']
+
+    def test_where_nobody_comes_in_there_is_no_file(self, root, driver,
+                                                    share):
+        rule = make.rule(share, '10.0.0.1')
+        self.let_in(driver, share, rule)
+        self.let_in(driver, share)
+        assert self.exports(root, share) is None
+        self.let_in(driver, share, rule)
+        driver.delete_share(CTX, share)
+        assert os.listdir(root / 'exports') == []
+
+    def test_options_are_the_operators(self, root, share):
+        driver = start(root, local_export_options='async,no_root_squash')
+        self.let_in(driver, share, make.rule(share, '10.0.0.1'))
+        assert ' 10.0.0.1(rw,async,no_root_squash)\n' in self.exports(
+            root, share)
+
+    @pytest.mark.parametrize('options', ['', 'sync rw', 'sync) *(rw', '#'])
+    def test_options_that_break_the_line_are_refused(self, root, options):
+        with pytest.raises(exception.BadConfiguration, match='bracket'):
+            start(root, local_export_options=options)
+
+    def samba(self, root):
+        """The parameters of every section that the index names."""
+        index = root / 'exports' / 'smb.conf'
+        if not index.exists():
+            return {}
+        found = configparser.RawConfigParser(delimiters=['='])
+        for line in index.read_text().splitlines()[1:]:
+            assert line.startswith('include = ')
+            found.read_string(
+                pathlib.Path(line.partition('= ')[2]).read_text())
+        return {name: dict(found[name]) for name in found.sections()}
+
+    def windows(self, driver):
+        share = make.share(share_proto='CIFS')
+        driver.create_share(CTX, share)
+        return share
+
+    def test_file_is_for_samba_where_the_protocol_is_cifs(self, root,
+                                                          driver):
+        first, second = self.windows(driver), self.windows(driver)
+        self.let_in(driver, first,
+                    make.rule(first, 'bob smith', access_type='user'),
+                    make.rule(first, 'alice', access_type='user',
+                              access_level='ro'))
+        self.let_in(driver, second, make.rule(
+            second, 'carol', access_type='user', access_level='ro'))
+        same = {'guest ok': 'no', 'read only': 'yes'}
+        assert self.samba(root) == {
+            first.name: same | {
+                'path': str(directory(driver, first)),
+                'valid users': '"alice" "bob smith"',
+                'write list': '"bob smith"'},
+            second.name: same | {
+                'path': str(directory(driver, second)),
+                'valid users': '"carol"'}}
+        assert self.exports(root, first) is None
+        self.let_in(driver, first)
+        assert list(self.samba(root)) == [second.name]
+        driver.delete_share(CTX, second)
+        assert os.listdir(root / 'exports') == []
+
+    def test_samba_is_told_of_users_only(self, root, driver):
+        share = self.windows(driver)
+        address = make.rule(share, '10.0.0.1')
+        user = make.rule(share, 'alice', access_type='user')
+        assert self.let_in(driver, share, address, user) == {
+            address.id: {'state': 'error'}, user.id: {'state': 'active'}}
+        assert self.samba(root)[share.name]['valid users'] == '"alice"'
+        self.let_in(driver, share, address)
+        assert self.samba(root) == {}
+
+    def test_samba_only_shows_a_snapshot(self, root, driver):
+        share = self.windows(driver)
+        snapshot = make.snapshot(share)
+        driver.create_snapshot(CTX, snapshot)
+        rule = make.rule(share, 'alice', access_type='user')
+        driver.snapshot_update_access(CTX, snapshot, [rule], [rule], [])
+        assert 'write list' not in self.samba(root)[snapshot.name]
+        driver.delete_snapshot(CTX, snapshot)
+        assert self.samba(root) == {}
+
+    def test_samba_is_named_every_file_that_many_write(self, root, driver):
+        shares = [self.windows(driver) for _ in range(12)]
+
+        def let_in(share):
+            self.let_in(driver, share, make.rule(
+                share, 'alice', access_type='user'))
+
+        with futures.ThreadPoolExecutor(len(shares)) as pool:
+            list(pool.map(let_in, shares))
+        assert self.samba(root).keys() == {share.name for share in shares}
+
+    def test_snapshot_is_exported_to_be_read(self, root, driver, share):
+        snapshot = make.snapshot(share)
+        answer = driver.create_snapshot(CTX, snapshot)
+        rule = make.rule(share, '10.0.0.1')
+        driver.snapshot_update_access(CTX, snapshot, [rule], [rule], [])
+        path = answer['export_locations'][0]['path']
+        assert f'{path} 10.0.0.1(ro,' in self.exports(root, snapshot)
+        driver.delete_snapshot(CTX, snapshot)
+        assert os.listdir(root / 'exports') == []
+
+    def test_both_ip_versions_are_served(self, driver):
+        stats = driver.get_share_stats(refresh=True)
+        assert stats['ipv4_support'] is True
+        assert stats['ipv6_support'] is True
+
+
+class TestManaging:
+
+    @pytest.fixture
+    def old(self, root, driver):
+        old = root / 'imported' / 'old'
+        old.mkdir(parents=True)
+        content.populate(old)
+        return old
+
+    def manage(self, driver, path, **options):
+        share = make.at(str(path))
+        return share, driver.manage_existing(share, options)
+
+    def test_any_directory_below_the_root_is_taken_over(self, driver, old):
+        then = content.describe(old)
+        share, answer = self.manage(driver, old)
+        assert answer['size'] == 1
+        assert answer['export_locations'][0]['path'] == str(old)
+        assert content.describe(old) == then
+        snapshot = make.snapshot(share)
+        driver.create_snapshot(CTX, snapshot)
+        content.damage(old)
+        driver.revert_to_snapshot(CTX, snapshot, [], [])
+        assert content.describe(old) == then
+        driver.unmanage(share)
+        assert content.describe(old) == then
+
+    def test_deleted_it_is_gone(self, root, driver, old):
+        share, _ = self.manage(driver, old)
+        driver.delete_share(CTX, share)
+        assert not old.exists()
+        assert os.listdir(root / 'imported') == []
+        assert os.listdir(root / 'shares') == []
+
+    def test_unmanaged_and_managed_again_leaves_no_trace(self, root, driver,
+                                                         share):
+        top = directory(driver, share)
+        driver.update_access(CTX, share, [make.rule(share, '10.0.0.1')],
+                             [], [], [])
+        driver.unmanage(share)
+        assert os.listdir(root / 'exports')  # they may use it still
+        again, answer = self.manage(driver, top)
+        assert answer['size'] == 2
+        assert os.listdir(root / 'exports') == []
+        driver.delete_share(CTX, again)
+        assert os.listdir(root / 'shares') == []
+
+    @pytest.mark.parametrize('asked, size', [
+        ({'size': '7'}, 7), ({'size': 7}, 7), ({}, 2)])
+    def test_size_is_as_asked_or_what_it_holds(self, driver, old, asked,
+                                               size):
+        DirectoryUsers(old).fill(1.2)
+        _, answer = self.manage(driver, old, **asked)
+        assert answer['size'] == size
+
+    @pytest.mark.parametrize('size', ['1', '0', '-3', 'big', '1.5', ''])
+    def test_size_that_cannot_be_is_refused(self, driver, old, size):
+        DirectoryUsers(old).fill(1.2)
+        with pytest.raises(exception.ManageInvalidShare):
+            self.manage(driver, old, size=size)
+
+    @pytest.mark.parametrize('path', [
+        '/etc', '{root}', '{root}/shares', '{root}/work', '{root}/exports',
+        '{root}/snapshots', '{root}/imported/../../elsewhere',
+        '{root}/imported/none', '{root}/imported/old/script',
+        '{root}/imported/old/link-to-directory', '{root}/way-out',
+        '{root}/way-out/inside', '{root}/imported/new\nline',
+        '{root}/shares/{share}', 'imported/old'])
+    def test_what_is_no_directory_of_the_root_is_refused(
+            self, root, driver, share, old, path, tmp_path):
+        (tmp_path / 'elsewhere' / 'inside').mkdir(parents=True)
+        (root / 'way-out').symlink_to(tmp_path / 'elsewhere')
+        (root / 'imported' / 'new\nline').mkdir()
+        with pytest.raises(exception.ManageInvalidShare):
+            self.manage(driver, path.format(root=root, share=share.name))
+
+    def test_what_overlaps_a_share_is_refused(self, root, driver, share,
+                                              old):
+        (directory(driver, share) / 'inside').mkdir()
+        self.manage(driver, old)
+        for path in (old, old / 'one', old.parent,
+                     directory(driver, share),
+                     directory(driver, share) / 'inside'):
+            with pytest.raises(exception.ManageInvalidShare):
+                self.manage(driver, path)
+
+    def test_protocol_is_that_it_had(self, driver, share):
+        other = make.at(str(directory(driver, share)), share_proto='CIFS')
+        driver.unmanage(share)
+        with pytest.raises(exception.ManageInvalidShare):
+            driver.manage_existing(other, {})
+
+    def test_any_directory_can_be_a_snapshot(self, root, driver, share):
+        saved = root / 'imported' / 'saved'
+        saved.mkdir(parents=True)
+        (saved / 'file').write_text('then')
+        snapshot = make.snapshot(share, provider_location=str(saved))
+        assert driver.manage_existing_snapshot(snapshot, {})['size'] == 2
+        driver.revert_to_snapshot(CTX, snapshot, [], [])
+        assert (directory(driver, share) / 'file').read_text() == 'then'
+
+    def test_unmanaged_shares_are_not_promised(self, driver, share):
+        driver.unmanage(share)
+        pool, = driver.get_share_stats(refresh=True)['pools']
+        assert pool['allocated_capacity_gb'] == 0
+
+    def test_root_may_be_a_link(self, tmp_path, root, driver, old):
+        (tmp_path / 'link').symlink_to(root)
+        linked = start(tmp_path / 'link')
+        _, answer = self.manage(linked, tmp_path / 'link/imported/old')
+        assert answer['size'] == 1
 
 
 class TestStatistics:

@@ -1,0 +1,44 @@
+"""Shares of the tests about snapshots, and snapshots of those."""
+
+import typing
+
+from tests.support.cloud import Api
+from tests.support.cloud import Cloud
+
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
+
+
+def take(api: Api, share_id: str, expect: int | None = 202,
+         version: str | None = None, **body: object) -> typing.Any:
+    """Ask for a snapshot; what is answered of it, or the fault."""
+    answer = api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share_id, **body}},
+        expect=expect, version=version)
+    return answer.json.get('snapshot', answer.json)
+
+
+def taken(cloud: Cloud, api: Api, share_id: str, **body: object) -> str:
+    """A snapshot that is available; its id."""
+    snapshot_id = take(api, share_id, **body)['id']
+    cloud.settle()
+    assert show(api, snapshot_id)['status'] == 'available'
+    return snapshot_id
+
+
+def show(api: Api, snapshot_id: str, version: str | None = None) -> dict:
+    return api.get(f'/snapshots/{snapshot_id}', version=version)['snapshot']
+
+
+def act(api: Api, snapshot_id: str, action: str, args: object = None,
+        expect: int = 202) -> typing.Any:
+    return api.request('POST', f'/snapshots/{snapshot_id}/action',
+                       {action: args}, expect=expect)
+
+
+def delete(api: Api, snapshot_id: str, expect: int = 202) -> typing.Any:
+    return api.request('DELETE', f'/snapshots/{snapshot_id}', expect=expect)
+
+
+def instances(api: Api, snapshot_id: str) -> list[dict]:
+    return api.get(f'/snapshot-instances/detail?snapshot_id={snapshot_id}')[
+        'snapshot_instances']

@@ -1,0 +1,34 @@
+"""The share servers of the world."""
+
+from tests.functional.api.network_world import NetworkWorld
+from tests.support.cloud import Cloud
+from tests.support.share_servers import HOST
+from tests.support.share_servers import plant_share
+
+
+class ServerWorld(NetworkWorld):
+    """Makes share servers, as requests need them."""
+
+    cloud: Cloud
+    grouped: str
+
+    def make_servers(self) -> None:
+        """One with a share, besides that of the networks."""
+        self._adopted = 0
+        self.laden_server = self.spare_server()
+        plant_share(self.cloud, self.grouped, self.laden_server,
+                    self.used_network)
+
+    def spare_server(self, status: str = 'active') -> str:
+        """A server that one request may change."""
+        return self.plant_server(self.used_network, self.used_subnet,
+                                 status=status)
+
+    def server_body(self) -> dict:
+        """The body that takes over a server of a new identifier."""
+        self._adopted += 1
+        return {'share_server': {
+            'host': HOST, 'share_network_id': self.used_network,
+            'share_network_subnet_id': self.used_subnet,
+            'identifier': f'vs{self._adopted}',
+            'driver_options': {'key': 'value'}}}

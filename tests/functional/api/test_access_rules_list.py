@@ -1,0 +1,267 @@
+"""How rules are listed and shown, and to whom they are hidden."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import access
+from manila_lite.states.access_rule import STATES_BY_WEIGHT
+from tests.functional.api import differences
+from tests.functional.api.album import UNKNOWN
+from tests.functional.api.door import allow
+from tests.functional.api.door import deny
+from tests.functional.api.door import listed
+from tests.functional.api.door import lock
+from tests.functional.api.door import locks
+from tests.functional.api.door import show
+from tests.functional.api.door import unlock
+from tests.functional.api.world import _copy_instance
+from tests.support.cloud import Api
+
+MAPPING = access.InstanceAccessRule.__table__
+HIDDEN = '******'
+
+
+@pytest.fixture
+def share(cloud, member):
+    id = member.create()['id']
+    cloud.settle()
+    return id
+
+
+@pytest.fixture
+def colleague(cloud):
+    """Another member of the project."""
+    return Api(cloud, project='project', user='colleague',
+               roles='member,reader')
+
+
+def ids(rules):
+    return [rule['id'] for rule in rules]
+
+
+# Which rules
+
+@pytest.fixture
+def rules(member, share):
+    return [allow(member, share, **body)['id'] for body in (
+        {'access_to': '10.0.0.1', 'metadata': {'color': 'red'}},
+        {'access_to': '10.0.0.0/24', 'access_level': 'ro'},
+        {'access_to': 'fd00::1',
+         'metadata': {'color': 'red', 'shape': 'round'}},
+        {'access_type': 'user', 'access_to': 'alice'})]
+
+
+@pytest.mark.parametrize('query, version, expected', [
+    ('', '2.45', [0, 1, 2, 3]),
+    ("&metadata={'color': 'red'}", '2.45', [0, 2]),
+    ("&metadata={'color': 'red', 'shape': 'round'}", '2.45', [2]),
+    ("&metadata={'color': 'blue'}", '2.45', []),
+    ('&access_type=user', '2.81', [0, 1, 2, 3]),
+    ('&access_type=nonsense', '2.81', [0, 1, 2, 3]),
+    ('&access_type=user', '2.82', [3]),
+    ('&access_level=ro', '2.82', [1]),
+    ('&access_type=ip&access_to=10.0.0.1', '2.82', [0]),
+    ('&access_type=ip&access_to=10.0.0.1/32', '2.82', [0]),
+    ('&access_type=ip&access_to=FD00::0:1', '2.82', [2]),
+    ('&access_type=user&access_to=alice&access_level=ro', '2.82', []),
+    ('&access_key=secret', '2.82', []),
+    ('&color=red', '2.99', [0, 1, 2, 3]),
+])
+def test_list_is_narrowed(member, share, rules, query, version, expected):
+    found = listed(member, share, query, version=version)
+    assert ids(found) == [rules[place] for place in expected]
+
+
+@pytest.mark.parametrize('query', [
+    '&access_type=dns', '&access_level=wr', '&access_to=10.0.0.1',
+    '&access_type=ip&access_to=moon', '&metadata={', '&metadata=[]'])
+def test_queries_that_make_no_sense(member, share, query):
+    listed(member, share, query, expect=400)
+
+
+def test_list_needs_a_share(member):
+    member.get('/share-access-rules', expect=400)
+    member.get('/share-access-rules?share_id=', expect=400)
+
+
+def test_share_of_another_project_is_unknown(member, stranger, share):
+    answers = [listed(stranger, id, expect=400)['badRequest']['message']
+               .replace(id, '') for id in (share, UNKNOWN)]
+    assert answers[0] == answers[1]
+
+
+def test_rules_of_a_public_share_are_its_projects(admin, member, stranger,
+                                                  share):
+    rule = allow(member, share)['id']
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}},
+                  expect=200)
+    listed(stranger, share, expect=403)
+    stranger.act(share, 'access_list', expect=403, version='2.44')
+    show(stranger, rule, expect=404)
+    deny(stranger, share, rule, expect=403)
+
+
+def test_list_has_only_rules_of_the_share(cloud, member, share):
+    other = member.create()['id']
+    cloud.settle()
+    rule = allow(member, share)['id']
+    allow(member, other)
+    assert ids(listed(member, share)) == [rule]
+
+
+# What they show
+
+def plant(cloud, rule, *states, key=None):
+    """Have a rule in these states, one per instance of its share."""
+    def write(session):
+        rows = session.rows(
+            sa.select(MAPPING.c.id).where(MAPPING.c.access_id == rule)
+            .order_by(MAPPING.c.id))
+        for row, state in zip(rows, states, strict=True):
+            session.run(sa.update(MAPPING).where(MAPPING.c.id == row.id)
+                        .values(state=state, access_key=key))
+    cloud.db.write(write)
+
+
+@pytest.fixture
+def replicated(cloud, share):
+    """The share, once it has a second instance."""
+    cloud.db.write(_copy_instance, share)
+    return share
+
+
+def test_rule_shows_the_worst_of_its_states(cloud, member, replicated):
+    rule = allow(member, replicated)['id']
+    for place, worse in enumerate(STATES_BY_WEIGHT):
+        for better in STATES_BY_WEIGHT[place:]:
+            for states in ((worse, better), (better, worse)):
+                plant(cloud, rule, *states)
+                assert show(member, rule)['state'] == worse
+                assert [one['state'] for one in
+                        listed(member, replicated)] == [worse]
+
+
+def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
+    assert member.show(replicated)['access_rules_status'] == 'active'
+    rule = allow(member, replicated)['id']
+    assert member.show(replicated)['access_rules_status'] == 'out_of_sync'
+    for status in ('active', 'error', 'out_of_sync'):
+        _set_status_of_one(cloud, replicated, status)
+        expected = 'error' if status == 'error' else 'out_of_sync'
+        shown = member.get('/shares/detail')['shares']
+        assert [one['access_rules_status'] for one in shown] == [expected]
+        assert member.show(replicated)['access_rules_status'] == expected
+    assert len(listed(member, replicated)) == 1
+    assert show(member, rule)['share_id'] == replicated
+
+
+def _set_status_of_one(cloud, share, status):
+    cloud.db.write(lambda session: session.run(sa.text(
+        'UPDATE share_instances SET access_rules_status = :status WHERE id '
+        '= (SELECT min(id) FROM share_instances WHERE share_id = :share)'),
+        status=status, share=share))
+
+
+@differences.proves('access rules being updated')
+@pytest.mark.parametrize('state, older', [
+    ('queued_to_update', 'queued_to_apply'), ('updating', 'applying')])
+def test_words_for_updates_come_with_2_88(cloud, member, share, state,
+                                          older):
+    rule = allow(member, share)['id']
+    plant(cloud, rule, state)
+    assert show(member, rule, version='2.88')['state'] == state
+    assert show(member, rule, version='2.87')['state'] == older
+    found = member.act(share, 'access_list', expect=200, version='2.28')
+    assert found.json['access_list'][0]['state'] == older
+    found = member.act(share, 'access_list', expect=200, version='2.27')
+    assert found.json['access_list'][0]['state'] == 'new'
+
+
+# To whom
+
+@pytest.fixture
+def hidden(cloud, member, share):
+    """A rule with a key that its maker has hidden."""
+    rule = allow(member, share, access_type='cephx', access_to='alice',
+                 lock_visibility=True)['id']
+    plant(cloud, rule, 'active', key='secret')
+    return rule
+
+
+def seen(rule):
+    return rule['access_to'], rule['access_key']
+
+
+def test_maker_and_administrators_see_a_hidden_rule(cloud, member, admin,
+                                                    share, hidden):
+    service = Api(cloud, project='project', user='nova',
+                  roles='service,reader')
+    for api in (member, admin, service):
+        assert seen(show(api, hidden)) == ('alice', 'secret')
+        assert seen(listed(api, share)[0]) == ('alice', 'secret')
+
+
+@pytest.mark.parametrize('version', ['2.44', '2.45', '2.82', '2.99'])
+def test_others_see_asterisks(colleague, share, hidden, version):
+    if version == '2.44':
+        rule, = colleague.act(share, 'access_list', expect=200,
+                              version=version).json['access_list']
+    else:
+        rule, = listed(colleague, share, version=version)
+        assert seen(show(colleague, hidden, version=version)) == (
+            HIDDEN, HIDDEN)
+    assert seen(rule) == (HIDDEN, HIDDEN)
+
+
+def test_only_the_hidden_rule_is_hidden(member, colleague, share, hidden):
+    other = allow(member, share)['id']
+    assert [(rule['id'], rule['access_to']) for rule in
+            listed(colleague, share)] == [(hidden, HIDDEN),
+                                          (other, '10.0.0.1')]
+
+
+def test_rule_is_seen_again_when_the_lock_is_lifted(member, colleague,
+                                                    hidden):
+    unlock(member, locks(member)[0]['id'])
+    assert seen(show(colleague, hidden)) == ('alice', 'secret')
+
+
+def test_answer_to_a_change_hides_it_too(colleague, hidden):
+    answer = colleague.request(
+        'PUT', f'/share-access-rules/{hidden}',
+        {'update_access': {'access_level': 'ro'}}, expect=200).json
+    assert seen(answer['access']) == (HIDDEN, HIDDEN)
+
+
+@differences.proves('filters of hidden rules')
+def test_filters_do_not_tell_what_is_hidden(member, colleague, share,
+                                            hidden):
+    for query in ('&access_type=cephx&access_to=alice',
+                  '&access_key=secret'):
+        assert ids(listed(member, share, query)) == [hidden]
+        assert listed(colleague, share, query) == []
+    assert ids(listed(colleague, share, '&access_type=cephx')) == [hidden]
+
+
+@differences.proves('lock of a share for a rule')
+def test_lock_of_the_share_goes_with_that_of_the_rule(member, share):
+    allow(member, share, lock_deletion=True)
+    own = lock(member, share)
+    unlock(member, locks(member, '?resource_type=access_rule')[0]['id'])
+    assert locks(member) == [own]
+
+
+# How dear
+
+def test_list_of_any_length_takes_four_statements(cloud, member, share):
+    def statements():
+        before = cloud.statements
+        listed(member, share)
+        return cloud.statements - before
+
+    allow(member, share)
+    of_one = statements()
+    for number in range(2, 52):
+        allow(member, share, access_to=f'10.0.0.{number}',
+              metadata={'number': str(number)})
+    assert (of_one, statements()) == (4, 4)

@@ -1,0 +1,357 @@
+"""Locks against deletion: who may make, change and lift them."""
+
+import pytest
+
+from tests.functional.api import differences
+from tests.functional.api.album import UNKNOWN
+from tests.functional.api.conftest import member_of
+from tests.functional.api.door import allow
+from tests.functional.api.door import lock
+from tests.functional.api.door import locks
+from tests.functional.api.door import show
+from tests.functional.api.door import unlock
+from tests.support.cloud import Api
+
+
+@pytest.fixture
+def share(cloud, member):
+    id = member.create()['id']
+    cloud.settle()
+    return id
+
+
+@pytest.fixture
+def colleague(cloud):
+    """Another member of the project."""
+    return Api(cloud, project='project', user='colleague',
+               roles='member,reader')
+
+
+@pytest.fixture
+def service(cloud):
+    """Another service, which is no administrator."""
+    return Api(cloud, project='services', user='nova', roles='service')
+
+
+# What a lock does
+
+@pytest.mark.parametrize('action, code', [
+    ('soft_delete', 403), ('force_delete', 400), ('unmanage', 403)])
+def test_locked_share_is_not_removed(admin, member, share, action, code):
+    lock(member, share)
+    before = member.show(share)
+    admin.act(share, action, expect=code)
+    assert member.show(share) == before
+
+
+@pytest.mark.parametrize('version', ['2.6', '2.99'])
+def test_no_instance_of_a_locked_share_is_removed(cloud, admin, member,
+                                                  share, version):
+    held = lock(member, share)['id']
+    instance, = admin.get(f'/shares/{share}/instances')['share_instances']
+    before = member.show(share)
+    path = f'/share_instances/{instance["id"]}/action'
+    body = {'os-force_delete' if version == '2.6' else 'force_delete': None}
+    admin.request('POST', path, body, version=version, expect=403)
+    assert member.show(share) == before
+    unlock(member, held)
+    admin.request('POST', path, body, version=version, expect=202)
+    cloud.settle()
+    member.get(f'/shares/{share}', expect=404)
+
+
+def test_locked_share_is_deleted_after_the_last_lock(cloud, member, admin,
+                                                     share):
+    first, second = lock(member, share)['id'], lock(admin, share)['id']
+    unlock(member, first)
+    member.delete(share, expect=403)
+    unlock(admin, second)
+    member.delete(share)
+    cloud.settle()
+    member.get(f'/shares/{share}', expect=404)
+
+
+def test_lock_goes_with_its_share(cloud, member, admin, share):
+    admin.act(share, 'reset_status', {'status': 'deleting'})
+    admin.act(share, 'reset_status', {'status': 'available'})
+    lock(member, share)
+    admin.act(share, 'reset_status', {'status': 'deleting'})
+    cloud.settle()  # carries out what has no work: the rescue deletes
+    member.get(f'/shares/{share}', expect=404)
+    assert locks(member) == []
+
+
+def test_lock_against_deletion_leaves_all_else_alone(cloud, member, share):
+    lock(member, share)
+    member.act(share, 'extend', {'new_size': 2})
+    cloud.settle()
+    assert member.show(share)['size'] == 2
+
+
+def test_lock_of_a_deferred_deletion_is_heeded(make_cloud):
+    cloud = make_cloud('is_deferred_deletion_enabled = true\n')
+    share = cloud.create_share()
+    lock(cloud.api, share)
+    cloud.api.delete(share, expect=403)
+
+
+# Making
+
+def test_lock_says_who_made_it_and_why(member, share):
+    made = lock(member, share, lock_reason='mounted')
+    assert made == locks(member)[0]
+    assert {key: made[key] for key in (
+        'user_id', 'project_id', 'lock_context', 'resource_id',
+        'resource_type', 'resource_action', 'lock_reason', 'updated_at')
+    } == {
+        'user_id': 'user of project', 'project_id': 'project',
+        'lock_context': 'user', 'resource_id': share,
+        'resource_type': 'share', 'resource_action': 'delete',
+        'lock_reason': 'mounted', 'updated_at': None}
+
+
+def test_action_is_delete_unless_said(member, share):
+    body = {'resource_lock': {'resource_id': share,
+                              'resource_type': 'share'}}
+    answer = member.request('POST', '/resource-locks', body, expect=200)
+    assert answer.json['resource_lock']['resource_action'] == 'delete'
+
+
+def test_context_is_the_callers(admin, member, service, share):
+    assert [lock(api, share)['lock_context']
+            for api in (member, admin, service)] == [
+        'user', 'admin', 'service']
+
+
+@pytest.mark.parametrize('body', [
+    {'resource_id': UNKNOWN}, {'resource_id': 'x'}, {'resource_id': None},
+    {'resource_type': 'snapshot'}, {'resource_type': None},
+    {'resource_action': 'show'}, {'resource_action': 'extend'},
+    {'lock_reason': 'x' * 1024}, {'lock_reason': 7}])
+def test_nonsense_is_refused(member, share, body):
+    member.request('POST', '/resource-locks', {'resource_lock': {
+        'resource_id': share, 'resource_type': 'share', **body}},
+        expect=400)
+    assert locks(member) == []
+
+
+def test_wrapper_is_required(member):
+    member.request('POST', '/resource-locks', {}, expect=400)
+
+
+def test_share_of_another_project_is_unknown(member, stranger, share):
+    answers = [lock(stranger, id, expect=400)['badRequest']['message']
+               .replace(id, '') for id in (share, UNKNOWN)]
+    assert answers[0] == answers[1]
+
+
+def test_public_share_is_only_locked_by_its_project(admin, stranger, share):
+    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}},
+                  expect=200)
+    lock(stranger, share, expect=403)
+
+
+@pytest.mark.parametrize('status', ['deleting', 'error_deleting'])
+def test_share_that_goes_is_not_locked(admin, member, share, status):
+    admin.act(share, 'reset_status', {'status': status})
+    lock(member, share, expect=409)
+    assert locks(member) == []
+
+
+def test_share_in_the_recycle_bin_is_not_locked(member, share):
+    member.act(share, 'soft_delete')
+    lock(member, share, expect=409)
+
+
+def test_rules_are_locked_from_2_82_on(member, share):
+    rule = allow(member, share)['id']
+    lock(member, rule, 'access_rule', expect=400, version='2.81')
+    lock(member, rule, 'access_rule', version='2.82')
+
+
+def test_rule_of_another_project_is_unknown(member, stranger, share):
+    lock(stranger, allow(member, share)['id'], 'access_rule', expect=400)
+
+
+def test_visibility_is_locked_once(admin, member, share):
+    rule = allow(member, share)['id']
+    lock(member, rule, 'access_rule', 'show')
+    lock(member, rule, 'access_rule', 'show', expect=409)
+    lock(admin, rule, 'access_rule', 'show', expect=409)
+    assert len(locks(member)) == 1
+
+
+@pytest.mark.parametrize('state', ['queued_to_deny', 'error'])
+def test_rule_that_goes_is_not_locked_against_it(
+        cloud, member, share, state):
+    if state == 'error':
+        cloud.driver('alpha').faults.fail_next('update_access')
+        cloud.driver('beta').faults.fail_next('update_access')
+    rule = allow(member, share)['id']
+    if state == 'error':
+        cloud.settle()
+    else:
+        member.act(share, 'deny_access', {'access_id': rule})
+    assert show(member, rule)['state'] == state
+    lock(member, rule, 'access_rule', expect=409)
+    lock(member, rule, 'access_rule', 'show')
+
+
+# Changing and lifting
+
+MAKERS = ('member', 'admin', 'service')
+MAY_CHANGE = {
+    'user': {'member', 'admin', 'service'},
+    'service': {'admin', 'service'},
+    'admin': {'admin'},
+}
+
+
+@pytest.mark.parametrize('who', ['member', 'colleague', 'admin', 'service',
+                                 'stranger'])
+@pytest.mark.parametrize('maker', MAKERS)
+def test_who_may_change_and_lift(request, share, maker, who):
+    made = lock(request.getfixturevalue(maker), share)
+    api = request.getfixturevalue(who)
+    path = f'/resource-locks/{made["id"]}'
+    sees = who in ('admin', 'service') or (
+        who != 'stranger' and made['project_id'] == 'project')
+    allowed = who in MAY_CHANGE[made['lock_context']]
+    refused = 403 if sees else 404
+    api.request('PUT', path, {'resource_lock': {'lock_reason': 'new'}},
+                expect=200 if allowed else refused)
+    unlock(api, made['id'], expect=204 if allowed else refused)
+
+
+def test_reason_is_changed_and_taken_away(member, share):
+    path = f'/resource-locks/{lock(member, share)["id"]}'
+    for reason in ('new', None):
+        changed = member.request(
+            'PUT', path, {'resource_lock': {'lock_reason': reason}},
+            expect=200).json['resource_lock']
+        assert changed['lock_reason'] == reason
+        assert changed['updated_at'] is not None
+        assert member.get(path)['resource_lock'] == changed
+
+
+@pytest.mark.parametrize('body', [
+    {'resource_id': UNKNOWN}, {'lock_context': 'admin'}, {'user_id': 'me'},
+    {'resource_action': 'extend'}, {'lock_reason': 'x' * 1024}])
+def test_nothing_else_is_changed(member, share, body):
+    made = lock(member, share)
+    member.request('PUT', f'/resource-locks/{made["id"]}',
+                   {'resource_lock': body}, expect=400)
+    assert locks(member) == [made]
+
+
+@differences.proves('resource locks changed to show')
+def test_lock_does_not_become_one_of_visibility(member, share):
+    made = lock(member, allow(member, share)['id'], 'access_rule')
+    member.request('PUT', f'/resource-locks/{made["id"]}',
+                   {'resource_lock': {'resource_action': 'show'}},
+                   expect=400)
+    assert locks(member) == [made]
+
+
+def test_lock_of_visibility_becomes_one_against_denial(member, share):
+    made = lock(member, allow(member, share)['id'], 'access_rule', 'show')
+    changed = member.request(
+        'PUT', f'/resource-locks/{made["id"]}',
+        {'resource_lock': {'resource_action': 'delete'}}, expect=200).json
+    assert changed['resource_lock']['resource_action'] == 'delete'
+
+
+def test_lifting_twice_is_not_found(member, share):
+    made = lock(member, share)['id']
+    unlock(member, made)
+    unlock(member, made, expect=404)
+
+
+# Listing
+
+@pytest.fixture
+def many(member, colleague, stranger, admin, share):
+    """Ids of locks, oldest first."""
+    rule = allow(member, share)['id']
+    foreign = stranger.create()['id']
+    return [lock(api, id, *kind, lock_reason=reason)['id']
+            for api, id, kind, reason in (
+                (member, share, (), 'mounted'),
+                (colleague, share, (), 'in use'),
+                (member, rule, ('access_rule',), None),
+                (member, rule, ('access_rule', 'show'), 'mounted'),
+                (admin, share, (), 'audit'),
+                (stranger, foreign, (), 'mounted'))]
+
+
+@pytest.mark.parametrize('query, expected', [
+    ('', [4, 3, 2, 1, 0]),
+    ('?resource_type=access_rule', [3, 2]),
+    ('?resource_action=show', [3]),
+    ('?lock_context=admin', [4]),
+    ('?lock_reason=mounted', [3, 0]),
+    ('?lock_reason~=ount', [3, 0]),
+    ('?lock_reason~=%25', []),
+    ('?user_id=colleague', [1]),
+    ('?project_id=another', [4, 3, 2, 1, 0]),
+    ('?all_projects=1', [4, 3, 2, 1, 0]),
+    ('?all_projects=1&project_id=another', [4, 3, 2, 1, 0]),
+    ('?sort_dir=asc', [0, 1, 2, 3, 4]),
+    ('?sort_dir=up', [0, 1, 2, 3, 4]),
+    ('?sort_key=lock_context&sort_dir=desc&limit=1&offset=4', [4]),
+    ('?limit=2&offset=1', [3, 2]),
+    ('?created_since=2000-01-01', [4, 3, 2, 1, 0]),
+    ('?created_before=2000-01-01', []),
+    ('?color=red', [4, 3, 2, 1, 0]),
+])
+def test_list_is_narrowed_and_cut(member, many, query, expected):
+    assert [one['id'] for one in locks(member, query)] == [
+        many[place] for place in expected]
+
+
+def test_list_by_resource(member, many, share):
+    assert [one['id'] for one in locks(member, f'?resource_id={share}')
+            ] == [many[4], many[1], many[0]]
+    assert [one['id'] for one in locks(member, f'?id={many[3]}')
+            ] == [many[3]]
+
+
+@pytest.mark.parametrize('who', ['admin', 'service'])
+def test_administrators_and_services_see_all_projects(request, many, who):
+    api = request.getfixturevalue(who)
+    assert len(locks(api, '?all_projects=1')) == 6
+    assert [one['id'] for one in locks(
+        api, '?all_projects=1&project_id=another')] == [many[5]]
+
+
+def test_stranger_sees_his_own_only(stranger, many):
+    assert [one['id'] for one in locks(stranger)] == [many[5]]
+    stranger.get(f'/resource-locks/{many[0]}', expect=404)
+
+
+def test_count_is_of_all_that_match(member, many):
+    path = '/resource-locks?limit=1&lock_reason=mounted'
+    assert member.get(f'{path}&with_count=true')['count'] == 2
+    assert 'count' not in member.get(path)
+    assert 'count' not in member.get(
+        '/resource-locks?lock_reason=x&with_count=true')
+
+
+def test_full_page_leads_to_the_next(member, many):
+    answer = member.get('/resource-locks?limit=3')
+    link, = answer['resource_locks_links']
+    following = member.get(link['href'].partition('/v2')[2])
+    assert [one['id'] for one in following['resource_locks']] == [
+        many[1], many[0]]
+    assert 'resource_locks_links' not in following
+
+
+@pytest.mark.parametrize('query', [
+    'limit=x', 'offset=-1', 'sort_key=share_id', 'with_count=maybe',
+    'all_projects=maybe', 'created_since=now'])
+def test_queries_that_make_no_sense(member, query):
+    member.get(f'/resource-locks?{query}', expect=400)
+
+
+def test_member_of_no_lock_has_an_empty_list(cloud):
+    assert locks(member_of(cloud, 'third')) == []

@@ -1,0 +1,194 @@
+"""What is refused of share server migrations, and what is answered."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import networks
+from manila_lite.db.models import share_servers
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+from tests.functional.api import published
+from tests.functional.api.test_published_fields import fits
+from tests.support.cloud import TYPE_ID
+from tests.support.moving import WISH
+from tests.support.moving import MovingCloud
+
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+NETWORK = networks.ShareNetwork.__table__
+SERVER = share_servers.ShareServer.__table__
+
+# Fields of our own: why not, and how sure the progress is.
+OWN = {'check (flat)': {'reasons'},
+       'progress (flat)': {'phase', 'last_heard_at'},
+       'complete (flat)': set()}
+
+
+@pytest.fixture(scope='module')
+def cloud(tmp_path_factory):
+    cloud = MovingCloud(tmp_path_factory.mktemp('moving'))
+    yield cloud
+    cloud.db.dispose()
+
+
+@pytest.fixture(scope='module')
+def shared(cloud):
+    share = cloud.share_on_alpha(cloud.add_network(), size=2)
+    snapshot = cloud.snapshot(share)
+    return share, cloud.server_of(share), snapshot
+
+
+def planted(cloud, table, where, **values):
+    """Change rows for as long as a test needs it; gives the way back."""
+    before = cloud.rows(sa.select(*[table.c[name] for name in values])
+                        .where(where))[0]._mapping
+
+    def put(values):
+        cloud.db.write(lambda session: session.run(
+            sa.update(table).where(where).values(**values)))
+    put(values)
+    return lambda: put(dict(before))
+
+
+BUSY = {
+    'server': lambda cloud, share, server: planted(
+        cloud, SERVER, SERVER.c.id == server,
+        status='network_change'),
+    'share': lambda cloud, share, server: planted(
+        cloud, INSTANCE, INSTANCE.c.share_id == share, status='extending'),
+    'group': lambda cloud, share, server: planted(
+        cloud, SHARE, SHARE.c.id == share, share_group_id='group'),
+    'rules': lambda cloud, share, server: planted(
+        cloud, INSTANCE, INSTANCE.c.share_id == share,
+        access_rules_status='out_of_sync'),
+    'rules in error': lambda cloud, share, server: planted(
+        cloud, INSTANCE, INSTANCE.c.share_id == share,
+        access_rules_status='error'),
+    'snapshot': lambda cloud, share, server: planted(
+        cloud, SNAPSHOT_INSTANCE, SNAPSHOT_INSTANCE.c.id.is_not(None),
+        status='deleting'),
+}
+
+
+@pytest.mark.parametrize('busy', BUSY)
+def test_what_is_busy_conflicts_and_nothing_changes(cloud, shared, busy):
+    share, server, _ = shared
+    back = BUSY[busy](cloud, share, server)
+    before = cloud.at_rest_anywhere()
+    for action in ('migration_start', 'migration_check'):
+        answer = cloud.act(server, action, {'host': 'node@beta', **WISH})
+        assert answer.status_int == 409, answer.text
+    assert cloud.at_rest_anywhere() == before
+    assert cloud.migrations() == []
+    back()
+
+
+@pytest.mark.parametrize('code, wish', [
+    (409, {'host': 'node@alpha'}), (409, {'host': 'node@alpha#pool'}),
+    (404, {'host': 'node@moon'}), (400, {'host': 'moon'}),
+    (400, {'host': ''}), (400, {'host': None}), (400, {'host': 'x' * 256}),
+    (400, {'writable': 'perhaps'}), (400, {'nondisruptive': None}),
+    (409, {'preserve_snapshots': False}),
+    (400, {'new_share_network_id': '00000000-0000-4000-8000-000000000000'}),
+    (400, {'new_share_network_id': 7}),
+])
+def test_what_cannot_be_is_refused_by_check_and_start(cloud, shared, code,
+                                                      wish):
+    _, server, _ = shared
+    body = {'host': 'node@beta', **WISH, **wish}
+    for action in ('migration_start', 'migration_check'):
+        answer = cloud.act(server, action, body)
+        assert answer.status_int == code, (action, answer.text)
+    assert cloud.migrations() == []
+    assert cloud.server(server)['status'] == 'active'
+
+
+@pytest.mark.parametrize('missing', ['host', 'writable', 'nondisruptive',
+                                     'preserve_snapshots'])
+def test_every_demand_has_to_be_made(cloud, shared, missing):
+    body = {'host': 'node@beta', **WISH}
+    del body[missing]
+    answer = cloud.act(shared[1], 'migration_start', body)
+    assert answer.status_int == 400
+    assert missing in answer.text
+
+
+def test_a_network_of_others_or_in_change_is_refused(cloud, shared):
+    _, server, _ = shared
+    foreign, changing = cloud.add_network(), cloud.add_network()
+    planted(cloud, NETWORK, NETWORK.c.id == foreign, project_id='other')
+    planted(cloud, NETWORK, NETWORK.c.id == changing,
+            status='network_change')
+    for network in (foreign, changing):
+        cloud.start(server, expect=400, new_share_network_id=network)
+        cloud.check(server, expect=400, new_share_network_id=network)
+
+
+def test_a_network_that_changes_is_a_disruption(cloud, shared):
+    _, server, _ = shared
+    network = cloud.add_network()
+    cloud.start(server, expect=400, nondisruptive=True,
+                new_share_network_id=network)
+    answer = cloud.check(server, nondisruptive=True,
+                         new_share_network_id=network)
+    assert answer['compatible'] is False
+    assert 'nondisruptive' in answer['reasons'][0]
+
+
+def test_the_scheduler_is_asked_for_room_and_types(cloud, shared):
+    share, server, _ = shared
+    back = planted(cloud, SHARE, SHARE.c.id == share, size=50_000)
+    cloud.start(server, expect=409)
+    answer = cloud.check(server)
+    assert answer['compatible'] is False
+    assert 'GiB' in answer['reasons'][0]
+    back()
+    specs = f'/types/{TYPE_ID}/extra_specs'
+    cloud.api.request('POST', specs, {'extra_specs': {
+        'share_backend_name': 'alpha'}}, expect=200)
+    cloud.start(server, expect=409)
+    assert TYPE_ID in cloud.check(server)['reasons'][0]
+    cloud.api.request('DELETE', f'{specs}/share_backend_name', expect=202)
+    cloud.start(server, host='node@beta#moon', expect=409)
+    assert cloud.check(server)['compatible'] is True
+
+
+def test_a_server_without_shares_has_nothing_to_migrate(cloud):
+    share = cloud.share_on_alpha(cloud.add_network())
+    server = cloud.server_of(share)
+    cloud.api.delete(share)
+    cloud.settle()
+    cloud.start(server, expect=409)
+
+
+def test_nobody_learns_what_is_for_administrators(cloud, shared):
+    _, server, _ = shared
+    member = type(cloud.api)(cloud, roles='member,reader')
+    for id in (server, '00000000-0000-4000-8000-000000000000'):
+        for action in ('migration_check', 'migration_start',
+                       'migration_complete', 'migration_cancel',
+                       'migration_get_progress', 'reset_task_state'):
+            answer = member.request(
+                'POST', f'/share-servers/{id}/action', {action: {}})
+            assert answer.status_int == 403
+
+
+def test_answers_have_the_published_fields_and_ours(tmp_path):
+    cloud = MovingCloud(tmp_path)
+    server = cloud.server_of(cloud.share_on_alpha(cloud.add_network()))
+    answers = {'check (flat)': cloud.check(server)}
+    cloud.started(server)
+    answers['progress (flat)'] = cloud.progress(server)
+    answers['complete (flat)'] = cloud.complete(server)
+    for view, answer in answers.items():
+        rows = published.view('share server migration', view)
+        assert set(answer) == {row.field for row in rows} | OWN[view]
+        for row in rows:
+            value, kind = answer[row.field], row.type
+            if kind.startswith('object '):
+                names = set(kind.removeprefix('object ').split(','))
+                assert set(value) == names
+            else:
+                assert fits(value, kind.replace(' or empty', ''))
+    cloud.db.dispose()

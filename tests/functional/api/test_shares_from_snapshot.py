@@ -1,0 +1,253 @@
+"""Shares that are made of a snapshot."""
+
+import pytest
+
+from manila_lite.db.queries import services
+from tests.functional.api import album
+from tests.functional.api.conftest import member_of
+
+SPECS = {'snapshot_support': 'True',
+         'create_share_from_snapshot_support': 'True'}
+PLACED = 'use_scheduler_creating_share_from_snapshot = true'
+SLOWLY = 'dummy_driver_from_snapshot_steps = 2'
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
+
+
+def allow(cloud, **more):
+    """A share type whose snapshots can become shares."""
+    cloud.api.request('POST', '/types', {'share_type': {
+        'name': 'copied', 'extra_specs': {
+            'driver_handles_share_servers': 'False', **SPECS, **more}}},
+        expect=200)
+
+
+def source(cloud, content='precious', size=2, **body):
+    """A share with content, and a snapshot of it."""
+    share = cloud.create_share(share_type='copied', size=size, **body)
+    driver, instance = there(cloud, share)
+    driver.write(instance, content)
+    return share, album.taken(cloud, cloud.api, share)
+
+
+def there(cloud, share_id):
+    """The driver that has the share, and the id of its instance."""
+    instance, = cloud.api.get(f'/shares/{share_id}/instances')[
+        'share_instances']
+    _, _, backend = instance['host'].partition('@')
+    return cloud.driver(backend.partition('#')[0]), instance['id']
+
+
+def read(cloud, share_id):
+    driver, instance = there(cloud, share_id)
+    return driver.read(instance)
+
+
+@pytest.fixture
+def made(cloud):
+    allow(cloud)
+    return source(cloud)
+
+
+def test_copy_has_the_content_and_lies_beside_its_source(
+        cloud, admin, member, made):
+    share, snapshot = made
+    copied = member.create(snapshot_id=snapshot, size=None)
+    assert (copied['status'], copied['size']) == ('creating', 2)
+    assert copied['snapshot_id'] == snapshot
+    cloud.settle()
+    shown = admin.show(copied['id'])
+    assert shown['status'] == 'available'
+    assert shown['progress'] == '100%'
+    assert shown['share_type_name'] == 'copied'
+    for key in ('host', 'availability_zone', 'share_proto'):
+        assert shown[key] == admin.show(share)[key]
+    assert read(cloud, copied['id']) == 'precious'
+    assert cloud.usage('gigabytes') == (4, 0)
+    cloud.check_invariants()
+
+
+def test_copy_may_be_larger_but_not_smaller(cloud, member, made):
+    _, snapshot = made
+    member.create(snapshot_id=snapshot, size=1, expect=400)
+    member.create(snapshot_id=snapshot, size=5)
+    cloud.settle()
+    assert cloud.usage('gigabytes') == (7, 0)
+    cloud.check_invariants()
+
+
+def test_quota_holds(cloud, admin, member, made):
+    admin.request('PUT', '/quota-sets/project', {
+        'quota_set': {'shares': 1}}, expect=200)
+    member.create(snapshot_id=made[1], expect=413, size=2)
+
+
+@pytest.mark.parametrize('wrong', [
+    {'share_proto': 'CIFS'}, {'share_type': 'default'}])
+def test_copy_is_like_its_source(member, made, wrong):
+    member.create(snapshot_id=made[1], size=2, expect=400, **wrong)
+
+
+def test_type_of_the_source_may_be_named(cloud, member, made):
+    member.create(snapshot_id=made[1], size=2, share_type='copied')
+
+
+def test_another_zone_is_refused(cloud, admin, member, made):
+    cloud.db.write(_second_zone)
+    member.create(snapshot_id=made[1], size=2, expect=400,
+                  availability_zone='second')
+    member.create(snapshot_id=made[1], size=2, availability_zone='nova')
+
+
+def _second_zone(session):
+    services.zone_id(session, 'second')
+
+
+@pytest.mark.parametrize('status', ['creating', 'error', 'deleting'])
+def test_snapshot_must_be_available(admin, member, made, status):
+    admin.request('POST', f'/snapshots/{made[1]}/action',
+                  {'reset_status': {'status': status}}, expect=202)
+    member.create(snapshot_id=made[1], size=2, expect=400)
+
+
+def test_snapshot_must_exist(member):
+    member.create(snapshot_id=UNKNOWN, size=2, expect=404)
+
+
+def test_foreign_snapshot_does_not_exist(cloud, made):
+    stranger = member_of(cloud, 'another')
+    fault = stranger.create(snapshot_id=made[1], expect=404)
+    unknown = stranger.create(snapshot_id=UNKNOWN, expect=404)
+    assert fault['itemNotFound']['message'].replace(made[1], '') == (
+        unknown['itemNotFound']['message'].replace(UNKNOWN, ''))
+
+
+def test_source_must_support_it_from_2_24_on(cloud, admin, member):
+    share = cloud.create_share(size=2)
+    snapshot = album.taken(cloud, cloud.api, share)
+    member.create(snapshot_id=snapshot, size=2, expect=400)
+    member.create(snapshot_id=snapshot, size=2, expect=400, version='2.24')
+    member.create(snapshot_id=snapshot, size=2, version='2.23')
+
+
+def test_snapshot_stays_while_it_is_copied(cloud, admin, member, made):
+    _, snapshot = made
+    member.create(snapshot_id=snapshot, size=2)
+    path = f'/snapshots/{snapshot}'
+    member.request('DELETE', path, expect=400)
+    admin.request('POST', f'{path}/action', {'unmanage': None}, expect=403)
+    assert admin.get(path)['snapshot']['status'] == 'available'
+    cloud.settle()
+    member.request('DELETE', path, expect=202)
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def test_snapshot_that_is_gone_by_force_is_an_error(
+        cloud, admin, member, made):
+    _, snapshot = made
+    copied = member.create(snapshot_id=snapshot, size=2)['id']
+    driver, _ = there(cloud, made[0])
+    driver.fail_next('create_share_from_snapshot')
+    admin.request('POST', f'/snapshots/{snapshot}/action',
+                  {'force_delete': None}, expect=202)
+    cloud.settle()
+    assert admin.show(copied)['status'] == 'error'
+    cloud.check_invariants()
+
+
+def test_failure_is_told(cloud, member, made, fail):
+    copied = member.create(snapshot_id=made[1], size=2)['id']
+    fail('create_share_from_snapshot')
+    cloud.settle()
+    assert member.show(copied)['status'] == 'error'
+    message, = member.get('/messages')['messages']
+    assert (message['action_id'], message['detail_id']) == ('002', '017')
+    assert message['resource_id'] == copied
+
+
+# Drivers that take their time
+
+@pytest.fixture
+def slow(make_cloud):
+    cloud = make_cloud(section=SLOWLY)
+    allow(cloud)
+    return cloud
+
+
+def test_copy_is_watched_until_it_is_there(slow):
+    _, snapshot = source(slow)
+    member = member_of(slow)
+    copied = member.create(snapshot_id=snapshot, size=2)['id']
+    while slow.step():
+        pass
+    shown = member.show(copied)
+    assert shown['status'] == 'creating_from_snapshot'
+    assert shown['progress'].endswith('%')
+    assert shown['progress'] != '100%'
+    assert member.show(copied, version='2.53')['status'] == 'creating'
+    slow.settle()
+    shown = member.show(copied)
+    assert (shown['status'], shown['progress']) == ('available', '100%')
+    assert read(slow, copied) == 'precious'
+    assert member.get(f'/shares/{copied}/export_locations')[
+        'export_locations']
+    slow.check_invariants()
+
+
+def test_copy_that_fails_on_its_way_is_told(slow):
+    _, snapshot = source(slow)
+    member = member_of(slow)
+    copied = member.create(snapshot_id=snapshot, size=2)['id']
+    while slow.step():
+        pass
+    driver, instance = there(slow, copied)
+    driver.spoil(instance)
+    slow.settle()
+    assert member.show(copied)['status'] == 'error'
+    message, = member.get('/messages')['messages']
+    assert message['detail_id'] == '017'
+    slow.check_invariants()
+
+
+def test_copy_may_be_deleted_by_force_meanwhile(slow):
+    _, snapshot = source(slow)
+    copied = slow.api.create(snapshot_id=snapshot, size=2)['id']
+    while slow.step():
+        pass
+    slow.api.delete(copied, expect=403)
+    slow.api.act(copied, 'force_delete')
+    slow.settle()
+    slow.api.get(f'/shares/{copied}', expect=404)
+    slow.check_invariants()
+
+
+# Placed by the scheduler
+
+def test_placed_copy_lies_on_the_back_end_of_its_source(make_cloud):
+    cloud = make_cloud(PLACED)
+    allow(cloud)
+    share, snapshot = source(cloud)
+    copied = cloud.api.create(snapshot_id=snapshot, size=3)['id']
+    assert cloud.api.show(copied)['host'] is None
+    cloud.settle()
+    shown = cloud.api.show(copied)
+    assert shown['status'] == 'available'
+    assert shown['host'] == cloud.api.show(share)['host']
+    assert read(cloud, copied) == 'precious'
+    cloud.check_invariants()
+
+
+def test_no_pool_in_reach_is_told(make_cloud):
+    cloud = make_cloud(PLACED)
+    allow(cloud)
+    share, snapshot = source(cloud)
+    here = cloud.api.show(share)['host'].partition('@')[2]
+    other = 'beta' if here.startswith('alpha') else 'alpha'
+    copied = cloud.api.create(
+        snapshot_id=snapshot, size=2,
+        scheduler_hints={'only_host': f'node@{other}#pool'})['id']
+    cloud.settle()
+    assert cloud.api.show(copied)['status'] == 'error'
+    message, = cloud.api.get('/messages')['messages']
+    assert message['detail_id'] == '016'
+    cloud.check_invariants()

@@ -1,0 +1,112 @@
+"""Where snapshots can be mounted, as users and administrators see it."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import shares
+from tests.functional.api.album import UNKNOWN
+from tests.functional.api.album import act
+from tests.functional.api.conftest import member_of
+from tests.support.snapshot_access import make_mountable
+from tests.support.snapshot_access import mountable
+
+KEY = 'share_snapshot_export_location'
+INSTANCE = shares.ShareInstance.__table__
+
+
+@pytest.fixture
+def mount(cloud, member):
+    make_mountable(cloud)
+    return mountable(cloud, member)
+
+
+def listed(api, path, **how):
+    return api.get(f'{path}/export-locations', **how).get(f'{KEY}s')
+
+
+def test_users_see_what_is_for_all(mount, member):
+    one, = listed(member, mount.path)
+    assert set(one) == {'id', 'path', 'links'}
+    assert one['path'].startswith('10.0.0.10:/snapshots/')
+    shown = member.get(f'{mount.path}/export-locations/{one["id"]}')[KEY]
+    assert set(shown) == {*one, 'created_at', 'updated_at'}
+    assert shown['links'] == one['links']
+
+
+def test_links_lead_to_the_export_location(cloud, mount, member):
+    one, = listed(member, mount.path)
+    link = next(link['href'] for link in one['links']
+                if link['rel'] == 'self')
+    path = link.partition('/v2')[2]
+    assert member.get(path)[KEY]['id'] == one['id']
+
+
+def test_administrators_see_all_and_of_which_instance(mount, admin, member):
+    found = listed(admin, mount.path)
+    assert sorted(one['is_admin_only'] for one in found) == [False, True]
+    instance = f'/snapshot-instances/{mount.instance_id}'
+    assert {one['share_snapshot_instance_id'] for one in found} == {
+        mount.instance_id}
+    hidden = next(one for one in found if one['is_admin_only'])
+    member.get(f'{mount.path}/export-locations/{hidden["id"]}', expect=403)
+    assert [one['id'] for one in listed(admin, instance)] == [
+        one['id'] for one in found]
+    shown = admin.get(f'{instance}/export-locations/{hidden["id"]}')[KEY]
+    assert shown['path'] == hidden['path']
+    links = shown['links'][0]['href']
+    assert links.endswith(f'{instance}/export-locations/{hidden["id"]}')
+
+
+def test_only_administrators_see_those_of_instances(mount, member):
+    instance = f'/snapshot-instances/{mount.instance_id}'
+    listed(member, instance, expect=403)
+    el = listed(mount.cloud.api, mount.path)[0]['id']
+    member.get(f'{instance}/export-locations/{el}', expect=403)
+
+
+def test_what_is_unknown_or_not_ones_own_is_not_found(cloud, mount, admin,
+                                                      stranger):
+    listed(stranger, mount.path, expect=404)
+    el = listed(admin, mount.path)[0]['id']
+    stranger.get(f'{mount.path}/export-locations/{el}', expect=404)
+    for parent in (mount.path, f'/snapshot-instances/{mount.instance_id}'):
+        admin.get(f'{parent}/export-locations/{UNKNOWN}', expect=404)
+        listed(admin, parent, version='2.31', expect=404)
+    listed(admin, f'/snapshots/{UNKNOWN}', expect=404)
+    listed(admin, f'/snapshot-instances/{UNKNOWN}', expect=404)
+
+
+def test_guests_see_nothing(cloud, mount):
+    guest = member_of(cloud)
+    guest.headers['X-Roles'] = 'guest'
+    listed(guest, mount.path, expect=403)
+
+
+def test_snapshots_that_cannot_be_mounted_have_none(cloud, member):
+    mount = mountable(cloud, member)
+    assert listed(member, mount.path) == []
+    assert listed(cloud.api, mount.path) == []
+
+
+@pytest.mark.parametrize('status', ['error', 'deleting', 'restoring'])
+def test_users_see_those_of_available_snapshots_only(cloud, mount, member,
+                                                     status):
+    act(cloud.api, mount.snapshot_id, 'reset_status', {'status': status})
+    assert listed(member, mount.path) == []
+    assert len(listed(cloud.api, mount.path)) == 2
+
+
+@pytest.mark.parametrize('state, count', [
+    ('active', 1), ('in_sync', 0), ('out_of_sync', 0), (None, 1)])
+def test_of_replicas_users_see_the_active_one(cloud, mount, member, state,
+                                              count):
+    cloud.db.write(lambda session: session.run(
+        sa.update(INSTANCE).values(replica_state=state)))
+    assert len(listed(member, mount.path)) == count
+
+
+def test_they_go_with_the_snapshot(cloud, mount, member):
+    member.request('DELETE', mount.path, expect=202)
+    cloud.settle()
+    listed(member, mount.path, expect=404)
+    cloud.check_invariants()

@@ -1,0 +1,113 @@
+"""`manila-lite-manage recovery`: what it shows, and what it asks for.
+
+The command itself is run by the story of recovery; here are its arguments.
+"""
+
+import argparse
+import functools
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.cmd import recovery as commands
+from manila_lite.db.transitions import fire
+from manila_lite.states.share_instance import MACHINE
+from tests.support.cloud import Cloud
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = Cloud(tmp_path, backends=['alpha'])
+    cloud.settle()
+    yield cloud
+    cloud.db.dispose()
+
+
+@pytest.fixture
+def stuck(cloud):
+    """The share instance that is in flight without work."""
+    share = cloud.create_share(size=2)
+    found, = cloud.api.get(f'/shares/{share}/instances')['share_instances']
+    cloud.db.write(fire, MACHINE, found['id'], 'reset_migrating')
+    return found['id']
+
+
+@pytest.fixture
+def recovery(cloud):
+    """`recovery(verb, ...)`: the rows of its answer, or its words."""
+    verbs = {name: argparse.ArgumentParser(prog=name)
+             for name in ('list', 'preview', 'log', 'run')}
+    commands.add_to(verbs)
+    call = {
+        'list': functools.partial(commands.in_flight, candidates=False),
+        'preview': functools.partial(commands.in_flight, candidates=True),
+        'log': commands.log, 'run': commands.run}
+
+    def run(verb, *args):
+        return call[verb](cloud.db, verbs[verb].parse_args(args))
+    return run
+
+
+def steps(cloud):
+    while cloud.step():
+        pass
+
+
+@pytest.mark.parametrize('verb', ['list', 'preview'])
+def test_what_is_stuck_is_shown_and_left(recovery, stuck, verb):
+    for _ in range(2):
+        shown, = recovery(verb)
+        assert 0 <= shown.pop('age') < 60
+        assert shown | {
+            'resource_type': 'share_instance', 'resource_id': stuck,
+            'status': 'migrating', 'host': 'node@alpha#pool',
+            'holder': 'nobody', 'owner': None, 'next_step':
+                'it is given up: migration_lost, which ends in error'
+        } == shown
+    assert recovery('log') == []
+
+
+def test_only_what_a_pass_would_see_to_is_in_the_preview(recovery, cloud):
+    cloud.api.create(size=3)
+    assert len(recovery('list')) == 1
+    assert recovery('preview') == []
+
+
+@pytest.mark.parametrize('args, count', [
+    (['--resource-type', 'share_instance'], 1),
+    (['--resource-type', 'access_rule'], 0),
+    (['--host', 'node@alpha'], 1), (['--host', 'node@beta'], 0)])
+def test_lists_are_narrowed(recovery, stuck, cloud, args, count):
+    assert len(recovery('list', *args)) == count
+    recovery('run')
+    steps(cloud)
+    assert len(recovery('log', *args)) == count
+
+
+@pytest.mark.parametrize('args, answer', [
+    ([], 'node@alpha was asked.'),
+    (['--host', 'node@alpha'], 'node@alpha was asked.'),
+    (['share_instance', None], 'will be looked at')])
+def test_what_is_asked_for_is_done_and_on_record(recovery, stuck, cloud,
+                                                 args, answer):
+    assert answer in recovery('run', *[arg or stuck for arg in args])
+    steps(cloud)
+    assert recovery('list') == []
+    said, = recovery('log')
+    assert (said['resource_id'], said['status_before'], said['action'],
+            said['status_after']) == (
+        stuck, 'migrating', 'given up', 'error')
+    assert said['asked_by'].endswith('(manila-lite-manage)')
+    assert said['made_by'].startswith('manila-share@node@alpha:')
+    assert recovery('log', '--resource-id', stuck) == [said]
+    assert recovery('log', '--resource-id', 'other') == []
+
+
+@pytest.mark.parametrize('args, error', [
+    (['--host', 'node@nowhere'], exception.ServiceNotFound),
+    (['share_instance', 'nothing'], exception.ResourceNotFound),
+    (['share_instance'], exception.InvalidInput)])
+def test_what_is_not_there_is_refused(recovery, stuck, cloud, args, error):
+    with pytest.raises(error):
+        recovery('run', *args)
+    assert not cloud.step()

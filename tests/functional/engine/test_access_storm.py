@@ -1,0 +1,80 @@
+"""Rules that many add and deny at once, on a back end that fails some.
+
+On each database, with the locks that only save work and without them.
+The same with ten thousand requests over HTTP is in
+`benchmarks/access_rules.py`.
+"""
+
+import collections
+import concurrent.futures
+import random
+
+import pytest
+
+from manila_lite import exception
+from tests.support.access import Rules
+
+CLIENTS = 16
+REQUESTS = 16
+SHARES = 10
+TARGETS = 12
+FAILING = 0.05
+
+
+class Client:
+    """Adds and denies rules of shares that others know too."""
+
+    def __init__(self, shares, seed):
+        self.shares = shares
+        self.chance = random.Random(seed)
+        self.answers = collections.Counter()
+
+    def run(self):
+        for _ in range(REQUESTS):
+            rules = self.chance.choice(self.shares)
+            verb = self.chance.choice((self.allow, self.allow, self.deny))
+            try:
+                verb(rules)
+                self.answers[verb.__name__] += 1
+            except (exception.ShareAccessExists,
+                    exception.ShareAccessNotFound) as error:
+                self.answers[type(error).__name__] += 1
+
+    def allow(self, rules):
+        rules.allow(f'10.0.0.{self.chance.randrange(TARGETS)}',
+                    self.chance.choice(('rw', 'ro')))
+
+    def deny(self, rules):
+        rules.deny(self.chance.choice(sorted(rules.rows) or ['none']))
+
+
+@pytest.mark.parametrize('locked', [False, True],
+                         ids=['no locks', 'locks'])
+def test_at_rest_only_those_come_in_whose_rules_are_active(build_house,
+                                                           locked):
+    house = build_house(backends=['alpha'], locked=locked).start()
+    shares = [Rules(house, house.create()) for _ in range(SHARES)]
+    house.quiet()
+    broken = random.Random(str(locked))
+    house.driver().refuse_rules(
+        lambda verb, rule: broken.random() < FAILING)
+    clients = [Client(shares, number) for number in range(CLIENTS)]
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+        for done in [pool.submit(client.run) for client in clients]:
+            done.result()
+    settle(house)
+    assert house.problems() == []
+    states = {state for rules in shares for state in rules.states.values()}
+    assert states == {'active', 'error'}
+    answers = sum((client.answers for client in clients),
+                  collections.Counter())
+    assert answers['allow'] > answers['deny'] > CLIENTS
+    asked = answers['allow'] + answers['deny']
+    assert len(house.driver().access_calls) < asked
+
+
+def settle(house):
+    """End all work, also what a look at doubted rules brings."""
+    house.quiet()
+    while sum(backend.access.run_pass() for backend in house.share.backends):
+        house.quiet()

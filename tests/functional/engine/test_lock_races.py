@@ -1,0 +1,128 @@
+"""A lock and what it forbids, asked for at the same moment.
+
+One of the two is accepted and the other is refused, on each database.
+"""
+
+import concurrent.futures
+import functools
+import threading
+
+import pytest
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries import locks as lock_rows
+from manila_lite.policies.enforcer import Enforcer
+from manila_lite.share.operations.access import LocksWanted
+from manila_lite.share.operations.locks import LockRequest
+from manila_lite.share.operations.locks import Locks
+
+ROUNDS = 8
+
+
+@pytest.fixture
+def ctx(house):
+    """A member of the project of all shares."""
+    return RequestContext(
+        project_id='project', user_id='user', roles=['member', 'reader'],
+        request_id='req-of-the-test', enforcer=Enforcer(house.conf))
+
+
+@pytest.fixture
+def lock(house, ctx):
+    """Have a resource locked."""
+    operations = Locks(house.db)
+    return lambda id, kind='share', action='delete': operations.create(
+        ctx, LockRequest(id, kind, action))
+
+
+def at_once(*calls):
+    """Which of the calls, begun at the same moment, are accepted."""
+    start = threading.Barrier(len(calls))
+
+    def accepted(call):
+        start.wait()
+        try:
+            call()
+        except (exception.Forbidden, exception.Conflict, exception.Invalid,
+                exception.NotFound):
+            return False
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(accepted, calls))
+
+
+def shares(house):
+    found = [house.create() for _ in range(ROUNDS)]
+    house.quiet()
+    return found
+
+
+def allow(house, ctx, share, **more):
+    return house.access.allow(
+        ctx, house.target(share), access_type='ip', access_to='10.0.0.1',
+        target='10.0.0.1', **more).id
+
+
+def locks_of(house, id):
+    return house.db.read(lock_rows.of_resource, id)
+
+
+@pytest.mark.parametrize('verb', ['delete', 'force_delete', 'soft_delete'])
+def test_share_is_locked_or_goes(house, lock, verb):
+    for share in shares(house):
+        locked, gone = at_once(
+            functools.partial(lock, share),
+            functools.partial(house.ask, verb, share))
+        assert locked != gone
+        assert bool(locks_of(house, share)) == locked
+        assert not locked or house.status(share) == 'available'
+
+
+def test_share_is_locked_or_its_instance_goes(house, ctx, lock):
+    for share in shares(house):
+        locked, gone = at_once(
+            functools.partial(lock, share),
+            functools.partial(house.operations.force_delete_instance, ctx,
+                              house.target(share).instance_id))
+        assert locked != gone
+        assert bool(locks_of(house, share)) == locked
+    house.quiet()
+    assert house.problems() == []
+
+
+def test_rule_is_locked_or_denied(house, ctx, lock):
+    for share in shares(house):
+        rule = allow(house, ctx, share)
+        locked, denied = at_once(
+            functools.partial(lock, rule, 'access_rule'),
+            functools.partial(house.access.deny, ctx, house.target(share),
+                              rule))
+        assert locked != denied
+    house.quiet()
+    assert house.problems() == []
+
+
+def test_rule_with_a_lock_comes_or_its_share_goes(house, ctx):
+    for share in shares(house):
+        allowed, gone = at_once(
+            functools.partial(allow, house, ctx, share,
+                              locked=LocksWanted(deletion=True)),
+            functools.partial(house.ask, 'delete', share))
+        assert allowed != gone
+    house.quiet()
+    assert house.problems() == []
+
+
+def test_rule_is_hidden_by_one_lock(house, ctx, lock):
+    for share in shares(house):
+        rule = allow(house, ctx, share)
+        hide = functools.partial(lock, rule, 'access_rule', 'show')
+        assert sum(at_once(hide, hide, hide)) == 1
+
+
+def test_locks_of_many_are_all_made(house, lock):
+    for share in shares(house)[:2]:
+        assert all(at_once(*[functools.partial(lock, share)] * 5))
+        assert len(locks_of(house, share)) == 5

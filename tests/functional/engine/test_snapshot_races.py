@@ -1,0 +1,209 @@
+"""Requests about one share and its snapshots, asked for at one moment.
+
+In real threads, on each database, over the API. Nothing is carried out
+meanwhile, so that what has been accepted holds what it has claimed.
+"""
+
+import collections
+import concurrent.futures
+from functools import partial
+import threading
+
+import pytest
+
+from tests.simulation import album
+from tests.support.cloud import Cloud
+from tests.support.seeds import seeds
+
+CLIENTS = 10
+SEEDS = seeds(20)
+PAIRS = SEEDS[::2]
+
+
+@pytest.fixture
+def cloud(database_url, tmp_path):
+    cloud = Cloud(tmp_path, url=database_url, backends=('alpha',),
+                  more='[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1')
+    album.support(cloud)
+    yield cloud
+    cloud.db.dispose()
+
+
+def at_once(cloud, *calls):
+    """The codes that calls begun at the same moment are answered with."""
+    start = threading.Barrier(len(calls))
+    order = list(range(len(calls)))
+    cloud.chance.shuffle(order)
+    codes = {}
+
+    def ask(number):
+        start.wait()
+        codes[number] = calls[number]().status_int
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        list(pool.map(ask, order))
+    return [codes[number] for number in range(len(calls))]
+
+
+def test_of_ten_reverts_one_is_accepted(cloud):
+    share_id = cloud.create_share(size=2)
+    snapshot_id = album.taken(cloud, share_id)
+    for seed in SEEDS:
+        cloud.chance.seed(f'race {seed}')
+        codes = at_once(cloud, *[
+            partial(album.revert, cloud, share_id, snapshot_id, None)
+        ] * CLIENTS)
+        assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
+        assert cloud.api.show(share_id)['status'] == 'reverting'
+        run(cloud)
+        assert cloud.api.show(share_id)['status'] == 'available'
+    cloud.settle()
+    cloud.check_invariants()
+    print(f'{len(SEEDS)} seeds, each one 202 and {CLIENTS - 1} times 409')
+
+
+def run(cloud):
+    """Carry out what is owed, without looking for what was left behind."""
+    while cloud.step():
+        pass
+
+
+def take(cloud, share_id, snapshot_id):
+    return cloud.api.request('POST', '/snapshots', {
+        'snapshot': {'share_id': share_id}})
+
+
+def delete(cloud, share_id, snapshot_id):
+    return album.delete(cloud, snapshot_id, None)
+
+
+def extend(cloud, share_id, snapshot_id):
+    return cloud.api.act(share_id, 'extend', {
+        'new_size': cloud.api.show(share_id)['size'] + 1}, None)
+
+
+def allow(cloud, share_id, snapshot_id):
+    return cloud.api.act(share_id, 'allow_access', {
+        'access_type': 'ip', 'access_to': '10.0.0.1'}, None)
+
+
+@pytest.mark.parametrize('other, refused', [
+    (take, 400), (delete, 400), (extend, 400), (allow, 400)],
+    ids=lambda value: getattr(value, '__name__', None))
+def test_revert_and_what_it_cannot_bear_are_never_both_accepted(
+        cloud, other, refused):
+    share_id = cloud.create_share(size=2)
+    snapshot_id = album.taken(cloud, share_id)
+    seen = set()
+    for seed in PAIRS:
+        cloud.chance.seed(f'race {seed}')
+        codes = at_once(
+            cloud, partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(other, cloud, share_id, snapshot_id))
+        reverted = codes[0] == 202
+        accepted = codes[1] in (200, 202)
+        assert reverted != accepted, codes
+        assert codes[1] == refused if reverted else codes[0] == 409, codes
+        seen.add(reverted)
+        run(cloud)
+        share_id, snapshot_id = prepared_again(
+            cloud, other, reverted, share_id, snapshot_id)
+    cloud.settle()
+    cloud.check_invariants()
+    print(f'{other.__name__}: {len(PAIRS)} times one of both, {seen}')
+
+
+def prepared_again(cloud, other, reverted, share_id, snapshot_id):
+    """A share whose newest snapshot is available, and no access rule."""
+    if not reverted and other in (take, delete):
+        snapshot_id = album.taken(cloud, share_id)
+    if not reverted and other is allow:
+        rules = cloud.api.get(f'/share-access-rules?share_id={share_id}')
+        for rule in rules['access_list']:
+            cloud.api.act(share_id, 'deny_access', {'access_id': rule['id']})
+        cloud.settle()
+    return share_id, snapshot_id
+
+
+def test_older_snapshot_is_never_restored(cloud):
+    """Whoever else wants the newest one, or a newer one, at that moment."""
+    share_id = cloud.create_share(size=2)
+    older = album.taken(cloud, share_id)
+    outcomes = collections.Counter()
+    for seed in PAIRS:
+        cloud.chance.seed(f'race {seed}')
+        newest = album.taken(cloud, share_id)
+        codes = at_once(
+            cloud, partial(album.revert, cloud, share_id, older, None),
+            partial(album.revert, cloud, share_id, newest, None),
+            partial(take, cloud, share_id, None),
+            partial(delete, cloud, share_id, newest))
+        assert codes[0] == 409, codes
+        assert codes[1:] in ([202, 400, 400], [409, 202, 202]), codes
+        outcomes[tuple(codes[1:])] += 1
+        cloud.settle()
+        for one in cloud.api.get('/snapshots')['snapshots']:
+            if one['id'] != older:
+                album.delete(cloud, one['id'])
+        cloud.settle()
+    cloud.check_invariants()
+    print(f'revert, take, delete: {dict(outcomes)}')
+
+
+def test_revert_and_deny_are_never_both_accepted(cloud):
+    share_id = cloud.create_share(size=2)
+    snapshot_id = album.taken(cloud, share_id)
+    for seed in PAIRS:
+        cloud.chance.seed(f'race {seed}')
+        rule_id = allow(cloud, share_id, None).json['access']['id']
+        cloud.settle()
+        codes = at_once(
+            cloud, partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(cloud.api.act, share_id, 'deny_access',
+                    {'access_id': rule_id}, None))
+        assert codes in ([202, 400], [409, 202]), codes
+        cloud.settle()
+        if codes[0] == 202:
+            cloud.api.act(share_id, 'deny_access', {'access_id': rule_id})
+            cloud.settle()
+    cloud.check_invariants()
+
+
+def test_delete_of_the_share_is_refused_beside_a_revert(cloud):
+    share_id = cloud.create_share(size=2)
+    snapshot_id = album.taken(cloud, share_id)
+    for seed in PAIRS:
+        cloud.chance.seed(f'race {seed}')
+        codes = at_once(
+            cloud, partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(cloud.api.delete, share_id, None))
+        assert codes == [202, 403]
+        cloud.settle()
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('end', ['delete', 'soft_delete'])
+def test_share_never_goes_while_a_snapshot_of_it_is_accepted(cloud, end):
+    for seed in PAIRS:
+        cloud.chance.seed(f'race {seed}')
+        share_id = cloud.create_share(size=1)
+        gone = (partial(cloud.api.delete, share_id, None)
+                if end == 'delete' else
+                partial(cloud.api.act, share_id, end, None, None))
+        codes = at_once(cloud, gone, partial(take, cloud, share_id, None))
+        assert codes[0] == 403 or codes[1] in (400, 403, 404), codes
+        assert 202 in codes
+        cloud.settle()
+    cloud.check_invariants()
+
+
+def test_of_snapshots_at_once_one_is_accepted(cloud):
+    share_id = cloud.create_share(size=1)
+    for seed in PAIRS:
+        cloud.chance.seed(f'race {seed}')
+        codes = at_once(cloud, *[
+            partial(take, cloud, share_id, None)] * CLIENTS)
+        assert sorted(codes) == [202] + [400] * (CLIENTS - 1)
+        cloud.settle()
+    assert cloud.usage('snapshots') == (len(PAIRS), 0)
+    cloud.check_invariants()

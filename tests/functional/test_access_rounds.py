@@ -1,0 +1,442 @@
+"""Access rules on their way to a back end: rounds, answers, failures."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import services
+from tests.support.access import CTX
+from tests.support.access import INSTANCE
+from tests.support.access import Rules
+from tests.support.cloud import Cloud
+from tests.support.cloud import Crash
+
+MESSAGE = services.Message.__table__
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = Cloud(tmp_path)
+    yield cloud
+    cloud.settle()
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
+@pytest.fixture
+def rules(cloud):
+    return Rules(cloud, cloud.create_share())
+
+
+def messages(cloud):
+    """Action and detail of every message, oldest first."""
+    return [tuple(row) for row in cloud.db.read(lambda session: session.rows(
+        sa.select(MESSAGE.c.action_id, MESSAGE.c.detail_id)
+        .order_by(MESSAGE.c.created_at)))]
+
+
+def instance(cloud, rules, **values):
+    """Change columns of the instance, and have it synced anew."""
+    backend = next(one for one in cloud.share.backends
+                   if one.driver is rules.driver)
+
+    def change(session):
+        session.run(sa.update(INSTANCE).values(**values).where(
+            INSTANCE.c.id == rules.instance_id))
+        backend.access.resync(session, CTX, rules.instance_id)
+
+    cloud.db.write(change)
+
+
+def die():
+    raise Crash('here')
+
+
+# Rounds
+
+def test_requests_while_the_driver_works_take_one_more_call(cloud, rules):
+    def more():
+        assert rules.states == {'10.0.0.1': 'applying'}
+        for number in range(2, 12):
+            rules.allow(f'10.0.0.{number}')
+
+    rules.allow()
+    cloud.pause_at('before apply_access', more)
+    cloud.settle()
+    first, second = rules.calls
+    assert (len(first.added), len(second.added), second.rules) == (1, 10, 11)
+    assert set(rules.states.values()) == {'active'}
+    assert rules.status == 'active'
+
+
+def test_everything_that_waits_is_one_call(cloud, rules):
+    kept, gone, raised = (rules.allow(f'10.0.0.{n}') for n in (1, 2, 3))
+    cloud.settle()
+    new = rules.allow('10.0.0.4')
+    rules.deny(gone)
+    rules.change(raised, 'ro')
+    assert rules.status == 'out_of_sync'
+    cloud.settle()
+    call = rules.calls[-1]
+    assert (call.added, call.deleted, call.updated, call.rules) == (
+        [new], [gone], [raised], 3)
+    assert rules.clients == {'10.0.0.1': 'rw', '10.0.0.3': 'ro',
+                             '10.0.0.4': 'rw'}
+    assert rules.known == 3
+
+
+def test_what_was_never_sent_is_taken_back_all_the_same(cloud, rules):
+    rules.deny(rules.allow())
+    cloud.settle()
+    assert len(rules.calls) == 1
+    assert (rules.rows, rules.clients, rules.known) == ({}, {}, 0)
+
+
+def test_a_level_changed_before_it_was_sent_is_sent_changed(cloud, rules):
+    rule = rules.allow(level='rw')
+    rules.change(rule, 'ro')
+    assert rules.states == {'10.0.0.1': 'queued_to_apply'}
+    cloud.settle()
+    assert rules.calls[0].added == [rule]
+    assert rules.clients == {'10.0.0.1': 'ro'}
+
+
+def test_two_thousand_rules_are_one_call(cloud, rules):
+    for number in range(2000):
+        rules.allow(f'10.0.{number // 250}.{number % 250}')
+    cloud.settle()
+    assert len(rules.calls) == 1
+    assert len(rules.clients) == 2000
+    for rule in list(rules.rows):
+        rules.deny(rule)
+    cloud.settle()
+    assert len(rules.calls) == 2
+    assert (rules.clients, rules.known) == ({}, 0)
+
+
+# Changes on the way
+
+@pytest.mark.parametrize('place', ['before', 'after'])
+def test_what_is_denied_while_applied_never_turns_active(cloud, rules,
+                                                         place):
+    rule = rules.allow()
+
+    def deny():
+        rules.deny(rule)
+        assert rules.states == {'10.0.0.1': 'queued_to_deny'}
+
+    cloud.pause_at(f'{place} apply_access', deny)
+    while not rules.calls:
+        cloud.step()
+    assert rules.states == {'10.0.0.1': 'queued_to_deny'}
+    cloud.settle()
+    assert [call.deleted for call in rules.calls] == [[], [rule]]
+    assert (rules.rows, rules.clients) == ({}, {})
+
+
+def test_a_level_changed_while_applied_is_applied_next(cloud, rules):
+    rule = rules.allow()
+    cloud.pause_at('after apply_access', lambda: rules.change(rule, 'ro'))
+    cloud.settle()
+    assert [call.updated for call in rules.calls] == [[], [rule]]
+    assert rules.clients == {'10.0.0.1': 'ro'}
+
+
+def test_denying_twice_changes_nothing(cloud, rules):
+    rule = rules.allow()
+    cloud.settle()
+    rules.deny(rule)
+    rules.deny(rule)
+    cloud.pause_at('before apply_access', lambda: rules.deny(rule))
+    cloud.settle()
+    assert (rules.known, rules.clients) == (0, {})
+    assert len(rules.calls) == 2
+    with pytest.raises(exception.ShareAccessNotFound):
+        rules.deny(rule)
+
+
+def test_the_same_level_asks_nobody(cloud, rules):
+    rule = rules.allow(level='ro')
+    cloud.settle()
+    rules.change(rule, 'ro')
+    assert rules.status == 'active'
+    cloud.settle()
+    assert len(rules.calls) == 1
+
+
+def test_what_is_being_denied_gets_no_level(cloud, rules):
+    rule = rules.allow()
+    rules.deny(rule)
+    with pytest.raises(exception.InvalidShareAccess):
+        rules.change(rule, 'ro')
+
+
+# Answers
+
+def test_each_rule_gets_its_own_answer(cloud, rules):
+    rules.driver.refuse_rules(
+        lambda verb, rule: rule['access_to'] == '10.0.0.2')
+    for number in (1, 2, 3):
+        rules.allow(f'10.0.0.{number}')
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error',
+                            '10.0.0.3': 'active'}
+    assert rules.status == 'error'
+    assert messages(cloud) == [('010', '020')]
+
+
+def test_an_error_blocks_nobody_and_leaves_with_its_rule(cloud, rules):
+    rules.driver.refuse_rules(
+        lambda verb, rule: (verb, rule['access_to']) == (
+            'allow', '10.0.0.2'))
+    bad = rules.allow('10.0.0.2')
+    cloud.settle()
+    rules.allow('10.0.0.1')
+    assert rules.status == 'error'
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error'}
+    rules.deny(bad)
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active'}
+    assert rules.status == 'active'
+
+
+def test_an_error_raised_is_that_of_what_was_on_its_way(cloud, rules):
+    rules.allow('10.0.0.1')
+    cloud.settle()
+    rules.driver.fail_next('update_access')
+    rules.allow('10.0.0.2')
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error'}
+    assert rules.clients == {'10.0.0.1': 'rw'}
+    assert messages(cloud) == [('010', '001')]
+
+
+def test_a_failed_deny_is_visible_and_shuts_the_client_out(cloud, rules):
+    rule = rules.allow()
+    cloud.settle()
+    rules.driver.fail_next('update_access')
+    rules.deny(rule)
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'error'}
+    # The back end was told whom it is to let in once more.
+    assert rules.clients == {}
+    rules.deny(rule)
+    cloud.settle()
+    assert (rules.known, rules.status) == (0, 'active')
+
+
+def test_a_refused_change_of_level_leaves_nobody_with_the_old(cloud, rules):
+    rule = rules.allow(level='rw')
+    cloud.settle()
+    rules.driver.refuse_rules(lambda verb, rule: verb == 'update')
+    rules.change(rule, 'ro')
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'error'}
+    assert rules.clients == {}
+    rules.driver.refuse_rules(None)
+    rules.change(rule, 'rw')
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active'}
+    assert rules.clients == {'10.0.0.1': 'rw'}
+
+
+def test_a_driver_that_cannot_is_told_in_published_words(cloud, rules):
+    rules.driver.fail_next('update_access', None, NotImplementedError())
+    rules.allow()
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'error'}
+    assert messages(cloud) == [('010', '021')]
+    rules.driver.faults.clear()
+
+
+def test_keys_that_the_driver_gives_are_kept(cloud, rules):
+    rule = rules.allow('alice', type='cephx')
+    cloud.settle()
+    key = rules.rows[rule].access_key
+    assert key
+    rules.allow('bob', type='cephx')
+    cloud.settle()
+    assert rules.rows[rule].access_key == key
+
+
+def test_rules_nobody_asked_about_are_ignored(cloud, rules, monkeypatch,
+                                              caplog):
+    monkeypatch.setattr(
+        rules.driver, 'update_access',
+        lambda *args, **kwargs: {'stranger': {'state': 'error'}})
+    rule = rules.allow()
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active'}
+    assert 'stranger' in caplog.text
+    monkeypatch.undo()
+    rules.deny(rule)
+
+
+# The whole set
+
+def test_after_a_restart_the_whole_set_is_sent_first(cloud, rules):
+    rules.allow('10.0.0.1')
+    cloud.settle()
+    new = rules.allow('10.0.0.2')
+    cloud.pause_at('after apply_access', die)
+    with pytest.raises(Crash):
+        cloud.settle()
+    cloud.restart()
+    assert rules.states['10.0.0.2'] == 'applying'
+    cloud.settle()
+    whole, normal = rules.calls  # of the driver that was started then
+    assert (whole.rules, whole.added, whole.deleted, whole.updated) == (
+        2, [], [], [])
+    assert normal.added == [new]
+
+
+def test_who_came_in_with_the_whole_set_goes_if_refused_then(cloud, rules):
+    kept = rules.allow('10.0.0.1')
+    cloud.settle()
+    rules.allow('10.0.0.2')
+    cloud.pause_at('after apply_access', die)
+    with pytest.raises(Crash):
+        cloud.settle()
+    cloud.restart()
+    rules.driver.refuse_rules(
+        lambda verb, rule: (rule['access_to'] == '10.0.0.2'
+                            and len(rules.calls) > 1))
+    cloud.settle()
+    assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error'}
+    assert rules.clients == {'10.0.0.1': 'rw'}
+    assert [call.rules for call in rules.calls] == [2, 2, 1]
+    rules.driver.refuse_rules(None)
+    rules.deny(kept)
+
+
+def test_a_rule_that_breaks_lets_nobody_in(cloud, rules, monkeypatch):
+    rule = rules.allow('10.0.0.1')
+    cloud.settle()
+    driver = rules.driver
+
+    def answer_error(*args, **kwargs):
+        monkeypatch.undo()
+        return {rule: {'state': 'error'}}
+
+    monkeypatch.setattr(driver, 'update_access', answer_error)
+    rules.allow('10.0.0.2')
+    cloud.settle()
+    assert rules.states['10.0.0.1'] == 'error'
+    assert '10.0.0.1' not in rules.clients
+
+
+def test_a_cast_sends_the_whole_set_read_only(cloud, rules):
+    rules.allow('10.0.0.1', 'rw')
+    rules.allow('10.0.0.2', 'ro')
+    cloud.settle()
+    instance(cloud, rules, cast_rules_to_readonly=True)
+    assert rules.status == 'out_of_sync'
+    cloud.settle()
+    call = rules.calls[-1]
+    assert (call.rules, call.added, call.deleted) == (2, [], [])
+    assert rules.clients == {'10.0.0.1': 'ro', '10.0.0.2': 'ro'}
+    rules.allow('10.0.0.3', 'rw')
+    cloud.settle()
+    assert rules.clients['10.0.0.3'] == 'ro'
+    instance(cloud, rules, cast_rules_to_readonly=False)
+    cloud.settle()
+    assert rules.clients == {'10.0.0.1': 'rw', '10.0.0.2': 'ro',
+                             '10.0.0.3': 'rw'}
+    assert rules.status == 'active'
+
+
+def test_a_driver_may_ask_for_the_rules_when_it_ensures(cloud, rules,
+                                                        monkeypatch):
+    without = cloud.create_share()
+    rules.allow('10.0.0.1')
+    cloud.settle()
+    monkeypatch.setattr(
+        rules.driver, 'ensure_shares', lambda context, shares: {
+            share['id']: {'reapply_access_rules': True}
+            for share in shares})
+    cloud.api.ensure(f'node@{rules.backend}')
+    cloud.settle()
+    call = rules.calls[-1]
+    assert (len(rules.calls), call.rules, call.added) == (2, 1, [])
+    assert Rules(cloud, without).calls == []
+
+
+def test_addresses_are_hidden_that_a_driver_cannot_have(cloud, rules):
+    assert not rules.driver.ipv6_implemented
+    rule = rules.allow('2001:db8::1')
+    cloud.settle()
+    assert rules.states == {'2001:db8::1': 'active'}
+    assert rules.calls == []
+    rules.deny(rule)
+    cloud.settle()
+    assert (rules.known, rules.calls) == (0, [])
+
+
+# With the share
+
+def test_the_rules_go_before_the_share(cloud, rules):
+    rule = rules.allow()
+    cloud.settle()
+    driver, instance_id = rules.driver, rules.instance_id
+    cloud.api.delete(rules.share_id)
+    cloud.settle()
+    call = driver.access_calls[-1]
+    assert (call.subject_id, call.deleted, call.rules) == (
+        instance_id, [rule], 0)
+    assert [one.method for one in driver.calls
+            if one.subject_id == instance_id][-2:] == [
+                'update_access', 'delete_share']
+
+
+def test_a_share_that_stays_lets_nobody_in(cloud, rules):
+    rules.allow()
+    cloud.settle()
+    rules.driver.fail_next('delete_share')
+    cloud.api.delete(rules.share_id)
+    cloud.settle()
+    assert cloud.api.show(rules.share_id)['status'] == 'error_deleting'
+    assert rules.states == {'10.0.0.1': 'error'}
+    assert (rules.status, rules.clients) == ('error', {})
+
+
+def test_rules_of_a_share_that_goes_are_not_synced(cloud, rules):
+    rules.allow()
+    cloud.api.delete(rules.share_id)
+    driver = rules.driver
+    cloud.settle()
+    assert driver.access_inventory() == {}
+    assert rules.known == 0
+
+
+@pytest.mark.parametrize('status', [
+    'creating', 'deleting', 'migrating', 'error'])
+def test_a_busy_share_takes_no_change(cloud, rules, status):
+    rule = rules.allow()
+    cloud.settle()
+    instance_id = rules.instance_id
+    cloud.api.act(rules.share_id, 'reset_status', {'status': status})
+    with pytest.raises(exception.InvalidShare) as refused:
+        rules.allow('10.0.0.2', error_tolerated=False)
+    assert instance_id not in refused.value.msg
+    with pytest.raises(exception.InvalidShare):
+        rules.deny(rule, error_tolerated=False)
+    assert rules.states == {'10.0.0.1': 'active'}
+    assert rules.status == 'active'
+
+
+def test_a_share_in_error_takes_rules_when_told_so(cloud, rules):
+    cloud.api.act(rules.share_id, 'reset_status', {'status': 'error'})
+    rules.allow()
+    cloud.settle()
+    assert rules.clients == {'10.0.0.1': 'rw'}
+
+
+def test_one_client_has_one_rule_however_it_is_written(cloud, rules):
+    rules.allow('10.0.0.1')
+    with pytest.raises(exception.ShareAccessExists):
+        rules.allow('10.0.0.1/32', 'ro')
+    rules.allow('10.0.0.1', type='user')
+    cloud.settle()
+    with pytest.raises(exception.ShareAccessExists):
+        rules.allow('10.0.0.1/32')

@@ -1,0 +1,179 @@
+"""A process that dies at any place lets in exactly who may come in.
+
+As in `test_crashes`: every verb is run once to count the places, then once
+per place, dying there; also half-way through a call of the driver.
+"""
+
+import contextlib
+import shutil
+
+import pytest
+
+from tests.support.access import Rules
+from tests.support.cloud import Cloud
+from tests.support.cloud import Crash
+from tests.support.seeds import seeds
+
+KEPT, OTHER = '10.0.0.1', '10.0.0.2'
+NEW, LATER = '10.0.0.3', '10.0.0.4'
+
+
+def allow(cloud, rules, ids):
+    rules.allow(NEW)
+    cloud.settle()
+
+
+def deny(cloud, rules, ids):
+    rules.deny(ids[OTHER])
+    cloud.settle()
+
+
+def change(cloud, rules, ids):
+    rules.change(ids[OTHER], 'ro')
+    cloud.settle()
+
+
+def all_at_once(cloud, rules, ids):
+    rules.allow(NEW)
+    rules.deny(ids[OTHER])
+    rules.change(ids[KEPT], 'ro')
+    cloud.settle()
+
+
+def deny_on_the_way(cloud, rules, ids):
+    new = rules.allow(NEW)
+    cloud.pause_at('before apply_access', lambda: rules.deny(new))
+    cloud.settle()
+
+
+def allow_while_told(cloud, rules, ids):
+    rules.allow(NEW)
+    cloud.pause_at('after apply_access', lambda: rules.allow(LATER, 'ro'))
+    cloud.settle()
+
+
+def fail(cloud, rules, ids):
+    rules.driver.half_fail_next('update_access')
+    rules.deny(ids[OTHER])
+    rules.allow(NEW)
+    cloud.settle()
+
+
+def delete(cloud, rules, ids):
+    cloud.api.delete(rules.share_id)
+    cloud.settle()
+
+
+def deny_and_delete(cloud, rules, ids):
+    rules.deny(ids[OTHER])
+    cloud.api.act(rules.share_id, 'force_delete')
+    cloud.settle()
+
+
+VERBS = [allow, deny, change, all_at_once, deny_on_the_way, fail, delete]
+MORE = [*VERBS, allow_while_told, deny_and_delete]
+
+
+@pytest.fixture(scope='session')
+def prepared(tmp_path_factory):
+    """A cloud with a share that two clients may use, as files."""
+    folder = tmp_path_factory.mktemp('prepared')
+    cloud = Cloud(folder)
+    rules = Rules(cloud, cloud.create_share())
+    ids = {to: rules.allow(to) for to in (KEPT, OTHER)}
+    cloud.settle()
+    cloud.db.dispose()
+    return folder, rules.share_id, ids
+
+
+@pytest.fixture
+def begin(prepared, tmp_path):
+    """Gives a copy of the prepared cloud, again and again."""
+    folder, share_id, ids = prepared
+    number = 0
+
+    def make(seed=0):
+        nonlocal number
+        number += 1
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+        cloud = Cloud(copy, seed=seed, fill=False)
+        cloud.restart()
+        cloud.settle()
+        return cloud, Rules(cloud, share_id), ids
+    return make
+
+
+def die(cloud, rules, ids, verb, point):
+    """Whether the process died at the point, while it did the verb."""
+    probe_half_way(cloud)
+    cloud.crash_at(point)
+    try:
+        verb(cloud, rules, ids)
+    except Crash:
+        return True
+    return False
+
+
+def probe_half_way(cloud):
+    for backend in cloud.share.backends:
+        faults = backend.driver.faults
+        faults.midway = probed(cloud, faults.midway)
+
+
+def probed(cloud, midway):
+    def run():
+        cloud._probe('half-way')
+        midway()
+    return run
+
+
+@pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
+def test_a_crash_anywhere_lets_in_who_may(begin, verb):
+    cloud, rules, ids = begin()
+    assert not die(cloud, rules, ids, verb, None)
+    places = list(cloud.points)
+    cloud.check_invariants()
+    cloud.db.dispose()
+    assert {'after apply_access', 'half-way'} <= set(places)
+    for point in range(len(places)):
+        cloud, rules, ids = begin()
+        assert die(cloud, rules, ids, verb, point), point
+        where = cloud.points[-1]
+        cloud.restart()
+        cloud.settle()
+        try:
+            cloud.check_invariants()
+            keep_promises(cloud, rules, verb, places[:point])
+        except AssertionError as error:
+            pytest.fail(f'{verb.__name__} at {point} ({where}): {error}')
+        cloud.db.dispose()
+    print(f'{verb.__name__}: {len(places)} points')
+
+
+def keep_promises(cloud, rules, verb, passed):
+    """What was accepted before the end has come about."""
+    if verb is deny and 'committed' in passed:
+        assert OTHER not in rules.clients
+        assert OTHER not in rules.states
+    if verb is allow and 'committed' in passed:
+        assert rules.states[NEW] == 'active'
+    if verb is change and 'committed' in passed:
+        assert rules.clients[OTHER] == 'ro'
+
+
+@pytest.mark.parametrize('seed', seeds(15))
+def test_two_crashes_and_bad_messages_let_in_who_may(begin, seed):
+    cloud, rules, ids = begin(seed)
+    verb = cloud.chance.choice(MORE)
+    cloud.lose, cloud.double = 0.3, 0.3
+    die(cloud, rules, ids, verb, cloud.chance.randrange(70))
+    cloud.restart()
+    probe_half_way(cloud)
+    cloud.crash_at(cloud.chance.randrange(60))
+    with contextlib.suppress(Crash):
+        cloud.settle()
+    cloud.restart()
+    cloud.settle()
+    cloud.check_invariants()
+    cloud.db.dispose()

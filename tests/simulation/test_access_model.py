@@ -1,0 +1,165 @@
+"""Rules of a share against a model, in any order hypothesis can think of.
+
+The model knows who was let in and which answers were promised; the cloud
+loses and doubles messages, fails calls and dies.
+"""
+
+import contextlib
+import pathlib
+import shutil
+import tempfile
+
+import hypothesis
+from hypothesis import stateful
+from hypothesis import strategies as st
+
+from manila_lite import exception
+from tests.support.access import Rules
+from tests.support.cloud import Cloud
+from tests.support.cloud import Crash
+
+CLIENTS = st.sampled_from([f'10.0.0.{number}' for number in range(1, 5)])
+LEVELS = st.sampled_from(['rw', 'ro'])
+
+
+class AccessMachine(stateful.RuleBasedStateMachine):
+    """`wanted` has what was asked for last, by client: a level or nothing.
+
+    A client is in `spoiled` when a fault may have struck what was asked
+    for him: his rule may be in error, and only then.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.cloud = Cloud(self.folder, backends=['alpha'])
+        self.rules = Rules(self.cloud, self.cloud.create_share())
+        self.wanted: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
+        self.spoiled: set[str] = set()
+        self.faulty = False
+
+    def teardown(self) -> None:
+        self.cloud.db.dispose()
+        shutil.rmtree(self.folder)
+
+    # Requests
+
+    @stateful.rule(to=CLIENTS, level=LEVELS)
+    def allow(self, to, level):
+        if to in self.rules.states:
+            with contextlib.suppress(exception.ShareAccessExists):
+                self.rules.allow(to, level)
+                raise AssertionError(f'{to} has two rules')
+            return
+        self.ids[to] = self.rules.allow(to, level)
+        self.asked(to)
+        self.wanted[to] = level
+
+    @stateful.rule(to=CLIENTS)
+    def deny(self, to):
+        if to not in self.rules.states:
+            return
+        self.rules.deny(self.ids[to])
+        self.asked(to)
+        self.wanted.pop(to, None)
+
+    @stateful.rule(to=CLIENTS, level=LEVELS)
+    def change(self, to, level):
+        state = self.rules.states.get(to)
+        if state is None:
+            return
+        if to not in self.wanted:  # it is being denied, or that failed
+            with contextlib.suppress(exception.InvalidShareAccess):
+                self.rules.change(self.ids[to], level)
+                if self.rules.states[to] != state:
+                    self.asked(to)
+                    self.wanted[to] = level
+            return
+        if self.wanted[to] != level:
+            self.rules.change(self.ids[to], level)
+            self.asked(to)
+            self.wanted[to] = level
+
+    def asked(self, to):
+        """What failed before is forgotten; what may fail now is noted."""
+        self.spoiled.discard(to)
+        if self.faulty:
+            self.spoiled.add(to)
+
+    # Faults
+
+    @stateful.rule(method=st.sampled_from(
+        ['fail_next', 'half_fail_next', 'lose_answer_next']),
+        times=st.integers(1, 2))
+    def fail(self, method, times):
+        getattr(self.rules.driver, method)('update_access', times)
+        self.strike()
+
+    @stateful.rule(bad=st.none() | CLIENTS)
+    def refuse(self, bad):
+        self.rules.driver.refuse_rules(
+            bad and (lambda verb, rule: rule['access_to'] == bad))
+        self.strike()
+
+    def strike(self):
+        """Whatever waits may fail from here on, until all is quiet."""
+        self.faulty = True
+        self.spoiled |= set(self.rules.states)
+
+    @stateful.rule(lose=st.booleans(), double=st.booleans())
+    def spoil_messages(self, lose, double):
+        self.cloud.lose, self.cloud.double = 0.5 * lose, 0.5 * double
+
+    @stateful.rule()
+    def restart(self):
+        self.cloud.restart()
+
+    @stateful.rule(place=st.integers(0, 40))
+    def crash(self, place):
+        self.cloud.crash_at(place)
+        with contextlib.suppress(Crash):
+            self.cloud.settle()
+        self.cloud.restart()
+
+    @stateful.rule(times=st.integers(1, 3))
+    def step(self, times):
+        for _ in range(times):
+            self.cloud.step()
+
+    # What holds
+
+    @stateful.rule()
+    def settle(self):
+        self.cloud.settle()
+        self.cloud.check_invariants()
+        self.compare()
+        if self.faulty:
+            for backend in self.cloud.share.backends:
+                backend.driver.faults.clear()
+                backend.driver.refuse_rules(None)
+            self.faulty = False
+
+    def compare(self):
+        states, clients = self.rules.states, self.rules.clients
+        failed = {to for to, state in states.items() if state == 'error'}
+        assert failed <= self.spoiled, (failed, self.spoiled)
+        for to, level in self.wanted.items():
+            assert to in states
+            if to not in failed:
+                assert clients[to] == level
+        for to in states.keys() - self.wanted.keys():
+            assert to in failed, f'{to} was denied and is {states[to]}'
+        assert clients.keys() <= self.wanted.keys()
+
+    @stateful.invariant()
+    def nobody_is_let_in_unasked(self):
+        asked = set(self.rules.states)
+        assert self.rules.clients.keys() <= asked
+
+
+AccessMachine.TestCase.settings = hypothesis.settings(
+    max_examples=40, stateful_step_count=25, deadline=None,
+    derandomize=True, database=None,
+    suppress_health_check=list(hypothesis.HealthCheck))
+test_rules_against_a_model = AccessMachine.TestCase

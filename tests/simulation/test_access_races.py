@@ -1,0 +1,122 @@
+"""Requests about rules that meet each other, deletions and faults."""
+
+import contextlib
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from tests.support.access import CTX
+from tests.support.access import INSTANCE
+from tests.support.access import Rules
+from tests.support.cloud import Cloud
+from tests.support.cloud import Crash
+from tests.support.seeds import seeds
+
+CLIENTS = [f'10.0.0.{number}' for number in range(1, 6)]
+REFUSED = (exception.InvalidShare, exception.InvalidShareAccess,
+           exception.ShareAccessExists, exception.ShareAccessNotFound,
+           exception.ShareNotFound)
+CAST = sa.update(INSTANCE).where(
+    INSTANCE.c.id == sa.bindparam('instance')).values(
+        cast_rules_to_readonly=~INSTANCE.c.cast_rules_to_readonly)
+FAULTS = ('fail_next', 'half_fail_next', 'lose_answer_next')
+
+
+def ask(cloud, rules):
+    """One random request; being refused is an answer."""
+    choose = cloud.chance.choice
+    verb = choose(('allow', 'allow', 'allow', 'deny', 'deny', 'change',
+                   'extend', 'shrink', 'snapshot', 'ensure', 'resync',
+                   'cast', 'delete', 'force_delete', 'reset'))
+    with contextlib.suppress(*REFUSED):
+        if verb == 'allow':
+            rules.allow(choose(CLIENTS), choose(('rw', 'ro')))
+        elif verb == 'deny':
+            rules.deny(choose([*rules.rows] or ['none']))
+        elif verb == 'change':
+            rules.change(choose([*rules.rows] or ['none']),
+                         choose(('rw', 'ro')))
+        elif verb in ('resync', 'cast'):
+            resync(cloud, rules, cast=verb == 'cast')
+        else:
+            ask_over_http(cloud, rules, verb)
+
+
+def ask_over_http(cloud, rules, verb):
+    size = cloud.chance.randrange(1, 9)
+    if verb == 'delete' and cloud.chance.random() < 0.7:
+        return  # else there is nothing left to meet
+    if verb == 'delete':
+        answer = cloud.api.delete(rules.share_id, expect=None)
+    elif verb == 'ensure':
+        answer = cloud.api.ensure(f'node@{rules.backend}', expect=None)
+    elif verb == 'snapshot':
+        answer = cloud.api.request('POST', '/snapshots', {
+            'snapshot': {'share_id': rules.share_id}})
+    elif verb == 'reset':
+        answer = cloud.api.act(rules.share_id, 'reset_status', {
+            'status': cloud.chance.choice(('error', 'deleting'))},
+            expect=None)
+    elif verb == 'force_delete':
+        answer = cloud.chance.random() < 0.2 and cloud.api.act(
+            rules.share_id, 'force_delete', expect=None)
+    else:
+        answer = cloud.api.act(rules.share_id, verb, {'new_size': size},
+                               expect=None)
+    assert not answer or answer.status_int < 500, (verb, answer.text)
+
+
+def resync(cloud, rules, cast):
+    """Somebody changes what the rules mean at the back end."""
+    target = rules.target
+    if target.host is None or target.status != 'available':
+        return
+
+    def change(session):
+        if cast:
+            session.run(CAST, instance=target.instance_id)
+        backend.access.resync(session, CTX, target.instance_id)
+
+    backend = next(one for one in cloud.share.backends
+                   if one.host == f'node@{rules.backend}')
+    cloud.db.write(change)
+
+
+def disturb(cloud, rules):
+    """Let some work run, fail, or be lost with its process."""
+    chance = cloud.chance.random()
+    if chance < 0.1:
+        cloud.crash_at(cloud.chance.randrange(25))
+    elif chance < 0.3:
+        driver = cloud.driver(cloud.chance.choice(cloud.backend_names))
+        getattr(driver, cloud.chance.choice(FAULTS))('update_access')
+    elif chance < 0.5:
+        bad = cloud.chance.choice(CLIENTS)
+        for backend in cloud.share.backends:
+            backend.driver.refuse_rules(
+                lambda verb, rule: rule['access_to'] == bad)
+    elif chance < 0.6:
+        cloud.pause_at(
+            cloud.chance.choice(('before apply_access',
+                                 'after apply_access')),
+            lambda: ask(cloud, rules))
+    for _ in range(cloud.chance.randrange(4)):
+        cloud.step()
+
+
+@pytest.mark.parametrize('seed', seeds(30))
+def test_any_order_of_requests_and_faults_lets_in_who_may(tmp_path, seed):
+    cloud = Cloud(tmp_path, seed=seed, lose=0.2, double=0.2, capacity=100)
+    shares = [Rules(cloud, cloud.create_share(size=2)) for _ in range(2)]
+    for _ in range(20):
+        rules = cloud.chance.choice(shares)
+        try:
+            ask(cloud, rules)
+            disturb(cloud, rules)
+        except Crash:
+            cloud.restart()
+    cloud.restart()
+    cloud.settle()
+    cloud.check_invariants()
+    cloud.db.dispose()

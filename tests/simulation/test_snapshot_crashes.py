@@ -1,0 +1,94 @@
+"""A process that dies at any place leaves no snapshot and no share stuck.
+
+As in `test_crashes`, of what is done to snapshots: every verb dies once at
+every place there is, and afterwards all is quiet and every invariant holds.
+"""
+
+import functools
+
+import pytest
+
+from tests.simulation import album
+from tests.simulation import crashing
+from tests.support.rewind import rewinding
+from tests.support.seeds import seeds
+
+SEEDS = seeds(15)
+
+
+def take(cloud, found):
+    album.take(cloud, found['shrunk'][0], metadata={'key': 'value'})
+    cloud.settle()
+
+
+def delete(cloud, found):
+    album.delete(cloud, found['shrunk'][1])
+    cloud.settle()
+
+
+def revert(cloud, found, which='grown'):
+    album.revert(cloud, *found[which])
+    cloud.settle()
+
+
+def revert_in_vain(cloud, found):
+    cloud.driver().half_fail_next('revert_to_snapshot')
+    revert(cloud, found, 'shrunk')
+
+
+def force_delete_what_is_taken(cloud, found):
+    album.act(cloud, album.take(cloud, found['grown'][0]), 'force_delete')
+    cloud.settle()
+
+
+def force_delete_what_is_restored(cloud, found, which='grown'):
+    album.revert(cloud, *found[which])
+    album.act(cloud, found[which][1], 'force_delete')
+    cloud.settle()
+
+
+VERBS = {
+    'take': take,
+    'delete': delete,
+    'revert what has grown': revert,
+    'revert what was shrunk': functools.partial(revert, which='shrunk'),
+    'revert in vain': revert_in_vain,
+    'force-delete what is taken': force_delete_what_is_taken,
+    'force-delete what is restored': force_delete_what_is_restored,
+    'force-delete what is restored larger': functools.partial(
+        force_delete_what_is_restored, which='shrunk'),
+}
+
+# What became of shares of 3 GiB since their snapshots were taken.
+CHANGES = {'grown': ('extend', 5), 'shrunk': ('shrink', 1)}
+
+
+def prepare(cloud):
+    """Shares that have changed, each with its snapshot."""
+    album.support(cloud)
+    found = {}
+    for change, (action, size) in CHANGES.items():
+        share_id = cloud.create_share(size=3)
+        found[change] = share_id, album.taken(cloud, share_id)
+        cloud.api.act(share_id, action, {'new_size': size})
+        cloud.settle()
+    return found
+
+
+@pytest.fixture(scope='module')
+def begin(tmp_path_factory):
+    with rewinding(tmp_path_factory.mktemp('album'), prepare,
+                   backends=('alpha',)) as begin:
+        yield begin
+
+
+@pytest.mark.parametrize('name', VERBS)
+def test_a_crash_anywhere_breaks_no_invariant(begin, name):
+    crashing.die_everywhere(begin, VERBS[name], name)
+
+
+def test_two_crashes_and_bad_messages_break_no_invariant(begin):
+    deaths = [crashing.die_twice(begin, seed, VERBS)
+              for seed in SEEDS]
+    assert deaths.count(2) > len(SEEDS) / 4
+    print(f'{len(SEEDS)} seeds, {sum(deaths)} deaths, no invariant broken')

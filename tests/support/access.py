@@ -1,0 +1,105 @@
+"""The access rules of one share, asked for and looked at in tests."""
+
+import pathlib
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.context import RequestContext
+from manila_lite.db.models import access
+from manila_lite.db.models import shares
+from manila_lite.db.queries import access as rule_rows
+from manila_lite.db.queries import shares as share_rows
+from manila_lite.share.drivers import dummy
+from manila_lite.share.operations.access_targets import normalised
+
+CTX = RequestContext(project_id='project', user_id='user',
+                     request_id='req-of-the-test')
+RULE = access.AccessRule.__table__
+INSTANCE = shares.ShareInstance.__table__
+
+
+class Rules:
+    """`process` has db, operations for access, and dummy back ends."""
+
+    def __init__(self, process: typing.Any, share_id: str):
+        self.process = process
+        self.share_id = share_id
+
+    @property
+    def _operations(self) -> typing.Any:
+        services = getattr(self.process, 'services', self.process)
+        return services.access
+
+    @property
+    def target(self) -> sa.Row:
+        return self.process.db.read(share_rows.target, self.share_id)
+
+    @property
+    def instance_id(self) -> str:
+        return self.target.instance_id
+
+    # Asking
+
+    def allow(self, to: str = '10.0.0.1', level: str = 'rw',
+              type: str = 'ip', **more: typing.Any) -> str:
+        """A rule is accepted; its id."""
+        return self._operations.allow(
+            CTX, self.target, access_type=type, access_to=to,
+            target=normalised(type, to), access_level=level, **more).id
+
+    def deny(self, access_id: str, **more: typing.Any) -> None:
+        self._operations.deny(CTX, self.target, access_id, **more)
+
+    def change(self, access_id: str, level: str) -> None:
+        self._operations.change_level(CTX, self.target, access_id, level)
+
+    # Looking
+
+    @property
+    def rows(self) -> dict[str, typing.Any]:
+        """The rules of the only instance, by the id of the rule."""
+        return {row.id: row for row in self.process.db.read(
+            rule_rows.of_instance, self.instance_id)}
+
+    @property
+    def states(self) -> dict[str, str]:
+        """The states by what the rules name."""
+        return {row.access_to: row.state for row in self.rows.values()}
+
+    @property
+    def known(self) -> int:
+        """How many rules there are, on an instance or not."""
+        return self.process.db.read(lambda session: session.value(
+            sa.select(sa.func.count()).select_from(RULE).where(
+                RULE.c.share_id == self.share_id)))
+
+    @property
+    def status(self) -> str:
+        """`access_rules_status` of the instance."""
+        return self.process.db.read(lambda session: session.value(
+            sa.select(INSTANCE.c.access_rules_status).where(
+                INSTANCE.c.share_id == self.share_id)))
+
+    @property
+    def backend(self) -> str:
+        """The name of the back end."""
+        return self.target.host.partition('@')[2].partition('#')[0]
+
+    @property
+    def driver(self) -> dummy.DummyDriver:
+        return self.process.driver(self.backend)
+
+    @property
+    def calls(self) -> list[typing.Any]:
+        """The calls of the driver about this share, oldest first."""
+        instance_id = self.instance_id
+        return [call for call in self.driver.access_calls
+                if call.subject_id == instance_id]
+
+    @property
+    def clients(self) -> dict[str, str]:
+        """The levels of those whom the back end really lets in."""
+        folder = pathlib.Path(self.process.folder) / 'dummy' / self.backend
+        found = dummy.access_inventory(folder).get(self.instance_id, set())
+        return {to: level for _, to, level in found}

@@ -1,0 +1,123 @@
+"""Where every status in flight ends when nobody works on it.
+
+What the designs say, per state table, of a back end that is well and has
+what it should have. A status that is new fails the tests that read this
+until it has its line here.
+"""
+
+from collections.abc import Iterable
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db import models
+from manila_lite.db.queries import recovery
+from manila_lite.db.session import Database
+from manila_lite.db.transitions import fire
+from manila_lite.states import share_network
+from manila_lite.states.machine import GONE
+from manila_lite.states.machine import Machine
+
+ENDS: dict[str, dict[str, str | None]] = {
+    'share_instance': {
+        'creating': 'available', 'creating_from_snapshot': 'available',
+        'extending': 'available', 'shrinking': 'available',
+        'snapshotting': 'available', 'reverting': 'error',
+        'manage_starting': 'manage_error',
+        'unmanage_starting': 'unmanage_error',
+        'manage_error_unmanage_starting': 'unmanage_error',
+        'ensuring': 'available', 'deleting': GONE,
+        'deferred_deleting': GONE, 'migrating': 'error',
+        'migrating_to': 'error', 'server_migrating': 'error'},
+    'snapshot_instance': {
+        'creating': 'available', 'restoring': 'error', 'deleting': GONE,
+        'manage_starting': 'manage_error',
+        'unmanage_starting': 'unmanage_error', 'migrating': 'error',
+        'migrating_to': 'error', 'server_migrating': 'error'},
+    'access_rule': {
+        'queued_to_apply': 'active', 'queued_to_update': 'active',
+        'queued_to_deny': GONE, 'applying': 'active', 'updating': 'active',
+        'denying': GONE},
+    'share_instance_access': {'out_of_sync': 'active'},
+    'snapshot_access_rule': {
+        'queued_to_apply': 'active', 'queued_to_deny': GONE,
+        'applying': 'active', 'denying': GONE},
+}
+
+CASES = [(resource, status) for resource, ends in ENDS.items()
+         for status in ends]
+
+ENDS_OF_SERVERS: dict[str, dict[str, str | None]] = {
+    'share_server': {
+        'creating': 'error', 'deleting': GONE,
+        'manage_starting': 'manage_error',
+        'unmanage_starting': 'unmanage_error', 'network_change': 'error',
+        'server_migrating': 'active', 'server_migrating_to': 'error'},
+    # Of a migration that nobody knows anything about.
+    'share_server_task': dict.fromkeys((
+        'server_migration_starting', 'server_migrating',
+        'server_migration_completing', 'server_migration_cancelling'),
+        'server_migration_error'),
+}
+"""The same of what only back ends have that handle share servers."""
+
+ENDS_OF_NETWORKS: dict[str, dict[str, str | None]] = {
+    # When none of its share servers is changing.
+    'share_network': {'network_change': 'error'},
+}
+"""The same of what has no host, and is rescued by schedulers."""
+
+CASES_OF_SERVERS = [
+    (resource, status) for resource, ends in ENDS_OF_SERVERS.items()
+    for status in ends]
+
+
+def status_of(db: Database, resource: str, id: str) -> str | None:
+    """The status of a row of a state table; GONE when there is none."""
+    machine, table = _table(resource)
+    return db.read(lambda session: session.value(
+        sa.select(table.c[machine.column]).where(table.c.id == id)))
+
+
+def only(db: Database, resource: str) -> str:
+    """The id of the only row of its kind."""
+    _, table = _table(resource)
+    (id,), = db.read(lambda session: session.rows(sa.select(table.c.id)))
+    return id
+
+
+def bring(db: Database, resource: str, id: str, status: str) -> bool:
+    """Have a row be in the status, and nobody work on it.
+
+    By the moves of its table; where they do not lead there, as to what
+    rows are only born with, it is written, and the answer is False.
+    """
+    machine, table = _table(resource)
+    events = way(machine, status_of(db, resource, id), status)
+    if events is None:
+        db.write(lambda session: session.run(
+            sa.update(table).where(table.c.id == id).values(
+                {machine.column: status})))
+    for event in events or ():
+        db.write(fire, machine, id, event)
+    return events is not None
+
+
+def _table(resource: str) -> tuple[Machine, sa.Table]:
+    machine = (share_network.MACHINE if resource in ENDS_OF_NETWORKS
+               else recovery.KINDS[resource].machine)
+    return machine, models.metadata.tables[machine.table]
+
+
+def way(machine: Machine, start: str | None, end: str
+        ) -> Iterable[str] | None:
+    """The shortest way from one status to another, or None."""
+    ways: dict[typing.Any, tuple[str, ...]] = {start: ()}
+    for status in (queue := [start]):
+        for move in machine.moves:
+            if (status is not GONE and move.leaves(status)
+                    and move.target not in ways
+                    and move.target is not GONE):
+                ways[move.target] = (*ways[status], move.event)
+                queue.append(move.target)
+    return ways.get(end)

@@ -1,0 +1,58 @@
+"""A cloud that is taken back to one moment, again and again.
+
+A new cloud has to read its rules and all of its statements anew, which
+takes ten times as long as what one crash is about. Here only what is
+stored goes back, the database and the back ends, and a process begins on
+it.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import pathlib
+import shutil
+import typing
+
+from tests.support.cloud import Cloud
+
+PREPARED = 1 << 40
+"""A seed that no simulation has: it would give the same ids once more."""
+
+Begin = Callable[..., tuple[Cloud, typing.Any]]
+
+
+@contextlib.contextmanager
+def rewinding(folder: pathlib.Path,
+              prepare: Callable[[Cloud], typing.Any],
+              **how: typing.Any) -> Iterator[Begin]:
+    """Gives `begin(seed=0, section='', more='')`: a cloud, and what
+    `prepare(cloud)` gave, as both were after that call.
+
+    The cloud is always the same one, and what it was before is gone.
+    """
+    now, then = folder / 'now', folder / 'then'
+    now.mkdir()
+    cloud = Cloud(now, seed=PREPARED, **how)
+    found = prepare(cloud)
+    cloud.settle()
+    cloud.db.dispose()
+    shutil.copytree(now, then)
+    moment = cloud.clock.now
+
+    def begin(seed: int = 0, section: str = '', more: str = ''
+              ) -> tuple[Cloud, typing.Any]:
+        cloud.db.dispose()
+        shutil.rmtree(now)
+        shutil.copytree(then, now)
+        cloud.chance.seed(seed)
+        cloud.clock.now = moment
+        cloud.lose = cloud.double = 0.0
+        cloud.forget_pauses()
+        cloud.configure(section=section, more=more)
+        cloud.restart()
+        cloud.settle()  # the back ends may not be what they were
+        return cloud, found
+
+    try:
+        yield begin
+    finally:
+        cloud.db.dispose()
