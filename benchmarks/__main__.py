@@ -3,14 +3,18 @@
 import argparse
 import sys
 
+from benchmarks import access_rules
 from benchmarks import creation
 from benchmarks import idle
 from benchmarks import instructions
 from benchmarks import listing
+from benchmarks import recovery
+from benchmarks import snapshots
 from benchmarks.verdict import Verdict
 
 KINDS = {'instructions': instructions, 'listing': listing,
-         'creation': creation, 'idle': idle}
+         'creation': creation, 'snapshots': snapshots, 'access': access_rules,
+         'recovery': recovery, 'idle': idle}
 
 
 def main() -> int:

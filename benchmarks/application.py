@@ -26,6 +26,7 @@ from manila_lite.db.session import Session
 
 PROJECT = 'a' * 32
 METADATA_OF_EACH = 2
+VERSION = '2.65'
 
 _FIRST = datetime.datetime(2030, 1, 1)
 _AT_ONCE = 1000
@@ -47,8 +48,7 @@ class Application:
             process, auth=_believe(services.enforcer))[0]}
         running.spare_collector()
 
-    def get(self, path: str, role: str = 'admin', version: str = '2.65'
-            ) -> bytes:
+    def get(self, path: str, role: str = 'admin') -> bytes:
         """The body of the answer; fails when that is no 200."""
         path, _, query = path.partition('?')
         answer = []
@@ -58,7 +58,7 @@ class Application:
             'SERVER_NAME': '127.0.0.1', 'SERVER_PORT': '8786',
             'HTTP_HOST': '127.0.0.1:8786', 'SERVER_PROTOCOL': 'HTTP/1.1',
             'HTTP_X_AUTH_TOKEN': f'reader:{PROJECT}',
-            'HTTP_X_OPENSTACK_MANILA_API_VERSION': version,
+            'HTTP_X_OPENSTACK_MANILA_API_VERSION': VERSION,
             'wsgi.url_scheme': 'http', 'wsgi.input': io.BytesIO(),
         }, lambda status, headers, error=None: answer.append(status))
         assert answer[0].startswith('200'), (answer, body)

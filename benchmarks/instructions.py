@@ -1,9 +1,10 @@
 """Instructions per request, counted by callgrind in a child process.
 
 A count is the same on a busy machine. `PYTHONHASHSEED` is fixed, the
-requests are made once before they count, and only they are counted.
+requests have been made before they count, and only they are counted.
 """
 
+import contextlib
 import functools
 import os
 import pathlib
@@ -12,14 +13,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 from benchmarks import application
 from benchmarks import raw
 from benchmarks.verdict import Verdict
 
 SHARES = 1000
+WARM_UP = 3
 REQUESTS = 10
+PATIENCE = 300.0
 RAW = 'raw:'
+"""Before a path: the same rows, read by the bare driver."""
 
 _TOTAL = re.compile(r'^totals: (\d+)', re.MULTILINE)
 
@@ -53,10 +58,13 @@ def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
          'benchmarks.instructions', url, *paths],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, 'PYTHONHASHSEED': '0'})
+    watch = threading.Timer(PATIENCE, child.kill)
+    watch.start()
     try:
         return [_count(child, folder, place) for place in
                 range(1, len(paths) + 1)]
     finally:
+        watch.cancel()
         child.kill()
         child.wait()
 
@@ -93,18 +101,23 @@ def _heard(child: subprocess.Popen, word: str) -> None:
 def _be_counted(url: str, paths: list[str]) -> None:
     """The child: make the requests when told so."""
     app = application.Application(url)
-    for path in paths:
-        request = functools.partial(app.get, path)
-        if path.startswith(RAW):
-            request = raw.reader(app, path.removeprefix(RAW))
-        for _ in range(3):
-            request()
-        print('warm', flush=True)
-        sys.stdin.readline()
-        for _ in range(REQUESTS):
-            request()
-        print('done', flush=True)
-        sys.stdin.readline()
+    with contextlib.ExitStack() as stack:
+        for path in paths:
+            request = functools.partial(app.get, path)
+            if path.startswith(RAW):
+                request = stack.enter_context(
+                    raw.reader(app, path.removeprefix(RAW)))
+            for _ in range(WARM_UP):
+                request()
+            _wait('warm')
+            for _ in range(REQUESTS):
+                request()
+            _wait('done')
+
+
+def _wait(word: str) -> None:
+    print(word, flush=True)
+    sys.stdin.readline()
 
 
 if __name__ == '__main__':

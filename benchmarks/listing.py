@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 
-from _pytest import outcomes
+import pytest
 
 from benchmarks import application
 from benchmarks import raw
@@ -34,7 +34,7 @@ def run(verdict: Verdict, kinds: tuple[str, ...] = databases.KINDS) -> None:
     for kind in kinds:
         try:
             _on(kind, verdict)
-        except outcomes.OutcomeException as error:
+        except (pytest.skip.Exception, pytest.fail.Exception) as error:
             verdict.not_measured(f'lists on {kind}', str(error))
 
 
@@ -43,8 +43,9 @@ def _on(kind: str, verdict: Verdict) -> None:
     clock = time.process_time if kind == 'sqlite' else time.perf_counter
     with contextlib.ExitStack() as stack:
         few, many = (_filled(stack, kind, number) for number in (FEW, MANY))
-        ours, bare, ratio = compared(
-            lambda: few.get(WHOLE), raw.reader(few, WHOLE), clock)
+        with raw.reader(few, WHOLE) as bare_read:
+            ours, bare, ratio = compared(
+                lambda: few.get(WHOLE), bare_read, clock)
         verdict.measured(
             f'{kind}: {FEW} in detail, against the bare driver', ratio,
             'times', most=2, ours_ms=ours, bare_ms=bare)

@@ -1,6 +1,7 @@
 """The same rows as a request reads, by the bare driver of the database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import typing
 
 import orjson
@@ -9,7 +10,9 @@ import sqlalchemy as sa
 from benchmarks.application import Application
 
 
-def reader(application: Application, path: str) -> Callable[[], bytes]:
+@contextlib.contextmanager
+def reader(application: Application, path: str
+           ) -> Iterator[Callable[[], bytes]]:
     """What reads the rows of a list and dumps them, and does no more.
 
     It executes the very statements of the request, on a cursor of a
@@ -28,7 +31,8 @@ def reader(application: Application, path: str) -> Callable[[], bytes]:
             rows.append(cursor.fetchall())
         return orjson.dumps(rows)
 
-    return read
+    with contextlib.closing(connection):
+        yield read
 
 
 def _statements(application: Application, path: str

@@ -25,7 +25,8 @@ class Service:
 
     def __init__(self, folder: str):
         self.port = _free_port()
-        pathlib.Path(folder).mkdir(exist_ok=True)
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(exist_ok=True)
         self._path = pathlib.Path(folder, 'log')
         self._log = self._path.open('ab')
         began = time.monotonic()

@@ -214,23 +214,22 @@ def recovery() -> Lines:
     yield from table(
         ('Resource', 'Status', 'What is done', 'Where it ends'),
         ((machine.resource.replace('_', ' '), code(status),
-          _deed(rescue), _ends(machine, rescue))
+          _deed(rescue), _ends(machine, status))
          for machine in state_tables()
          for status, rescue in machine.in_flight.items()), '16 20 38 26')
 
 
 def _deed(rescue: machines.Rescue) -> str:
-    if isinstance(rescue, machines.Ask):
-        return f'the back end is asked: {code(rescue.question)}'
-    if isinstance(rescue, machines.Repeat):
-        return f'the work is done once more: {code(rescue.kind)}'
-    return f'it is given up: {code(rescue.event)}'
+    """What the rescue says of itself, the name at its end as code."""
+    words, _, name = rescue.deed.rpartition(' ')
+    return f'{words} {code(name)}'
 
 
-def _ends(machine: machines.Machine, rescue: machines.Rescue) -> str:
-    ends = [machine[event].target for event in rescue.events]
+def _ends(machine: machines.Machine, status: str) -> str:
+    if isinstance(machine.in_flight[status], machines.Resume):
+        return 'as that work ends'
     return ' or '.join('gone' if end is machines.GONE else code(end)
-                       for end in ends)
+                       for end in machine.ends(status))
 
 
 def _codes(statuses: Iterable[str]) -> str:

@@ -162,7 +162,8 @@ def _spread(steps: list[Step], top: float, height: float
 
 def _word(rescue: machines.Rescue) -> str:
     return {machines.Ask: 'ask', machines.Repeat: 'repeat',
-            machines.GiveUp: 'give up'}[type(rescue)]
+            machines.GiveUp: 'give up',
+            machines.Resume: 'resume'}[type(rescue)]
 
 
 def _box(x: float, y: float, width: float, height: float, lines: list[str],

@@ -1,0 +1,191 @@
+"""Access rules over HTTP: added by many at once, and at random."""
+
+from collections.abc import Callable
+from concurrent import futures
+import contextlib
+import pathlib
+import random
+import sqlite3
+import tempfile
+import threading
+import time
+import typing
+
+from benchmarks import service
+from benchmarks.creation import CLIENTS
+from benchmarks.creation import LOOK_EVERY
+from benchmarks.creation import QUIET_READS
+from benchmarks.creation import _percentile
+from benchmarks.creation import _read
+from benchmarks.creation import _read_until
+from benchmarks.verdict import Verdict
+from tests.support.installation import Installation
+
+RULES = 100
+MORE = 400
+SHARES = 20
+REQUESTS = 10_000
+TARGETS = 20
+"""How many clients a share may have; the driver refuses one of them."""
+
+
+def run(verdict: Verdict) -> None:
+    with service.running() as serve, contextlib.closing(
+            service.Client(serve)) as client:
+        _together(verdict, serve, client)
+        _interference(verdict, serve, client)
+    with tempfile.TemporaryDirectory() as folder:
+        _at_random(verdict, pathlib.Path(folder))
+
+
+def _together(verdict: Verdict, serve: service.Service,
+              client: service.Client) -> None:
+    share = _share(client)
+    _add(serve, client, share, 1)  # fills caches of statements
+    before = _calls(serve)
+    seconds = _add(serve, client, share, RULES)
+    verdict.measured(f'{RULES} rules by {CLIENTS} clients, active', seconds,
+                     's', most=2)
+    verdict.measured(f'{RULES} rules by {CLIENTS} clients, driver calls',
+                     _calls(serve) - before, 'calls', most=5)
+
+
+def _interference(verdict: Verdict, serve: service.Service,
+                  client: service.Client) -> None:
+    """What somebody who reads another share notices of many rules."""
+    with contextlib.closing(service.Client(serve)) as reader, (
+            futures.ThreadPoolExecutor(1)) as beside:
+        path = '/shares/' + _share(client)
+        share = _share(client)
+        quiet = [_read(reader, path) for _ in range(QUIET_READS)]
+        over = threading.Event()
+        reads = beside.submit(_read_until, over, reader, path)
+        try:
+            _add(serve, client, share, MORE)
+        finally:
+            over.set()
+        alone, among = (_percentile(sorted(taken), 95)
+                        for taken in (quiet, reads.result()))
+    verdict.measured('reader of another share, 95th percentile while '
+                     f'{CLIENTS} clients add rules, to alone',
+                     among / alone, 'times', most=3,
+                     alone_ms=round(alone, 2), among_ms=round(among, 2))
+
+
+def _share(client: service.Client) -> str:
+    share = client.request('POST', '/shares', {'share': {
+        'share_proto': 'NFS', 'size': 1, 'share_type': 'dummy'}}
+    )['share']['id']
+    while client.get(f'/shares/{share}')['share']['status'] == 'creating':
+        time.sleep(LOOK_EVERY)
+    return share
+
+
+def _add(serve: service.Service, client: service.Client, share: str,
+         count: int) -> float:
+    """Seconds until so many more rules of the share are active."""
+    known = len(_rules(client, share))
+
+    def allow(mine: service.Client, number: int) -> None:
+        number += known
+        mine.request('POST', f'/shares/{share}/action', {'allow_access': {
+            'access_type': 'ip',
+            'access_to': f'10.0.{number // 250}.{number % 250}'}})
+
+    began = time.perf_counter()
+    _by_all(lambda: service.Client(serve), allow, range(count))
+    while {rule['state'] for rule in _rules(client, share)} != {'active'}:
+        if time.perf_counter() - began > service.PATIENCE:
+            raise RuntimeError('rules are on their way for ever')
+        time.sleep(LOOK_EVERY)
+    return time.perf_counter() - began
+
+
+def _rules(client: service.Client, share: str) -> list[dict]:
+    return client.get(f'/share-access-rules?share_id={share}')['access_list']
+
+
+def _calls(serve: service.Service) -> int:
+    """How many rounds the driver was called in, as the journal has it."""
+    file, = serve.folder.glob('state/manila_lite.sqlite')
+    with contextlib.closing(sqlite3.connect(file)) as journal:
+        return journal.execute(
+            'SELECT count(DISTINCT made_at) FROM transitions WHERE '
+            "resource = 'access_rule' AND event = 'apply'").fetchone()[0]
+
+
+def _by_all(connect: Callable[[], typing.Any],
+            ask: Callable[[typing.Any, int], object],
+            numbers: range) -> None:
+    """Ask for every number, each thread on a connection of its own."""
+    kept = threading.local()
+
+    def run(number: int) -> None:
+        if not hasattr(kept, 'client'):
+            kept.client = connect()
+        ask(kept.client, number)
+
+    with futures.ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(run, numbers))
+
+
+# At random
+
+def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
+    """What is wrong at rest after requests in any order, and refusals."""
+    installed = Installation(folder, backends={'dummy': {
+        'dummy_driver_refuse_clients': f'*.{TARGETS - 1}'}})
+    try:
+        installed.start()
+        with contextlib.closing(service.Client(installed)) as client:
+            client.request('POST', '/types', {'share_type': {
+                'name': 'dummy', 'extra_specs': {
+                    'driver_handles_share_servers': 'False'}}})
+            client.request('PUT', '/quota-sets/admin', {'quota_set': {
+                'shares': -1}})
+            shares = [_share(client) for _ in range(SHARES)]
+        began = time.perf_counter()
+        _by_all(lambda: service.Client(installed),
+                lambda mine, number: _ask(mine, random.Random(number),
+                                          shares),
+                range(REQUESTS))
+        asked = time.perf_counter() - began
+        _wait_for_rest(installed)
+        verdict.measured(
+            f'{REQUESTS} rules added and denied at random, wrong at rest',
+            len(installed.problems()), 'problems', most=0,
+            requests_a_second=round(REQUESTS / asked, 1),
+            seconds_until_rest=round(
+                time.perf_counter() - began - asked, 2))
+    finally:
+        installed.close()
+
+
+def _wait_for_rest(installed: Installation) -> None:
+    """Until nothing is owed, nor was a look later: doubts are looked up."""
+    quiet = 0
+    deadline = time.monotonic() + service.PATIENCE
+    while quiet < 3:
+        if time.monotonic() > deadline:
+            raise RuntimeError('rules are on their way for ever')
+        quiet = 0 if installed.owed() else quiet + 1
+        time.sleep(0.5)
+
+
+def _ask(client: service.Client, chance: random.Random,
+         shares: list[str]) -> None:
+    """Add or deny a rule; a refusal is an answer, an error is none."""
+    share, verb = chance.choice(shares), chance.choice(['allow', 'deny'])
+    args = {'access_type': 'ip',
+            'access_to': f'10.0.0.{chance.randrange(TARGETS)}'}
+    if verb == 'deny':
+        known = _rules(client, share)
+        if not known:
+            return
+        args = {'access_id': chance.choice(known)['id']}
+    try:
+        client.request('POST', f'/shares/{share}/action',
+                       {f'{verb}_access': args})
+    except RuntimeError as error:
+        if ': 400 ' not in str(error) and ': 404 ' not in str(error):
+            raise
