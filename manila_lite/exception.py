@@ -161,6 +161,10 @@ class ShareInstanceNotFound(ResourceNotFound):
     message = 'Share instance {share_instance_id} could not be found.'
 
 
+class ShareReplicaNotFound(NotFound):
+    message = 'Share replica {replica_id} could not be found.'
+
+
 class ShareSnapshotNotFound(NotFound):
     message = 'Snapshot {snapshot_id} could not be found.'
 
@@ -264,6 +268,15 @@ class ShareManagedAlready(Conflict):
 
 class ShareHasReplicas(Conflict):
     message = 'Share {share_id} has replicas; remove them first.'
+
+
+class ReplicationException(Invalid):
+    message = 'Replication: {reason}'
+
+
+class PromotionNeedsAdmin(Forbidden):
+    message = ('Share replica {replica_id} is {replica_state}, not in_sync; '
+               'only an administrator may promote it.')
 
 
 class ShareSoftDeleted(Forbidden):

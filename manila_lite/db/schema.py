@@ -22,7 +22,7 @@ if typing.TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-HEAD = '0007'
+HEAD = '0008'
 """The newest revision of the migrations; this release needs it."""
 
 # MariaDB has one set of lock names for all databases of a server, and

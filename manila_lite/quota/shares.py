@@ -35,11 +35,19 @@ def size_deltas(instance: typing.Any, size: int) -> dict[str, int]:
     return deltas
 
 
+def replica_deltas(instance: typing.Any) -> dict[str, int]:
+    """What one replica of a share uses beside the share, by resource."""
+    return {'share_replicas': 1, 'replica_gigabytes': instance.size}
+
+
 def discard(session: Session, instance: typing.Any,
             event: str = 'deleted') -> None:
     """Remove an instance by its last move, and what it counted for."""
     if shares.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance))
+    elif instance.replica_state and instance.size:
+        charges.credit(session, owner_of(instance),
+                       replica_deltas(instance))
     # Everybody changes quota before pools: else they wait for each other.
     pools.change_allocated(session, instance.host, -instance.size)
 

@@ -30,6 +30,12 @@ class PlacementRpc(Contract):
                               source_host: str | None = None
                               ) -> None: ...
 
+    @durable(failure=(SHARE_INSTANCE, 'create_failed'), repeatable=True,
+             action=Action.ALLOCATE_HOST, detail=Detail.NO_VALID_HOST)
+    def create_share_replica(self, ctx: Ctx, instance_id: str,
+                             zones: list[str],
+                             hints: dict[str, typing.Any]) -> None: ...
+
     @durable(failure=(SHARE_INSTANCE, 'extend_refused'), repeatable=True,
              action=Action.EXTEND, detail=Detail.NO_VALID_HOST)
     def extend_share_instance(self, ctx: Ctx, instance_id: str, new_size: int,

@@ -307,3 +307,70 @@ class ServerMigrationRpc(Contract):
     @call(timeout=15)
     def hear_server_migration(self, ctx: Ctx,
                               share_server_id: str) -> None: ...
+
+
+class ReplicationRpc(Contract):
+    """Making, promoting and removing replicas, on the back end of each.
+
+    What is promoted may be so twice: drivers end in the same place.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SHARE_INSTANCE, 'create_failed'),
+             action=Action.CREATE)
+    def create_share_replica(self, ctx: Ctx,
+                             instance_id: str) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'delete_failed'),
+             action=Action.DELETE, repeatable=True)
+    def delete_share_replica(self, ctx: Ctx, instance_id: str,
+                             force: bool = False) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'promote_failed'),
+             action=Action.PROMOTE, repeatable=True)
+    def promote_share_replica(self, ctx: Ctx, instance_id: str,
+                              quiesce_wait_time: int | None = None
+                              ) -> None: ...
+
+
+class ReplicaUpdatesRpc(Contract):
+    """How well replicas follow: on a timer, and when it is asked for."""
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(resource='service_id', one_per='service_id', repeatable=True)
+    def update_share_replicas(self, ctx: Ctx, service_id: int,
+                              after: str = '') -> None: ...
+
+    @durable(resource='share_replica_id', one_per='share_replica_id',
+             repeatable=True)
+    def update_share_replica(self, ctx: Ctx,
+                             share_replica_id: str) -> None: ...
+
+
+class ReplicatedSnapshotsRpc(Contract):
+    """Snapshots of a share that has replicas.
+
+    All of it is asked of the back end with the active replica, about its
+    own instance of the snapshot. What is on others is looked for when
+    these are updated.
+    """
+
+    topic, version = TOPIC, '1.0'
+
+    @durable(failure=(SNAPSHOT_INSTANCE, 'create_failed'),
+             action=Action.CREATE, resource='snapshot_instance_id')
+    def create_replicated_snapshot(self, ctx: Ctx, snapshot_instance_id: str,
+                                   share_instance_id: str) -> None: ...
+
+    @durable(failure=(SNAPSHOT_INSTANCE, 'delete_failed'),
+             action=Action.DELETE, resource='snapshot_instance_id',
+             repeatable=True)
+    def delete_replicated_snapshot(self, ctx: Ctx, snapshot_instance_id: str,
+                                   force: bool = False) -> None: ...
+
+    @durable(failure=(SHARE_INSTANCE, 'revert_failed'),
+             action=Action.REVERT_TO_SNAPSHOT)
+    def revert_to_replicated_snapshot(self, ctx: Ctx, instance_id: str,
+                                      snapshot_id: str) -> None: ...

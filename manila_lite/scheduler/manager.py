@@ -11,12 +11,14 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.queries import pools as pool_rows
+from manila_lite.db.queries import replicas as replica_rows
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_types
 from manila_lite.db.queries import subnets as subnet_rows
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Detail
 from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import implements
@@ -29,13 +31,16 @@ from manila_lite.scheduler.filters.capacity import room
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
+from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
 from manila_lite.work import table
 
 LOG = logging.getLogger(__name__)
 
 _HANDED_OVER = {
     durable.method: durable
-    for contract in (share_rpc.ProvisioningRpc, share_rpc.ManagingRpc)
+    for contract in (
+        share_rpc.ProvisioningRpc, share_rpc.ManagingRpc,
+        share_rpc.ReplicationRpc)
     for durable in work_kinds(contract).values()}
 
 ROUNDS = 5
@@ -105,6 +110,43 @@ class Placement:
             method = 'create_share_from_snapshot'
             what['snapshot_id'] = job.args['snapshot_id']
         self._hand_over(session, job, method, pool.service_host, what)
+
+    def prepare_create_share_replica(self, session: Session, job: typing.Any
+                                     ) -> typing.Any:
+        found = self.prepare_create_share_instance(session, job)
+        return (*found, replica_rows.hosts(session, found[0].share_id))
+
+    def create_share_replica(self, job: typing.Any, instance_id: str,
+                             zones: list[str],
+                             hints: dict[str, typing.Any]) -> None:
+        """Place a copy where it can follow the active replica."""
+        instance, specs, _, subnets, pools, (active, hosts) = job.found
+        if active is None:
+            raise exception.NoValidHost(
+                reason='the share has no active replica',
+                message_detail=Detail.NO_ACTIVE_REPLICA)
+        request = PlacementRequest(
+            size=instance.size, share_proto=instance.share_proto,
+            extra_specs=specs, availability_zones=tuple(zones),
+            subnets=subnets, only_host=hints.get('only_host'),
+            share=_facts(instance), host=active, replica_hosts=hosts,
+            replication_domain=_replication_domain(pools, active))
+        self._place(job, request, self.rules.filters, pools,
+                    self._replicated_on, instance)
+
+    def _replicated_on(self, session: Session, job: typing.Any,
+                       instance: sa.Row, pool: Pool) -> None:
+        if pool.host in replica_rows.hosts(session, instance.share_id)[1]:
+            raise RoomTaken(host=pool.host)  # by another replica of it
+        instances.place(session, instance.id, pool.host, pool.zone)
+        self._hand_over(session, job, 'create_share_replica',
+                        pool.service_host, {'instance_id': instance.id})
+
+    def failed_create_share_replica(self, session: Session, job: typing.Any,
+                                    error: Exception) -> bool:
+        fire_matching(session, SHARE_REPLICA, 'failed',
+                      {'id': job.resource_id}, updated_at=session.now)
+        return False
 
     def prepare_extend_share_instance(self, session: Session,
                                       job: typing.Any) -> typing.Any:

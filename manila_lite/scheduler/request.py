@@ -12,8 +12,10 @@ class PlacementRequest:
 
     `size` is what the pool would have to hold more, so for an extend it is
     the growth. `host` is where the share is (extend) or where the snapshot
-    it is made from is, whose back end replicates within
-    `replication_domain`. `share` is what expressions see as `share.x`.
+    it is made from is, or the active replica of a share that is copied;
+    its back end replicates within `replication_domain`. `replica_hosts`
+    are the pools that have a replica of the share already. `share` is what
+    expressions see as `share.x`.
     No `availability_zones`, no `same_host`: anywhere. `subnets` says how
     many there are by the zone they serve, or None for the rest; without a
     share network it is None.
@@ -33,6 +35,7 @@ class PlacementRequest:
     from_snapshot: bool = False
     host: str | None = None
     replication_domain: str | None = None
+    replica_hosts: frozenset[str] = frozenset()
 
     def spec(self, key: str) -> str | None:
         """The value of an extra spec, written with or without its scope."""

@@ -38,6 +38,7 @@ class S:
     MIGRATING = 'migrating'
     MIGRATING_TO = 'migrating_to'
     SERVER_MIGRATING = 'server_migrating'
+    REPLICATION_CHANGE = 'replication_change'
 
 
 HIDDEN_FROM_TENANTS = frozenset(
@@ -125,6 +126,15 @@ MACHINE = Machine(
 
         ('migration_lost', {S.MIGRATING, S.MIGRATING_TO,
                             S.SERVER_MIGRATING},          S.ERROR),
+
+        # What is to become the active replica; when that fails, all
+        # replicas of the share are in error until each is well again.
+        ('promote',        {S.AVAILABLE},           S.REPLICATION_CHANGE),
+        ('promoted',       {S.REPLICATION_CHANGE},        S.AVAILABLE),
+        ('promote_refused', {S.REPLICATION_CHANGE},       S.AVAILABLE),
+        ('promote_failed', {S.REPLICATION_CHANGE},        S.ERROR),
+        ('replica_failed', {S.AVAILABLE},                 S.ERROR),
+        ('replica_healed', {S.ERROR},                     S.AVAILABLE),
     ],
     resets={
         S.CREATING, S.AVAILABLE, S.DELETING, S.ERROR, S.ERROR_DELETING,
@@ -158,6 +168,7 @@ MACHINE = Machine(
         S.MIGRATING: GiveUp('migration_lost'),
         S.MIGRATING_TO: GiveUp('migration_lost'),
         S.SERVER_MIGRATING: GiveUp('migration_lost'),
+        S.REPLICATION_CHANGE: GiveUp('promote_failed'),
     },
 )
 # fmt: on

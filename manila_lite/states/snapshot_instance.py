@@ -4,6 +4,8 @@ Statuses and who may leave them: statuses.csv of the published API; the
 rescues: the start-up reconciliation design.
 """
 
+from collections.abc import Iterable
+
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import GiveUp
@@ -34,6 +36,25 @@ ALL = frozenset(status for name, status in vars(S).items()
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
 GOING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
 """The statuses in which the access rules of an instance go with it."""
+
+_BY_WEIGHT = (S.DELETING, S.CREATING, S.ERROR, S.MIGRATING,
+              S.SERVER_MIGRATING, S.AVAILABLE)
+
+
+def aggregate(statuses: Iterable[str]) -> str | None:
+    """What a snapshot shows of its instances, on copies that count.
+
+    None when there are none.
+    """
+    found = sorted(set(statuses))
+    return min(found, key=rank, default=None)
+
+
+def rank(status: str) -> int:
+    """How well it speaks for a snapshot; the least is shown."""
+    return (_BY_WEIGHT.index(status) if status in _BY_WEIGHT
+            else len(_BY_WEIGHT))
+
 
 # What an administrator may set; the published lists differ.
 SNAPSHOT_RESETS = ALL - {S.SERVER_MIGRATING}
@@ -68,6 +89,8 @@ MACHINE = Machine(
         ('force_delete',   ALL,                           S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('deleted',        {S.DELETING},                  GONE),
+        # The replica that it was on is gone.
+        ('removed',        ALL,                           GONE),
 
         # With the share server that its share is on.
         ('migrate_server', {S.AVAILABLE},           S.SERVER_MIGRATING),

@@ -210,8 +210,12 @@ class Installation:
         return len(self.db.read(table.list_work))
 
     def in_hand(self) -> int:
-        """How many of them somebody carries out, or did when killed."""
+        """How many of them a share service does, or did when killed.
+
+        What a scheduler has for a moment is in nobody's hand yet.
+        """
         return sum(row.state == table.RUNNING
+                   and not row.kind.startswith('placement.')
                    for row in self.db.read(table.list_work))
 
     def in_flight(self) -> list[str]:

@@ -67,7 +67,9 @@ class ShareInstance(base.Base):
         sa.Index(None, 'share_type_id'),
         sa.Index(None, 'share_network_id'),
         sa.Index(None, 'share_server_id'),
-        sa.Index(None, 'created_at', 'id'))
+        sa.Index(None, 'created_at', 'id'),
+        sa.Index(None, 'replica_state', 'id'),
+        sa.Index(None, 'sole_active_of', unique=True))
 
     id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
@@ -90,6 +92,25 @@ class ShareInstance(base.Base):
     # The back end may have other rules: it is to be told all of them.
     access_doubted = mapped_column(
         sa.Boolean, nullable=False, server_default='0')
+    # The share whose one active replica it is, where there may be but one.
+    sole_active_of = mapped_column(base.Id)
+    # Counts the changes of who is active and of what the data is: an
+    # answer of a driver holds for the round in which it was asked.
+    replica_round = mapped_column(
+        sa.Integer, nullable=False, server_default='0')
+
+
+class ShareInstanceMetadata(base.Base):
+    """What users note about replicas."""
+
+    __tablename__ = 'share_instance_metadata'
+    __table_args__ = base.columns()
+
+    share_instance_id = mapped_column(
+        sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
+        primary_key=True)
+    key = mapped_column(base.Name, primary_key=True)
+    value = mapped_column(sa.String(1023), nullable=False)
 
 
 class ExportLocation(base.Base):

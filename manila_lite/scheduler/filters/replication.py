@@ -7,7 +7,11 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class ShareReplicationFilter(Filter):
-    """The pool replicates in the way that the extra spec asks for."""
+    """The pool replicates in the way that the extra spec asks for.
+
+    It does so within some domain; a further replica goes to a pool of the
+    same domain that has none of the share yet (share replication design).
+    """
 
     detail = '014'
 
@@ -15,4 +19,15 @@ class ShareReplicationFilter(Filter):
         wanted = request.spec('replication_type')
         if wanted is None:
             return None
-        return why_unmet(pool, 'replication_type', wanted)
+        unmet = why_unmet(pool, 'replication_type', wanted)
+        if unmet is not None:
+            return unmet
+        domain = pool.capabilities.get('replication_domain')
+        if not domain:
+            return 'it reports no replication_domain'
+        if pool.host in request.replica_hosts:
+            return 'it has a replica of the share already'
+        if request.replica_hosts and domain != request.replication_domain:
+            return (f'its replication domain is {domain}, that of the '
+                    f'active replica {request.replication_domain}')
+        return None

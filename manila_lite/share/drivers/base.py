@@ -25,6 +25,7 @@ from manila_lite.share.drivers.interfaces import MountSnapshotSupport
 from manila_lite.share.drivers.interfaces import RevertSupport
 from manila_lite.share.drivers.interfaces import ShareServer
 from manila_lite.share.drivers.interfaces import SnapshotSupport
+from manila_lite.share.drivers.replication import Replication
 from manila_lite.share.drivers.server_migrations import ServerMigrations
 from manila_lite.share.drivers.servers import ShareServers
 from manila_lite.share.drivers.servers import ShareServerSupport
@@ -39,6 +40,9 @@ from manila_lite.share.drivers.values import ManageSnapshotAnswer
 from manila_lite.share.drivers.values import NetworkAllocation
 from manila_lite.share.drivers.values import NetworkInfo
 from manila_lite.share.drivers.values import NewShareAnswer
+from manila_lite.share.drivers.values import ReplicaAnswer
+from manila_lite.share.drivers.values import ReplicaSnapshot
+from manila_lite.share.drivers.values import ReplicatedSnapshotAnswer
 from manila_lite.share.drivers.values import SecurityServiceForDriver
 from manila_lite.share.drivers.values import ShareForDriver
 from manila_lite.share.drivers.values import ShareServerForDriver
@@ -53,7 +57,9 @@ __all__ = [
     'CreateFromSnapshotSupport', 'EnsureAnswer', 'ExportLocation',
     'ExportLocationsAnswer', 'ManageAnswer', 'ManageSnapshotAnswer',
     'MountSnapshotSupport', 'NetworkAllocation', 'NetworkInfo',
-    'NewShareAnswer', 'RevertSupport', 'Rules', 'SecurityServiceForDriver',
+    'NewShareAnswer', 'ReplicaAnswer', 'ReplicaSnapshot',
+    'ReplicatedSnapshotAnswer', 'Replication', 'RevertSupport', 'Rules',
+    'SecurityServiceForDriver',
     'ShareDriver', 'ShareForDriver', 'ShareServer', 'ShareServerForDriver',
     'ShareServerSupport', 'SnapshotAnswer', 'SnapshotForDriver',
     'SnapshotSupport', 'Stats', 'StatusAnswer', 'access_answers',
@@ -64,7 +70,7 @@ Rules = list[AccessRuleForDriver]
 Stats = dict[str, Any]
 
 
-class ShareDriver(ShareServers, ServerMigrations, abc.ABC):
+class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     """The base of every driver, for one back end.
 
     The first argument names the modes of share servers the driver can
@@ -291,19 +297,6 @@ class ShareDriver(ShareServers, ServerMigrations, abc.ABC):
             share_server: ShareServer | None = None) -> None:
         """The same in the mode with share servers."""
 
-    # Replication
-
-    def revert_to_replicated_snapshot(
-            self, context: RequestContext, active_replica: ShareForDriver,
-            replica_list: list[ShareForDriver],
-            active_replica_snapshot: SnapshotForDriver,
-            replica_snapshots: list[SnapshotForDriver],
-            share_access_rules: list[AccessRuleForDriver],
-            snapshot_access_rules: list[AccessRuleForDriver],
-            share_server: ShareServer | None = None) -> int | None:
-        """`revert_to_snapshot` of a share that has replicas."""
-        raise NotImplementedError
-
     # What is really there, for those who lost track of a verb
 
     def get_share_status(self, share: ShareForDriver,
@@ -322,12 +315,6 @@ class ShareDriver(ShareServers, ServerMigrations, abc.ABC):
 
         Raises SnapshotResourceNotFound when there is no such snapshot.
         """
-        raise NotImplementedError
-
-    def get_replica_status(self, replica: ShareForDriver,
-                           share_server: ShareServer | None = None,
-                           ) -> StatusAnswer:
-        """What is really there of a replica, as for a share."""
         raise NotImplementedError
 
     def get_share_group_status(self, share_group: Mapping[str, Any],

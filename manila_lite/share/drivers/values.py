@@ -39,7 +39,9 @@ class ShareForDriver(_Record):
     """A share instance: `id` and `name` are the instance's own.
 
     `host` is host@backend#pool, `export_locations` what the driver has
-    answered before, `share_server` the one it is on, if on any.
+    answered before, `share_server` the one it is on, if on any. A replica
+    has a `replica_state`; `cast_rules_to_readonly` says that its rules
+    are shown as read-only ones.
     """
 
     id: str
@@ -56,6 +58,10 @@ class ShareForDriver(_Record):
     snapshot_id: str | None = None
     display_name: str | None = None
     mount_point_name: str | None = None
+    replica_state: str | None = None
+    replication_type: str | None = None
+    access_rules_status: str | None = None
+    cast_rules_to_readonly: bool = False
     share_network_id: str | None = None
     share_server_id: str | None = None
     share_server: 'ShareServerForDriver | None' = None
@@ -248,6 +254,41 @@ class SnapshotAnswer(TypedDict, total=False):
     provider_location: str
     size: int
     status: str
+    export_locations: ExportLocationsAnswer
+
+
+class ReplicaAnswer(TypedDict, total=False):
+    """What a replica is now; what is not said stays as it is.
+
+    `replica_state` is active, in_sync, out_of_sync or error;
+    `access_rules_status` is active when the rules that were shown hold.
+    """
+
+    id: str
+    export_locations: ExportLocationsAnswer
+    replica_state: str | None
+    access_rules_status: str
+    share_access_rules: 'AccessAnswers'
+
+
+class ReplicaSnapshot(TypedDict):
+    """One snapshot on the active replica, and on another."""
+
+    active_replica_snapshot: SnapshotForDriver
+    share_replica_snapshot: SnapshotForDriver
+
+
+class ReplicatedSnapshotAnswer(TypedDict, total=False):
+    """What a snapshot is on the replica that has the instance `id`.
+
+    `status` is available, creating, error, or deleted when it is gone.
+    """
+
+    id: str
+    status: str
+    progress: str
+    provider_location: str
+    size: int
     export_locations: ExportLocationsAnswer
 
 

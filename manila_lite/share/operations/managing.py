@@ -9,6 +9,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import locks
 from manila_lite.db.queries import pools
+from manila_lite.db.queries import replicas
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_servers
@@ -103,6 +104,7 @@ class Managing:
             raise exception.ShareManagedAlready(
                 path=request.export_path, host=service.host)
         share_id, instance_id = session.new_id(), session.new_id()
+        abilities = share_request.abilities(share_type)
         shares.insert(session, {
             'id': share_id, 'project_id': ctx.project_id,
             'user_id': ctx.user_id, 'size': 0,
@@ -110,7 +112,7 @@ class Managing:
             'display_description': request.description,
             'share_proto': proto, 'is_public': request.is_public,
             'is_soft_deleted': False, 'created_at': session.now,
-            **share_request.abilities(share_type)}, {})
+            **abilities}, {})
         try:
             born(session, SHARE_INSTANCE, 'manage', id=instance_id,
                  share_id=share_id, share_type_id=share_type.id,
@@ -118,6 +120,7 @@ class Managing:
                  availability_zone_id=service.availability_zone_id,
                  access_rules_status='active',
                  cast_rules_to_readonly=False, created_at=session.now,
+                 **replicas.birth(share_id, abilities['replication_type']),
                  mount_point_name=mount_point,
                  share_network_id=server and server.share_network_id)
         except db_exc.DBReferenceError:

@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import locks
 from manila_lite.db.queries import pools
+from manila_lite.db.queries import replicas
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_types
@@ -99,6 +100,7 @@ class Shares:
                  share_network_id=request.share_network_id,
                  access_rules_status='active',
                  cast_rules_to_readonly=False, created_at=session.now,
+                 **replicas.birth(share_id, abilities['replication_type']),
                  encryption_key_ref=request.encryption_key_ref,
                  mount_point_name=share_request.mount_point(
                      request, share_type, self.mount_prefix,

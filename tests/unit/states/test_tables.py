@@ -49,6 +49,7 @@ PUBLISHED = {
     ('snapshot_access_rule', 'state'): 'share access rule',
     ('snapshot_instance', 'status'): 'snapshot / snapshot instance',
     ('share_network', 'status'): 'share network',
+    ('share_replica', 'replica_state'): 'share replica',
     ('share_server', 'status'): 'share server',
     ('share_server_task', 'task_state'): 'share server',
 }

@@ -113,8 +113,25 @@ CASES = [
      "share_backend_name is 'gold', wanted 'silver'"),
 
     (ShareReplicationFilter, {}, {}, None),
-    (ShareReplicationFilter, caps(replication_type='dr'),
+    (ShareReplicationFilter,
+     caps(replication_type='dr', replication_domain='west'),
      specs(replication_type='dr'), None),
+    (ShareReplicationFilter, caps(replication_type='dr'),
+     specs(replication_type='dr'), 'it reports no replication_domain'),
+    (ShareReplicationFilter,
+     caps(replication_type='dr', replication_domain='west'),
+     specs(replication_type='dr')
+     | {'replica_hosts': {'there'}, 'replication_domain': 'west'}, None),
+    (ShareReplicationFilter,
+     caps(replication_type='dr', replication_domain='west'),
+     specs(replication_type='dr')
+     | {'replica_hosts': {'there'}, 'replication_domain': 'east'},
+     'its replication domain is west, that of the active replica east'),
+    (ShareReplicationFilter,
+     caps(replication_type='dr', replication_domain='west'),
+     specs(replication_type='dr')
+     | {'replica_hosts': {HERE}, 'replication_domain': 'west'},
+     'it has a replica of the share already'),
     (ShareReplicationFilter, caps(replication_type='dr'),
      specs(replication_type='readable'),
      "replication_type is 'dr', wanted 'readable'"),

@@ -1,0 +1,53 @@
+"""How well a replica follows its share: `replica_state` of an instance.
+
+Values: statuses.csv of the published API; moves: the share replication
+design. Instances of shares that cannot be replicated have none. Nobody is
+owed a move here: what a replica is to become is its `status`.
+"""
+
+from manila_lite.states.machine import Machine
+
+WRITABLE = 'writable'
+READABLE = 'readable'
+DR = 'dr'
+
+TYPES = (WRITABLE, READABLE, DR)
+PROMOTABLE = frozenset({READABLE, DR})
+"""The types of which one replica is active, and another can become so."""
+
+
+class P:
+    """The values of `replica_state`, spelled once."""
+
+    ACTIVE = 'active'
+    IN_SYNC = 'in_sync'
+    OUT_OF_SYNC = 'out_of_sync'
+    ERROR = 'error'
+
+
+PASSIVE = frozenset({P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR})
+COUNTING = frozenset({P.ACTIVE, P.IN_SYNC})
+"""Those whose snapshots say whether a snapshot is complete."""
+
+# fmt: off
+MACHINE = Machine(
+    'share_replica', 'share_instances', column='replica_state',
+    born={'create': P.ACTIVE, 'replicate': P.OUT_OF_SYNC},
+    moves=[
+        # event            from                               to
+        ('caught_up',      {P.OUT_OF_SYNC, P.ERROR},          P.IN_SYNC),
+        ('fell_behind',    {P.IN_SYNC, P.ERROR},              P.OUT_OF_SYNC),
+        ('failed',         {P.IN_SYNC, P.OUT_OF_SYNC},        P.ERROR),
+        ('activated',      PASSIVE,                           P.ACTIVE),
+        # Another has been promoted.
+        ('retired',        {P.ACTIVE},                        P.OUT_OF_SYNC),
+        ('retired_in_sync', {P.ACTIVE},                       P.IN_SYNC),
+        ('retired_broken', {P.ACTIVE},                        P.ERROR),
+    ],
+    resets={P.ACTIVE, P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR},
+    # An active replica is not reset: its share would be left without.
+    final={P.ACTIVE},
+    at_rest={P.ACTIVE, P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR},
+    in_flight={},
+)
+# fmt: on
