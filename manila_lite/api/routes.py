@@ -8,6 +8,7 @@ from manila_lite.api.v2.routes_networks import ROUTES as NETWORKS
 from manila_lite.api.v2.routes_plain import ROUTES as PLAIN
 from manila_lite.api.v2.routes_quota import ROUTES as QUOTA
 from manila_lite.api.v2.routes_recovery import ROUTES as RECOVERY
+from manila_lite.api.v2.routes_replicas import ROUTES as REPLICAS
 from manila_lite.api.v2.routes_share_servers import ROUTES as SHARE_SERVERS
 from manila_lite.api.v2.routes_snapshots import ROUTES as SNAPSHOTS
 
@@ -84,6 +85,7 @@ ROUTES = [
     *PLAIN,
     *QUOTA,
     *RECOVERY,
+    *REPLICAS,
     *SHARE_SERVERS,
     *SNAPSHOTS,
 ]

@@ -20,6 +20,8 @@ from manila_lite.policies import share_instance
 from manila_lite.policies import share_instance_export_location
 from manila_lite.policies import share_network
 from manila_lite.policies import share_network_subnet
+from manila_lite.policies import share_replica
+from manila_lite.policies import share_replica_export_location
 from manila_lite.policies import share_server
 from manila_lite.policies import share_snapshot
 from manila_lite.policies import share_snapshot_export_location
@@ -36,7 +38,8 @@ _RESOURCES = (
     share_export_location,
     share_instance_export_location, share_snapshot_export_location,
     share_snapshot_instance_export_location, message, recovery, resource_lock,
-    share_network, share_network_subnet, security_service, share_server)
+    share_network, share_network_subnet, security_service, share_server,
+    share_replica, share_replica_export_location)
 
 
 def list_rules():

@@ -8,6 +8,7 @@ from manila_lite.api.v2 import routes_networks
 from manila_lite.api.v2 import routes_plain
 from manila_lite.api.v2 import routes_quota
 from manila_lite.api.v2 import routes_recovery
+from manila_lite.api.v2 import routes_replicas
 from manila_lite.api.v2 import routes_share_servers
 from manila_lite.api.v2 import routes_snapshots
 from manila_lite.api.v2 import share_actions
@@ -33,6 +34,7 @@ CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     **routes_plain.CONTROLLERS,
     **routes_quota.CONTROLLERS,
     **routes_recovery.CONTROLLERS,
+    **routes_replicas.CONTROLLERS,
     **routes_share_servers.CONTROLLERS,
     **routes_snapshots.CONTROLLERS,
 }

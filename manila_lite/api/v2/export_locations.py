@@ -6,6 +6,7 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
+from manila_lite.api.fields import View
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import metadata
@@ -49,32 +50,43 @@ DETAIL = fields(
 )
 
 
-def _shown(req: wsgi.Request, found: export_locations.Found,
-           admin: bool) -> dict:
+def shown(req: wsgi.Request, found: export_locations.Found,
+          view: View = SUMMARY) -> dict:
+    """All that the caller may see."""
+    admin = req.ctx.is_admin
     rows = [row for row in found.rows if admin or not row.is_admin_only]
-    view = SUMMARY.many(req.minor, admin)
-    return {'export_locations': view(rows, {'metadata': found.metadata})}
+    many = view.many(req.minor, admin)
+    return {'export_locations': many(rows, {'metadata': found.metadata})}
 
 
-def _shown_one(req: wsgi.Request, found: export_locations.Found,
-               row: typing.Any, admin: bool) -> dict:
-    view = DETAIL.function(req.minor, admin)
-    return {'export_location': view(row, {'metadata': found.metadata})}
+def shown_one(req: wsgi.Request, found: export_locations.Found,
+              row: typing.Any, view: View = DETAIL) -> dict:
+    one = view.function(req.minor, req.ctx.is_admin)
+    return {'export_location': one(row, {'metadata': found.metadata})}
+
+
+def visible(req: wsgi.Request, found: export_locations.Found,
+            export_location_id: str) -> typing.Any:
+    """The row; one that is for administrators is forbidden to others."""
+    row = found.one(export_location_id)
+    if row.is_admin_only and not req.ctx.is_admin:
+        raise exception.Forbidden(
+            'The export location is for administrators only.')
+    return row
 
 
 class ShareExportLocations(ShareTarget):
 
     @wsgi.method('share_export_location:index', target=True)
     def index(self, req: wsgi.Request, share: typing.Any) -> dict:
-        return _shown(req, self._found(req, share), _is_admin(req))
+        return shown(req, self._found(req, share))
 
     @wsgi.method('share_export_location:show', target=True)
     def show(self, req: wsgi.Request, share: typing.Any,
              export_location_id: str) -> dict:
         found = self._found(req, share)
-        return _shown_one(req, found,
-                          _visible(req, found, export_location_id),
-                          _is_admin(req))
+        return shown_one(req, found,
+                         visible(req, found, export_location_id))
 
     def _found(self, req, share):
         return self.services.db.read(
@@ -146,21 +158,20 @@ class ShareExportLocationMetadata(ShareExportLocations):
         return self.services.db.read(export_locations.METADATA.get, row.id)
 
     def _row(self, req, share, export_location_id):
-        return _visible(req, self._found(req, share), export_location_id)
+        return visible(req, self._found(req, share), export_location_id)
 
 
 class ShareInstanceExportLocations(InstanceTarget):
 
     @wsgi.method('share_instance_export_location:index', target=True)
     def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
-        return _shown(req, self._found(instance), _is_admin(req))
+        return shown(req, self._found(instance))
 
     @wsgi.method('share_instance_export_location:show', target=True)
     def show(self, req: wsgi.Request, instance: typing.Any,
              export_location_id: str) -> dict:
         found = self._found(instance)
-        return _shown_one(req, found, found.one(export_location_id),
-                          _is_admin(req))
+        return shown_one(req, found, found.one(export_location_id))
 
     def _found(self, instance):
         return self.services.db.read(export_locations.of_instance,
@@ -168,16 +179,3 @@ class ShareInstanceExportLocations(InstanceTarget):
 
 
 _ADMIN_ONLY = 'share_export_location:update_admin_only_metadata'
-
-
-def _is_admin(req: wsgi.Request) -> bool:
-    return req.ctx.is_admin
-
-
-def _visible(req, found, export_location_id):
-    """The row; one that is for administrators is forbidden to others."""
-    row = found.one(export_location_id)
-    if row.is_admin_only and not _is_admin(req):
-        raise exception.Forbidden(
-            'The export location is for administrators only.')
-    return row

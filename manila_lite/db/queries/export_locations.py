@@ -5,22 +5,27 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
+from manila_lite.states.share_replica import P
 
 EXPORT = shares.ExportLocation.__table__
 EXPORT_METADATA = shares.ExportLocationMetadata.__table__
 INSTANCE = shares.ShareInstance.__table__
+ZONE = services.AvailabilityZone.__table__
 
 METADATA = MetadataTable(EXPORT_METADATA, 'export_location_id', EXPORT)
 
 PREFERRED = 'preferred'
 """The metadata key that is a field of its own on the wire."""
 
-_COLUMNS = (EXPORT, INSTANCE.c.share_id, INSTANCE.c.replica_state)
+_COLUMNS = (EXPORT, INSTANCE.c.share_id, INSTANCE.c.replica_state,
+            ZONE.c.name.label('availability_zone'))
 _ALL = (
-    sa.select(*_COLUMNS).select_from(EXPORT.join(INSTANCE))
+    sa.select(*_COLUMNS).select_from(EXPORT.join(INSTANCE).outerjoin(
+        ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id))
     .order_by(EXPORT.c.created_at, EXPORT.c.path))
 _OF_SHARE = _ALL.where(INSTANCE.c.share_id == sa.bindparam('of_id'))
 _OF_INSTANCE = _ALL.where(INSTANCE.c.id == sa.bindparam('of_id'))
@@ -54,7 +59,7 @@ def of_share(session: Session, share_id: str, *,
     `all_replicas` has those of the others too, as was shown below 2.47.
     """
     rows = [row for row in session.rows(_OF_SHARE, of_id=share_id)
-            if all_replicas or row.replica_state in (None, 'active')]
+            if all_replicas or row.replica_state in (None, P.ACTIVE)]
     return Found(rows, _by_location(
         session.rows(_METADATA_OF_SHARE, of_id=share_id)))
 

@@ -23,6 +23,7 @@ RESOURCES = {
     'share_instance_export_location', 'message', 'resource_lock',
     'share_access_rule', 'share_access_metadata', 'share_network',
     'share_network_subnet', 'security_service', 'share_server',
+    'share_replica', 'share_replica_export_location',
 }
 OLDER = {
     'admin': 'rule:admin_api',

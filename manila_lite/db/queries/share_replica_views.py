@@ -1,0 +1,117 @@
+"""Replicas as users see them: a page, or one, with its metadata.
+
+A page is one statement, its metadata a second one that repeats the page as
+a subquery.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.session import Session
+from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
+
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+METADATA = shares.ShareInstanceMetadata.__table__
+ZONE = services.AvailabilityZone.__table__
+
+_SUMMARY = (INSTANCE.c.id, INSTANCE.c.share_id, INSTANCE.c.status,
+            INSTANCE.c.replica_state)
+_SHOWN = (
+    *_SUMMARY, INSTANCE.c.host, INSTANCE.c.share_network_id,
+    INSTANCE.c.share_server_id, INSTANCE.c.cast_rules_to_readonly,
+    INSTANCE.c.created_at, INSTANCE.c.updated_at,
+    ZONE.c.name.label('availability_zone'),
+    SHARE.c.project_id, SHARE.c.user_id)
+_FROM = INSTANCE.join(SHARE).outerjoin(ZONE)
+_ONE = sa.select(*_SHOWN).select_from(_FROM).where(
+    INSTANCE.c.id == sa.bindparam('replica_id'),
+    INSTANCE.c.replica_state.is_not(None))
+_METADATA = sa.select(METADATA.c.share_instance_id, METADATA.c.key,
+                      METADATA.c.value)
+_METADATA_OF_ONE = _METADATA.where(
+    METADATA.c.share_instance_id == sa.bindparam('replica_id'))
+
+
+@dataclasses.dataclass
+class Filter:
+    """Which replicas: empty fields do not narrow anything.
+
+    `after` is the id of a replica; those that follow it are wanted.
+    Without `sees_hidden` those that deferred deletion has given up are
+    left out.
+    """
+
+    project_id: str | None = None
+    share_id: str | None = None
+    after: str | None = None
+    sees_hidden: bool = False
+
+
+class Shown(typing.NamedTuple):
+    """Rows to show, and the metadata by the id of their replica."""
+
+    rows: Sequence[sa.Row]
+    metadata: dict[str, dict[str, str]]
+
+
+def get(session: Session, replica_id: str) -> Shown:
+    """One replica; no rows when there is none."""
+    return Shown(session.rows(_ONE, replica_id=replica_id),
+                 _by_key(session.rows(_METADATA_OF_ONE,
+                                      replica_id=replica_id)))
+
+
+def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+    """How the replicas of a page are."""
+    return Shown(session.rows(_page(wanted, page, *_SUMMARY)), {})
+
+
+def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+    """The replicas of a page with all that the detailed view shows."""
+    rows = session.rows(_page(wanted, page, *_SHOWN))
+    ids = _page(wanted, page, INSTANCE.c.id).subquery()
+    return Shown(rows, _by_key(session.rows(_METADATA.join(
+        ids, ids.c.id == METADATA.c.share_instance_id))))
+
+
+def _page(wanted: Filter, page: typing.Any,
+          *columns: sa.ColumnElement) -> sa.Select:
+    statement = (
+        sa.select(*columns).select_from(_FROM)
+        .where(INSTANCE.c.replica_state.is_not(None), *_conditions(wanted))
+        .order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
+        .limit(page.limit))
+    return statement.offset(page.offset) if page.offset else statement
+
+
+def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    found: list[sa.ColumnElement] = []
+    if wanted.project_id is not None:
+        found.append(SHARE.c.project_id == wanted.project_id)
+    if wanted.share_id is not None:
+        found.append(INSTANCE.c.share_id == wanted.share_id)
+    if wanted.after is not None:
+        last = INSTANCE.alias()
+        made = (sa.select(last.c.created_at)
+                .where(last.c.id == wanted.after).scalar_subquery())
+        found.append(sa.or_(
+            INSTANCE.c.created_at < made,
+            sa.and_(INSTANCE.c.created_at == made,
+                    INSTANCE.c.id < wanted.after)))
+    if not wanted.sees_hidden:
+        found.append(
+            INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
+    return found
+
+
+def _by_key(rows: Sequence[sa.Row]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        found.setdefault(row.share_instance_id, {})[row.key] = row.value
+    return found
