@@ -1,6 +1,7 @@
 """Snapshots as users see them: one page, or one, with its metadata.
 
-A snapshot shows the status of one of its instances. A page is one
+A snapshot shows the status of one of its instances: of those on copies of
+the share that count, the first in the order of the published API. A page is one
 statement (the page of snapshots joined with their instances), its metadata
 a second one that repeats the page as a subquery. A single snapshot comes
 with its metadata at once.
@@ -16,7 +17,8 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states import snapshot_instance as states
+from manila_lite.states.share_replica import COUNTING
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -26,13 +28,6 @@ SHARE_INSTANCE = shares.ShareInstance.__table__
 
 SNAPSHOT_COLUMNS = frozenset(column.name for column in SNAPSHOT.c)
 INSTANCE_SORTS = frozenset({'status', 'progress', 'provider_location'})
-
-# Which instance speaks for the snapshot (statuses.csv): of those on copies
-# of the share that count, the first of these, then any other.
-_RANK = {status: rank for rank, status in enumerate((
-    S.DELETING, S.CREATING, S.ERROR, S.MIGRATING, S.SERVER_MIGRATING,
-    S.AVAILABLE))}
-_COUNTS = frozenset({'active', 'in_sync'})
 
 
 @dataclasses.dataclass
@@ -137,8 +132,23 @@ def represent(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
 
 
 def _rank(row: sa.Row) -> tuple[bool, int]:
-    return (row.replica_state not in _COUNTS,
-            _RANK.get(row.status, len(_RANK)))
+    return (row.replica_state not in COUNTING, states.rank(row.status))
+
+
+def _shown(column: str) -> sa.ScalarSelect:
+    """The same in SQL: this column of the instance to show."""
+    one, of = INSTANCE.alias(), SHARE_INSTANCE.alias()
+    return (
+        sa.select(one.c[column])
+        .select_from(one.join(of, of.c.id == one.c.share_instance_id))
+        .where(one.c.snapshot_id == SNAPSHOT.c.id)
+        .order_by(
+            sa.case((of.c.replica_state.in_(sorted(COUNTING)), 0), else_=1),
+            sa.case({status: states.rank(status)
+                     for status in sorted(states.ALL)},
+                    value=one.c.status),
+            one.c.id)
+        .limit(1).correlate(SNAPSHOT).scalar_subquery())
 
 
 def _page(wanted: Filter, page: typing.Any,
@@ -153,10 +163,7 @@ def _order(page: typing.Any) -> list[sa.ColumnElement]:
     if page.sort_key in INSTANCE_SORTS:
         # One value for each: with a join, a snapshot of several instances
         # would be several in the page.
-        of_instance = INSTANCE.alias()
-        key = (sa.select(sa.func.min(of_instance.c[page.sort_key]))
-               .where(of_instance.c.snapshot_id == SNAPSHOT.c.id)
-               .correlate(SNAPSHOT).scalar_subquery())
+        key = _shown(page.sort_key)
     else:
         key = SNAPSHOT.c[page.sort_key]
     if page.sort_dir == 'desc':
@@ -180,6 +187,7 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
         found.append(sa.exists().where(
             INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
             INSTANCE.c.status == wanted.status).correlate(SNAPSHOT))
+        found.append(_shown('status') == wanted.status)
     for key, value in wanted.metadata.items():
         found.append(sa.exists().where(
             METADATA.c.share_snapshot_id == SNAPSHOT.c.id,

@@ -1,7 +1,8 @@
 """Snapshots: the rows that operations decide on, and their records."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import datetime
+import types
 import typing
 
 import sqlalchemy as sa
@@ -13,6 +14,9 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.queries import snapshot_access
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
+from manila_lite.states import snapshot_instance as states
+from manila_lite.states.share_replica import COUNTING
+from manila_lite.states.share_replica import P
 from manila_lite.states.snapshot_instance import MACHINE
 from manila_lite.states.snapshot_instance import S
 
@@ -25,18 +29,13 @@ METADATA = MetadataTable(snapshots.SnapshotMetadata.__table__,
 
 _TICK = datetime.timedelta(microseconds=1)
 
-# The order in which instances represent their snapshot (statuses.csv).
-_RANK = {status: rank for rank, status in enumerate((
-    S.DELETING, S.CREATING, S.ERROR, S.MIGRATING, S.SERVER_MIGRATING,
-    S.AVAILABLE))}
-
 _TARGET = (
     sa.select(
         SNAPSHOT.c.id, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
         SNAPSHOT.c.share_id, SNAPSHOT.c.size, SNAPSHOT.c.share_size,
         INSTANCE.c.id.label('instance_id'), INSTANCE.c.status,
         INSTANCE.c.share_instance_id, SHARE_INSTANCE.c.host,
-        SHARE_INSTANCE.c.share_server_id)
+        SHARE_INSTANCE.c.share_server_id, SHARE_INSTANCE.c.replica_state)
     .select_from(SNAPSHOT.outerjoin(INSTANCE).outerjoin(
         SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
@@ -63,7 +62,7 @@ _FULL = (
         INSTANCE, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
         SNAPSHOT.c.share_id, SNAPSHOT.c.size, SNAPSHOT.c.share_size,
         SHARE_INSTANCE.c.host, SHARE_INSTANCE.c.share_type_id,
-        SHARE.c.mount_snapshot_support)
+        SHARE_INSTANCE.c.replica_state, SHARE.c.mount_snapshot_support)
     .select_from(INSTANCE.join(SNAPSHOT).join(
         SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id)
         .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)))
@@ -71,6 +70,12 @@ _ONE = _FULL.where(INSTANCE.c.id == sa.bindparam('instance_id'))
 _OF_PARENT = _FULL.where(
     INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'),
     INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
+_ALL_OF_PARENT = _FULL.where(
+    INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance')
+).order_by(INSTANCE.c.id)
+_OF_SNAPSHOT = _FULL.where(
+    INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot')
+).order_by(INSTANCE.c.id)
 _TAGS = snapshots.SnapshotMetadata.__table__
 _ONE_WITH_METADATA = _ONE.add_columns(
     _TAGS.c.key.label('metadata_key'), _TAGS.c.value.label('metadata_value'),
@@ -102,22 +107,42 @@ _LEFT = sa.select(sa.func.count()).select_from(INSTANCE).where(
     INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'))
 _REMOVE = sa.delete(SNAPSHOT).where(
     SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
+_KEEP = sa.select(SNAPSHOT.c.id).where(
+    SNAPSHOT.c.id == sa.bindparam('snapshot_id')).with_for_update()
 
 
-def target(session: Session, snapshot_id: str) -> sa.Row:
+def target(session: Session, snapshot_id: str) -> typing.Any:
     """What an action needs to authorise and check, in one statement.
 
-    Its status is that of the instance which represents the snapshot.
+    Its status is what the snapshot shows; the instance is that of the
+    active replica, where there are several and it has one.
     """
     found = session.rows(_TARGET, snapshot_id=snapshot_id)
     if not found:
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
-    return min(found, key=rank)
+    status = shown_status(found)
+    row = next((row for row in found if row.replica_state == P.ACTIVE),
+               None) or min(found, key=rank)
+    if row.status == status:
+        return row
+    return types.SimpleNamespace(**{**row._mapping, 'status': status})
 
 
-def rank(instance: typing.Any) -> int:
+def shown_status(rows: Iterable[typing.Any]) -> typing.Any:
+    """What a snapshot shows of its instances.
+
+    Those on replicas that follow badly say nothing, unless there are no
+    others. Rows have `status` and `replica_state`.
+    """
+    found = list(rows)
+    counting = [row for row in found if row.replica_state in COUNTING]
+    return states.aggregate(row.status for row in counting or found)
+
+
+def rank(instance: typing.Any) -> tuple[bool, int]:
     """How well an instance represents its snapshot; least is best."""
-    return _RANK.get(instance.status, len(_RANK))
+    return (instance.replica_state not in COUNTING,
+            states.rank(instance.status))
 
 
 def instances(session: Session,
@@ -170,8 +195,11 @@ def remove_instance(session: Session, instance: sa.Row,
     """Make the last move of an instance; True when its snapshot went too.
 
     `instance` is a row as `find` reads it. What hangs on the rows goes
-    with them.
+    with them. Of instances on replicas, which several back ends remove at
+    one moment, one is the last.
     """
+    if instance.replica_state is not None:
+        keep(session, instance.snapshot_id)
     rules = (snapshot_access.remove_all(session, instance.id)
              if instance.mount_snapshot_support else ())
     transitions.fire(session, MACHINE, instance.id, event)
@@ -179,6 +207,11 @@ def remove_instance(session: Session, instance: sa.Row,
         snapshot_access.remove_unmapped(session, rules)
         return False
     return session.run(_REMOVE, snapshot_id=instance.snapshot_id) == 1
+
+
+def keep(session: Session, snapshot_id: str) -> None:
+    """Have others wait who remove instances of the snapshot."""
+    session.value(_KEEP, snapshot_id=snapshot_id)
 
 
 # What work decides on
@@ -203,11 +236,22 @@ def with_metadata(session: Session, snapshot_instance_id: str, *,
                      if row.metadata_key is not None}
 
 
+def all_of(session: Session, snapshot_id: str) -> typing.Sequence[sa.Row]:
+    """The same row for every instance of a snapshot, in their order."""
+    return session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
+
+
 def of_share_instance(session: Session, snapshot_id: str,
                       share_instance_id: str) -> sa.Row | None:
     """The instance of a snapshot that was taken of a share instance."""
     return session.one(_OF_PARENT, of_snapshot=snapshot_id,
                        of_share_instance=share_instance_id)
+
+
+def on_share_instance(session: Session, share_instance_id: str
+                      ) -> typing.Sequence[sa.Row]:
+    """All snapshot instances of a share instance, as `find` reads them."""
+    return session.rows(_ALL_OF_PARENT, of_share_instance=share_instance_id)
 
 
 def hold_share(session: Session, share_instance_id: str) -> str | None:
