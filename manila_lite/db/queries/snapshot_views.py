@@ -1,10 +1,10 @@
 """Snapshots as users see them: one page, or one, with its metadata.
 
 A snapshot shows the status of one of its instances: of those on copies of
-the share that count, the first in the order of the published API. A page is one
-statement (the page of snapshots joined with their instances), its metadata
-a second one that repeats the page as a subquery. A single snapshot comes
-with its metadata at once.
+the share that count, the first in the order of the published API. A page
+is one statement (the page of snapshots joined with their instances), its
+metadata a second one that repeats the page as a subquery. A single
+snapshot comes with its metadata at once.
 """
 
 import collections
