@@ -50,6 +50,23 @@ Its quota is free already, so nothing may bring such a share back.
 
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR})
 
+WHOEVER_IT_IS = (S.REVERTING, S.REPLICATION_CHANGE)
+"""What one copy of a share is in is what the share is in.
+
+Else active replicas come before others, and then the better status.
+"""
+
+_BY_WEIGHT = (*WHOEVER_IT_IS, S.MIGRATING, S.SERVER_MIGRATING, S.AVAILABLE,
+              S.ERROR)
+
+
+def weight(status: str) -> int:
+    """How well it speaks for a share; the least is shown (statuses.csv)."""
+    if status in _BY_WEIGHT:
+        return _BY_WEIGHT.index(status)
+    return len(_BY_WEIGHT) + (status in MACHINE.in_flight)
+
+
 _BEING_MADE = frozenset({S.CREATING, S.CREATING_FROM_SNAPSHOT})
 
 _UNMANAGEABLE = frozenset({

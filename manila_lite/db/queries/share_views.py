@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
+from manila_lite.db.queries import representing
+from manila_lite.db.queries.representing import rank
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as states
 from manila_lite.states.access_rule import sum_of_statuses
@@ -36,11 +38,9 @@ _IS_VISIBLE = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.share_id == SHARE.c.id, _NOT_HIDDEN).limit(1)
     .correlate(SHARE).scalar_subquery().is_not(None))
-
-# The order in which instances represent their share (statuses.csv).
-_RANK = {status: rank for rank, status in enumerate((
-    S.MIGRATING, S.SERVER_MIGRATING, S.AVAILABLE, S.ERROR))}
-_OTHER, _IN_FLIGHT = len(_RANK), len(_RANK) + 1
+# What a share is looked for by is what it is shown with.
+_SPEAKS = sa.or_(SHARE.c.replication_type.is_(None),
+                 INSTANCE.c.id == representing.of_share(INSTANCE.c.id))
 
 SHARE_COLUMNS = frozenset(column.name for column in SHARE.c)
 INSTANCE_SORTS = frozenset({
@@ -52,9 +52,10 @@ INSTANCE_SORTS = frozenset({
 class Filter:
     """Which shares: empty fields do not narrow anything.
 
-    `share` and `instance` are exact column values; `like` are substrings;
-    `metadata` and `extra_specs` pairs that must all be there. Without
-    `sees_hidden` shares that deferred deletion has given up are left out.
+    `share` and `instance` are exact column values, those of the instance
+    that speaks for the share; `like` are substrings; `metadata` and
+    `extra_specs` pairs that must all be there. Without `sees_hidden`
+    shares that deferred deletion has given up are left out.
     """
 
     project_id: str | None = None
@@ -99,8 +100,9 @@ def _joined(these: sa.FromClause = SHARE) -> sa.FromClause:
             .outerjoin(ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id))
 
 
+_OLDEST_FIRST = (INSTANCE.c.created_at, INSTANCE.c.id)
 _ONE = _SHOWN.select_from(_joined()).where(
-    SHARE.c.id == sa.bindparam('share_id'))
+    SHARE.c.id == sa.bindparam('share_id')).order_by(*_OLDEST_FIRST)
 _METADATA = sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
 _METADATA_OF_ONE = _METADATA.where(
     METADATA.c.share_id == sa.bindparam('share_id'))
@@ -159,7 +161,8 @@ def details(session: Session, wanted: Filter, page: typing.Any, *,
     # all shares, if that saves it from sorting the page.
     these = ids.outerjoin(SHARE, SHARE.c.id == ids.c.id)
     found = session.rows(
-        _SHOWN.select_from(_joined(these)).order_by(*_order(page)))
+        _SHOWN.select_from(_joined(these))
+        .order_by(*_order(page), *_OLDEST_FIRST))
     rows, sums = represent(found)
     metadata = _by_key(session.rows(_METADATA.join(
         ids, ids.c.id == METADATA.c.share_id)))
@@ -181,7 +184,7 @@ def represent(rows: Sequence[sa.Row]
     chosen: dict[str, sa.Row] = {}
     for row in rows:
         other = chosen.get(row.id)
-        if other is None or _rank(row) < _rank(other):
+        if other is None or rank(row) < rank(other):
             chosen[row.id] = row
     copies: dict[str, int] = {}
     statuses: dict[str, set[str]] = {}
@@ -194,18 +197,10 @@ def represent(rows: Sequence[sa.Row]
                          for id, found in statuses.items()}}
 
 
-def _rank(row: sa.Row) -> tuple[int, bool]:
-    fallback = (_IN_FLIGHT if row.status in states.MACHINE.in_flight
-                else _OTHER)
-    return _RANK.get(row.status, fallback), row.replica_state != 'active'
-
-
 def _page(wanted: Filter, page: typing.Any,
           *columns: sa.ColumnElement) -> sa.Select:
     statement = (sa.select(*columns).where(*_conditions(wanted))
                  .order_by(*_order(page)))
-    if page.sort_key in INSTANCE_SORTS:
-        statement = statement.select_from(SHARE.outerjoin(INSTANCE))
     if page.limit is not None:
         statement = statement.limit(page.limit)
     if page.offset:
@@ -216,8 +211,10 @@ def _page(wanted: Filter, page: typing.Any,
 
 
 def _order(page: typing.Any) -> list[sa.ColumnElement]:
-    table = INSTANCE if page.sort_key in INSTANCE_SORTS else SHARE
-    key = table.c[page.sort_key]
+    # One value for each: with a join, a share of several instances would
+    # be several in the page.
+    key = (representing.of_share(INSTANCE.c[page.sort_key])
+           if page.sort_key in INSTANCE_SORTS else SHARE.c[page.sort_key])
     if page.sort_dir == 'desc':
         return [key.desc(), SHARE.c.id.desc()]
     return [key.asc(), SHARE.c.id.asc()]
@@ -249,9 +246,10 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
             SPEC.c.share_type_id == INSTANCE.c.share_type_id,
             SPEC.c.spec_key == key, SPEC.c.spec_value == value
         ).correlate(INSTANCE))
-    if of_instance and not wanted.sees_hidden:
-        found.append(_some_instance(*of_instance, _NOT_HIDDEN))
-    elif of_instance:
+    if of_instance:
+        of_instance.append(_SPEAKS)
+        if not wanted.sees_hidden:
+            of_instance.append(_NOT_HIDDEN)
         found.append(_some_instance(*of_instance))
     elif not wanted.sees_hidden:
         found.append(_IS_VISIBLE)
@@ -273,7 +271,7 @@ def _export_conditions(wanted: Filter) -> list[sa.ColumnElement]:
 
 
 def _some_instance(*conditions: sa.ColumnElement) -> sa.ColumnElement:
-    """Any instance will do, also where the page is joined with them."""
+    """Whether the share has an instance of which all this is true."""
     return sa.exists().where(
         INSTANCE.c.share_id == SHARE.c.id, *conditions).correlate(SHARE)
 

@@ -10,17 +10,19 @@ from manila_lite import exception
 from manila_lite.db import transitions
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.queries import representing
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
 from manila_lite.states import access_rule
 from manila_lite.states import share_instance as instance_states
+from manila_lite.states.share_replica import PASSIVE
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 METADATA = MetadataTable(shares.ShareMetadata.__table__, 'share_id', SHARE)
 
-_TARGET = (
+_INSTANCES = (
     sa.select(
         SHARE.c.id, SHARE.c.project_id, SHARE.c.user_id, SHARE.c.is_public,
         SHARE.c.size, SHARE.c.replication_type, SHARE.c.is_soft_deleted,
@@ -32,6 +34,15 @@ _TARGET = (
     .select_from(SHARE.outerjoin(INSTANCE))
     .where(SHARE.c.id == sa.bindparam('share_id'))
     .order_by(INSTANCE.c.created_at, INSTANCE.c.id))
+_IS_PASSIVE = INSTANCE.c.replica_state.in_(sorted(PASSIVE))
+_TARGET = (
+    _INSTANCES.with_only_columns(*(
+        representing.of_share(column).label(column.name)
+        if column.name == 'status' else column
+        for column in _INSTANCES.selected_columns))
+    .order_by(None)
+    .order_by(sa.case((_IS_PASSIVE, 1), else_=0),
+              INSTANCE.c.created_at, INSTANCE.c.id))
 _RESIZE = sa.update(SHARE).where(SHARE.c.id == sa.bindparam('share_id')
                                  ).values(size=sa.bindparam('new_size'),
                                           updated_at=sa.bindparam('now'))
@@ -68,7 +79,12 @@ _EXPIRED_THERE = _EXPIRED.where(_DELETABLE.where(sa.or_(
 
 
 def target(session: Session, share_id: str) -> sa.Row:
-    """What an action needs to authorise and check, in one statement."""
+    """What an action needs to authorise and check, in one statement.
+
+    It is about the instance that actions work on: of replicas the active
+    one, of several such the oldest. Its status is the one the share is
+    shown with.
+    """
     row = session.one(_TARGET, share_id=share_id)
     if row is None:
         raise exception.ShareNotFound(share_id=share_id)
@@ -76,8 +92,9 @@ def target(session: Session, share_id: str) -> sa.Row:
 
 
 def instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
-    """The same row for every instance of the share."""
-    return [row for row in session.rows(_TARGET, share_id=share_id)
+    """The same row for every instance of the share, each with its status.
+    """
+    return [row for row in session.rows(_INSTANCES, share_id=share_id)
             if row.instance_id]
 
 
