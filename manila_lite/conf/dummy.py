@@ -62,6 +62,19 @@ OPTS = [
                          'migration_get_progress'],
                 help='What it can do when a share server migrates to it. '
                      'Without compatible it takes none.'),
+    cfg.StrOpt('dummy_driver_replication_type',
+               choices=['writable', 'readable', 'dr'],
+               help='How its shares are replicated; not at all when unset. '
+                    'Set replication_domain as well, on all back ends that '
+                    'are to hold replicas of each other\'s shares.'),
+    cfg.StrOpt('dummy_driver_replication_path',
+               default='$state_path/dummy-replication',
+               help='Directory in which the dummy back ends of a '
+                    'replication domain find each other. Give those of '
+                    'several share services the same.'),
+    cfg.IntOpt('dummy_driver_replica_steps', default=0, min=0,
+               help='How often a new replica has to be asked for before it '
+                    'has the content of the share; 0 copies it at once.'),
     cfg.FloatOpt('dummy_driver_capacity_gb', default=1000.0, min=0,
                  help='GiB each pool of the dummy back end reports in '
                       'all.'),

@@ -14,13 +14,12 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import faults
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers import remembered
-from manila_lite.share.drivers.dummy_managing import DummyManaging
+from manila_lite.share.drivers import replication_domain
 from manila_lite.share.drivers.dummy_managing import share_exports
+from manila_lite.share.drivers.dummy_replication import DummyReplication
 from manila_lite.share.drivers.dummy_server_migration import (
     DummyServerMigration,
 )
-from manila_lite.share.drivers.dummy_servers import DummyServers
-from manila_lite.share.drivers.dummy_snapshots import DummySnapshots
 
 # Name of a metadata item with which a share tells how full it is.
 USED_GB = 'dummy_used_gb'
@@ -40,13 +39,21 @@ def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
     return _sizes(remembered.State(state_path).snapshots)
 
 
+def replica_inventory(state_path: str | pathlib.Path
+                      ) -> dict[str, replication_domain.Replica]:
+    """Role, version and freshness of the replicas it has, by their ids."""
+    return replication_domain.replicas(remembered.State(state_path))
+
+
 def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
     """Whom a dummy back end lets in, by share instance id.
 
     Each client is its type, itself as given, and its level. Shares that
-    let nobody in are left out.
+    let nobody in are left out, and so are replicas that clients are kept
+    from. Replicas that can only be read have no other level.
     """
-    return remembered.State(state_path).access.inventory()
+    state = remembered.State(state_path)
+    return replication_domain.let_in(state, state.access.inventory())
 
 
 def snapshot_access_inventory(state_path: str | pathlib.Path
@@ -73,8 +80,7 @@ def _sizes(folder: records.Folder) -> dict[str, int]:
     return {name: record['size'] for name, record in folder.records()}
 
 
-class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
-                  DummySnapshots,
+class DummyDriver(DummyReplication, DummyServerMigration,
                   base.CreateFromSnapshotSupport):
 
     # What tests look at
@@ -95,6 +101,10 @@ class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
         """Whom it really lets in, by snapshot instance id."""
         return snapshot_access_inventory(self._state.path)
 
+    def replica_inventory(self) -> dict[str, replication_domain.Replica]:
+        """The replicas that are really there, by share instance id."""
+        return replica_inventory(self._state.path)
+
     def server_inventory(self) -> dict[str, list[str]]:
         """Addresses by share server id of what is really there."""
         return server_inventory(self._state.path)
@@ -102,13 +112,13 @@ class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
     def write(self, share_id: str, content: str, used_gb: float = 0) -> None:
         """Put content into a share, as its users do."""
         with self._lock:
-            record = self._record(share_id)
-            self._state.shares.put(share_id, record | {
-                'content': content, 'used_gb': used_gb})
+            self._change_content(share_id, content, used_gb)
 
     def read(self, share_id: str) -> str:
-        """The content of a share."""
-        return self._record(share_id)['content']
+        """The content of a share, whether its users may see it or not."""
+        with self._lock:
+            self._catch_up(share_id)
+            return self._record(share_id)['content']
 
     def spoil(self, share_id: str) -> None:
         """Have a share be in error, also one still being made."""
@@ -121,6 +131,7 @@ class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
     @faults.observed
     def do_setup(self, context: RequestContext) -> None:
         self._state.path.mkdir(parents=True, exist_ok=True)
+        self._settle()
 
     @faults.observed
     def check_for_setup_error(self) -> None:
@@ -189,12 +200,8 @@ class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
         with self._lock:
             record = self._state.shares.find(share['id'])
             if record is None or record['status'] == 'error':
-                record = {'size': share['size'],
-                          'share_proto': share['share_proto'],
-                          'export': share['name'],
-                          'pool': self._pool_for(share),
-                          'content': content, 'used_gb': used_gb,
-                          'status': 'error', **self._home(share_server)}
+                record = self._new_record(share, share_server, content,
+                                          used_gb) | self._membership(share)
                 self._state.shares.put(share['id'], record)
                 self.faults.midway()
                 record |= ({'status': CREATING, 'steps': steps, 'done': 0}
@@ -214,6 +221,7 @@ class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
                 self.faults.midway()
             self._state.access.forget(share['id'])
             self._state.shares.drop(share['id'])
+            self._leave(share)
 
     @faults.observed
     def extend_share(self, share: base.ShareForDriver, new_size: int,
@@ -223,19 +231,22 @@ class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
             if record['size'] < new_size:
                 self._state.shares.put(share['id'],
                                        record | {'size': new_size})
+            self._write_through(share['id'])
 
     @faults.observed
     def shrink_share(self, share: base.ShareForDriver, new_size: int,
                      share_server: base.ShareServer | None = None) -> None:
         with self._lock:
             record = self._record(share['id'])
-            if record['size'] <= new_size:
-                return
-            if new_size < max(record['used_gb'],
-                              float(share['metadata'].get(USED_GB, 0))):
-                raise exception.ShareShrinkingPossibleDataLoss(
-                    share_id=share['id'])
-            self._state.shares.put(share['id'], record | {'size': new_size})
+            if record['size'] > new_size:
+                used_gb = max(record['used_gb'],
+                              float(share['metadata'].get(USED_GB, 0)))
+                if new_size < used_gb:
+                    raise exception.ShareShrinkingPossibleDataLoss(
+                        share_id=share['id'])
+                self._state.shares.put(share['id'],
+                                       record | {'size': new_size})
+            self._write_through(share['id'])
 
     @faults.observed
     def get_share_status(self, share: base.ShareForDriver,
@@ -279,6 +290,7 @@ class DummyDriver(DummyManaging, DummyServers, DummyServerMigration,
             'vendor_name': 'manila_lite',
             'storage_protocol': 'NFS_CIFS',
             'pools': self._get_pools_info(),
+            **({'replication_type': self._style} if self._style else {}),
             'share_server_multiple_subnet_support':
                 self.driver_handles_share_servers,
             **(data or {}),

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+import contextlib
 import fnmatch
 import pathlib
 import threading
@@ -16,6 +17,8 @@ from manila_lite.share.drivers import remembered
 
 ADDRESS = '10.0.0.10'
 ADMIN_ADDRESS = '10.0.0.20'
+
+Lock = contextlib.AbstractContextManager[object]
 
 _ACCESS_CALLS_KEPT = 1_000
 
@@ -40,14 +43,14 @@ class Instrument(base.ShareDriver):
         super().__init__((True, False), *args, **kwargs)
         option = self.configuration
         self._state = remembered.State(
-            pathlib.Path(option.dummy_driver_state_path))
-        self._lock = threading.RLock()  # read, change and write a record
+            pathlib.Path(option.dummy_driver_state_path).absolute())
+        self._lock: Lock = threading.RLock()  # read, change and write
         self.faults = faults.Faults(
             faults.observed_methods(type(self)),
             delay=option.dummy_driver_default_driver_method_delay,
             delays={method: float(delay) for method, delay in
                     option.dummy_driver_driver_methods_delays.items()},
-            sleep=sleep)
+            sleep=sleep, away=self._state.is_away)
         self.fail_next = self.faults.fail_next
         self.half_fail_next = self.faults.half_fail_next
         self.lose_answer_next = self.faults.lose_answer_next

@@ -12,10 +12,11 @@ from manila_lite.share.drivers import faults
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy_instrument import export_locations
 from manila_lite.share.drivers.dummy_servers import DummyServers
+from manila_lite.share.drivers.dummy_snapshots import DummySnapshots
 from manila_lite.share.drivers.dummy_snapshots import snapshot_exports
 
 
-class DummyManaging(DummyServers):
+class DummyManaging(DummyServers, DummySnapshots):
 
     # What tests put there
 
@@ -79,7 +80,8 @@ class DummyManaging(DummyServers):
                 return {}  # type: ignore[typeddict-item]
             if name is not None:
                 record |= {'pool': self._pool_for(share),
-                           **self._home(share_server)}
+                           **self._home(share_server),
+                           **self._membership(share)}
                 self._state.shares.put(share['id'], record)
                 self.faults.midway()
                 self._state.unmanaged_shares.drop(name)
@@ -111,6 +113,17 @@ class DummyManaging(DummyServers):
                 self.faults.midway()
                 self._state.shares.drop(share['id'])
             self._state.access.forget(share['id'])
+            self._leave(share)
+
+    def _new_record(self, share: base.ShareForDriver,
+                    share_server: base.ShareServer | None,
+                    content: str = '', used_gb: float = 0
+                    ) -> records.Record:
+        """What a share is to be, and is not yet."""
+        return {'size': share['size'], 'share_proto': share['share_proto'],
+                'export': share['name'], 'pool': self._pool_for(share),
+                'content': content, 'used_gb': used_gb, 'status': 'error',
+                **self._home(share_server)}
 
     def _pool_for(self, share: base.ShareForDriver) -> str:
         _, _, pool = (share['host'] or '').partition('#')

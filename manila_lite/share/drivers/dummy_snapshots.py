@@ -4,11 +4,12 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import faults
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy_instrument import Instrument
 from manila_lite.share.drivers.dummy_instrument import export_locations
+from manila_lite.share.drivers.dummy_sites import DummySites
+from manila_lite.share.drivers.remembered import State
 
 
-class DummySnapshots(Instrument, base.RevertSupport,
+class DummySnapshots(DummySites, base.RevertSupport,
                      base.MountSnapshotSupport):
 
     _revert_to_size: int | None = None
@@ -25,12 +26,7 @@ class DummySnapshots(Instrument, base.RevertSupport,
         with self._lock:
             record = self._state.snapshots.find(snapshot['id'])
             if record is None or record['status'] == 'error':
-                share = self._record(snapshot['share_instance_id'])
-                record = {'size': share['size'], 'share': share['export'],
-                          'share_proto': share['share_proto'],
-                          'content': share['content'],
-                          'used_gb': share['used_gb'],
-                          'export': snapshot['name']}
+                record = self._new_snapshot(snapshot)
                 self._state.snapshots.put(snapshot['id'],
                                           record | {'status': 'error'})
                 self.faults.midway()
@@ -39,6 +35,15 @@ class DummySnapshots(Instrument, base.RevertSupport,
         return {'provider_location': record['export'],
                 'size': record['size'],
                 'export_locations': snapshot_exports(record)}
+
+    def _new_snapshot(self, snapshot: base.SnapshotForDriver
+                      ) -> records.Record:
+        share = self._record(snapshot['share_instance_id'])
+        return {'size': share['size'], 'share': share['export'],
+                'share_proto': share['share_proto'],
+                'content': share['content'], 'used_gb': share['used_gb'],
+                'export': snapshot['name'],
+                'replica': snapshot['share_instance_id']}
 
     @faults.observed
     def delete_snapshot(self, context: RequestContext,
@@ -51,8 +56,13 @@ class DummySnapshots(Instrument, base.RevertSupport,
                 self._state.snapshots.put(snapshot['id'],
                                           record | {'status': 'error'})
                 self.faults.midway()
-            self._state.snapshot_access.forget(snapshot['id'])
-            self._state.snapshots.drop(snapshot['id'])
+            self._forget_snapshot(snapshot)
+
+    def _forget_snapshot(self, snapshot: base.SnapshotForDriver,
+                         home: State | None = None) -> None:
+        home = home or self._state
+        home.snapshot_access.forget(snapshot['id'])
+        home.snapshots.drop(snapshot['id'])
 
     @faults.observed
     def get_snapshot_status(self, snapshot: base.SnapshotForDriver,
@@ -73,17 +83,21 @@ class DummySnapshots(Instrument, base.RevertSupport,
                                list[base.AccessRuleForDriver],
                            share_server: base.ShareServer | None = None,
                            ) -> int:
-        share_id = snapshot['share_instance_id']
         with self._lock:
-            share = self._record(share_id)
-            saved = self._snapshot_record(snapshot['id'])
-            size, self._revert_to_size = (
-                self._revert_to_size or saved['size'], None)
-            share |= {'size': size, 'content': saved['content'],
-                      'used_gb': saved['used_gb']}
-            self._state.shares.put(share_id, share | {'status': 'error'})
-            self.faults.midway()
-            self._state.shares.put(share_id, share | {'status': 'available'})
+            return self._revert(snapshot)
+
+    def _revert(self, snapshot: base.SnapshotForDriver) -> int:
+        share_id = snapshot['share_instance_id']
+        share = self._record(share_id)
+        saved = self._snapshot_record(snapshot['id'])
+        size, self._revert_to_size = (
+            self._revert_to_size or saved['size'], None)
+        share |= {'size': size, 'content': saved['content'],
+                  'used_gb': saved['used_gb'], **self._next(share)}
+        self._state.shares.put(share_id, share | {'status': 'error'})
+        self.faults.midway()
+        self._state.shares.put(share_id, share | {'status': 'available'})
+        self._write_through(share_id)
         return size
 
     @faults.observed

@@ -75,11 +75,13 @@ class Faults:
 
     def __init__(self, methods: frozenset[str], *, delay: float = 0,
                  delays: Mapping[str, float] | None = None,
-                 sleep: Callable[[float], object] = time.sleep):
+                 sleep: Callable[[float], object] = time.sleep,
+                 away: Callable[[], bool] = lambda: False):
         self._methods = methods
         self._delay = delay
         self._delays = delays or {}
         self._sleep = sleep
+        self._away = away
         self._lock = threading.Lock()
         self._calls: collections.deque[Call] = collections.deque(
             maxlen=CALLS_KEPT)
@@ -158,6 +160,9 @@ class Faults:
         delay = self._delays.get(method, self._delay)
         if delay:
             self._sleep(delay)
+        if self._away():
+            raise exception.ShareBackendException(
+                msg='the back end is out of reach')
         if fault is not None:
             fault.strike(Kind.FAIL, Kind.HANG)
         outer = getattr(self._current, 'fault', None)

@@ -18,6 +18,7 @@ Clients = dict[str, set[Client]]
 # Whether a rule, given by what is to be done with it and itself, fails.
 Refusal = Callable[[str, AccessRuleForDriver], bool]
 
+_AWAY = 'away'
 _KEYED = 'cephx'  # the type of rule that makes a key
 
 
@@ -40,6 +41,22 @@ class State:
         self.access = Access(self.path / 'access')
         self.snapshot_access = Access(self.path / 'snapshot_access')
 
+    def domain(self) -> records.Record | None:
+        """The path of its replication domain, and its style there."""
+        return records.find(self.path / 'domain.json')
+
+    # A site that is lost
+
+    def is_away(self) -> bool:
+        return (self.path / _AWAY).exists()
+
+    def go_away(self) -> None:
+        (self.path / _AWAY).touch()
+
+    def come_back(self) -> None:
+        (self.path / _AWAY).unlink(missing_ok=True)
+
+    # Servers that come
 
     def forget_arriving(self, server_id: str) -> None:
         """Remove what was copied for a server that is removed."""
