@@ -43,6 +43,8 @@ from manila_lite.rpc.share import ManagingRpc
 from manila_lite.rpc.share import NetworkUpdatesRpc
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.share import ReplicationRpc
+from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.rpc.share import ServerMigrationRpc
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.rpc.share import SnapshotAccessRpc
@@ -75,6 +77,9 @@ from manila_lite.share.manager.recovery.share_servers import (
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstances,
 )
+from manila_lite.share.manager.replica_promotion import Promotion
+from manila_lite.share.manager.replica_rules import RuleTelling
+from manila_lite.share.manager.replicas import Replicas as ReplicasEndpoint
 from manila_lite.share.manager.server_migration_phases import Phases
 from manila_lite.share.manager.server_migrations import (
     ServerMigrations as ServerMigrationsEndpoint,
@@ -93,6 +98,7 @@ from manila_lite.share.operations.locks import Locks
 from manila_lite.share.operations.managing import Managing
 from manila_lite.share.operations.network_changes import NetworkChanges
 from manila_lite.share.operations.recovery import Recovery
+from manila_lite.share.operations.replicas import Replicas
 from manila_lite.share.operations.server_migrations import ServerMigrations
 from manila_lite.share.operations.services import Services
 from manila_lite.share.operations.share_networks import ShareNetworks
@@ -162,6 +168,7 @@ class ApiServices:
     network_changes: NetworkChanges
     share_servers: ShareServers
     server_migrations: ServerMigrations
+    replicas: Replicas
     limits: dict[str, int]
     admin_only_metadata: frozenset[str]
     admin_only_export_metadata: frozenset[str]
@@ -197,6 +204,7 @@ def api(process: Process, *, auth=None, checks=None, enforcer=None):
         server_migrations=ServerMigrations(
             process.db, process.client(PlacementRpc),
             process.client(ServerMigrationRpc), conf.service_down_time),
+        replicas=replica_operations(process),
         limits=process.limits(),
         admin_only_metadata=frozenset(conf.admin_only_metadata),
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
@@ -217,7 +225,17 @@ def share_operations(process: Process) -> Shares:
     return Shares(process.conf, process.db, process.limits(),
                   process.client(PlacementRpc),
                   process.client(ProvisioningRpc),
+                  process.client(ReplicationRpc),
                   Brake(process.db, process.conf.work.max_queue))
+
+
+def replica_operations(process: Process) -> Replicas:
+    return Replicas(process.db, process.limits(),
+                    process.client(PlacementRpc),
+                    process.client(ReplicationRpc),
+                    process.client(ReplicaUpdatesRpc),
+                    process.client(AccessRpc),
+                    Brake(process.db, process.conf.work.max_queue))
 
 
 def snapshot_operations(process: Process) -> Snapshots:
@@ -396,8 +414,12 @@ def backend(process: Process, name: str) -> Backend:
     snapshot_access = SnapshotAccessEndpoint(
         db, driver, process.client(SnapshotAccessRpc), host, names=names,
         message_ttl=conf.message_ttl)
+    rules = RuleTelling(process.client(AccessRpc))
+    replication = ReplicasEndpoint(
+        driver, names, setup, servers, rules,
+        Promotion(rules, conf.message_ttl), process.locks)
     reconciliation = _reconciliation(process, host, provisioning, snapshots,
-                                     access, setup)
+                                     access, setup, replication)
     managing = ManagingEndpoint(driver, names, process.limits(), servers)
     ensuring = Ensuring(
         db, driver, process.client(EnsuringRpc), host,
@@ -411,6 +433,7 @@ def backend(process: Process, name: str) -> Backend:
         | endpoint_handlers(snapshots)
         | endpoint_handlers(access)
         | endpoint_handlers(snapshot_access)
+        | endpoint_handlers(replication)
         | endpoint_handlers(managing)
         | endpoint_handlers(servers)
         | endpoint_handlers(NetworkUpdates(setup, conf.message_ttl))
@@ -438,6 +461,7 @@ def backend(process: Process, name: str) -> Backend:
     made.deferred_deletion = DeferredDeletion(
         db, process.client(ProvisioningRpc), host)
     made.managing = managing
+    made.replication = replication
     made.share_servers = servers
     made.server_migrations = migrations
     made.answers = [migrations]
@@ -482,18 +506,20 @@ def server_setup(process: Process, driver: typing.Any,
 
 def _reconciliation(process: Process, host: str, provisioning: Provisioning,
                     snapshots: SnapshotsEndpoint, access: AccessEndpoint,
-                    setup: ServerSetup) -> Reconciliation:
+                    setup: ServerSetup,
+                    replication: ReplicasEndpoint) -> Reconciliation:
     """The rescues of a back end, of each kind of resource there is."""
     conf = process.conf
     rescues = process.client(ReconciliationRpc).on(host)
     works = {contract.name: process.client(contract).on(host)
              for contract in (ProvisioningRpc, SnapshotsRpc,
                               SnapshotAccessRpc, ShareServersRpc,
-                              ServerMigrationRpc)}
+                              ServerMigrationRpc, ReplicationRpc)}
     resources = [
         ServerRescues(rescues, works, setup),
         ServerTasks(rescues, works),
-        ShareInstances(rescues, works, provisioning, conf.message_ttl),
+        ShareInstances(rescues, works, provisioning, conf.message_ttl,
+                       replication),
         SnapshotInstances(rescues, works, snapshots, conf.message_ttl),
         RuleSets(rescues, works, access),
         SnapshotRuleSets(rescues, works),

@@ -45,6 +45,12 @@ SETTLED = SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS
 GOING = HIDDEN_FROM_TENANTS | {S.DELETING, S.UNMANAGE_STARTING}
 """The statuses in which the rules of an instance go with it."""
 
+UNTOLD = GOING | {S.CREATING, S.CREATING_FROM_SNAPSHOT}
+"""The statuses in which a back end is not told of rules by themselves.
+
+A new replica has rules from its birth, and whoever creates it tells them.
+"""
+
 
 _CHANGED = frozenset({A.QUEUED_TO_UPDATE, A.UPDATING})
 

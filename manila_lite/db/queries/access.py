@@ -12,9 +12,9 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import GOING
 from manila_lite.states.access_rule import MACHINE
 from manila_lite.states.access_rule import STATUS_MACHINE
+from manila_lite.states.access_rule import UNTOLD
 
 RULE = access.AccessRule.__table__
 METADATA = access.AccessRuleMetadata.__table__
@@ -83,7 +83,7 @@ _WITHOUT_WORK = (
     .select_from(INSTANCE.join(SHARE))
     .where(sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
            == sa.bindparam('prefix'),
-           INSTANCE.c.status.not_in(sorted(GOING)),
+           INSTANCE.c.status.not_in(sorted(UNTOLD)),
            sa.or_(INSTANCE.c.access_rules_status.in_(
                sorted(STATUS_MACHINE.in_flight)), _UNSETTLED,
                INSTANCE.c.access_doubted == sa.true()),

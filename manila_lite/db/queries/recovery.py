@@ -24,6 +24,7 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states import access_rule
 from manila_lite.states import share_instance
+from manila_lite.states import share_replica
 from manila_lite.states import share_server
 from manila_lite.states import snapshot_instance
 from manila_lite.states.machine import Machine
@@ -80,8 +81,8 @@ _SNAPSHOTS_OF = sa.select(SNAPSHOT_INSTANCE.c.id).where(
     SNAPSHOT_INSTANCE.c.share_instance_id == INSTANCE.c.id
 ).correlate(INSTANCE)
 _S = share_instance.S
-# The rules of an instance that goes go with it.
-_GOES = INSTANCE.c.status.in_(sorted(access_rule.GOING))
+# The rules of an instance come and go with it.
+_IS_UNTOLD = INSTANCE.c.status.in_(sorted(access_rule.UNTOLD))
 
 _SERVERS = SERVER.outerjoin(NETWORK)
 _GOES_ON = sa.and_(
@@ -155,16 +156,22 @@ KINDS = {kind.machine.resource: kind for kind in (
                   _work_on('share_instance',
                            SNAPSHOT_INSTANCE.c.share_instance_id))),
          SNAPSHOT_INSTANCE.c.id, SNAPSHOT,
-         waits=sa.and_(
-             SNAPSHOT_INSTANCE.c.status
-             == snapshot_instance.S.SERVER_MIGRATING,
-             _SERVER_OF.exists())),
+         waits=sa.or_(
+             sa.and_(SNAPSHOT_INSTANCE.c.status
+                     == snapshot_instance.S.SERVER_MIGRATING,
+                     _SERVER_OF.exists()),
+             # What a replica follows with is seen when it is updated.
+             sa.and_(SNAPSHOT_INSTANCE.c.status.in_(sorted(
+                 {snapshot_instance.S.CREATING,
+                  snapshot_instance.S.DELETING})),
+                     INSTANCE.c.replica_state.in_(
+                         sorted(share_replica.PASSIVE))))),
     Kind(access_rule.MACHINE, RULE, RULE.join(INSTANCE).join(SHARE),
          (_work_on('share_instance_access', RULE.c.share_instance_id),),
-         RULE.c.share_instance_id, waits=_GOES),
+         RULE.c.share_instance_id, waits=_IS_UNTOLD),
     Kind(access_rule.STATUS_MACHINE, INSTANCE, INSTANCE.join(SHARE),
          (_work_on('share_instance_access', INSTANCE.c.id),),
-         INSTANCE.c.id, waits=_GOES,
+         INSTANCE.c.id, waits=_IS_UNTOLD,
          doubts=INSTANCE.c.access_doubted == sa.true()),
     Kind(access_rule.SNAPSHOT_MACHINE, SNAPSHOT_RULE,
          SNAPSHOT_RULE.join(SNAPSHOT_INSTANCE).join(INSTANCE).join(

@@ -30,10 +30,10 @@ from manila_lite.share.manager import access_view
 from manila_lite.share.manager import driver_view
 from manila_lite.share.manager.access_view import Rule
 from manila_lite.share.manager.driver_view import Found
-from manila_lite.states.access_rule import GOING
 from manila_lite.states.access_rule import IN_TRANSIT
 from manila_lite.states.access_rule import MACHINE
 from manila_lite.states.access_rule import STATUS_MACHINE
+from manila_lite.states.access_rule import UNTOLD
 from manila_lite.states.access_rule import A
 from manila_lite.states.access_rule import R
 from manila_lite.work.telling import tell
@@ -116,11 +116,11 @@ class Access:
         knows what the back end has of it.
         """
         found = driver_view.find(session, job.resource_id, keep=True)
-        if found.row.status in GOING:
+        if found.row.status in UNTOLD:
             raise exception.InvalidStatus(
                 resource='share instance', id=found.row.id,
                 status=found.row.status, event=job.kind,
-                allowed='one that keeps its rules')
+                allowed='one that is there and keeps its rules')
         doubted = found.row.access_doubted
         if doubted:
             access.doubt(session, found.row.id, False)

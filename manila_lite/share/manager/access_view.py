@@ -27,11 +27,14 @@ class Rule(typing.NamedTuple):
 def rules(instance: typing.Any, rows: Iterable[typing.Any],
           driver: ShareDriver, *,
           state_of: Callable[[typing.Any], str] = lambda row: row.state,
-          ) -> list[Rule]:
+          read_only: bool | None = None) -> list[Rule]:
     """The rules of an instance: `rows` as `access.of_instance` reads them.
 
-    The one place where the cast to read-only is honoured.
+    The one place where the cast to read-only is honoured; `read_only` is
+    what it is to be in place of what it is.
     """
+    if read_only is None:
+        read_only = instance.cast_rules_to_readonly
     hides_ipv6 = (instance.share_proto.upper() == 'NFS'
                   and not driver.ipv6_implemented)
     return [
@@ -40,8 +43,7 @@ def rules(instance: typing.Any, rows: Iterable[typing.Any],
              AccessRuleForDriver(
                  id=row.id, share_id=row.share_id,
                  access_type=row.access_type, access_to=row.access_to,
-                 access_level=(READ_ONLY if instance.cast_rules_to_readonly
-                               else row.access_level),
+                 access_level=READ_ONLY if read_only else row.access_level,
                  access_key=row.access_key, state=state_of(row)))
         for row in rows]
 

@@ -52,15 +52,19 @@ class Replicated(typing.NamedTuple):
         return [driver_view.for_driver(one, names.share)
                 for one in self.replicas]
 
-    def shown_rules(self, replica_id: str, driver: ShareDriver
+    def shown_rules(self, replica_id: str, driver: ShareDriver, *,
+                    read_only: bool | None = None
                     ) -> list[AccessRuleForDriver]:
         """The rules that hold, or are to hold, as the replica knows them.
+
+        `read_only` is for one that is to know them in another way.
         """
         replica = self.get(replica_id)
         if replica is None:
             return []
         return [rule.shown for rule in access_view.rules(
-            replica.row, self.rules.get(replica_id, ()), driver)
+            replica.row, self.rules.get(replica_id, ()), driver,
+            read_only=read_only)
             if not rule.hidden and rule.state not in _GONE]
 
     def snapshots_on(self, replica_id: str) -> list[FoundSnapshot]:

@@ -29,6 +29,7 @@ from manila_lite.quota.shares import owner_of
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import from_snapshot
 from manila_lite.share.operations import on_networks
+from manila_lite.share.operations import replica_removal
 from manila_lite.share.operations import share_request
 from manila_lite.share.operations.share_request import ShareRequest
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
@@ -40,12 +41,14 @@ class Shares:
     """Each method is a transaction: all of a request, or none of it."""
 
     def __init__(self, conf: typing.Any, db: Database, limits: typing.Any,
-                 scheduler: Client, provisioning: Client, brake: Brake):
+                 scheduler: Client, provisioning: Client,
+                 replication: Client, brake: Brake):
         self.db = db
         self.brake = brake
         self.limits = limits
         self.scheduler = scheduler
         self.provisioning = provisioning
+        self.replication = replication
         self.default_type = conf.default_share_type
         self.protocols = frozenset(
             name.upper() for name in conf.enabled_share_protocols)
@@ -285,17 +288,34 @@ class Shares:
     def force_delete_instance(self, session: Session, ctx: RequestContext,
                               instance_id: str) -> None:
         """Remove one instance, whatever its status is."""
+        share_id = instances.get(session, instance_id).share_id
+        if self._delete_replica(session, ctx, share_id, instance_id):
+            # This may be the one with the data.
+            locks.refuse_locked_share(session, share_id)
+            return
         fire(session, SHARE_INSTANCE, instance_id, 'force_delete')
-        # Also where others are left: this may be the one with the data.
-        locks.refuse_locked_share(
-            session, instances.get(session, instance_id).share_id)
+        locks.refuse_locked_share(session, share_id)
         if snapshots.is_parent(session, instance_id):
             raise exception.ShareNotAllowed(
                 reason=f'share instance {instance_id} has snapshots; '
                        'delete them first')
         self._delete_instance(session, ctx, instance_id, force=True)
 
+    def _delete_replica(self, session, ctx, share_id, instance_id):
+        """Whether it was one of several replicas; then it is on its way."""
+        taken = replicas.take(session, share_id)
+        own = next((row for row in taken if row.id == instance_id), None)
+        if own is None or own.replica_state is None or len(taken) == 1:
+            return False
+        if replica_removal.is_last_active(taken, own):
+            raise exception.ShareHasReplicas(share_id=share_id)
+        replica_removal.remove(session, ctx, self.replication, taken, own,
+                               force=True)
+        return True
+
     def _deletable(self, session, share):
+        if share.replication_type is not None:
+            replicas.take(session, share.id)  # there may be one more now
         found = shares.instances(session, share.id)
         if sum(1 for row in found if row.replica_state) > 1:
             raise exception.ShareHasReplicas(share_id=share.id)

@@ -15,10 +15,10 @@ from manila_lite.share.manager.access import Access
 from manila_lite.share.manager.recovery.rescuable import Case
 from manila_lite.share.manager.recovery.rescuable import Rescuable
 from manila_lite.share.manager.recovery.rescuable import owner_context
-from manila_lite.states.access_rule import GOING
 from manila_lite.states.access_rule import MACHINE
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE
 from manila_lite.states.access_rule import STATUS_MACHINE
+from manila_lite.states.access_rule import UNTOLD
 from manila_lite.states.access_rule import A
 from manila_lite.states.machine import Rescue
 from manila_lite.states.machine import Resume
@@ -45,7 +45,7 @@ class RuleSets(Rescuable):
 
     def rescue_of(self, case: Case) -> Rescue | None:
         """Whoever asks has seen that something of the set is in flight."""
-        return None if case.row.status in GOING else Resume(
+        return None if case.row.status in UNTOLD else Resume(
             'access.sync_access')
 
     def again(self, session: Session, case: Case, kind: str) -> None:

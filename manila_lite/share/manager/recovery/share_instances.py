@@ -3,6 +3,7 @@
 import typing
 
 from manila_lite.db.queries import pools
+from manila_lite.db.queries import replicas
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import shares
 from manila_lite.db.session import Session
@@ -22,9 +23,16 @@ from manila_lite.share.manager.recovery.rescuable import Askable
 from manila_lite.share.manager.recovery.rescuable import Case
 from manila_lite.share.manager.recovery.rescuable import Question
 from manila_lite.share.manager.recovery.rescuable import Reading
+from manila_lite.share.manager.replicas import Replicas
+from manila_lite.share.manager.replicas import Told
+from manila_lite.share.manager.replicas import give_up
 from manila_lite.share.manager.snapshots import release_share
+from manila_lite.states.machine import Ask
+from manila_lite.states.machine import Repeat
+from manila_lite.states.machine import Rescue
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_instance import S
+from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 from manila_lite.work.telling import tell
 
@@ -32,8 +40,15 @@ _ACTIONS = {
     S.CREATING: Action.CREATE, S.CREATING_FROM_SNAPSHOT: Action.CREATE,
     S.EXTENDING: Action.EXTEND, S.SHRINKING: Action.SHRINK,
     S.REVERTING: Action.REVERT_TO_SNAPSHOT,
+    S.REPLICATION_CHANGE: Action.PROMOTE,
 }
 _BEING_MADE = (S.CREATING, S.CREATING_FROM_SNAPSHOT)
+_DELETION = 'replication.delete_share_replica'
+_OF_REPLICAS: dict[str, Rescue] = {
+    S.CREATING: Ask('get_replica_status', 'created', 'create_failed'),
+    S.DELETING: Repeat(_DELETION, 'deleted', 'delete_failed'),
+}
+"""Of those that only follow, where it is not that of any instance."""
 
 
 class ShareInstances(Askable):
@@ -41,14 +56,31 @@ class ShareInstances(Askable):
     machine = MACHINE
 
     def __init__(self, rescues: Client, works: dict[str, Client],
-                 provisioning: Provisioning, message_ttl: int):
+                 provisioning: Provisioning, message_ttl: int,
+                 replication: Replicas):
         super().__init__(rescues, works)
         self.provisioning = provisioning
+        self.replication = replication
         self.message_ttl = message_ttl
 
     def find(self, session: Session, id: str) -> Case | None:
         found = instances.find(session, id) and driver_view.find(session, id)
         return found and Case(found.row, found)
+
+    def rescue_of(self, case: Case) -> Rescue | None:
+        if case.row.replica_state in PASSIVE:
+            own = _OF_REPLICAS.get(case.row.status)
+            if own is not None:
+                return own
+        return super().rescue_of(case)
+
+    def again(self, session: Session, case: Case, kind: str) -> None:
+        """An active replica is deleted as one, too, where others stay."""
+        row = case.row
+        if (row.status == S.DELETING and row.replica_state is not None
+                and replicas.count(session, row.share_id) > 1):
+            kind = _DELETION
+        super().again(session, case, kind)
 
     def question(self, case: Case, name: str) -> Question:
         return (getattr(self.provisioning.driver, name),
@@ -75,12 +107,17 @@ class ShareInstances(Askable):
             return Reading(reason=f'the back end has it as {proto}')
         if row.status in _BEING_MADE and size not in (None, row.size):
             return Reading(reason=f'the back end has {size} GiB')
+        if _is_new_replica(row):
+            return Reading(Told(answer.get('replica_state'), exports))
         if row.status not in _BEING_MADE and not isinstance(size, int):
             return Reading(reason='the back end does not tell its size')
         return Reading((size, exports))
 
     def converge(self, session: Session, job: typing.Any, case: Case,
                  event: str, facts: typing.Any) -> None:
+        if _is_new_replica(case.row):
+            self.replication.created(session, job, case.row, facts)
+            return
         size, exports = facts
         if case.row.status in _BEING_MADE:
             fire(session, MACHINE, case.row.id, event,
@@ -101,14 +138,23 @@ class ShareInstances(Askable):
         if row.status == S.SNAPSHOTTING:
             release_share(session, row.id)
             return
+        if row.status == S.REPLICATION_CHANGE:
+            self.replication.promotion.given_up(session, row)
+        else:
+            self._give_up(session, row, event)
+        if MACHINE[event].target != S.AVAILABLE:
+            tell(session, job, _ACTIONS.get(row.status, Action.UPDATE),
+                 Detail.UNKNOWN_ERROR, self.message_ttl)
+
+    def _give_up(self, session: Session, row: typing.Any,
+                 event: str) -> None:
         fire(session, MACHINE, row.id, event, updated_at=session.now)
         if row.status == S.REVERTING:
             fire_matching(session, SNAPSHOT_INSTANCE, 'restore_lost',
                           {'share_instance_id': row.id},
                           updated_at=session.now)
-        if MACHINE[event].target != S.AVAILABLE:
-            tell(session, job, _ACTIONS.get(row.status, Action.UPDATE),
-                 Detail.UNKNOWN_ERROR, self.message_ttl)
+        if _is_new_replica(row):
+            give_up(session, row.id)
 
     def give_back(self, session: Session, job: typing.Any) -> None:
         """What lost work had reserved: quota, and room in a pool."""
@@ -140,3 +186,7 @@ class ShareInstances(Askable):
             charges.adjust(session, owner_of(row),
                            size_deltas(row, difference))
             pools.change_allocated(session, row.host, difference)
+
+
+def _is_new_replica(row: typing.Any) -> bool:
+    return row.status in _BEING_MADE and row.replica_state in PASSIVE

@@ -1,0 +1,19 @@
+"""The end of a replica in the books."""
+
+import typing
+
+from manila_lite.db.queries import snapshots
+from manila_lite.db.session import Session
+from manila_lite.quota import shares as of_shares
+from manila_lite.quota import snapshots as of_snapshots
+
+
+def discard(session: Session, instance: typing.Any) -> None:
+    """Remove a replica by its last move, and the snapshots on it.
+
+    `instance` is a row as `share_instances.get` reads it. A snapshot that
+    is on no other replica goes, too.
+    """
+    for row in snapshots.on_share_instance(session, instance.id):
+        of_snapshots.discard(session, row, 'removed')
+    of_shares.discard(session, instance)
