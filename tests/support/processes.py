@@ -32,10 +32,20 @@ def until(check: Callable[[], Found], what: str, timeout: float = 60.0,
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+    """A port of loopback that nobody listens on, nor will but the caller.
+
+    It stays reserved for as long as this process lives: the system gives it
+    to no connection and no other listener while a service that is to have
+    it starts, or starts again. Whoever asks for it by number gets it.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(('127.0.0.1', 0))
+    _reserved.append(reserved)
+    return reserved.getsockname()[1]
+
+
+_reserved: list[socket.socket] = []
 
 
 class Command:

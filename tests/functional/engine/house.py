@@ -37,7 +37,8 @@ MESSAGE = services.Message.__table__
 TYPE_ID = '11111111-2222-3333-4444-555555555555'
 CTX = RequestContext(project_id='project', user_id='user',
                      request_id='req-of-the-test')
-PATIENCE = 20.0
+PATIENCE = 60.0
+"""Seconds that are waited in vain on a machine with much else to do."""
 
 _CONF = """
 [DEFAULT]

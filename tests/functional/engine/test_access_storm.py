@@ -56,8 +56,15 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(build_house,
     shares = [Rules(house, house.create()) for _ in range(SHARES)]
     house.quiet()
     broken = random.Random(str(locked))
-    house.driver().refuse_rules(
-        lambda verb, rule: broken.random() < FAILING)
+    refused = []
+
+    def refuse(verb, rule):
+        fails = broken.random() < FAILING
+        if fails:
+            refused.append(verb)
+        return fails
+
+    house.driver().refuse_rules(refuse)
     clients = [Client(shares, number) for number in range(CLIENTS)]
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client.run) for client in clients]:
@@ -65,7 +72,8 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(build_house,
     settle(house)
     assert house.problems() == []
     states = {state for rules in shares for state in rules.states.values()}
-    assert states == {'active', 'error'}
+    assert {'active'} <= states <= {'active', 'error'}
+    assert refused  # of which all may have been denied in the end
     answers = sum((client.answers for client in clients),
                   collections.Counter())
     assert answers['allow'] > answers['deny'] > CLIENTS

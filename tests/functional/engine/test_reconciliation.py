@@ -281,9 +281,11 @@ def test_a_mass_is_rescued_in_rounds(build_house):
     assert house.problems() == []
 
 
+@on_sqlite
 def test_a_question_that_hangs_is_given_up(build_house):
+    """The others are answered in time, however busy the machine is."""
     house = build_house(
-        backends=['alpha'], work='\n[recovery]\nquestion_timeout = 0.2')
+        backends=['alpha'], work='\n[recovery]\nquestion_timeout = 1')
     house.register()
     shares = [house.create(1) for _ in range(3)]
     house.run()
@@ -303,7 +305,7 @@ def test_a_question_that_hangs_is_given_up(build_house):
         'available', 'extending_error', 'available']
     ended.set()
     assert [one.reason for one in decisions(house) if one.reason] == [
-        'the back end did not answer within 0.2 s']
+        'the back end did not answer within 1 s']
 
 
 def test_questions_that_hang_keep_nobody_from_other_work(build_house):

@@ -14,6 +14,7 @@ from manila_lite.rpc import transport
 from tests.functional.rpc.conftest import HOST
 from tests.functional.rpc.conftest import PORT
 from tests.functional.rpc.conftest import transport_to
+from tests.support.processes import free_port
 
 
 @pytest.fixture
@@ -114,9 +115,8 @@ class Wire:
 
     def __init__(self):
         self._pairs = []
-        self._entrance = socket.create_server((HOST, 0))
-        self.port = self._entrance.getsockname()[1]
-        self._accept()
+        self.port = free_port()
+        self.mend()
 
     def _accept(self):
         threading.Thread(target=self._serve, args=(self._entrance,),

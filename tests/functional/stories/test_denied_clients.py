@@ -25,6 +25,7 @@ WORK = """lease = 30
 sweep_interval = 2
 workers_per_backend = 2
 """
+HANGING = {'dummy': {'dummy_driver_hang_methods': 'update_access'}}
 SLOW = {'dummy': {'dummy_driver_driver_methods_delays': 'update_access:1'}}
 KEPT, DENIED = '10.0.0.1', '10.0.0.2'
 
@@ -59,7 +60,7 @@ def test_denied_client_is_out_soon_after_the_service_is_back(
              for share in shares}
     until(lambda: not installation.owed(), 'nothing is owed')
     installation.stop()
-    installation.configure(SLOW)
+    installation.configure(HANGING)
     installation.start()
     user = installation.rest()
     for share, (_, denied) in rules.items():
@@ -68,6 +69,7 @@ def test_denied_client_is_out_soon_after_the_service_is_back(
     until(lambda: installation.in_hand() == 2, 'two are in hand')
     installation.kill(*victims)
     assert clients(installation).count(DENIED) == SHARES
+    installation.configure(SLOW)
     installation.start(*victims)
     back = time.monotonic()
     until(lambda: DENIED not in clients(installation), 'all are out')

@@ -281,12 +281,15 @@ def test_stop_waits_for_the_driver_call_in_hand_only(install):
 
 def test_new_process_leaves_the_old_one_its_call_in_hand(
         install, new_database, broker_url):
-    """The call outlasts the lease by far; both processes are one host."""
+    """The call outlasts the lease, and the start of the new process.
+
+    Both processes are one host.
+    """
     installation = install(
         kind=SEPARATE, database_url=new_database('postgresql'), lease=0.5,
         options=f'{OPTIONS}transport_url = {broker_url}',
         backends={'dummy': {
-            'dummy_driver_driver_methods_delays': 'create_share:3'}}).start()
+            'dummy_driver_driver_methods_delays': 'create_share:8'}}).start()
     user = installation.rest()
     make_default_type(user)
     share = user.create()
