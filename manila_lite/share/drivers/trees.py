@@ -12,24 +12,25 @@ import fcntl
 import os
 import pathlib
 import stat
+import typing
 import uuid
 
 _FICLONE = 0x40049409  # ioctl: let two files share their blocks
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 # A file that was replaced by a pipe must not stop the reader.
-_SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-_GONE = (FileNotFoundError, NotADirectoryError)
+SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+GONE = (FileNotFoundError, NotADirectoryError)
 
-_Steps = tuple[str, ...]
+Steps = tuple[str, ...]
 
 
 def used_bytes(top: pathlib.Path) -> int:
     """What the files of a tree take up, each counted once."""
     blocks: dict[tuple[int, int], int] = {}
-    with _opened(top) as root:
+    with opened(top) as root:
         for _, _, entries in _walk(root):
             for entry in entries:
-                with contextlib.suppress(*_GONE):
+                with contextlib.suppress(*GONE):
                     status = entry.stat(follow_symlinks=False)
                     blocks[status.st_dev, status.st_ino] = status.st_blocks
     return 512 * sum(blocks.values())
@@ -42,7 +43,7 @@ def is_one_file_system(top: pathlib.Path, steps: tuple[str, ...]) -> bool:
     """
     root = os.open(top, os.O_RDONLY | os.O_DIRECTORY)  # may be a link
     try:
-        with _reached(root, steps) as directory:
+        with reached(root, steps) as directory:
             return os.fstat(root).st_dev == os.fstat(directory).st_dev
     finally:
         os.close(root)
@@ -59,7 +60,7 @@ def remove_tree(top: pathlib.Path) -> None:
         if directory.is_symlink():  # swapped in just before the lift
             directory.unlink()
             continue
-        with contextlib.suppress(*_GONE):
+        with contextlib.suppress(*GONE):
             _make_accessible(directory)
             for name in os.listdir(directory):
                 _remove_or_lift(directory / name, top, lifted)
@@ -109,36 +110,55 @@ def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
     vanishes meanwhile is left out. The copy is on disk on return.
     """
     target.mkdir(mode=stat.S_IRWXU)
-    with _opened(source) as from_root, _opened(target) as to_root:
+    with opened(source) as from_root, opened(target) as to_root:
         _Copy(from_root, to_root).run()
     os.sync()  # far cheaper than once per file
 
 
 def copy_attributes(source: pathlib.Path, target: pathlib.Path) -> None:
     """Give one directory the mode, owner, times and xattrs of another."""
-    with _opened(source) as origin, _opened(target) as copy:
-        _Attributes(origin).apply(copy)
+    with opened(source) as origin, opened(target) as copy:
+        Attributes.of(origin).apply(copy)
 
 
-class _Attributes:
+class Attributes(typing.NamedTuple):
     """Those of an open file or directory, to be given to its copy."""
 
-    def __init__(self, origin: int):
-        self._status = os.fstat(origin)
-        self._xattrs: dict[str, bytes] = {}
-        with contextlib.suppress(OSError):  # none on some file systems
-            self._xattrs = {name: os.getxattr(origin, name)
-                            for name in os.listxattr(origin)}
+    mode: int
+    uid: int
+    gid: int
+    atime_ns: int
+    mtime_ns: int
+    xattrs: dict[str, bytes]
+
+    @classmethod
+    def of(cls, origin: int) -> 'Attributes':
+        status = os.fstat(origin)
+        xattrs: dict[str, bytes] = {}
+        for name in _xattr_names(origin):
+            with contextlib.suppress(OSError):  # gone, or not ours to read
+                xattrs[name] = os.getxattr(origin, name)
+        return cls(stat.S_IMODE(status.st_mode), status.st_uid,
+                   status.st_gid, status.st_atime_ns, status.st_mtime_ns,
+                   xattrs)
 
     def apply(self, copy: int) -> None:
         with contextlib.suppress(PermissionError):  # ours to give or not
-            os.chown(copy, self._status.st_uid, self._status.st_gid)
-        for name, value in self._xattrs.items():
+            os.chown(copy, self.uid, self.gid)
+        for name in _xattr_names(copy) - self.xattrs.keys():
+            with contextlib.suppress(OSError):
+                os.removexattr(copy, name)
+        for name, value in self.xattrs.items():
             with contextlib.suppress(OSError):  # some are root's business
                 os.setxattr(copy, name, value)
-        os.chmod(copy, stat.S_IMODE(self._status.st_mode))
-        os.utime(copy, ns=(self._status.st_atime_ns,
-                           self._status.st_mtime_ns))
+        os.chmod(copy, self.mode)
+        os.utime(copy, ns=(self.atime_ns, self.mtime_ns))
+
+
+def _xattr_names(file: int) -> set[str]:
+    with contextlib.suppress(OSError):  # none on some file systems
+        return set(os.listxattr(file))
+    return set()
 
 
 class _Copy:
@@ -147,23 +167,23 @@ class _Copy:
     def __init__(self, from_root: int, to_root: int):
         self._from_root = from_root
         self._to_root = to_root
-        self._linked: dict[tuple[int, int], tuple[_Steps, str]] = {}
+        self._linked: dict[tuple[int, int], tuple[Steps, str]] = {}
 
     def run(self) -> None:
         directories = []
         for steps, directory, entries in _walk(self._from_root):
-            directories.append((steps, _Attributes(directory)))
-            with _reached(self._to_root, steps) as into:
+            directories.append((steps, Attributes.of(directory)))
+            with reached(self._to_root, steps) as into:
                 for entry in entries:
-                    with contextlib.suppress(*_GONE):
+                    with contextlib.suppress(*GONE):
                         self._entry(entry, steps, directory, into)
         # Only now: filling a directory changes its times, and it may be
         # one that may not be written to.
         for steps, attributes in directories:
-            with _reached(self._to_root, steps) as copy:
+            with reached(self._to_root, steps) as copy:
                 attributes.apply(copy)
 
-    def _entry(self, entry: os.DirEntry[str], steps: _Steps,
+    def _entry(self, entry: os.DirEntry[str], steps: Steps,
                directory: int, into: int) -> None:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
@@ -173,7 +193,7 @@ class _Copy:
         elif stat.S_ISREG(status.st_mode):
             self._file(entry.name, directory, into)
         else:
-            self._special(entry.name, status, directory, into)
+            copy_special(entry.name, status, directory, entry.name, into)
         if status.st_nlink > 1:
             self._linked.setdefault((status.st_dev, status.st_ino),
                                     (steps, entry.name))
@@ -182,41 +202,44 @@ class _Copy:
         first = self._linked.get((status.st_dev, status.st_ino))
         if first is None:
             return False
-        with _reached(self._to_root, first[0]) as there:
+        with reached(self._to_root, first[0]) as there:
             os.link(first[1], name, src_dir_fd=there, dst_dir_fd=into,
                     follow_symlinks=False)
         return True
 
     def _file(self, name: str, directory: int, into: int) -> None:
-        origin = os.open(name, _SOURCE, dir_fd=directory)
+        origin = os.open(name, SOURCE, dir_fd=directory)
         with open(origin, 'rb', buffering=0):
             copy = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
                            stat.S_IRUSR | stat.S_IWUSR, dir_fd=into)
             with open(copy, 'wb', buffering=0):
-                _copy_content(origin, copy)
-                _Attributes(origin).apply(copy)
-
-    def _special(self, name: str, status: os.stat_result, directory: int,
-                 into: int) -> None:
-        if stat.S_ISLNK(status.st_mode):
-            os.symlink(os.readlink(name, dir_fd=directory), name,
-                       dir_fd=into)
-        else:  # a pipe, a socket, a device
-            os.mknod(name, status.st_mode, status.st_rdev, dir_fd=into)
-            os.chmod(name, stat.S_IMODE(status.st_mode), dir_fd=into)
-        with contextlib.suppress(PermissionError):
-            os.chown(name, status.st_uid, status.st_gid, dir_fd=into,
-                     follow_symlinks=False)
-        os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns),
-                 dir_fd=into, follow_symlinks=False)
+                copy_content(origin, copy)
+                Attributes.of(origin).apply(copy)
 
 
-def _copy_content(origin: int, copy: int) -> None:
+def copy_special(name: str, status: os.stat_result, directory: int,
+                 new_name: str, into: int) -> None:
+    """Copy what is neither a file nor a directory."""
+    if stat.S_ISLNK(status.st_mode):
+        os.symlink(os.readlink(name, dir_fd=directory), new_name,
+                   dir_fd=into)
+    else:  # a pipe, a socket, a device
+        os.mknod(new_name, status.st_mode, status.st_rdev, dir_fd=into)
+        os.chmod(new_name, stat.S_IMODE(status.st_mode), dir_fd=into)
+    with contextlib.suppress(PermissionError):
+        os.chown(new_name, status.st_uid, status.st_gid, dir_fd=into,
+                 follow_symlinks=False)
+    os.utime(new_name, ns=(status.st_atime_ns, status.st_mtime_ns),
+             dir_fd=into, follow_symlinks=False)
+
+
+def copy_content(origin: int, copy: int) -> None:
+    """Fill an open file; blocks are shared if they can, holes are kept."""
     try:
         fcntl.ioctl(copy, _FICLONE, origin)
     except OSError:  # this file system does not share blocks
         size = os.fstat(origin).st_size
-        for start, end in _extents(origin, size):
+        for start, end in extents(origin, size):
             os.lseek(copy, start, os.SEEK_SET)
             while start < end:
                 sent = os.sendfile(copy, origin, start, end - start)
@@ -226,7 +249,7 @@ def _copy_content(origin: int, copy: int) -> None:
         os.ftruncate(copy, size)
 
 
-def _extents(file: int, size: int) -> Iterator[tuple[int, int]]:
+def extents(file: int, size: int) -> Iterator[tuple[int, int]]:
     """Where the file has content, holes left out."""
     end = 0
     while end < size:
@@ -241,12 +264,12 @@ def _extents(file: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _walk(root: int) -> Iterator[
-        tuple[_Steps, int, list[os.DirEntry[str]]]]:
+        tuple[Steps, int, list[os.DirEntry[str]]]]:
     """Every directory: the way to it, itself open, what is in it."""
-    ahead: list[_Steps] = [()]
+    ahead: list[Steps] = [()]
     while ahead:
         steps = ahead.pop()
-        with contextlib.suppress(*_GONE), _reached(root, steps) as directory:
+        with contextlib.suppress(*GONE), reached(root, steps) as directory:
             with os.scandir(directory) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
             yield steps, directory, entries
@@ -255,8 +278,8 @@ def _walk(root: int) -> Iterator[
 
 
 @contextlib.contextmanager
-def _opened(path: pathlib.Path) -> Iterator[int]:
-    directory = os.open(path, _DIRECTORY)
+def opened(path: pathlib.Path) -> Iterator[int]:
+    directory = os.open(path, DIRECTORY)
     try:
         yield directory
     finally:
@@ -264,12 +287,12 @@ def _opened(path: pathlib.Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _reached(root: int, steps: _Steps) -> Iterator[int]:
+def reached(root: int, steps: Steps) -> Iterator[int]:
     """The directory some steps below, reached without any link."""
     directory = os.dup(root)
     try:
         for step in steps:
-            below = os.open(step, _DIRECTORY, dir_fd=directory)
+            below = os.open(step, DIRECTORY, dir_fd=directory)
             os.close(directory)
             directory = below
         yield directory
