@@ -39,6 +39,10 @@ OPTS = [
                help='Seconds between questions to the driver of the '
                     'destination whether the first phase of a share server '
                     'migration is done. Lower it when servers are small.'),
+    cfg.IntOpt('replica_state_update_interval', default=300,
+               help='Seconds between questions to drivers how well replicas '
+                    'follow their shares, and how far the snapshots on them '
+                    'have come. Lower it when users wait for new replicas.'),
 ]
 
 

@@ -37,7 +37,7 @@ NOT_OFFERED = {
         'enable_gathering_share_usage_size',
         'migration_driver_continue_update_interval',
         'migration_ignore_files',
-        'protocol_access_mapping', 'replica_state_update_interval',
+        'protocol_access_mapping',
         'scheduler_default_share_group_filters',
         'server_migration_extend_neutron_network',
         'share_backup_name_template', 'share_mount_template',

@@ -61,14 +61,18 @@ class Questions:
         self._asked: dict[str, _Asked] = {}
         self._lock = threading.Lock()
 
-    def ask(self, method: Callable[..., typing.Any],
-            *args: typing.Any) -> Answer:
+    def ask(self, method: Callable[..., typing.Any], *args: typing.Any,
+            late: Callable[[], object] | None = None) -> Answer:
         """The answer, or why there is none; raises BackEndAway.
 
-        Trouble that may pass is raised as it is.
+        Trouble that may pass is raised as it is. `late` is called when
+        there is no answer for `PATIENCE` seconds, which is waited for on.
         """
         asked = self._begin(method, args)
-        futures.wait([asked.said], self.timeout)
+        patience = min(PATIENCE, self.timeout)
+        if late and not futures.wait([asked.said], patience).done:
+            late()
+        futures.wait([asked.said], asked.until - time.monotonic())
         return self._answer(asked, method)
 
     def ask_for(self, key: str, method: Callable[..., typing.Any],

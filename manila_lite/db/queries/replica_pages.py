@@ -1,0 +1,86 @@
+"""The replicas of a back end that are to be updated, page by page."""
+
+from collections.abc import Collection
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+from manila_lite.db.session import Session
+from manila_lite.states import snapshot_instance
+from manila_lite.states.share_instance import S
+from manila_lite.states.share_replica import PASSIVE
+from manila_lite.states.share_replica import P
+
+WATCHED = frozenset({S.AVAILABLE, S.ERROR})
+"""In these a replica is owed no work that will say how it is."""
+
+INSTANCE = shares.ShareInstance.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+WORK = engine.Work.__table__
+
+
+def _of_service(*conditions: sa.ColumnElement[bool]) -> sa.Select:
+    """The first of them, each kind by an index of its own."""
+    found = sa.select(INSTANCE.c.id, INSTANCE.c.share_id).where(
+        sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
+        == sa.bindparam('prefix'),
+        INSTANCE.c.id > sa.bindparam('after'), *conditions
+    ).order_by(INSTANCE.c.id).limit(sa.bindparam('page_size')).subquery()
+    return sa.select(found.c.id, found.c.share_id)
+
+
+_PAGE = sa.union_all(
+    _of_service(INSTANCE.c.replica_state.in_(sorted(PASSIVE)),
+                INSTANCE.c.status.in_(sorted(WATCHED))),
+    _of_service(INSTANCE.c.replica_state == P.ACTIVE,
+                INSTANCE.c.status == S.ERROR),
+).order_by('id').limit(sa.bindparam('page_size'))
+_ROUNDS = sa.select(INSTANCE.c.id, INSTANCE.c.replica_round).where(
+    INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True)),
+    INSTANCE.c.status.in_(sorted(WATCHED)))
+_SHARE_OF = sa.select(INSTANCE.c.share_id).where(
+    INSTANCE.c.id == sa.bindparam('replica_id'),
+    INSTANCE.c.replica_state.is_not(None))
+_IS_OWED = sa.select(sa.exists().where(
+    WORK.c.one_key == sa.bindparam('of_key')))
+_COME = sa.update(SNAPSHOT_INSTANCE).where(
+    SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'),
+    SNAPSHOT_INSTANCE.c.status == snapshot_instance.S.CREATING)
+
+
+def page(session: Session, service_host: str, after: str,
+         size: int) -> typing.Sequence[sa.Row]:
+    """Id and share of so many replicas of a back end, in order of id.
+
+    Those that follow another, and active ones that are in error. It
+    begins with the first after an id; the empty one is before all.
+    """
+    prefix = f'{service_host}#'
+    return session.rows(_PAGE, prefix=prefix, length=len(prefix),
+                        after=after, page_size=size)
+
+
+def rounds(session: Session, ids: Collection[str]) -> dict[str, int]:
+    """The round of each of these replicas that is still to be updated."""
+    return {row.id: row.replica_round
+            for row in session.rows(_ROUNDS, ids=sorted(ids))}
+
+
+def share_of(session: Session, replica_id: str) -> str | None:
+    """The share of a replica; None when that is gone."""
+    return session.value(_SHARE_OF, replica_id=replica_id)
+
+
+def is_owed(session: Session, kind: str, key: object) -> bool:
+    """Whether work of a kind, one per key, waits or is done just now."""
+    return bool(session.value(_IS_OWED, of_key=f'{kind}:{key}'))
+
+
+def note_snapshot(session: Session, snapshot_instance_id: str,
+                  **values: object) -> None:
+    """Note what is known of a snapshot that is still being copied."""
+    session.run(_COME.values(updated_at=session.now, **values),
+                instance_id=snapshot_instance_id)
