@@ -6,6 +6,7 @@ import typing
 from manila_lite import exception
 from manila_lite.share.manager.replica_view import Replicated
 from manila_lite.states.share_instance import S
+from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.share_replica import WRITABLE
 from manila_lite.states.share_replica import P
 from manila_lite.states.snapshot_instance import S as SnapshotS
@@ -56,40 +57,29 @@ def state_of(said: Said, replication_type: str | None) -> typing.Any:
 
 
 def moves(status: str, state: str, answer: typing.Any,
-          missing: Collection[str | None],
-          replication_type: str | None = None) -> Moves:
+          missing: Collection[str]) -> Moves:
     """What follows for a replica from an answer about it.
 
-    `missing` is what it has of snapshots that others have. In sync is
-    only what lacks none; what is in sync already stays so while they are
-    on their way, and has the snapshots themselves wait for it.
+    `missing` are the snapshots that it lacks and others have: without
+    them nothing is in sync, whatever the driver says.
     """
     if answer is FAILED:
         return Moves(
             'replica_failed' if status == S.AVAILABLE else None,
             'failed' if state != P.ERROR else None)
-    wanted = answer
-    if _lacks(state, answer, missing):
+    wanted = state if answer is None else answer
+    if wanted in COUNTING and missing:
         wanted = P.OUT_OF_SYNC
     heals = status == S.ERROR and answer in HEALTHY
     return Moves('replica_healed' if heals else None,
-                 _EVENTS[wanted] if wanted not in (None, state) else None)
+                 _EVENTS[wanted] if wanted != state else None)
 
 
-def _lacks(state: str, answer: typing.Any,
-           missing: Collection[str | None]) -> bool:
-    """Whether snapshots keep a replica from being in sync."""
-    if state == P.IN_SYNC and answer in (P.IN_SYNC, None):
-        return any(one != SnapshotS.CREATING for one in missing)
-    return answer in (P.IN_SYNC, P.ACTIVE) and bool(missing)
-
-
-def missing(view: Replicated, replica_id: str) -> list[str | None]:
-    """What a replica has of snapshots that are complete without it."""
-    own = {one.row.snapshot_id: one.row.status
-           for one in view.snapshots_on(replica_id)}
-    return [own.get(id) for id in sorted(view.complete(but=replica_id))
-            if own.get(id) != SnapshotS.AVAILABLE]
+def missing(view: Replicated, replica_id: str) -> set[str]:
+    """Snapshots that are complete but for this replica, which has not."""
+    return view.complete(but=replica_id) - {
+        one.row.snapshot_id for one in view.snapshots_on(replica_id)
+        if one.row.status == SnapshotS.AVAILABLE}
 
 
 # How its snapshots are

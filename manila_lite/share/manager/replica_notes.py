@@ -69,7 +69,7 @@ class ReplicaNotes:
         view = replica_view.find(session, row.share_id)
         moves = replica_answers.moves(
             own.status, own.replica_state, answer,
-            replica_answers.missing(view, own.id), row.replication_type)
+            replica_answers.missing(view, own.id))
         if moves.status:
             fire(session, SHARE_INSTANCE, own.id, moves.status,
                  updated_at=session.now)

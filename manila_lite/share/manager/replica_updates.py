@@ -49,7 +49,6 @@ from manila_lite.share.manager.replica_questions import Unanswered
 from manila_lite.share.manager.replica_view import Replicated
 from manila_lite.states.share_instance import S
 from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import S as SnapshotS
 
 LOG = logging.getLogger(__name__)
 
@@ -112,7 +111,7 @@ class ReplicaUpdates:
 
     # The timer
 
-    def run_pass(self) -> bool:
+    def look(self) -> bool:
         """Ask for a pass, unless there is nothing to be updated.
 
         One that is still under way goes on: begun anew, it would never
@@ -210,6 +209,7 @@ class ReplicaUpdates:
             job.finish(_nothing)
         else:
             job.put_back(pause)
+            job.due_in = pause
 
     def _update_one(self, job, share_id: str) -> float | None:
         """Look at one replica; seconds to wait where that has to wait."""
@@ -277,12 +277,11 @@ class ReplicaUpdates:
             due, 'state', late, self.driver.update_replica_state,
             RequestContext(), view.shown(self.names),
             self._shown(due.found), view.shown_rules(row.id, self.driver),
-            [pair for pair in view.pairs(row.id, self.names)
-             if not _is_coming(row, pair)])
+            view.pairs(row.id, self.names))
         answer = replica_answers.state_of(said, row.replication_type)
         moves = replica_answers.moves(
             row.status, row.replica_state, answer,
-            replica_answers.missing(view, row.id), row.replication_type)
+            replica_answers.missing(view, row.id))
         if moves == Moves():
             return
         if moves.failed:
@@ -365,15 +364,6 @@ def _replicates(stats: typing.Mapping[str, typing.Any]) -> bool:
 
 def _asked(method: Callable, server: typing.Any) -> Callable:
     return lambda *args: method(*args, share_server=server)
-
-
-def _is_coming(row: typing.Any, pair: typing.Any) -> bool:
-    """Whether a snapshot is on its way to a replica that is in sync.
-
-    It is not available then: that is said only when it is everywhere.
-    """
-    return (row.replica_state == P.IN_SYNC
-            and pair['share_replica_snapshot'].status == SnapshotS.CREATING)
 
 
 def _is_news(row: typing.Any, news: SnapshotNews) -> bool:
