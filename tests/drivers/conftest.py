@@ -2,6 +2,7 @@ import pytest
 
 import manila_lite.conf
 from manila_lite.share.drivers.configuration import Configuration
+from tests.drivers import replication_contract
 from tests.drivers import subject as subjects
 
 
@@ -11,6 +12,9 @@ def pytest_addoption(parser):
     group.addoption('--driver-config', help='file with its options')
     group.addoption('--driver-section', default='backend',
                     help='section of that file')
+    group.addoption('--driver-peers', default='',
+                    help='other sections of that file, separated by commas, '
+                         'of back ends that hold replicas of its shares')
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -37,6 +41,13 @@ def pytest_generate_tests(metafunc):
         named = metafunc.config.getoption('driver', default=None)
         metafunc.parametrize('subject', [named] if named
                              else ['dummy', 'local'], indirect=True)
+    if 'sites' in metafunc.fixturenames:
+        named = metafunc.config.getoption('driver', default=None)
+        styles = metafunc.cls.styles
+        metafunc.parametrize('sites', [(named, None, None)] if named else [
+            place for place in replication_contract.PLACES
+            if place[1] in styles], indirect=True, ids=lambda place:
+            '-'.join(word for word in place if word))
 
 
 @pytest.fixture
@@ -53,6 +64,26 @@ def subject(request, tmp_path):
     subject = subjects.Subject(request.param, configure)
     yield subject
     subject.clean_up()
+
+
+@pytest.fixture
+def sites(request, tmp_path):
+    """Back ends that hold replicas of one share, and the share."""
+    name, style, servers = request.param
+    if style:
+        sites = replication_contract.Sites(tmp_path, name, style,
+                                           bool(servers))
+    else:
+        peers = request.config.getoption('driver_peers', default='')
+        if not peers:
+            pytest.skip('--driver-peers names no other back ends')
+        sites = replication_contract.Sites.of_file(
+            name, request.config.getoption('driver_config'),
+            [request.config.getoption('driver_section'), *peers.split(',')])
+        if sites.style not in request.cls.styles:
+            pytest.skip(f'this is not about {sites.style} replicas')
+    yield sites
+    sites.clean_up()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ from tests.drivers import access_contract
 from tests.drivers import contract
 from tests.drivers import managing_contract
 from tests.drivers import migration_contract
+from tests.drivers import replication_contract
 from tests.drivers import servers_contract
 
 pair = migration_contract.pair
@@ -49,3 +50,20 @@ class TestServerMigration(migration_contract.MigrationContract):
 
 class TestMigratedServers(migration_contract.MigratedServersContract):
     """Share servers that have come from another back end."""
+
+
+class TestReplicas(replication_contract.ReplicaContract):
+    """Replicas on other back ends."""
+
+
+class TestReplicatedSnapshots(
+        replication_contract.ReplicatedSnapshotContract):
+    """Snapshots of a share that has replicas."""
+
+
+class TestPromotion(replication_contract.PromotionContract):
+    """One replica is active, and another can become so."""
+
+
+class TestWritableReplicas(replication_contract.WritableContract):
+    """All replicas are active."""
