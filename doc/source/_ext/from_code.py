@@ -187,8 +187,7 @@ def diagrams() -> Lines:
     for machine in state_tables():
         noun = machine.resource.replace('_', ' ')
         yield from heading(f'{machine.column} of a {noun}')
-        yield from ('.. raw:: html', '',
-                    f'   {state_diagram.svg(machine)}', '')
+        yield from drawing(machine)
         births = [(code(event), 'new', code(status))
                   for event, status in machine.born.items()]
         yield from table(('Move', 'from', 'to'), births + [
@@ -196,6 +195,17 @@ def diagrams() -> Lines:
              'gone' if move.target is machines.GONE else code(move.target))
             for move in state_diagram.moves(machine)], '20 55 25')
         yield from _resets(machine)
+
+
+def drawing(machine: machines.Machine) -> Lines:
+    """One state table, drawn."""
+    yield from ('.. raw:: html', '', f'   {state_diagram.svg(machine)}', '')
+
+
+def drawing_of(resource: str) -> Lines:
+    """The drawing of the table of this resource."""
+    machine, = (one for one in state_tables() if one.resource == resource)
+    yield from drawing(machine)
 
 
 def _resets(machine: machines.Machine) -> Lines:
@@ -351,7 +361,8 @@ class FromCode(SphinxDirective):
 def setup(app: Sphinx) -> dict[str, bool]:
     for name, source in (
             ('options', options), ('policies', rules),
-            ('state-tables', diagrams), ('recovery', recovery),
+            ('state-tables', diagrams), ('state-drawing', drawing_of),
+            ('recovery', recovery),
             ('api-versions', history), ('user-messages', user_messages),
             ('plugins', plugins), ('differences', differences)):
         app.add_directive(name, type(name, (FromCode,), {

@@ -3,6 +3,8 @@ import pytest
 from tests.functional.api import migration_examples
 from tests.functional.api import network_examples
 from tests.functional.api import network_views
+from tests.functional.api import replica_examples
+from tests.functional.api import replica_views
 from tests.functional.api import server_examples
 from tests.functional.api import server_views
 from tests.functional.api.world import World
@@ -11,7 +13,7 @@ from tests.support.cloud import Api
 from tests.support.cloud import Cloud
 
 EXAMPLES = (migration_examples, network_examples, network_views,
-            server_examples, server_views)
+            replica_examples, replica_views, server_examples, server_views)
 """What is found when it has been imported."""
 
 

@@ -65,7 +65,6 @@ FIELDS = {
 VIEWS = {
     ('extension', 'item'): 'there are no extensions',
     ('limits', 'rate[]'): 'no rate is limited, and the list is empty',
-    ('export location', 'replica list and detail'): 'comes with replication',
     ('quota set', 'detail'):
         'one row for every quota key, walked as the fields of `show`',
 }
@@ -97,6 +96,9 @@ RULES = {
         'do not find by target or key what is hidden: that would tell it',
     'next links':
         'carry the offset besides the marker, since markers are ignored',
+    'marker of replicas':
+        'is honoured without an offset: clients that do not know the name '
+        'of the link to the next page would get the first one again',
     'reset_task_state':
         'takes null only, until shares can migrate',
 }

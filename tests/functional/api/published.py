@@ -23,7 +23,8 @@ RESOURCES = (
     'snapshot export location', 'snapshot instance export location',
     'share network', 'share network action', 'share network subnet',
     'share network subnet metadata', 'security service', 'share server',
-    'share server action',
+    'share server action', 'share replica', 'share replica action',
+    'share replica metadata', 'share replica export location',
 )
 """The resources of api-surface.csv that are walked."""
 

@@ -29,7 +29,8 @@ OF_A_PROJECT = [
                                   '/v2/share-access-rules/{',
                                   '/v2/snapshots/{',
                                   '/v2/share-networks/{',
-                                  '/v2/security-services/{'))
+                                  '/v2/security-services/{',
+                                  '/v2/share-replicas/{'))
     or (operation.method, operation.path) == ('GET', '/v2/types/{id}')]
 """Operations on what belongs to a project and is kept from others."""
 
@@ -116,6 +117,8 @@ def test_quotas_of_another_project_are_forbidden(world, operation):
      'share_networks'),
     ('/security-services', 'security_services'),
     ('/security-services/detail?all_tenants=1', 'security_services'),
+    ('/share-replicas', 'share_replicas'),
+    ('/share-replicas/detail', 'share_replicas'),
     ('/resource-locks', 'resource_locks'),
     ('/resource-locks?all_projects=1', 'resource_locks'),
     (f'/resource-locks?all_projects=1&project_id={TENANT}',

@@ -22,6 +22,7 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.queries import services
 from manila_lite.db.queries import snapshot_exports
 from tests.functional.api import published
+from tests.functional.api.replica_world import ReplicaWorld
 from tests.functional.api.server_world import ServerWorld
 from tests.support.cloud import Api
 from tests.support.cloud import Cloud
@@ -36,6 +37,8 @@ LARGEST_SHARE = 500
 """GiB that one share may have."""
 SNAPSHOT_GIGABYTES = 1_000_000
 """GiB that the snapshots of a project may have."""
+REPLICA_GIGABYTES = 1_000_000
+"""GiB that the replicas of a project may have together."""
 
 _CONF = f"""
 admin_only_metadata = __sealed
@@ -47,6 +50,8 @@ per_share_gigabytes = {LARGEST_SHARE}
 snapshots = 100000
 snapshot_gigabytes = {SNAPSHOT_GIGABYTES}
 share_networks = 100000
+share_replicas = 100000
+replica_gigabytes = {REPLICA_GIGABYTES}
 """
 
 PERSONAS = {
@@ -74,7 +79,7 @@ def given(body: object = None, query: str = '', **variables: str) -> Given:
     return Given(variables, body, query)
 
 
-class World(ServerWorld):
+class World(ReplicaWorld, ServerWorld):
     """See the module."""
 
     def __init__(self, folder: pathlib.Path, more: str = ''):
@@ -86,9 +91,9 @@ class World(ServerWorld):
             for name, (project, roles) in PERSONAS.items()}
         self.admin, self.member = self.apis['admin'], self.apis['member']
         (self.share, self.spare, self.grouped, self.replicated,
-         self.guarded, self.moving) = (
+         self.guarded, self.moving, self.mirrored, self.vast) = (
             self.member.create(size=2, metadata={'color': 'red'})['id']
-            for _ in range(6))
+            for _ in range(8))
         self.cloud.settle()
         self.message, _ = (self.new_message(project)
                            for project in (TENANT, ADMINS))
@@ -99,7 +104,7 @@ class World(ServerWorld):
         self._take_snapshots()
         self.make_networks()
         self.make_servers()
-        self.cloud.db.write(_copy_instance, self.replicated)
+        self.make_replicas()
         self.cloud.db.write(_copy_snapshot, self.replicated_snapshot)
         for api in (self.admin, self.member):
             self.new_lock(api)
@@ -133,6 +138,7 @@ class World(ServerWorld):
                     mount_snapshot_support=True)
         self._plant_snapshot_export()
         self._plant(self.huge, size=SNAPSHOT_GIGABYTES + 1)
+        self._plant(self.vast, size=REPLICA_GIGABYTES + 1)
 
     def new_snapshot(self, **body: object) -> str:
         """A snapshot of `pictured`, which is said to have been taken."""
@@ -348,17 +354,6 @@ class World(ServerWorld):
 
 
 _TELLING = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}
-
-
-def _copy_instance(session: typing.Any, share_id: str) -> None:
-    """Give a share a second copy, as replication would."""
-    table = shares.ShareInstance.__table__
-    one = session.one(sa.select(table).where(table.c.share_id == share_id))
-    session.run(sa.update(table).where(table.c.id == one.id)
-                .values(replica_state='active'))
-    session.run(sa.insert(table), **dict(one._mapping) | {
-        'id': session.new_id(), 'replica_state': 'in_sync'})
-
 
 
 def _copy_snapshot(session: typing.Any, snapshot_id: str) -> None:

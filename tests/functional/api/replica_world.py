@@ -1,0 +1,107 @@
+"""The replicas of the world, as back ends would have left them."""
+
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import engine
+from manila_lite.db.models import shares
+from manila_lite.db.session import Session
+from tests.support.cloud import Api
+from tests.support.cloud import Cloud
+
+_SHARE = shares.Share.__table__
+_INSTANCE = shares.ShareInstance.__table__
+_EXPORT = shares.ExportLocation.__table__
+_WORK = engine.Work.__table__
+
+HOSTS = ('node@alpha#pool', 'node@beta#pool')
+
+
+def plant_active(cloud: Cloud, share_id: str,
+                 replication_type: str = 'readable') -> str:
+    """Have a share be one that can be replicated; its active replica."""
+    def change(session: Session) -> str:
+        session.run(sa.update(_SHARE).where(_SHARE.c.id == share_id)
+                    .values(replication_type=replication_type))
+        session.run(
+            sa.update(_INSTANCE).where(_INSTANCE.c.share_id == share_id)
+            .values(replica_state='active', sole_active_of=(
+                None if replication_type == 'writable' else share_id)))
+        return session.value(sa.select(_INSTANCE.c.id).where(
+            _INSTANCE.c.share_id == share_id))
+    return cloud.db.write(change)
+
+
+def plant_replica(cloud: Cloud, share_id: str, **columns: object) -> str:
+    """Give a share one more replica, in sync unless told; its id."""
+    def copy(session: Session) -> str:
+        one = session.one(
+            sa.select(_INSTANCE).where(_INSTANCE.c.share_id == share_id,
+                                       _INSTANCE.c.replica_state == 'active'))
+        there, = set(HOSTS) - {one.host}
+        id = session.new_id()
+        session.run(sa.insert(_INSTANCE), **dict(one._mapping) | {
+            'id': id, 'replica_state': 'in_sync', 'sole_active_of': None,
+            'host': there, 'cast_rules_to_readonly': True,
+            'created_at': session.now, **columns})
+        return id
+    return cloud.db.write(copy)
+
+
+def plant_export(cloud: Cloud, replica_id: str, path: str,
+                 **columns: object) -> str:
+    """Export a replica at one more path; the id of that."""
+    def insert(session: Session) -> str:
+        id = session.new_id()
+        session.run(sa.insert(_EXPORT), **{
+            'id': id, 'path': path, 'share_instance_id': replica_id,
+            'is_admin_only': False, 'created_at': session.now, **columns})
+        return id
+    return cloud.db.write(insert)
+
+
+class ReplicaWorld:
+    """Has replicas, as requests need them.
+
+    The share `replicated` is looked at, `mirrored` is for changes.
+    """
+
+    cloud: Cloud
+    admin: Api
+    replicated: str
+    mirrored: str
+    vast: str
+
+    def make_replicas(self) -> None:
+        plant_active(self.cloud, self.replicated)
+        self.replica = plant_replica(self.cloud, self.replicated)
+        self.replica_export = plant_export(self.cloud, self.replica,
+                                           '10.0.0.2:/replica')
+        self.original = plant_active(self.cloud, self.mirrored)
+        self._mirror = plant_replica(self.cloud, self.mirrored)
+        plant_active(self.cloud, self.vast)
+
+    def mirror(self, **columns: object) -> str:
+        """The replica that a request may change; nothing happens to it.
+
+        Its share has the active one besides, and no other.
+        """
+        def ready(session: Session) -> None:
+            ours = (self.original, self._mirror)
+            session.run(sa.delete(_INSTANCE).where(
+                _INSTANCE.c.share_id == self.mirrored,
+                _INSTANCE.c.id.not_in(ours)))
+            session.run(sa.delete(_WORK).where(_WORK.c.resource_id.in_(
+                ours)))
+            for id, known in (
+                    (self._mirror, {'replica_state': 'in_sync',
+                                    'sole_active_of': None, **columns}),
+                    (self.original, {'replica_state': 'active',
+                                     'sole_active_of': self.mirrored})):
+                values: dict[str, typing.Any] = {'status': 'available',
+                                                 **known}
+                session.run(sa.update(_INSTANCE).where(
+                    _INSTANCE.c.id == id).values(**values))
+        self.cloud.db.write(ready)
+        return self._mirror
