@@ -18,7 +18,6 @@ from manila_lite.db.queries import share_types
 from manila_lite.db.queries import subnets as subnet_rows
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Detail
 from manila_lite.rpc import share as share_rpc
 from manila_lite.rpc.contract import implements
@@ -31,7 +30,6 @@ from manila_lite.scheduler.filters.capacity import room
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
-from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
 from manila_lite.work import table
 
 LOG = logging.getLogger(__name__)
@@ -144,8 +142,7 @@ class Placement:
 
     def failed_create_share_replica(self, session: Session, job: typing.Any,
                                     error: Exception) -> bool:
-        fire_matching(session, SHARE_REPLICA, 'failed',
-                      {'id': job.resource_id}, updated_at=session.now)
+        replica_rows.give_up(session, job.resource_id)
         return False
 
     def prepare_extend_share_instance(self, session: Session,

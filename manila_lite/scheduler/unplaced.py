@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.db.queries import recovery
+from manila_lite.db.queries import replicas
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_networks
 from manila_lite.db.queries import shares
@@ -24,11 +25,13 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
+from manila_lite.quota.replicas import discard as discard_replica
 from manila_lite.quota.shares import discard
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Repeat
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_network import MACHINE as NETWORK
+from manila_lite.states.share_replica import PASSIVE
 
 LOG = logging.getLogger(__name__)
 
@@ -121,17 +124,25 @@ class Unplaced:
         rescue = MACHINE.in_flight[row.status]
         instance = instances.get(session, row.id)
         if isinstance(rescue, Repeat):
-            discard(session, instance)
+            self._remove_rows(session, instance)
             self._note(session, row, 'repeated', GONE, began)
             return
         event = rescue.events[-1]
         fire(session, MACHINE, row.id, event, updated_at=session.now)
+        if instance.replica_state in PASSIVE:
+            replicas.give_up(session, row.id)
         messages.record(
             session, project_id=row.project_id, request_id=None,
             action=Action.ALLOCATE_HOST, detail=Detail.UNKNOWN_ERROR,
             resource_type='SHARE', resource_id=instance.share_id,
             ttl=self.message_ttl)
         self._note(session, row, 'given up', MACHINE[event].target, began)
+
+    def _remove_rows(self, session: Session, instance: sa.Row) -> None:
+        if instance.replica_state in PASSIVE:
+            discard_replica(session, instance)
+        else:
+            discard(session, instance)
 
     def _note(self, session: Session, row: sa.Row, action: str,
               status_after: str | None, began: float) -> None:

@@ -242,7 +242,9 @@ class Cloud:
                              backend.access, backend.snapshot_access,
                              backend.share_servers,
                              backend.share_servers.setup,
-                             backend.server_migrations):
+                             backend.replica_updates,
+                             backend.server_migrations,
+                             backend.replication):
                 endpoint.driver = Probed(endpoint.driver, self._probe)
         self.db.probe = self._probe
 

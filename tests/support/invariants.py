@@ -16,12 +16,16 @@ from manila_lite.quota import recount
 from manila_lite.share.drivers import dummy
 from manila_lite.states import access_rule
 from manila_lite.states import share_network
+from manila_lite.states import share_replica
 from manila_lite.states import share_server
 from manila_lite.states import snapshot_instance
 from manila_lite.states.access_rule import A
 from manila_lite.states.access_rule import R
 from manila_lite.states.machine import Machine
 from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_replica import DR
+from manila_lite.states.share_replica import PASSIVE
+from tests.support import replica_invariants
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
@@ -35,7 +39,7 @@ POOL = services.Pool.__table__
 MACHINES = {machine.resource: machine for machine in (
     MACHINE, access_rule.MACHINE, access_rule.SNAPSHOT_MACHINE,
     access_rule.STATUS_MACHINE, snapshot_instance.MACHINE,
-    share_network.MACHINE, share_server.MACHINE,
+    share_network.MACHINE, share_replica.MACHINE, share_server.MACHINE,
     share_server.TASK_MACHINE)}
 SILENT = {access_rule.STATUS_MACHINE.resource: R.ACTIVE,
           share_server.TASK_MACHINE.resource: share_server.T.NONE}
@@ -59,11 +63,12 @@ def problems(session: Session,
     clients = {host: dummy.access_inventory(folder)
                for host, folder in folders.items()}
     rows = session.rows(sa.select(
-        INSTANCE.c.id, INSTANCE.c.status, INSTANCE.c.host, SHARE.c.size
+        INSTANCE.c.id, INSTANCE.c.status, INSTANCE.c.host,
+        INSTANCE.c.replica_state, SHARE.c.size
     ).select_from(INSTANCE.join(SHARE)))
     return [*at_rest(session, rows), *books(session, rows),
             *back_ends(rows, inventories), *rules(session, clients),
-            *journal(session)]
+            *replica_invariants.problems(session), *journal(session)]
 
 
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]
@@ -106,8 +111,10 @@ def back_ends(rows: typing.Sequence[sa.Row],
             for id, size in found.items()}
     for row in rows:
         home = row.host and row.host.partition('#')[0]
-        if row.status == 'available' and (
-                real.get(row.id) != (home, row.size)):
+        there = real.get(row.id)
+        if row.replica_state in PASSIVE and there is not None:
+            there = there[0], row.size  # it follows when it is updated
+        if row.status == 'available' and there != (home, row.size):
             yield (f'{row.id} should be {row.size} GiB on {home}, '
                    f'there is {real.get(row.id)}')
     for id in real.keys() - {row.id for row in rows}:
@@ -121,9 +128,13 @@ def rules(session: Session, clients: Mapping[str, Clients]
         sa.select(INSTANCE.c.id, INSTANCE.c.status, INSTANCE.c.host,
                   INSTANCE.c.access_rules_status,
                   INSTANCE.c.cast_rules_to_readonly,
-                  INSTANCE.c.access_doubted, MAPPING.c.state,
+                  INSTANCE.c.access_doubted, INSTANCE.c.replica_state,
+                  SHARE.c.replication_type, MAPPING.c.state,
                   RULE.c.access_type, RULE.c.access_to, RULE.c.access_level)
-        .select_from(INSTANCE.outerjoin(MAPPING.outerjoin(RULE))))
+        .select_from(INSTANCE.join(
+            SHARE, SHARE.c.id == INSTANCE.c.share_id
+        ).outerjoin(MAPPING, MAPPING.c.share_instance_id == INSTANCE.c.id)
+            .outerjoin(RULE, RULE.c.id == MAPPING.c.access_id)))
     found: dict[str, list[sa.Row]] = {}
     for row in rows:
         if row.status not in access_rule.GOING and row.host:
@@ -152,6 +163,9 @@ def _rules_of(id: str, mapped: list[sa.Row], instance: sa.Row,
     wanted = {(row.access_type, row.access_to,
                'ro' if row.cast_rules_to_readonly else row.access_level)
               for row in mapped if row.state == A.ACTIVE}
+    if (instance.replication_type == DR
+            and instance.replica_state in PASSIVE):
+        wanted = set()  # until it is promoted
     home = instance.host.partition('#')[0]
     real = clients[home].get(id, set())
     if real != wanted:
@@ -164,6 +178,10 @@ def journal(session: Session) -> Iterator[str]:
     for row in session.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id)):
         key = row.resource, row.resource_id
         begins = last.get(key, SILENT.get(row.resource))
+        if (row.resource == share_replica.MACHINE.resource
+                and key not in last
+                and row.from_status in share_replica.MACHINE.born.values()):
+            begins = row.from_status  # it has two births, both silent
         if row.from_status != begins:
             yield (f'{key} went from {begins}, the journal says '
                    f'{row.from_status}')

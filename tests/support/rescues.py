@@ -28,7 +28,8 @@ ENDS: dict[str, dict[str, str | None]] = {
         'manage_error_unmanage_starting': 'unmanage_error',
         'ensuring': 'available', 'deleting': GONE,
         'deferred_deleting': GONE, 'migrating': 'error',
-        'migrating_to': 'error', 'server_migrating': 'error'},
+        'migrating_to': 'error', 'server_migrating': 'error',
+        'replication_change': 'error'},
     'snapshot_instance': {
         'creating': 'available', 'restoring': 'error', 'deleting': GONE,
         'manage_starting': 'manage_error',

@@ -13,6 +13,8 @@ from manila_lite.db.queries import share_instances
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_matching
+from manila_lite.states import access_rule
 from manila_lite.states.share_replica import MACHINE
 from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import READABLE
@@ -130,6 +132,17 @@ def next_round(session: Session, share_id: str) -> None:
     session.run(_NEXT_ROUND, of_share=share_id)
 
 
+def fall_behind(session: Session, share_id: str) -> None:
+    """Have no replica be taken for up to date, whoever was asked before.
+
+    The active one has other data, or is about to.
+    """
+    fire_matching(session, MACHINE, 'fell_behind',
+                  {'share_id': share_id, 'replica_state': P.IN_SYNC},
+                  updated_at=session.now)
+    next_round(session, share_id)
+
+
 def birth(share_id: str, replication_type: str | None
           ) -> dict[str, object]:
     """What the first instance of a share is born with."""
@@ -157,6 +170,21 @@ def retire(session: Session, replica: typing.Any, replication_type: str,
     fire(session, MACHINE, replica.id, event, sole_active_of=None,
          cast_rules_to_readonly=replication_type == READABLE,
          updated_at=session.now)
+
+
+def give_up(session: Session, replica_id: str) -> None:
+    """A replica that was not created has nothing, and says so.
+
+    None of its rules is in force. Its status is the caller's to set.
+    """
+    fire_matching(session, MACHINE, 'failed', {'id': replica_id},
+                  updated_at=session.now)
+    rules = {'share_instance_id': replica_id}
+    fire_matching(session, access_rule.MACHINE, 'apply', rules)
+    if fire_matching(session, access_rule.MACHINE, 'apply_failed', rules,
+                     updated_at=session.now):
+        fire_matching(session, access_rule.STATUS_MACHINE, 'failed',
+                      {'id': replica_id})
 
 
 def _sole(share_id: str, replication_type: str) -> str | None:

@@ -177,12 +177,8 @@ class Replicas:
 
     def failed_create_share_replica(self, session, job, error):
         done = self.setup.failed(session, job, error)
-        self.not_created(session, job.resource_id)
+        replicas.give_up(session, job.resource_id)
         return done
-
-    def not_created(self, session: Session, instance_id: str) -> None:
-        """Nothing of it is in force; its status is the caller's to set."""
-        give_up(session, instance_id)
 
     # Delete
 
@@ -333,20 +329,6 @@ def told(answer: ReplicaAnswer | None) -> Told:
         rules_hold(answer),
         {access_id: one['access_key'] for access_id, one in rules.items()
          if 'access_key' in one})
-
-
-def give_up(session: Session, instance_id: str) -> None:
-    """A replica that was not created has nothing: it is in error.
-
-    No rule is in force on it; what users see says so.
-    """
-    fire_matching(session, MACHINE, 'failed', {'id': instance_id},
-                  updated_at=session.now)
-    for event in ('apply', 'apply_failed'):
-        if not fire_matching(session, ACCESS_RULE, event,
-                             {'share_instance_id': instance_id}):
-            return
-    fire_matching(session, STATUS_MACHINE, 'failed', {'id': instance_id})
 
 
 def _round(row) -> dict[str, object]:

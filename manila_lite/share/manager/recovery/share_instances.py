@@ -5,15 +5,13 @@ import typing
 from manila_lite.db.queries import pools
 from manila_lite.db.queries import replicas
 from manila_lite.db.queries import share_instances as instances
-from manila_lite.db.queries import shares
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
-from manila_lite.quota import charges
-from manila_lite.quota.shares import owner_of
-from manila_lite.quota.shares import size_deltas
+from manila_lite.quota.shares import resize
+from manila_lite.quota.shares import take_copies
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager import driver_view
@@ -25,7 +23,6 @@ from manila_lite.share.manager.recovery.rescuable import Question
 from manila_lite.share.manager.recovery.rescuable import Reading
 from manila_lite.share.manager.replicas import Replicas
 from manila_lite.share.manager.replicas import Told
-from manila_lite.share.manager.replicas import give_up
 from manila_lite.share.manager.snapshots import release_share
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import Repeat
@@ -124,9 +121,7 @@ class ShareInstances(Askable):
                  progress=PROGRESS_DONE, updated_at=session.now)
             instances.replace_export_locations(session, case.row.id, exports)
         else:
-            fire(session, MACHINE, case.row.id, event,
-                 updated_at=session.now)
-            self._resize(session, case.row, size)
+            self._resize(session, case.row, size, event)
             if job.args.get('new_size', size) != size:
                 # At rest and well, and yet not what was accepted.
                 tell(session, job, _ACTIONS[case.row.status],
@@ -154,7 +149,7 @@ class ShareInstances(Askable):
                           {'share_instance_id': row.id},
                           updated_at=session.now)
         if _is_new_replica(row):
-            give_up(session, row.id)
+            replicas.give_up(session, row.id)
 
     def give_back(self, session: Session, job: typing.Any) -> None:
         """What lost work had reserved: quota, and room in a pool."""
@@ -166,26 +161,24 @@ class ShareInstances(Askable):
     # Who was too slow may have resized what was given up
 
     def is_comparable(self, case: Case) -> bool:
-        return case.row.status == S.AVAILABLE
+        return (case.row.status == S.AVAILABLE
+                and case.row.replica_state not in PASSIVE)
 
     def correct(self, session: Session, case: Case,
                 facts: typing.Any) -> bool:
         size, _ = facts
         if size == case.row.size:
             return False
-        for event in ('ensure', 'ensured'):
-            fire(session, MACHINE, case.row.id, event,
-                 updated_at=session.now)
-        self._resize(session, case.row, size)
+        self._resize(session, case.row, size, 'ensure', 'ensured')
         return True
 
-    def _resize(self, session: Session, row: typing.Any, size: int) -> None:
-        difference = size - row.size
-        if difference:
-            shares.resize(session, row.share_id, size)
-            charges.adjust(session, owner_of(row),
-                           size_deltas(row, difference))
-            pools.change_allocated(session, row.host, difference)
+    def _resize(self, session: Session, row: typing.Any, size: int,
+                *events: str) -> None:
+        """Make these moves, and have the share be as large as it is."""
+        copies = take_copies(session, row)
+        for event in events:
+            fire(session, MACHINE, row.id, event, updated_at=session.now)
+        resize(session, row, size, copies)
 
 
 def _is_new_replica(row: typing.Any) -> bool:

@@ -1,0 +1,440 @@
+"""The life of replicas: what is asked, what back ends do, what is shown."""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import access
+from manila_lite.db.models import services
+from manila_lite.db.queries import shares as share_rows
+from manila_lite.share.drivers import dummy
+from tests.support.replicated import ADMIN
+from tests.support.replicated import MEMBER
+from tests.support.replicated import ReplicatedCloud
+
+MAPPING = access.InstanceAccessRule.__table__
+MESSAGE = services.Message.__table__
+PASSIVE_STYLES = ('readable', 'dr')
+
+
+@pytest.fixture
+def build_cloud(tmp_path):
+    built = []
+
+    def build(style='readable', **given):
+        built.append(ReplicatedCloud(tmp_path, style=style, **given))
+        return built[-1]
+
+    yield build
+    for cloud in built:
+        cloud.db.dispose()
+
+
+@pytest.fixture
+def cloud(build_cloud):
+    return build_cloud()
+
+
+@pytest.fixture
+def share_id(cloud):
+    return cloud.share_on('alpha', size=2)
+
+
+def refused(reason, verb, *args, **kwargs):
+    with pytest.raises(exception.ReplicationException, match=reason):
+        verb(*args, **kwargs)
+
+
+def rules_on(cloud, replica_id):
+    """The states of the rules of a replica."""
+    return [row.state for row in cloud.rows(sa.select(MAPPING).where(
+        MAPPING.c.share_instance_id == replica_id))]
+
+
+def let_in(cloud, backend, replica_id):
+    """Who is let in by a back end, and how."""
+    found = dummy.access_inventory(cloud.folder / 'dummy' / backend)
+    return {(to, level) for _, to, level in found.get(replica_id, ())}
+
+
+def messages(cloud):
+    """Action and detail of every message, the oldest first."""
+    return [(row.action_id, row.detail_id) for row in cloud.rows(
+        sa.select(MESSAGE).order_by(MESSAGE.c.created_at))]
+
+
+def update_all(cloud, share_id):
+    """Have every replica be brought up to date."""
+    for row in cloud.replicas(share_id):
+        if row.replica_state != 'active':
+            cloud.ask('resync', row.id)
+    cloud.settle()
+
+
+# Create
+
+@pytest.mark.parametrize('style', PASSIVE_STYLES)
+def test_a_new_replica_follows_the_active_one(build_cloud, style):
+    cloud = build_cloud(style)
+    share_id = cloud.share_on('alpha', size=2)
+    replica_id = cloud.replicate(share_id, 'beta')
+    assert cloud.states(share_id) == {'alpha': ('available', 'active'),
+                                      'beta': ('available', 'in_sync')}
+    assert cloud.usage('share_replicas') == (2, 0)
+    assert cloud.usage('replica_gigabytes') == (4, 0)
+    assert cloud.usage('gigabytes') == (2, 0)
+    assert cloud.driver('beta').get_replica_status is not None
+    assert cloud.replica(replica_id).progress == '100%'
+    cloud.check_invariants()
+
+
+def test_every_writable_replica_is_active(build_cloud):
+    cloud = build_cloud('writable')
+    share_id = cloud.share_on('alpha')
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    assert set(cloud.states(share_id).values()) == {('available', 'active')}
+    assert let_in(cloud, 'beta', replica_id) == {('10.0.0.1', 'rw')}
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('style, level', [('readable', 'ro'), ('dr', 'rw')])
+def test_a_new_replica_has_the_rules_of_the_share(build_cloud, style, level):
+    cloud = build_cloud(style)
+    share_id = cloud.share_on('alpha')
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    assert rules_on(cloud, replica_id) == ['active']
+    assert cloud.replica(replica_id).access_rules_status == 'active'
+    cloud.check_invariants()
+
+
+def test_a_rule_that_is_being_denied_is_not_copied(cloud, share_id):
+    cloud.allow(share_id)
+    rule, = cloud.rows(sa.select(MAPPING))
+    cloud.api.act(share_id, 'deny_access', {'access_id': rule.access_id})
+    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    assert rules_on(cloud, replica_id) == []
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def test_a_new_replica_gets_every_snapshot_and_is_in_sync_with_them(
+        cloud, share_id):
+    taken = {cloud.snapshot(share_id) for _ in range(2)}
+    replica_id = cloud.replicate(share_id, 'beta')
+    assert cloud.snapshots_on(replica_id).keys() == taken
+    update_all(cloud, share_id)
+    assert cloud.snapshots_on(replica_id) == dict.fromkeys(
+        taken, 'available')
+    assert cloud.replica(replica_id).replica_state == 'in_sync'
+    cloud.check_invariants()
+
+
+def test_a_driver_that_fails_leaves_a_replica_in_error(cloud, share_id):
+    cloud.allow(share_id)
+    cloud.driver('beta').fail_next('create_replica')
+    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    cloud.settle()
+    assert cloud.states(share_id)['beta'] == ('error', 'error')
+    assert rules_on(cloud, replica_id) == ['error']
+    assert messages(cloud) == [('002', '001')]
+    assert cloud.usage('share_replicas') == (2, 0)
+    cloud.ask('delete', replica_id)
+    cloud.settle()
+    assert cloud.usage('share_replicas') == (1, 0)
+    cloud.check_invariants()
+
+
+def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
+        cloud, share_id):
+    cloud.allow(share_id)
+    cloud.replicate(share_id, 'beta')
+    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    cloud.settle()
+    row = cloud.replica(replica_id)
+    assert (row.status, row.replica_state, row.host) == (
+        'error', 'error', None)
+    assert row.access_rules_status == 'error'
+    cloud.check_invariants()
+    cloud.ask('delete', replica_id)
+    assert cloud.replica(replica_id) is None
+    cloud.check_invariants()
+
+
+def test_a_share_that_cannot_have_replicas_gets_none(cloud, share_id):
+    cloud.db.write(lambda session: session.run(sa.text(
+        "UPDATE share_type_extra_specs SET spec_value = 'x' "
+        "WHERE spec_key = 'replication_type'")))
+    cloud.db.write(lambda session: session.run(sa.text(
+        'UPDATE shares SET replication_type = NULL')))
+    refused('no replication_type', cloud.ask_for_replica, share_id)
+
+
+def test_no_replica_is_made_while_the_active_one_is_busy(cloud, share_id):
+    cloud.api.act(share_id, 'extend', {'new_size': 3})
+    refused('must be available, not extending', cloud.ask_for_replica,
+            share_id)
+    cloud.settle()
+    cloud.replicate(share_id, 'beta')
+    cloud.check_invariants()
+
+
+def test_a_project_without_room_gets_no_replica(build_cloud):
+    cloud = build_cloud(more='[quota]\nshare_replicas = 1')
+    share_id = cloud.share_on('alpha')
+    with pytest.raises(exception.ShareReplicasLimitExceeded):
+        cloud.ask_for_replica(share_id)
+    assert len(cloud.replicas(share_id)) == 1
+    cloud.check_invariants()
+
+
+def test_a_zone_that_is_unknown_or_not_of_the_type_is_refused(
+        cloud, share_id):
+    with pytest.raises(exception.InvalidInput, match='no availability zone'):
+        cloud.ask_for_replica(share_id, availability_zone='moon')
+
+
+def test_a_replica_keeps_its_metadata(cloud, share_id):
+    replica_id = cloud.replicate(share_id, metadata={'a': 'b'})
+    assert cloud.rows(sa.text(
+        'SELECT share_instance_id, key, value FROM '
+        'share_instance_metadata')) == [(replica_id, 'a', 'b')]
+
+
+# Delete
+
+def test_a_deleted_replica_leaves_nothing_behind(cloud, share_id):
+    cloud.allow(share_id)
+    cloud.snapshot(share_id)
+    replica_id = cloud.replicate(share_id, 'beta', metadata={'a': 'b'})
+    cloud.ask('delete', replica_id)
+    cloud.settle()
+    assert cloud.states(share_id) == {'alpha': ('available', 'active')}
+    assert cloud.usage('share_replicas') == (1, 0)
+    assert cloud.usage('snapshots') == (1, 0)
+    assert let_in(cloud, 'beta', replica_id) == set()
+    cloud.check_invariants()
+
+
+def test_rules_go_before_the_replica(cloud, share_id):
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.ask('delete', replica_id)
+    cloud.crash_at(None)
+    cloud.settle()
+    calls = [name for name in cloud.points if name in (
+        'before apply_access', 'before delete_replica')]
+    assert calls[0] == 'before apply_access'
+    assert calls[-1] == 'before delete_replica'
+
+
+def test_the_last_active_replica_stays(cloud, share_id):
+    refused('last active', cloud.ask, 'delete',
+            cloud.active(share_id).id)
+    cloud.replicate(share_id)
+    refused('last active', cloud.ask, 'delete', cloud.active(share_id).id)
+    refused('last active', cloud.ask, 'force_delete',
+            cloud.active(share_id).id)
+    refused('last active', cloud.ask, 'reset_status',
+            cloud.active(share_id).id, 'deleting')
+
+
+def test_a_writable_replica_goes_while_another_stays(build_cloud):
+    cloud = build_cloud('writable')
+    share_id = cloud.share_on('alpha')
+    cloud.replicate(share_id, 'beta')
+    cloud.ask('delete', cloud.active(share_id).id)
+    refused('last active', cloud.ask, 'delete',
+            cloud.replicas(share_id)[1].id)
+    cloud.settle()
+    assert cloud.states(share_id) == {'beta': ('available', 'active')}
+    cloud.check_invariants()
+
+
+def test_a_deletion_that_fails_is_seen_and_can_be_forced(cloud, share_id):
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.driver('beta').fail_next('delete_replica')
+    cloud.ask('delete', replica_id)
+    cloud.settle()
+    assert cloud.states(share_id)['beta'] == ('error_deleting', 'error')
+    refused('available or in error', cloud.ask, 'delete', replica_id)
+    cloud.driver('beta').fail_next('delete_replica')
+    cloud.ask('force_delete', replica_id)
+    cloud.settle()
+    assert cloud.states(share_id) == {'alpha': ('available', 'active')}
+    assert cloud.usage('share_replicas') == (1, 0)
+
+
+def test_an_instance_that_is_a_replica_is_removed_as_one(cloud, share_id):
+    cloud.snapshot(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    with pytest.raises(exception.ShareHasReplicas):
+        cloud.services.shares.force_delete_instance(
+            ADMIN, cloud.active(share_id).id)
+    cloud.services.shares.force_delete_instance(ADMIN, replica_id)
+    cloud.settle()
+    assert cloud.replica(replica_id) is None
+    cloud.check_invariants()
+
+
+def test_a_share_with_replicas_is_not_deleted(cloud, share_id):
+    cloud.replicate(share_id)
+    cloud.api.delete(share_id, expect=409)
+    cloud.api.act(share_id, 'force_delete', expect=409)
+    cloud.api.act(share_id, 'soft_delete', expect=409)
+    cloud.check_invariants()
+
+
+# Promote
+
+@pytest.mark.parametrize('style', PASSIVE_STYLES)
+def test_a_promoted_replica_takes_over(build_cloud, style):
+    cloud = build_cloud(style)
+    share_id = cloud.share_on('alpha')
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    other_id = cloud.replicate(share_id, 'gamma')
+    old_id = cloud.active(share_id).id
+    assert cloud.ask('promote', replica_id, ctx=MEMBER,
+                     quiesce_wait_time=7)
+    assert cloud.replica(replica_id).status == 'replication_change'
+    cloud.settle()
+    assert cloud.driver('beta').quiesced == 7
+    assert cloud.active(share_id).id == replica_id
+    assert {row.status for row in cloud.replicas(share_id)} == {'available'}
+    assert cloud.replica(old_id).replica_state != 'active'
+    assert let_in(cloud, 'beta', replica_id) == {('10.0.0.1', 'rw')}
+    if style == 'readable':
+        for name, id in (('alpha', old_id), ('gamma', other_id)):
+            assert let_in(cloud, name, id) == {('10.0.0.1', 'ro')}
+    cloud.check_invariants()
+    update_all(cloud, share_id)
+    assert cloud.replica(old_id).replica_state == 'in_sync'
+    cloud.check_invariants()
+
+
+def test_the_active_replica_has_nothing_to_be_promoted_to(cloud, share_id):
+    cloud.replicate(share_id)
+    assert cloud.ask('promote', cloud.active(share_id).id) is False
+    assert not cloud.step()
+
+
+def test_what_may_not_be_promoted_is_refused(cloud, share_id):
+    first, second = (cloud.replicate(share_id) for _ in range(2))
+    cloud.ask('reset_replica_state', first, 'out_of_sync')
+    with pytest.raises(exception.PromotionNeedsAdmin):
+        cloud.ask('promote', first, ctx=MEMBER)
+    cloud.ask('reset_status', first, 'error')
+    refused('must be available', cloud.ask, 'promote', first)
+    cloud.ask('reset_status', first, 'available')
+    cloud.ask('promote', second)
+    refused('being promoted', cloud.ask, 'promote', first)
+    refused('being promoted', cloud.ask, 'delete', first)
+    refused('being promoted', cloud.ask, 'force_delete', second)
+    refused('being promoted', cloud.ask_for_replica, share_id)
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def test_a_replica_takes_over_from_one_that_is_lost(cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    old_id = cloud.active(share_id).id
+    cloud.ask('reset_status', old_id, 'error')
+    cloud.ask('promote', replica_id)
+    cloud.settle()
+    assert cloud.states(share_id) == {
+        'alpha': ('error', 'out_of_sync'), 'beta': ('available', 'active')}
+    cloud.check_invariants()
+
+
+def test_a_promotion_that_fails_leaves_all_replicas_in_error(
+        cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.replicate(share_id, 'gamma')
+    cloud.driver('beta').fail_next('promote_replica')
+    cloud.ask('promote', replica_id)
+    cloud.crash_at(None)
+    while cloud.step():
+        pass
+    assert cloud.states(share_id) == {
+        'alpha': ('error', 'active'), 'beta': ('error', 'error'),
+        'gamma': ('error', 'out_of_sync')}
+    assert messages(cloud) == [('004', '001')]
+
+
+def test_without_an_active_replica_nothing_is_promoted(cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.ask('promote', replica_id)
+    cloud.db.write(lambda session: session.run(sa.text(
+        "UPDATE share_instances SET replica_state = 'out_of_sync', "
+        "sole_active_of = NULL, cast_rules_to_readonly = 1 "
+        "WHERE replica_state = 'active'")))
+    cloud.settle()
+    assert cloud.states(share_id)['beta'] == ('available', 'in_sync')
+    assert messages(cloud) == [('004', '006')]
+
+
+def test_writable_replicas_are_not_promoted(build_cloud):
+    cloud = build_cloud('writable')
+    share_id = cloud.share_on('alpha')
+    replica_id = cloud.replicate(share_id)
+    assert cloud.ask('promote', replica_id) is False
+    cloud.driver('gamma').fail_next('create_replica')
+    third = cloud.ask_for_replica(share_id, 'gamma')
+    cloud.settle()
+    refused('written to', cloud.ask, 'promote', third)
+
+
+def test_a_promotion_whose_replica_was_moved_by_decree_has_failed(
+        cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.ask('promote', replica_id)
+    cloud.pause_at('after promote_replica', lambda: cloud.ask(
+        'reset_status', replica_id, 'available'))
+    while cloud.step():
+        pass
+    assert cloud.states(share_id) == {'alpha': ('error', 'active'),
+                                      'beta': ('error', 'error')}
+
+
+# Administration
+
+def test_the_active_replica_is_not_reset_away(cloud, share_id):
+    cloud.replicate(share_id)
+    for state in ('in_sync', 'out_of_sync', 'error', 'active'):
+        refused('is active', cloud.ask, 'reset_replica_state',
+                cloud.active(share_id).id, state)
+
+
+def test_a_second_replica_is_not_made_active_by_decree(cloud, share_id):
+    replica_id = cloud.replicate(share_id)
+    refused('another replica is active', cloud.ask, 'reset_replica_state',
+            replica_id, 'active')
+    with pytest.raises(exception.InvalidInput):
+        cloud.ask('reset_replica_state', replica_id, 'shiny')
+    with pytest.raises(exception.InvalidInput):
+        cloud.ask('reset_status', replica_id, 'shiny')
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def test_a_writable_replica_is_made_active_by_decree(build_cloud):
+    cloud = build_cloud('writable')
+    share_id = cloud.share_on('alpha')
+    cloud.driver('beta').fail_next('create_replica')
+    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    cloud.settle()
+    cloud.ask('reset_replica_state', replica_id, 'active')
+    assert cloud.replica(replica_id).replica_state == 'active'
+
+
+def test_the_quota_of_an_extended_share_counts_for_every_replica(
+        cloud, share_id):
+    cloud.replicate(share_id, 'beta')
+    cloud.api.act(share_id, 'extend', {'new_size': 5})
+    cloud.settle()
+    assert cloud.usage('replica_gigabytes') == (10, 0)
+    assert cloud.db.read(share_rows.target, share_id).size == 5
+    cloud.check_invariants()
