@@ -26,16 +26,21 @@ NETWORK = networks.ShareNetwork.__table__
 
 _TAKE = (
     sa.select(INSTANCE.c.id, INSTANCE.c.host, INSTANCE.c.status,
-              INSTANCE.c.access_rules_status,
+              INSTANCE.c.replica_state, INSTANCE.c.access_rules_status,
               sa.select(NETWORK.c.status)
               .where(NETWORK.c.id == INSTANCE.c.share_network_id)
               .scalar_subquery().label('network_status'))
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
     .order_by(INSTANCE.c.id).with_for_update())
+_HOSTS = (
+    sa.select(INSTANCE.c.id, INSTANCE.c.host)
+    .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
+    .order_by(INSTANCE.c.id))
 _INSERT = sa.insert(RULE)
 _INSERT_METADATA = sa.insert(METADATA)
 _MAPPED = (
-    sa.select(MAPPING.c.id, MAPPING.c.state, RULE.c.access_level)
+    sa.select(MAPPING.c.id, MAPPING.c.state, MAPPING.c.share_instance_id,
+              RULE.c.access_level)
     .select_from(MAPPING.join(RULE))
     .where(RULE.c.id == sa.bindparam('of_rule'),
            RULE.c.share_id == sa.bindparam('of_share')))
@@ -67,6 +72,8 @@ _SET_KEY = sa.update(MAPPING).where(
 _DOUBT = sa.update(INSTANCE).where(
     INSTANCE.c.id == sa.bindparam('instance_id')
 ).values(access_doubted=sa.bindparam('doubted'))
+_HOLD = sa.select(INSTANCE.c.id).where(
+    INSTANCE.c.id == sa.bindparam('instance_id')).with_for_update()
 _KEEP_RULES = (
     sa.select(RULE.c.id)
     .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
@@ -96,6 +103,12 @@ def take_instances(session: Session,
                    share_id: str) -> typing.Sequence[sa.Row]:
     """The instances of a share, which stay as they are until the end."""
     return session.rows(_TAKE, of_share=share_id)
+
+
+def instance_hosts(session: Session,
+                   share_id: str) -> typing.Sequence[sa.Row]:
+    """Their ids and hosts, in the same order, as they are just now."""
+    return session.rows(_HOSTS, of_share=share_id)
 
 
 def insert(session: Session, values: Mapping[str, object],
@@ -163,6 +176,11 @@ def set_keys(session: Session, instance_id: str,
 def doubt(session: Session, instance_id: str, doubted: bool = True) -> None:
     """Note whether the back end may have other rules than those known."""
     session.run(_DOUBT, instance_id=instance_id, doubted=doubted)
+
+
+def hold_instance(session: Session, instance_id: str) -> None:
+    """Have an instance stay as it is until the transaction ends."""
+    session.rows(_HOLD, instance_id=instance_id)
 
 
 def keep(session: Session, access_ids: Collection[str]) -> None:

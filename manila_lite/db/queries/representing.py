@@ -45,13 +45,12 @@ _SPEAKER = INSTANCE.alias('speaker')
 _BEST_FIRST = _order(_SPEAKER)
 
 
-def of_share(column: sa.Column) -> sa.ScalarSelect:
+def of_share(column: str) -> sa.ScalarSelect:
     """What a column of the instance says that speaks for the share.
 
-    `column` is one of share_instances; to be used in a statement about
-    shares.
+    To be used in a statement about shares.
     """
-    return (sa.select(_SPEAKER.c[column.name])
+    return (sa.select(_SPEAKER.c[column])
             .where(_SPEAKER.c.share_id == SHARE.c.id)
             .order_by(*_BEST_FIRST).limit(1)
             .correlate(SHARE).scalar_subquery())

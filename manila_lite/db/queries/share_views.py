@@ -40,7 +40,7 @@ _IS_VISIBLE = (
     .correlate(SHARE).scalar_subquery().is_not(None))
 # What a share is looked for by is what it is shown with.
 _SPEAKS = sa.or_(SHARE.c.replication_type.is_(None),
-                 INSTANCE.c.id == representing.of_share(INSTANCE.c.id))
+                 INSTANCE.c.id == representing.of_share('id'))
 
 SHARE_COLUMNS = frozenset(column.name for column in SHARE.c)
 INSTANCE_SORTS = frozenset({
@@ -213,7 +213,7 @@ def _page(wanted: Filter, page: typing.Any,
 def _order(page: typing.Any) -> list[sa.ColumnElement]:
     # One value for each: with a join, a share of several instances would
     # be several in the page.
-    key = (representing.of_share(INSTANCE.c[page.sort_key])
+    key = (representing.of_share(page.sort_key)
            if page.sort_key in INSTANCE_SORTS else SHARE.c[page.sort_key])
     if page.sort_dir == 'desc':
         return [key.desc(), SHARE.c.id.desc()]

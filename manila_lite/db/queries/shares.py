@@ -10,6 +10,7 @@ from manila_lite import exception
 from manila_lite.db import transitions
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.queries import access
 from manila_lite.db.queries import representing
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
@@ -37,8 +38,8 @@ _INSTANCES = (
 _IS_PASSIVE = INSTANCE.c.replica_state.in_(sorted(PASSIVE))
 _TARGET = (
     _INSTANCES.with_only_columns(*(
-        representing.of_share(column).label(column.name)
-        if column.name == 'status' else column
+        representing.of_share('status').label('status')
+        if column is INSTANCE.c.status else column
         for column in _INSTANCES.selected_columns))
     .order_by(None)
     .order_by(sa.case((_IS_PASSIVE, 1), else_=0),
@@ -148,13 +149,19 @@ def remove_instance(session: Session, instance: sa.Row,
                     event: str = 'deleted') -> bool:
     """Make the last move of an instance; True when the share went too.
 
-    `instance` has id and share_id. What hangs on the rows goes with
-    them.
+    `instance` has id, share_id and replica_state. What hangs on the rows
+    goes with them; so do rules that no other replica has.
     """
+    rules = ([row.id for row in access.of_instance(session, instance.id)]
+             if instance.replica_state is not None else [])
+    if rules:
+        access.keep(session, rules)
     transitions.fire_matching(session, access_rule.MACHINE, 'removed',
                               {'share_instance_id': instance.id})
     transitions.fire(session, instance_states.MACHINE, instance.id, event)
     if session.value(_LEFT, of_share=instance.share_id):
+        if rules:
+            access.remove_unmapped(session, rules)
         return False
     return session.run(_REMOVE, share_id=instance.share_id) == 1
 

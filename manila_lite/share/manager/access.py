@@ -190,6 +190,9 @@ class Access:
         failed = self._failed(begun, answers)
         denied = [rule.id for rule in begun.in_state(A.DENYING)]
         if denied:
+            if begun.found.row.replica_state is not None:
+                # Who removes another replica has the instances first.
+                access.hold_instance(session, instance_id)
             access.keep(session, denied)
         for state, event in _FAILED.items():
             ids = [rule.mapping_id for rule in failed if rule.state == state]

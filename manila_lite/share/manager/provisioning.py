@@ -15,15 +15,13 @@ from manila_lite.context import RequestContext
 from manila_lite.db.queries import pools
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_sources
-from manila_lite.db.queries import shares
 from manila_lite.db.queries import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota import charges
 from manila_lite.quota.shares import discard
 from manila_lite.quota.shares import discard_uncounted
-from manila_lite.quota.shares import owner_of
-from manila_lite.quota.shares import size_deltas
+from manila_lite.quota.shares import resize
+from manila_lite.quota.shares import take_copies
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import ProvisioningRpc
@@ -193,15 +191,19 @@ class Provisioning:
                               host):
         self.driver.extend_share(self._view(job.found), new_size,
                                  share_server=job.found.share_server)
-        job.finish(self.extended, job.found.row, new_size, growth)
+        job.finish(self._extended, job, job.found.row, new_size)
 
-    def extended(self, session, instance, new_size, growth):
-        """The instance has grown, and so has what its project uses."""
+    def _extended(self, session, job, instance, new_size):
+        """The share has grown, and so has what its project uses.
+
+        Other replicas grow with the active one, wherever they are now.
+        """
+        copies = take_copies(session, instance)
         fire(session, SHARE_INSTANCE, instance.id, 'extended',
              updated_at=session.now)
-        shares.resize(session, instance.share_id, new_size)
-        charges.settle(session, owner_of(instance),
-                       size_deltas(instance, growth))
+        resize(session, instance, new_size, copies,
+               reservations=job.charges,
+               placed=(job.args['host'], job.args['growth']))
 
     def dropped_extend_share_instance(self, session, job):
         pools.change_allocated(session, job.args['host'],
@@ -213,17 +215,14 @@ class Provisioning:
     def shrink_share_instance(self, job, instance_id, new_size):
         self.driver.shrink_share(self._view(job.found), new_size,
                                  share_server=job.found.share_server)
-        job.finish(self.shrunk, job.found.row, new_size)
+        job.finish(self._shrunk, job.found.row, new_size)
 
-    def shrunk(self, session, instance, new_size):
-        """The instance is smaller, and its project uses less."""
+    def _shrunk(self, session, instance, new_size):
+        """The share is smaller, and its project uses less."""
+        copies = take_copies(session, instance)
         fire(session, SHARE_INSTANCE, instance.id, 'shrunk',
              updated_at=session.now)
-        less = instance.size - new_size
-        shares.resize(session, instance.share_id, new_size)
-        charges.credit(session, owner_of(instance),
-                       size_deltas(instance, less))
-        pools.change_allocated(session, instance.host, -less)
+        resize(session, instance, new_size, copies)
 
     # Delete
 

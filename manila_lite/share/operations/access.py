@@ -28,6 +28,7 @@ from manila_lite.states.access_rule import A
 from manila_lite.states.access_rule import R
 from manila_lite.states.share_instance import S
 from manila_lite.states.share_network import S as N
+from manila_lite.states.share_replica import PASSIVE
 from manila_lite.work.brake import Brake
 from manila_lite.work.brake import braked
 
@@ -128,9 +129,16 @@ class Access:
         With `unrestrict` locks go that the caller may remove.
         """
         found = self._begin(session, ctx, share, error_tolerated)
+        there = {row.id for row in found}
         rules = access.mapped(session, share.id, access_id)
         moves = Together(session)
-        moves.fire(MACHINE, 'deny', {row.id: row.state for row in rules})
+        moves.fire(MACHINE, 'deny', {
+            row.id: row.state for row in rules
+            if row.share_instance_id in there})
+        # Nobody can be asked about what has no place.
+        moves.fire(MACHINE, 'removed', {
+            row.id: row.state for row in rules
+            if row.share_instance_id not in there})
         self._changed(moves, found)
         resource_locks.unlock_rule(session, ctx, access_id,
                                    unrestrict=unrestrict)
@@ -153,21 +161,34 @@ class Access:
         access.set_level(session, access_id, level)
         moves = Together(session)
         # What waits for its turn takes the new level with it.
-        moves.fire(MACHINE, 'change', {row.id: row.state for row in rules})
+        there = {row.id for row in found}
+        moves.fire(MACHINE, 'change', {
+            row.id: row.state for row in rules
+            if row.share_instance_id in there})
         self._changed(moves, found)
 
     def _begin(self, session, ctx, share, error_tolerated):
-        """The instances, checked, kept, and with work that is owed."""
+        """The instances, checked, kept, and with work that is owed.
+
+        A replica that has found no place has no rules, and gets none.
+        """
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        if share.host:
-            self._submit(session, ctx, share.instance_id, share.host)
+        known = ([(share.instance_id, share.host)]
+                 if share.replica_state is None
+                 else access.instance_hosts(session, share.id))
+        for id, host in known:
+            if host:
+                self._submit(session, ctx, id, host)
         found = access.take_instances(session, share.id)
         if not found:
             raise exception.ShareNotFound(share_id=share.id)
+        if error_tolerated:
+            found = [row for row in found if not _is_nowhere(row)]
         _check(found, error_tolerated)
+        asked = {id for id, host in known if host}
         for row in found:
-            if row.id != share.instance_id:
+            if row.id not in asked:  # it has come since
                 self._submit(session, ctx, row.id, row.host)
         return found
 
@@ -182,6 +203,12 @@ class Access:
         moves.write()
         return (R.ERROR if any(row.access_rules_status == R.ERROR
                                for row in found) else R.OUT_OF_SYNC)
+
+
+def _is_nowhere(row) -> bool:
+    """Whether it is a replica for which no place was found."""
+    return (row.host is None and row.status == S.ERROR
+            and row.replica_state in PASSIVE)
 
 
 def _check(instances, error_tolerated: bool) -> None:

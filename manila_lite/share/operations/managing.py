@@ -9,7 +9,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import locks
 from manila_lite.db.queries import pools
-from manila_lite.db.queries import replicas
+from manila_lite.db.queries import replicas as replica_rows
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_servers
@@ -28,6 +28,7 @@ from manila_lite.quota.shares import discard
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.operations import on_networks
+from manila_lite.share.operations import replicated
 from manila_lite.share.operations import share_request
 from manila_lite.share.operations.share_request import ShareRequest
 from manila_lite.share.operations.snapshots import user_for
@@ -120,7 +121,7 @@ class Managing:
                  availability_zone_id=service.availability_zone_id,
                  access_rules_status='active',
                  cast_rules_to_readonly=False, created_at=session.now,
-                 **replicas.birth(share_id, abilities['replication_type']),
+                 **replica_rows.birth(share_id, abilities['replication_type']),
                  mount_point_name=mount_point,
                  share_network_id=server and server.share_network_id)
         except db_exc.DBReferenceError:
@@ -206,21 +207,13 @@ class Managing:
         """Ask for a share to be forgotten; its data stays where it is."""
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        found = self._refuse_replicas(session, share)
+        found = replicated.refuse_several(session, share)
         for row in found:
             fire(session, SHARE_INSTANCE, row.instance_id,
                  'abandon' if row.status == S.MANAGE_ERROR else 'unmanage')
         self._refuse_dependents(session, share)
         for row in found:
             self._unmanage_instance(session, ctx, row.instance_id)
-
-    def _refuse_replicas(self, session: Session, share: typing.Any
-                         ) -> typing.Sequence[typing.Any]:
-        """The instances of a share that has no replicas."""
-        found = shares.instances(session, share.id)
-        if sum(1 for row in found if row.replica_state) > 1:
-            raise exception.ShareHasReplicas(share_id=share.id)
-        return found
 
     def _refuse_dependents(self, session: Session,
                            share: typing.Any) -> None:
@@ -251,7 +244,7 @@ class Managing:
         It is the newest from now on, and counts for nothing until the
         back end has said how large it is.
         """
-        self._refuse_replicas(session, share)
+        replicated.refuse_several(session, share)
         if not share.snapshot_support:
             raise exception.SnapshotsUnsupported(share_id=share.id)
         parent = self._parent(session, share)
@@ -298,8 +291,11 @@ class Managing:
                           snapshot: typing.Any) -> None:
         """Ask for a snapshot to be forgotten; it stays where it is."""
         found = snapshots.instances(session, snapshot.id)
-        if len(found) > 1:
-            raise exception.ShareHasReplicas(share_id=snapshot.share_id)
+        if any(row.replica_state is not None for row in found):
+            # Behind this nobody makes a replica, which would have one, too.
+            if len(replica_rows.take(session, snapshot.share_id)) > 1:
+                raise exception.ShareHasReplicas(share_id=snapshot.share_id)
+            found = snapshots.instances(session, snapshot.id)
         fire_all(session, SNAPSHOT_INSTANCE,
                  [row.instance_id for row in found], 'unmanage')
         share_sources.refuse_source(session, snapshot.id)

@@ -74,9 +74,7 @@ def refuse_shares(rows: Sequence[typing.Any],
         f'has shares that are not {ShareS.AVAILABLE}')
     _refuse_those(server, (row for row in on_it if row.share_group_id),
                   'has shares of share groups')
-    if not server.share_replicas_migration_support:
-        _refuse_those(server, (row for row in on_it if row.has_copies),
-                      'has shares with replicas')
+    refuse_copies(rows)
     _refuse_those(server, (
         row for row in on_it if row.access_rules_status != R.ACTIVE),
         'has shares whose access rules are changing or in error')
@@ -87,6 +85,14 @@ def refuse_shares(rows: Sequence[typing.Any],
         _refuse_those(server, snapshots,
                       'has snapshots, which would be lost; preserve, '
                       'unmanage or delete those of shares')
+
+
+def refuse_copies(rows: Sequence[typing.Any]) -> None:
+    """Raise ShareServerNotMigratable where replicas could not go along."""
+    server = rows[0]
+    if not server.share_replicas_migration_support:
+        _refuse_those(server, (row for row in rows if row.has_copies),
+                      'has shares with replicas')
 
 
 def _refuse_those(server: typing.Any, unfit: Iterable[typing.Any],

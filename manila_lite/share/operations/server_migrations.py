@@ -156,6 +156,9 @@ class ServerMigrations:
                    {server_id: rows[0].task_state or T.NONE})
         moves.fire(SHARE_INSTANCE, 'migrate_server',
                    {row.instance_id: row.instance_status for row in rows})
+        if any(row.replica_state is not None for row in rows):
+            # Since these moves nobody makes a replica.
+            checks.refuse_copies(migrations.with_shares(session, server_id))
         moves.fire(SNAPSHOT_INSTANCE, 'migrate_server',
                    {row.id: row.status for row in snapshots})
         moves.write()

@@ -30,6 +30,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import from_snapshot
 from manila_lite.share.operations import on_networks
 from manila_lite.share.operations import replica_removal
+from manila_lite.share.operations import replicated
 from manila_lite.share.operations import share_request
 from manila_lite.share.operations.share_request import ShareRequest
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
@@ -85,7 +86,7 @@ class Shares:
                       share_type and share_type.id)
         self._charge(session, owner, request.size, shares=1,
                      gigabytes=request.size,
-                     replicated=bool(abilities['replication_type']))
+                     replicas=1 if abilities['replication_type'] else 0)
         shares.insert(session, {
             'id': share_id, 'project_id': ctx.project_id,
             'user_id': ctx.user_id, 'size': request.size,
@@ -184,11 +185,10 @@ class Shares:
         return parsed
 
     def _charge(self, session, owner, size, *, reserve=False, shares=0,
-                gigabytes=0, replicated=False):
-        deltas = {'shares': shares, 'gigabytes': gigabytes}
-        if replicated:
-            deltas |= {'share_replicas': shares,
-                       'replica_gigabytes': gigabytes}
+                gigabytes=0, replicas=0):
+        deltas = {'shares': shares, 'gigabytes': gigabytes,
+                  'share_replicas': shares * replicas,
+                  'replica_gigabytes': gigabytes * replicas}
         charges.charge(
             session, owner, {key: n for key, n in deltas.items() if n},
             limits=self.limits, reserve=reserve, size=size)
@@ -208,10 +208,15 @@ class Shares:
     def extend(self, session: Session, ctx: RequestContext,
                share: typing.Any, new_size: int, *, force: bool = False,
                beyond_maximum: bool = False) -> None:
-        """Ask for a larger share, through the scheduler unless forced."""
+        """Ask for a larger share, through the scheduler unless forced.
+
+        That is for room in the pool of the active replica; others grow
+        where they are.
+        """
         self._refuse_soft_deleted(share)
-        fire(session, SHARE_INSTANCE, share.instance_id, 'extend')
-        instance = instances.get(session, share.instance_id)
+        copies = replicated.settled(session, share, 'extend')
+        fire(session, SHARE_INSTANCE, copies.instance_id, 'extend')
+        instance = instances.get(session, copies.instance_id)
         if not instance.size:
             raise exception.InvalidInput(
                 reason='the size of the share is not known')
@@ -225,8 +230,7 @@ class Shares:
             share_types.extra_specs(session, instance.share_type_id),
             growing=True, beyond_maximum=beyond_maximum)
         self._charge(session, owner_of(instance), new_size, reserve=True,
-                     gigabytes=growth,
-                     replicated=bool(instance.replication_type))
+                     gigabytes=growth, replicas=copies.replicas)
         what = {'instance_id': instance.id, 'new_size': new_size,
                 'growth': growth}
         if not force:
@@ -242,8 +246,9 @@ class Shares:
                share: typing.Any, new_size: int) -> None:
         """Ask for a smaller share; quota is given back when it is."""
         self._refuse_soft_deleted(share)
-        fire(session, SHARE_INSTANCE, share.instance_id, 'shrink')
-        instance = instances.get(session, share.instance_id)
+        copies = replicated.settled(session, share, 'shrink')
+        fire(session, SHARE_INSTANCE, copies.instance_id, 'shrink')
+        instance = instances.get(session, copies.instance_id)
         if new_size >= instance.size:
             raise exception.InvalidInput(
                 reason='new_size must be below the size of '
@@ -260,7 +265,7 @@ class Shares:
     def delete(self, session: Session, ctx: RequestContext,
                share: typing.Any) -> None:
         """Ask for the end of a share and of all its instances."""
-        found = self._deletable(session, share)
+        found = replicated.refuse_several(session, share)
         for instance in found:
             fire(session, SHARE_INSTANCE, instance.instance_id,
                  'defer_delete' if self._defers(instance) else 'delete')
@@ -275,7 +280,7 @@ class Shares:
     def force_delete(self, session: Session, ctx: RequestContext,
                      share: typing.Any) -> None:
         """The same from every status; errors of the back end are borne."""
-        found = self._deletable(session, share)
+        found = replicated.refuse_several(session, share)
         for instance in found:
             fire(session, SHARE_INSTANCE, instance.instance_id,
                  'force_delete')
@@ -313,14 +318,6 @@ class Shares:
                                force=True)
         return True
 
-    def _deletable(self, session, share):
-        if share.replication_type is not None:
-            replicas.take(session, share.id)  # there may be one more now
-        found = shares.instances(session, share.id)
-        if sum(1 for row in found if row.replica_state) > 1:
-            raise exception.ShareHasReplicas(share_id=share.id)
-        return found
-
     def _refuse_dependents(self, session, share, error):
         """Behind the moves, so that none can come into being any more."""
         locks.refuse_locked_share(session, share.id)
@@ -352,7 +349,7 @@ class Shares:
                     share: typing.Any) -> None:
         """Put a share into the recycle bin for the retention time."""
         self._refuse_soft_deleted(share)
-        self._deletable(session, share)
+        replicated.refuse_several(session, share)
         # Who takes a snapshot moves the instance, and so waits for this.
         locks.take_share(session, share.id)
         if not shares.soft_delete(session, share.id,
