@@ -36,6 +36,8 @@ ALL = frozenset(status for name, status in vars(S).items()
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
 GOING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
 """The statuses in which the access rules of an instance go with it."""
+UNTOLD = GOING | {S.CREATING}
+"""The statuses in which no back end is told of its access rules."""
 
 _BY_WEIGHT = (S.DELETING, S.CREATING, S.ERROR, S.MIGRATING,
               S.SERVER_MIGRATING, S.AVAILABLE)

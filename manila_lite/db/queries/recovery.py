@@ -180,7 +180,7 @@ KINDS = {kind.machine.resource: kind for kind in (
                    SNAPSHOT_RULE.c.share_snapshot_instance_id),),
          SNAPSHOT_RULE.c.share_snapshot_instance_id, SNAPSHOT,
          waits=SNAPSHOT_INSTANCE.c.status.in_(
-             sorted(snapshot_instance.GOING))),
+             sorted(snapshot_instance.UNTOLD))),
 )}
 """In the order of the design: first what others depend on."""
 

@@ -6,8 +6,10 @@ from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
+from manila_lite.db.queries.snapshots import shown_status
 from manila_lite.db.session import Session
 from manila_lite.states.share_instance import S as SHARE
+from manila_lite.states.share_replica import P
 from manila_lite.states.snapshot_instance import S
 
 SNAPSHOT = snapshots.Snapshot.__table__
@@ -27,6 +29,8 @@ _TAKE = (
         PARENT_INSTANCE.c.host, PARENT_INSTANCE.c.share_type_id,
         PARENT_INSTANCE.c.availability_zone_id,
         PARENT_INSTANCE.c.share_network_id,
+        PARENT_INSTANCE.c.replica_state,
+        PARENT_INSTANCE.c.created_at.label('parent_created_at'),
         ZONE.c.name.label('availability_zone'))
     .select_from(
         SNAPSHOT_INSTANCE.join(SNAPSHOT)
@@ -54,13 +58,22 @@ def take(session: Session, snapshot_id: str) -> sa.Row:
     """What a snapshot gives to a share that is made of it.
 
     It stays as it is until the transaction ends, so that who removes it,
-    and moves it first, sees the share. Of several instances one that is
-    available; raises ShareSnapshotNotFound when there is none at all.
+    and moves it first, sees the share. It is the instance on the active
+    replica where there are several, or one with the status that the
+    snapshot shows, where that is not available. Raises
+    ShareSnapshotNotFound when there is none at all.
     """
     found = session.rows(_TAKE, snapshot_id=snapshot_id)
     if not found:
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
-    return min(found, key=lambda row: row.status != S.AVAILABLE)
+    status = shown_status(found)
+    if status != S.AVAILABLE:
+        return next(row for row in found if row.status == status)
+    fit = [row for row in found if row.replica_state in (None, P.ACTIVE)]
+    if not fit:
+        raise exception.InvalidShareSnapshot(
+            reason=f'no active replica has snapshot {snapshot_id}')
+    return min(fit, key=lambda row: row.parent_created_at)
 
 
 def refuse_source(session: Session, snapshot_id: str) -> None:

@@ -14,8 +14,9 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE
 from manila_lite.states.access_rule import A
-from manila_lite.states.snapshot_instance import GOING
+from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import UNTOLD
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -31,7 +32,8 @@ READ_ONLY = 'ro'
 _TAKE = (
     sa.select(
         INSTANCE.c.id, INSTANCE.c.status, SHARE_INSTANCE.c.host,
-        SNAPSHOT.c.share_id, SHARE.c.mount_snapshot_support,
+        SHARE_INSTANCE.c.replica_state, SNAPSHOT.c.share_id,
+        SHARE.c.mount_snapshot_support,
         SHARE.c.snapshot_inherit_share_access_support)
     .select_from(SNAPSHOT
                  .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
@@ -51,8 +53,12 @@ _FIND = sa.select(RULE.c.id).where(
     RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
 _SHOWN = (
     sa.select(RULE.c.id, RULE.c.access_type, RULE.c.access_to,
-              ON_INSTANCE.c.state)
-    .select_from(RULE.join(ON_INSTANCE, ON_INSTANCE.c.access_id == RULE.c.id))
+              ON_INSTANCE.c.state, SHARE_INSTANCE.c.replica_state)
+    .select_from(RULE
+                 .join(ON_INSTANCE, ON_INSTANCE.c.access_id == RULE.c.id)
+                 .join(INSTANCE).join(
+                     SHARE_INSTANCE,
+                     SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
     .where(RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
     .order_by(RULE.c.created_at, RULE.c.id))
 _OF_INSTANCE = (
@@ -64,6 +70,12 @@ _OF_INSTANCE = (
     .where(ON_INSTANCE.c.share_snapshot_instance_id
            == sa.bindparam('of_instance'))
     .order_by(RULE.c.created_at, RULE.c.id))
+_ON_SHARE_INSTANCE = (
+    sa.select(ON_INSTANCE.c.access_id, ON_INSTANCE.c.state,
+              INSTANCE.c.snapshot_id)
+    .select_from(ON_INSTANCE.join(INSTANCE))
+    .where(INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
+    .order_by(ON_INSTANCE.c.access_id))
 _KEEP = (
     sa.select(RULE.c.id)
     .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
@@ -85,7 +97,7 @@ _WITHOUT_WORK = (
         SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
     .where(sa.func.substr(SHARE_INSTANCE.c.host, 1, sa.bindparam('length'))
            == sa.bindparam('prefix'),
-           INSTANCE.c.status.not_in(sorted(GOING)),
+           INSTANCE.c.status.not_in(sorted(UNTOLD)),
            sa.or_(INSTANCE.c.access_doubted == sa.true(), INSTANCE.c.id.in_(
                sa.select(ON_INSTANCE.c.share_snapshot_instance_id)
                .where(_IN_FLIGHT))),
@@ -149,12 +161,18 @@ def list_shown(session: Session, snapshot_id: str) -> list[Shown]:
 
 
 def _shown(rows: typing.Sequence[sa.Row]) -> list[Shown]:
-    found: dict[str, Shown] = {}
+    """One of each, from instances that say what the snapshot is."""
+    found: dict[str, sa.Row] = {}
     for row in rows:
         known = found.get(row.id)
-        if known is None or (_RANK[row.state] < _RANK[known.state]):
-            found[row.id] = Shown(*row)
-    return list(found.values())
+        if known is None or _rank(row) < _rank(known):
+            found[row.id] = row
+    return [Shown(row.id, row.access_type, row.access_to, row.state)
+            for row in found.values()]
+
+
+def _rank(row: sa.Row) -> tuple[bool, int]:
+    return row.replica_state not in COUNTING, _RANK[row.state]
 
 
 def of_instance(session: Session, snapshot_instance_id: str
@@ -164,6 +182,13 @@ def of_instance(session: Session, snapshot_instance_id: str
     The columns are those that rules of shares have.
     """
     return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
+
+
+def on_share_instance(session: Session, share_instance_id: str
+                      ) -> typing.Sequence[sa.Row]:
+    """Every rule of every snapshot of a share instance, with its state."""
+    return session.rows(_ON_SHARE_INSTANCE,
+                        of_share_instance=share_instance_id)
 
 
 def keep(session: Session, access_ids: Collection[str]) -> None:

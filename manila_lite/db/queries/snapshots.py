@@ -62,7 +62,9 @@ _FULL = (
         INSTANCE, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
         SNAPSHOT.c.share_id, SNAPSHOT.c.size, SNAPSHOT.c.share_size,
         SHARE_INSTANCE.c.host, SHARE_INSTANCE.c.share_type_id,
-        SHARE_INSTANCE.c.replica_state, SHARE.c.mount_snapshot_support)
+        SHARE_INSTANCE.c.replica_state,
+        SHARE_INSTANCE.c.status.label('share_status'),
+        SHARE.c.mount_snapshot_support)
     .select_from(INSTANCE.join(SNAPSHOT).join(
         SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id)
         .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)))

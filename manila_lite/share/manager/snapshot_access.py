@@ -35,7 +35,7 @@ from manila_lite.share.manager.driver_view import Names
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE as RULE
 from manila_lite.states.access_rule import A
 from manila_lite.states.machine import GONE
-from manila_lite.states.snapshot_instance import GOING
+from manila_lite.states.snapshot_instance import UNTOLD
 from manila_lite.work.telling import tell
 
 LOG = logging.getLogger(__name__)
@@ -96,11 +96,11 @@ class SnapshotAccess:
         """
         found = driver_view.find_snapshot(session, job.resource_id,
                                           keep=True)
-        if found.row.status in GOING:
+        if found.row.status in UNTOLD:
             raise exception.InvalidStatus(
                 resource='snapshot instance', id=found.row.id,
                 status=found.row.status, event=job.kind,
-                allowed='one that keeps its rules')
+                allowed='one that is there and keeps its rules')
         lost = [_fire(session, found.row.id, event)
                 for event in ('requeue_apply', 'requeue_deny')]
         for event in ('apply', 'withdraw'):

@@ -17,6 +17,7 @@ from manila_lite.db.transitions import born_all
 from manila_lite.db.transitions import fire_matching
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import access_targets
+from manila_lite.share.operations.replicated_snapshots import speaking
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE as RULE
 from manila_lite.states.snapshot_instance import S
 from manila_lite.work.brake import Brake
@@ -73,7 +74,8 @@ class SnapshotAccess:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
         _check(snapshot, found)
         for row in found:
-            if row.id != snapshot.instance_id:
+            if (row.id != snapshot.instance_id and row.host
+                    and row.status == S.AVAILABLE):
                 self._submit(session, ctx, row.id, row.host)
         return found
 
@@ -85,6 +87,7 @@ class SnapshotAccess:
 def _check(snapshot, instances) -> None:
     """Refuse for all instances when one cannot take the change.
 
+    Those on replicas that have fallen behind take it when they are there.
     Instances are not the user's business, so nothing names them.
     """
     share = instances[0]
@@ -94,7 +97,7 @@ def _check(snapshot, instances) -> None:
         raise exception.InvalidShareSnapshot(
             reason=f'snapshots of share {share.share_id} have the access '
                    'rules of the share')
-    for row in instances:
+    for row in speaking(instances):
         if row.status != S.AVAILABLE:
             raise exception.InvalidShareSnapshot(
                 reason=f'access rules of snapshot {snapshot.id} cannot be '
