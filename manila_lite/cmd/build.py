@@ -43,6 +43,7 @@ from manila_lite.rpc.share import ManagingRpc
 from manila_lite.rpc.share import NetworkUpdatesRpc
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.share import ReplicatedSnapshotsRpc
 from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.rpc.share import ServerMigrationRpc
@@ -77,9 +78,13 @@ from manila_lite.share.manager.recovery.share_servers import (
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstances,
 )
+from manila_lite.share.manager.replica_notes import ReplicaNotes
 from manila_lite.share.manager.replica_promotion import Promotion
+from manila_lite.share.manager.replica_questions import ReplicaQuestions
 from manila_lite.share.manager.replica_rules import RuleTelling
+from manila_lite.share.manager.replica_updates import ReplicaUpdates
 from manila_lite.share.manager.replicas import Replicas as ReplicasEndpoint
+from manila_lite.share.manager.replicated_snapshots import ReplicatedSnapshots
 from manila_lite.share.manager.server_migration_phases import Phases
 from manila_lite.share.manager.server_migrations import (
     ServerMigrations as ServerMigrationsEndpoint,
@@ -241,6 +246,7 @@ def replica_operations(process: Process) -> Replicas:
 def snapshot_operations(process: Process) -> Snapshots:
     return Snapshots(process.db, process.limits(),
                      process.client(SnapshotsRpc),
+                     process.client(ReplicatedSnapshotsRpc),
                      Brake(process.db, process.conf.work.max_queue))
 
 
@@ -427,10 +433,14 @@ def backend(process: Process, name: str) -> Backend:
         update_status=conf.update_shares_status_on_ensure,
         message_ttl=conf.message_ttl, access=access)
     migrations = server_migrations(process, driver, setup, names)
+    updates = replica_updates(process, driver, host, names, access)
     runner = Runner(
         db, queues=[host],
         handlers=endpoint_handlers(provisioning)
         | endpoint_handlers(snapshots)
+        | endpoint_handlers(ReplicatedSnapshots(
+            snapshots, process.client(ReplicatedSnapshotsRpc), host,
+            process.locks))
         | endpoint_handlers(access)
         | endpoint_handlers(snapshot_access)
         | endpoint_handlers(replication)
@@ -438,6 +448,7 @@ def backend(process: Process, name: str) -> Backend:
         | endpoint_handlers(servers)
         | endpoint_handlers(NetworkUpdates(setup, conf.message_ttl))
         | endpoint_handlers(migrations)
+        | endpoint_handlers(updates)
         | endpoint_handlers(reconciliation)
         | endpoint_handlers(ensuring),
         owner=f'manila-share@{host}:{process.id}',
@@ -464,6 +475,7 @@ def backend(process: Process, name: str) -> Backend:
     made.replication = replication
     made.share_servers = servers
     made.server_migrations = migrations
+    made.replica_updates = updates
     made.answers = [migrations]
     return made
 
@@ -481,6 +493,19 @@ def server_migrations(process: Process, driver: typing.Any,
         interval=conf.server_migration_driver_continue_update_interval,
         questions=Questions(conf.recovery.question_timeout,
                             conf.recovery.unanswered_questions))
+
+
+def replica_updates(process: Process, driver: typing.Any, host: str,
+                    names: Names, access: AccessEndpoint) -> ReplicaUpdates:
+    """Who looks how well the replicas on a back end follow."""
+    conf = process.conf
+    return ReplicaUpdates(
+        process.db, driver, process.client(ReplicaUpdatesRpc), host,
+        ReplicaNotes(process.db, access, conf.message_ttl), names=names,
+        locks=process.locks,
+        questions=ReplicaQuestions(Questions(
+            conf.recovery.question_timeout,
+            conf.recovery.unanswered_questions)))
 
 
 def server_setup(process: Process, driver: typing.Any,
@@ -514,7 +539,8 @@ def _reconciliation(process: Process, host: str, provisioning: Provisioning,
     works = {contract.name: process.client(contract).on(host)
              for contract in (ProvisioningRpc, SnapshotsRpc,
                               SnapshotAccessRpc, ShareServersRpc,
-                              ServerMigrationRpc, ReplicationRpc)}
+                              ServerMigrationRpc, ReplicationRpc,
+                              ReplicatedSnapshotsRpc)}
     resources = [
         ServerRescues(rescues, works, setup),
         ServerTasks(rescues, works),
@@ -565,6 +591,8 @@ def _tasks(process: Process, made: Backend) -> list[Task]:
         Task('recycle bin',
              conf.check_for_expired_shares_in_recycle_bin_interval,
              made.expire),
+        Task('replicas', conf.replica_state_update_interval,
+             when_up(made.replica_updates.look)),
         *_clean_ups(conf, made.share_servers),
         Task('deferred deletion', conf.periodic_deferred_delete_interval,
              made.deferred_deletion.retry),

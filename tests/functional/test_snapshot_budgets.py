@@ -32,7 +32,7 @@ def test_take_snapshot(cloud, metadata, statements):
 
 
 @pytest.mark.parametrize('size, accepted, carried_out', [
-    (2, 8, 17), (4, 9, 21), (1, 8, 20)])
+    (2, 8, 17), (4, 9, 20), (1, 8, 20)])
 def test_revert(cloud, size, accepted, carried_out):
     support(cloud)
     share = created(cloud, size=size)

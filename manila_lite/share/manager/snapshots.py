@@ -12,8 +12,6 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import access
-from manila_lite.db.queries import pools
-from manila_lite.db.queries import shares
 from manila_lite.db.queries import snapshot_access
 from manila_lite.db.queries import snapshot_exports
 from manila_lite.db.queries import snapshots
@@ -22,8 +20,8 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.quota import charges
-from manila_lite.quota.shares import owner_of as owner_of_share
-from manila_lite.quota.shares import size_deltas
+from manila_lite.quota.shares import resize
+from manila_lite.quota.shares import take_copies
 from manila_lite.quota.snapshots import discard
 from manila_lite.quota.snapshots import owner_of
 from manila_lite.rpc.contract import implements
@@ -38,6 +36,7 @@ from manila_lite.share.manager.driver_view import Names
 from manila_lite.states.access_rule import A
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S as ShareS
+from manila_lite.states.share_replica import P
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import S
 from manila_lite.work.telling import tell
@@ -48,7 +47,7 @@ REVERT_PAUSE = 2.0
 """Seconds before another look whether a revert has ended."""
 
 
-class _Unfit(exception.ShareBackendException):
+class Unfit(exception.ShareBackendException):
     """The driver has taken a snapshot that is of no use."""
 
     def __init__(self, answer: Mapping[str, typing.Any]):
@@ -56,7 +55,7 @@ class _Unfit(exception.ShareBackendException):
         self.answer = answer
 
 
-class _Reverting(typing.NamedTuple):
+class Reverting(typing.NamedTuple):
     """The snapshot to go back to, and the rules that are in force."""
 
     snapshot: FoundSnapshot
@@ -76,7 +75,7 @@ class Snapshots:
     # Create
 
     def prepare_create_snapshot_instance(self, session: Session, job):
-        return self._expect(session, job, S.CREATING)
+        return expect(session, job, S.CREATING)
 
     def create_snapshot_instance(self, job, snapshot_instance_id,
                                  share_instance_id):
@@ -85,7 +84,7 @@ class Snapshots:
         answer = self.driver.create_snapshot(
             RequestContext(), snapshot, share_server=server) or {}
         if answer.get('status', S.AVAILABLE) != S.AVAILABLE:
-            raise _Unfit(answer)
+            raise Unfit(answer)
         try:
             job.finish(self.created, job.found.row, answer)
         except (exception.WorkLost, exception.ResourceNotFound):
@@ -119,7 +118,7 @@ class Snapshots:
 
     def failed_create_snapshot_instance(self, session, job, error):
         """Where the driver has said what it made is kept for deletion."""
-        if isinstance(error, _Unfit):
+        if isinstance(error, Unfit):
             snapshots.locate(session, job.resource_id,
                              error.answer.get('provider_location'))
         return False
@@ -132,7 +131,7 @@ class Snapshots:
 
     def prepare_delete_snapshot_instance(self, session: Session, job):
         return access_of_snapshots.take_all(
-            session, self._expect(session, job, S.DELETING), self.driver)
+            session, expect(session, job, S.DELETING), self.driver)
 
     def delete_snapshot_instance(self, job, snapshot_instance_id,
                                  force=False):
@@ -155,51 +154,32 @@ class Snapshots:
         if not job.args['force']:
             access_of_snapshots.give_up(session, job.resource_id)
             return False
-        discard(session, self._expect(session, job, S.DELETING).row)
+        discard(session, expect(session, job, S.DELETING).row)
         return True
 
     # Revert
 
     def prepare_revert_to_snapshot(self, session: Session, job):
-        share = driver_view.find(session, job.resource_id, keep=True)
-        if share.row.status != ShareS.REVERTING:
-            raise exception.InvalidStatus(
-                resource='share instance', id=share.row.id,
-                status=share.row.status, event=job.kind,
-                allowed=ShareS.REVERTING)
-        row = snapshots.of_share_instance(
-            session, job.args['snapshot_id'], share.row.id)
-        if row is None or row.status != S.RESTORING:
-            # By an administrator's decree: nothing is reverted then.
-            raise exception.InvalidShareSnapshot(
-                reason=f'{job.args["snapshot_id"]} is not '
-                       f'{S.RESTORING} any more')
-        return _Reverting(
-            driver_view.find_snapshot(session, row.id),
-            _rules(access.of_instance(session, share.row.id)),
-            _rules(snapshot_access.of_instance(session, row.id)))
+        return find_reverting(session, job)
 
     def revert_to_snapshot(self, job, instance_id, snapshot_id):
         found = job.found
         size = self.driver.revert_to_snapshot(
             RequestContext(), self.view(found.snapshot), found.share_rules,
             found.snapshot_rules, share_server=found.snapshot.share_server)
-        job.finish(self._reverted, job, found.snapshot,
+        job.finish(self.reverted, job, found.snapshot,
                    size or found.snapshot.row.share_size)
 
-    def _reverted(self, session, job, found, size):
+    def reverted(self, session: Session, job, found: FoundSnapshot,
+                 size: int) -> None:
         """The share is as large as the back end says, and in the books."""
         share = found.share.row
+        copies = take_copies(session, share)
         fire(session, SHARE_INSTANCE, share.id, 'reverted',
              updated_at=session.now)
         fire_matching(session, SNAPSHOT_INSTANCE, 'restored',
                       {'id': found.row.id}, updated_at=session.now)
-        if size != share.size:
-            shares.resize(session, share.share_id, size)
-        charges.release_all(session, job.charges)
-        charges.adjust(session, owner_of_share(share),
-                       size_deltas(share, size - share.size))
-        pools.change_allocated(session, share.host, size - share.size)
+        resize(session, share, size, copies, reservations=job.charges)
         tell(session, job, Action.REVERT_TO_SNAPSHOT, None,
              self.message_ttl)
 
@@ -218,20 +198,46 @@ class Snapshots:
         release_share(session, row.share_instance_id, but=row.id)
         fire(session, SNAPSHOT_INSTANCE, row.id, event,
              updated_at=session.now)
+        if event == 'create_failed' and row.replica_state == P.ACTIVE:
+            # From where should the other replicas have it now?
+            fire_matching(session, SNAPSHOT_INSTANCE, event,
+                          {'snapshot_id': row.snapshot_id},
+                          updated_at=session.now)
 
     def view(self, found: FoundSnapshot):
         """The snapshot as the driver is to see it."""
         return driver_view.snapshot_for_driver(found, self.names)
 
-    def _expect(self, session: Session, job, status: str) -> FoundSnapshot:
-        """The instance, kept, if it still waits for this work."""
-        found = driver_view.find_snapshot(session, job.resource_id,
-                                          keep=True)
-        if found.row.status != status:
-            raise exception.InvalidStatus(
-                resource='snapshot instance', id=found.row.id,
-                status=found.row.status, event=job.kind, allowed=status)
-        return found
+
+def expect(session: Session, job, status: str) -> FoundSnapshot:
+    """The instance, kept, if it still waits for this work."""
+    found = driver_view.find_snapshot(session, job.resource_id, keep=True)
+    if found.row.status != status:
+        raise exception.InvalidStatus(
+            resource='snapshot instance', id=found.row.id,
+            status=found.row.status, event=job.kind, allowed=status)
+    return found
+
+
+def find_reverting(session: Session, job) -> Reverting:
+    """What a share is reverted to, if it still waits for this work."""
+    share = driver_view.find(session, job.resource_id, keep=True)
+    if share.row.status != ShareS.REVERTING:
+        raise exception.InvalidStatus(
+            resource='share instance', id=share.row.id,
+            status=share.row.status, event=job.kind,
+            allowed=ShareS.REVERTING)
+    row = snapshots.of_share_instance(
+        session, job.args['snapshot_id'], share.row.id)
+    if row is None or row.status != S.RESTORING:
+        # By an administrator's decree: nothing is reverted then.
+        raise exception.InvalidShareSnapshot(
+            reason=f'{job.args["snapshot_id"]} is not {S.RESTORING} any '
+                   'more')
+    return Reverting(
+        driver_view.find_snapshot(session, row.id),
+        _rules(access.of_instance(session, share.row.id)),
+        _rules(snapshot_access.of_instance(session, row.id)))
 
 
 def release_share(session: Session, share_instance_id: str, *,

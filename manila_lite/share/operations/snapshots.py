@@ -1,10 +1,11 @@
 """Accept requests about snapshots, and to go back to one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.queries import replicas
 from manila_lite.db.queries import share_sources
 from manila_lite.db.queries import snapshot_access
 from manila_lite.db.queries import snapshots
@@ -15,16 +16,20 @@ from manila_lite.db.transitions import Together
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
 from manila_lite.quota import charges
+from manila_lite.quota import snapshots as books
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
+from manila_lite.share.operations import replicated_snapshots as replicated
+from manila_lite.share.operations.replicated_snapshots import Replicas
 from manila_lite.states.access_rule import R
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import INSTANCE_RESETS
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
+from manila_lite.states.snapshot_instance import S
 from manila_lite.work.brake import Brake
 from manila_lite.work.brake import braked
 
@@ -33,14 +38,16 @@ class Snapshots:
     """Each method is a transaction: all of a request, or none of it.
 
     A status that does not allow a request raises InvalidStatus, whose
-    code is the caller's to choose.
+    code is the caller's to choose. `for_replicas` has the work on shares
+    with several replicas.
     """
 
     def __init__(self, db: Database, limits: Mapping[str, int],
-                 work: Client, brake: Brake):
+                 work: Client, for_replicas: Client, brake: Brake):
         self.db = db
         self.limits = limits
         self.work = work
+        self.for_replicas = for_replicas
         self.brake = brake
 
     # Create
@@ -55,15 +62,18 @@ class Snapshots:
         """Accept a snapshot; its row. The share is snapshotting meanwhile.
 
         One operation at a time on a share, and a time behind that guard,
-        have the order of `created_at` be that of the back end.
+        have the order of `created_at` be that of the back end. It is
+        taken of the active replica, and then gets to the others.
         """
         if not share.snapshot_support:
             raise exception.SnapshotsUnsupported(share_id=share.id)
+        copies = self._replicas(session, share, 'snapshot')
+        active_id = copies.get_active().id if copies else share.instance_id
         moves = Together(session)
-        moves.fire_one(SHARE_INSTANCE, share.instance_id, 'snapshot')
-        parent = snapshots.parent(session, share.instance_id)
+        moves.fire_one(SHARE_INSTANCE, active_id, 'snapshot')
+        parent = snapshots.parent(session, active_id)
         self._refuse_soft_deleted(parent)
-        snapshot_id, instance_id = session.new_id(), session.new_id()
+        snapshot_id = session.new_id()
         owner = Owner(parent.project_id, user_for(ctx, parent),
                       parent.share_type_id)
         charges.charge(session, owner, deltas_of(parent.size),
@@ -76,15 +86,32 @@ class Snapshots:
             'share_proto': parent.share_proto, 'display_name': name,
             'display_description': description, 'created_at': created_at}
         snapshots.insert(session, values, metadata or {})
+        born = {of: session.new_id()
+                for of in (copies.staying if copies else [active_id])}
         moves.born(SNAPSHOT_INSTANCE, 'create', [{
-            'id': instance_id, 'snapshot_id': snapshot_id,
-            'share_instance_id': parent.id, 'progress': '0%',
-            'created_at': created_at}])
+            'id': id, 'snapshot_id': snapshot_id, 'share_instance_id': of,
+            'progress': '0%', 'created_at': created_at}
+            for of, id in born.items()])
         moves.write()
-        self.work.on(parent.host).create_snapshot_instance(
-            session, ctx, snapshot_instance_id=instance_id,
-            share_instance_id=parent.id)
+        self._on(parent.host, copies, 'create_snapshot_instance',
+                 'create_replicated_snapshot')(
+            session, ctx, snapshot_instance_id=born[active_id],
+            share_instance_id=active_id)
         return values
+
+    def _replicas(self, session, share, what) -> Replicas | None:
+        """All replicas of a share that may have several."""
+        if not share.replication_type:
+            return None
+        copies = replicated.take(session, share.id)
+        copies.refuse_change(what)
+        return copies
+
+    def _on(self, host, copies, plain, of_several):
+        """How work is asked for on the back end of the active replica."""
+        if copies and copies.are_several:
+            return getattr(self.for_replicas.on(host), of_several)
+        return getattr(self.work.on(host), plain)
 
     def _refuse_soft_deleted(self, share: typing.Any) -> None:
         if share.is_soft_deleted:
@@ -116,12 +143,48 @@ class Snapshots:
 
     def _delete(self, session, ctx, snapshot, event, *, force):
         found = snapshots.instances(session, snapshot.id)
+        if replicated.are_replicated(found):
+            self._delete_on_replicas(session, ctx, snapshot, force=force)
+            return
         fire_all(session, SNAPSHOT_INSTANCE,
                  [row.instance_id for row in found], event)
         for row in found:
             self.work.on(row.host).delete_snapshot_instance(
                 session, ctx, snapshot_instance_id=row.instance_id,
                 force=force)
+
+    def _delete_on_replicas(self, session, ctx, snapshot, *, force):
+        """From the active replica, and from there on from the others.
+
+        By force also where no back end can be asked.
+        """
+        copies = replicated.take(session, snapshot.share_id)
+        found = snapshots.all_of(session, snapshot.id)
+        if not found:
+            raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
+        if not force:
+            copies.refuse_change('delete')
+            replicated.check_deletable(snapshot.id, found)
+        active = copies.active if force else copies.get_active()
+        self._begin_deletion(session, found, force=force)
+        if active is None:
+            for row in found:
+                books.discard(session, row)
+            return
+        about = replicated.about(found, active)
+        self._on(active.host, copies, 'delete_snapshot_instance',
+                 'delete_replicated_snapshot')(
+            session, ctx, snapshot_instance_id=about.id, force=force)
+
+    def _begin_deletion(self, session, found: Sequence[typing.Any], *,
+                        force: bool) -> None:
+        ids: dict[str, list[str]] = {}
+        for row in found:
+            event = 'force_delete' if force else replicated.event_of(row)
+            ids.setdefault(event, []).append(row.id)
+        for event, of_event in sorted(ids.items()):
+            fire_all(session, SNAPSHOT_INSTANCE, of_event, event,
+                     updated_at=session.now)
 
     # Revert
 
@@ -138,31 +201,42 @@ class Snapshots:
     @transaction
     def _revert(self, session: Session, ctx: RequestContext,
                 share: typing.Any, snapshot_id: str) -> None:
-        instance = self._revertible(session, share, snapshot_id)
+        copies = self._replicas(session, share, 'revert')
+        active_id = copies.get_active().id if copies else share.instance_id
+        found = snapshots.instances(session, snapshot_id)
+        instance = self._revertible(share, active_id, snapshot_id, found)
+        if copies:
+            replicated.check_shown(snapshot_id, found, {S.AVAILABLE},
+                                   'restore')
         # Both or none: of two who want one of them, one is refused.
         moves = Together(session)
-        moves.fire_one(SHARE_INSTANCE, instance.share_instance_id, 'revert')
+        moves.fire_one(SHARE_INSTANCE, active_id, 'revert')
         moves.fire_one(SNAPSHOT_INSTANCE, instance.instance_id, 'restore')
         moves.write()
-        parent = snapshots.parent(session, instance.share_instance_id)
+        parent = snapshots.parent(session, active_id)
         self._check_revert(session, parent, instance)
+        if copies:
+            # They have what is about to be given up.
+            replicas.fall_behind(session, share.id)
         growth = instance.share_size - parent.size
         if growth > 0:
             charges.charge(session, owner_of(parent),
-                           size_deltas(parent, growth),
+                           size_deltas(parent, growth,
+                                       len(copies.rows) if copies else 1),
                            limits=self.limits, reserve=True)
-        self.work.on(parent.host).revert_to_snapshot(
-            session, ctx, instance_id=parent.id, snapshot_id=snapshot_id)
+        self._on(parent.host, copies, 'revert_to_snapshot',
+                 'revert_to_replicated_snapshot')(
+            session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
 
-    def _revertible(self, session, share, snapshot_id):
+    def _revertible(self, share, share_instance_id, snapshot_id, instances):
         """The instance of the snapshot that the share may go back to.
 
         Nobody learns whether a snapshot of another share exists.
         """
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        found = [row for row in snapshots.instances(session, snapshot_id)
-                 if row.share_instance_id == share.instance_id]
+        found = [row for row in instances
+                 if row.share_instance_id == share_instance_id]
         if not found:
             raise exception.InvalidInput(
                 reason=f'share {share.id} has no snapshot {snapshot_id}')
@@ -190,12 +264,18 @@ class Snapshots:
     @transaction
     def reset_status(self, session: Session, ctx: RequestContext,
                      snapshot: typing.Any, status: str) -> None:
-        """Set the status of every instance by decree.
+        """Set what a snapshot shows by decree.
 
-        Raises InvalidInput for words that are not in the published list.
+        That is the status of its instances, but of those on replicas that
+        have fallen behind: no decree brings anything there. Raises
+        InvalidInput for words that are not in the published list.
         """
         event = _reset(status, SNAPSHOT_RESETS)
         found = snapshots.instances(session, snapshot.id)
+        if replicated.are_replicated(found):
+            replicas.take(session, snapshot.share_id)
+            found = replicated.speaking(
+                snapshots.instances(session, snapshot.id))
         fire_all(session, SNAPSHOT_INSTANCE,
                  [row.instance_id for row in found], event)
 

@@ -2,6 +2,7 @@
 
 import typing
 
+from manila_lite.db.queries import replicas
 from manila_lite.db.queries import snapshots as rows
 from manila_lite.db.session import Session
 from manila_lite.messages import Action
@@ -17,6 +18,9 @@ from manila_lite.share.manager.snapshots import Snapshots
 from manila_lite.states.snapshot_instance import MACHINE
 from manila_lite.states.snapshot_instance import S
 from manila_lite.work.telling import tell
+
+_OF_REPLICAS = {'snapshots.delete_snapshot_instance':
+                'replicated_snapshots.delete_replicated_snapshot'}
 
 
 class SnapshotInstances(Askable):
@@ -54,6 +58,13 @@ class SnapshotInstances(Askable):
         if not isinstance(size, int | None):
             return Reading(reason=f'the back end says it has {size} GiB')
         return Reading(answer)
+
+    def again(self, session: Session, case: Case, kind: str) -> None:
+        """In the way of replication where there is more than one copy."""
+        if (case.row.replica_state is not None
+                and replicas.count(session, case.row.share_id) > 1):
+            kind = _OF_REPLICAS[kind]
+        super().again(session, case, kind)
 
     def converge(self, session: Session, job: typing.Any, case: Case,
                  event: str, facts: typing.Any) -> None:
