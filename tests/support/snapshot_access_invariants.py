@@ -11,10 +11,13 @@ from manila_lite.db.session import Session
 from manila_lite.share.drivers.remembered import Clients
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE
 from manila_lite.states.access_rule import A
+from manila_lite.states.share_replica import DR
+from manila_lite.states.share_replica import P
 from manila_lite.states.snapshot_instance import GOING
 
 INSTANCE = snapshots.SnapshotInstance.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
+SHARE = shares.Share.__table__
 RULE = snapshots.SnapshotAccessRule.__table__
 ON_INSTANCE = snapshots.SnapshotInstanceAccessRule.__table__
 
@@ -27,8 +30,9 @@ def problems(session: Session, clients: Mapping[str, Clients]) -> list[str]:
     rows = session.rows(
         sa.select(INSTANCE.c.id, INSTANCE.c.status,
                   INSTANCE.c.access_doubted, SHARE_INSTANCE.c.host,
+                  SHARE_INSTANCE.c.replica_state, SHARE.c.replication_type,
                   ON_INSTANCE.c.state, RULE.c.access_type, RULE.c.access_to)
-        .select_from(INSTANCE.join(SHARE_INSTANCE).outerjoin(
+        .select_from(INSTANCE.join(SHARE_INSTANCE.join(SHARE)).outerjoin(
             ON_INSTANCE.join(RULE))))
     found: dict[str, list[sa.Row]] = {}
     for row in rows:
@@ -47,8 +51,10 @@ def _of_instance(rows: list[typing.Any], clients: Mapping[str, Clients]
     if states or one.access_doubted:
         yield (f'rules of snapshot {one.id} are {states or "doubted"} and '
                'nobody works on them')
+    # What lies on a replica out of use is out of use as well.
+    is_used = one.replication_type != DR or one.replica_state == P.ACTIVE
     wanted = {(row.access_type, row.access_to, 'ro') for row in rows
-              if row.state == A.ACTIVE}
+              if row.state == A.ACTIVE and is_used}
     real = clients[one.host.partition('#')[0]].get(one.id, set())
     if real != wanted:
         yield (f'snapshot {one.id} can be mounted by {real}, not by '

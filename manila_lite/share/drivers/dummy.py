@@ -59,7 +59,9 @@ def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
 def snapshot_access_inventory(state_path: str | pathlib.Path
                               ) -> remembered.Clients:
     """The same by snapshot instance id."""
-    return remembered.State(state_path).snapshot_access.inventory()
+    state = remembered.State(state_path)
+    return replication_domain.let_mount(state,
+                                        state.snapshot_access.inventory())
 
 
 def server_inventory(state_path: str | pathlib.Path) -> dict[str, list[str]]:

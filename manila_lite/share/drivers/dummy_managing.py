@@ -109,7 +109,8 @@ class DummyManaging(DummyServers, DummySnapshots):
         with self._lock:
             record = self._state.shares.find(share['id'])
             if record is not None:
-                self._state.unmanaged_shares.put(share['id'], record)
+                self._state.unmanaged_shares.put(share['id'],
+                                                 self._alone(record))
                 self.faults.midway()
                 self._state.shares.drop(share['id'])
             self._state.access.forget(share['id'])

@@ -67,12 +67,11 @@ class DummyReplication(DummyManaging):
                 self._state.shares.put(id, record)
             state = self._brought_up(new_replica, relation,
                                      replica_snapshots)
-            if state == IN_SYNC and self._style == WRITABLE:
-                state = ACTIVE
         refused = any(answer.get('state') == 'error'
                       for answer in answers.values())
         return {'export_locations': share_exports(record),
-                'replica_state': state,
+                'replica_state':
+                    ACTIVE if self._is_complete(state) else state,
                 'access_rules_status': 'error' if refused else 'active',
                 'share_access_rules': answers}
 
@@ -117,7 +116,7 @@ class DummyReplication(DummyManaging):
                     relation = relation._replace(
                         active=None, previous=relation.active)
                     domain.put(replica['share_id'], relation)
-                source = self._source_of(replica['share_id'], id, relation)
+                source = self._source_of(id, relation)
                 if source is not None and not record.get('updates_left'):
                     record = following(record, self._found(source))
                 self._state.shares.put(id, record | {'updates_left': 0})
@@ -155,7 +154,8 @@ class DummyReplication(DummyManaging):
             if record.get('updates_left'):
                 self._state.shares.put(replica['id'], record | {
                     'updates_left': record['updates_left'] - 1})
-            return self._brought_up(replica, relation, replica_snapshots)
+            state = self._brought_up(replica, relation, replica_snapshots)
+        return ACTIVE if self._is_complete(state) else state
 
     @faults.observed
     def get_replica_status(self, replica: base.ShareForDriver,
@@ -167,6 +167,7 @@ class DummyReplication(DummyManaging):
         with self._lock:
             self._catch_up(replica['id'])
             record = self._record(replica['id'])
+            self._gathered([replica], replica)
             role = self._role(replica['id'], record)
         broken = replica['replica_state'] == ACTIVE and role != ACTIVE
         return {'status': 'error' if broken else record['status'],
@@ -174,12 +175,14 @@ class DummyReplication(DummyManaging):
                 'share_proto': record['share_proto'],
                 'export_locations': share_exports(record)}
 
+    def _is_complete(self, state: str) -> bool:
+        return self._style == WRITABLE and state == IN_SYNC
+
     def _brought_up(self, replica: base.ShareForDriver, relation: Relation,
                     snapshots: list[base.ReplicaSnapshot]) -> str:
         """Have a replica follow, if it can; what state it is in then."""
         record = self._record(replica['id'])
-        source = self._source_of(replica['share_id'], replica['id'],
-                                 relation)
+        source = self._source_of(replica['id'], relation)
         if record.get('updates_left') or source is None:
             return OUT_OF_SYNC
         home, _ = source
@@ -223,11 +226,13 @@ class DummyReplication(DummyManaging):
         self._replicating()
         with self._lock:
             first = self._on_active(replica_list, replica_snapshots)
+            others = self._on_others(replica_list, replica_snapshots, first)
             record = self._taken(first)
             answers = [_available(first, record)]
             self.faults.midway()
-            if self._style == WRITABLE:
-                answers += self._taken_everywhere(first, replica_snapshots)
+            for one, home in others:
+                if self._copied_snapshot(self._state, first, one, home):
+                    answers.append(_available(one, _snapshot(home, one)))
         return answers
 
     def _taken(self, snapshot: base.SnapshotForDriver) -> records.Record:
@@ -236,21 +241,6 @@ class DummyReplication(DummyManaging):
             record = self._new_snapshot(snapshot) | {'status': 'available'}
             self._state.snapshots.put(snapshot['id'], record)
         return record
-
-    def _taken_everywhere(self, first: base.SnapshotForDriver,
-                          snapshots: Snapshots
-                          ) -> list[base.ReplicatedSnapshotAnswer]:
-        """Have the other writable replicas have it; those in reach."""
-        answers = []
-        for one in snapshots:
-            home = self._replicating().home_of(one['share_instance_id'])
-            if one['id'] == first['id'] or home is None:
-                continue
-            if self._copied_snapshot(self._state, first, one, home):
-                record = home.snapshots.find(one['id'])
-                if record is not None:
-                    answers.append(_available(one, record))
-        return answers
 
     def _copied_snapshot(self, source: State,
                          from_: base.SnapshotForDriver,
@@ -279,19 +269,16 @@ class DummyReplication(DummyManaging):
             replica_snapshots: Snapshots,
             share_server: base.ShareServer | None = None,
             ) -> list[base.ReplicatedSnapshotAnswer]:
-        domain = self._replicating()
+        self._replicating()
         with self._lock:
             first = self._on_active(replica_list, replica_snapshots)
-            self._forget_snapshot(first)
-            gone = [first]
+            others = self._on_others(replica_list, replica_snapshots, first)
+            for one, home in others:
+                self._forget_snapshot(one, home)
             self.faults.midway()
-            if self._style == WRITABLE:
-                for one in replica_snapshots:
-                    home = domain.home_of(one['share_instance_id'])
-                    if home is not None and one['id'] != first['id']:
-                        self._forget_snapshot(one, home)
-                        gone.append(one)
-        return [{'id': one['id'], 'status': 'deleted'} for one in gone]
+            self._forget_snapshot(first)
+        return [{'id': one['id'], 'status': 'deleted'}
+                for one in (first, *(one for one, _ in others))]
 
     @faults.observed
     def update_replicated_snapshot(
@@ -302,23 +289,28 @@ class DummyReplication(DummyManaging):
             share_server: base.ShareServer | None = None,
             ) -> base.ReplicatedSnapshotAnswer:
         id = replica_snapshot['id']
+        self._replicating()
         with self._lock:
-            relation = self._gathered(replica_list, share_replica)
             if replica_snapshot['status'] in ('deleting', 'error_deleting'):
                 self._snapshot_record(id)
                 self._forget_snapshot(replica_snapshot)
                 return {'id': id, 'status': 'deleted'}
-            source = self._source_of(share_replica['share_id'],
-                                     share_replica['id'], relation)
+            if self._state.shares.find(share_replica['id']) is None:
+                raise exception.SnapshotResourceNotFound(snapshot_id=id)
+            source = self._source_of(
+                share_replica['id'],
+                self._gathered(replica_list, share_replica))
             leading = source and next(
                 (one for one in replica_snapshots
                  if one['share_instance_id'] == source[1]), None)
-            if source is None or leading is None:
+            if (source is None or leading is None
+                    or leading['id'] == id):
                 return {'id': id, 'status': 'creating'}
             if not self._copied_snapshot(source[0], leading,
                                          replica_snapshot):
                 raise exception.SnapshotResourceNotFound(snapshot_id=id)
-            return _available(replica_snapshot, self._snapshot_record(id))
+            return _available(replica_snapshot,
+                              _snapshot(self._state, replica_snapshot))
 
     @faults.observed
     def revert_to_replicated_snapshot(
@@ -345,6 +337,36 @@ class DummyReplication(DummyManaging):
             raise exception.ShareBackendException(
                 msg='the active replica is not on this back end')
         return found
+
+    def _on_others(self, replica_list: Replicas, snapshots: Snapshots,
+                   first: base.SnapshotForDriver
+                   ) -> list[tuple[base.SnapshotForDriver, State]]:
+        """The instances on writable replicas, which are had all at once.
+
+        One out of reach would be left without, or with, the snapshot.
+        """
+        if self._style != WRITABLE:
+            return []
+        active = {one['id'] for one in replica_list
+                  if one['replica_state'] == ACTIVE}
+        found = []
+        for one in snapshots:
+            home = self._replicating().home_of(one['share_instance_id'])
+            if home is None and one['share_instance_id'] in active:
+                raise exception.ShareBackendException(
+                    msg=f'replica {one["share_instance_id"]} is out of '
+                        'reach')
+            if home is not None and one['id'] != first['id']:
+                found.append((one, home))
+        return found
+
+
+def _snapshot(home: State, snapshot: base.SnapshotForDriver
+              ) -> records.Record:
+    record = home.snapshots.find(snapshot['id'])
+    if record is None:
+        raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
+    return record
 
 
 def _available(snapshot: base.SnapshotForDriver, record: records.Record

@@ -20,6 +20,8 @@ from manila_lite.share.drivers.replication_domain import Relation
 from manila_lite.share.drivers.replication_domain import is_synced
 from manila_lite.share.drivers.replication_domain import replica_of
 
+_OF_REPLICAS = frozenset({'replica_of', 'version', 'epoch',
+                          'updates_left'})
 # What of a record follows from one replica to the other.
 _FOLLOWING = ('size', 'content', 'used_gb', 'version')
 
@@ -105,6 +107,11 @@ class DummySites(Instrument):
         domain.put(share_id, relation)
         return relation
 
+    def _alone(self, record: records.Record) -> records.Record:
+        """What is left of a replica when nobody knows of it any more."""
+        return {name: value for name, value in record.items()
+                if name not in _OF_REPLICAS}
+
     def _leave(self, share: base.ShareForDriver) -> None:
         if self._domain is not None:
             self._domain.leave(share['share_id'], share['id'])
@@ -136,7 +143,7 @@ class DummySites(Instrument):
 
     # What follows from what
 
-    def _source_of(self, share_id: str, replica_id: str, relation: Relation
+    def _source_of(self, replica_id: str, relation: Relation
                    ) -> tuple[State, str] | None:
         """The replica with the content that counts, when it is in reach.
 
@@ -197,7 +204,7 @@ class DummySites(Instrument):
         relation = self._replicating().find(record['replica_of'])
         if relation is None or is_synced(record, relation):
             return
-        source = self._source_of(record['replica_of'], share_id, relation)
+        source = self._source_of(share_id, relation)
         if source is not None:
             home, leading = source
             latest = home.shares.find(leading) or record

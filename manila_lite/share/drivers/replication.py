@@ -73,7 +73,8 @@ class Replication:
         """Whether a replica, not an active one, is up to date.
 
         in_sync only if it has all snapshots of the list, out_of_sync,
-        error, or None for no news. What keeps it from following is mended
+        error, or None for no news. One that can be written at last, as
+        all others can, is active. What keeps it from following is mended
         if it can be.
         """
         raise NotImplementedError

@@ -184,6 +184,16 @@ def let_in(state: State, clients: Clients) -> Clients:
     return found
 
 
+def let_mount(state: State, clients: Clients) -> Clients:
+    """The same of snapshots, which are out of use like their replica."""
+    kept = {id for id, replica in replicas(state).items()
+            if replica.role == PASSIVE}
+    if not kept or (state.domain() or {})['style'] != DR:
+        return clients
+    return {id: told for id, told in clients.items()
+            if (state.snapshots.find(id) or {}).get('replica') not in kept}
+
+
 def _read_only(clients: set[Client]) -> Iterator[Client]:
     for kind, to, _ in clients:
         yield kind, to, _READ_ONLY
