@@ -14,7 +14,8 @@ from tests.functional.api.door import lock
 from tests.functional.api.door import locks
 from tests.functional.api.door import show
 from tests.functional.api.door import unlock
-from tests.functional.api.world import _copy_instance
+from tests.functional.api.replica_world import plant_active
+from tests.functional.api.replica_world import plant_replica
 from tests.support.cloud import Api
 
 MAPPING = access.InstanceAccessRule.__table__
@@ -126,7 +127,8 @@ def plant(cloud, rule, *states, key=None):
 @pytest.fixture
 def replicated(cloud, share):
     """The share, once it has a second instance."""
-    cloud.db.write(_copy_instance, share)
+    plant_active(cloud, share)
+    plant_replica(cloud, share)
     return share
 
 
