@@ -24,14 +24,18 @@ from manila_lite.share.drivers.local_managing import export_locations
 from manila_lite.share.drivers.local_places import SHARES
 from manila_lite.share.drivers.local_places import Home
 from manila_lite.share.drivers.local_places import Places
+from manila_lite.share.drivers.local_replicas import Role
+from manila_lite.share.drivers.local_replication import READABLE
+from manila_lite.share.drivers.local_replication import LocalReplication
 
 GIB = 1024 ** 3
 
 _EXPORT_OPTIONS = re.compile(r'[^\s()#"]+')
 
 
-class LocalDriver(LocalManaging, base.CreateFromSnapshotSupport,
-                  base.RevertSupport, base.MountSnapshotSupport):
+class LocalDriver(LocalReplication, LocalManaging,
+                  base.CreateFromSnapshotSupport, base.RevertSupport,
+                  base.MountSnapshotSupport):
 
     ipv6_implemented = True
 
@@ -57,6 +61,7 @@ class LocalDriver(LocalManaging, base.CreateFromSnapshotSupport,
                 reason=f'back end "{self.configuration.config_group}": '
                        f'local_export_options {options!r} cannot stand in '
                        'one pair of brackets')
+        self._check_replication()
 
     def _bad_root(self, reason: str) -> exception.BadConfiguration:
         return exception.BadConfiguration(
@@ -168,11 +173,27 @@ class LocalDriver(LocalManaging, base.CreateFromSnapshotSupport,
             self._places.shut(home)
             return {}
         _, record = self._share(share['name'])
+        role = None
         try:
-            return self._export(home, record, access_rules)
+            # One that is promoted meanwhile may not be left open to write.
+            while role != (role := self._role(share)):
+                answers = self._let_in(home, record, share, access_rules,
+                                       role)
         except FileNotFoundError as error:  # deleted meanwhile
             raise exception.ShareResourceNotFound(
                 share_id=share['id']) from error
+        return answers
+
+    def _let_in(self, home: Home, record: records.Record,
+                share: base.ShareForDriver,
+                rules: list[base.AccessRuleForDriver],
+                role: str) -> base.AccessAnswers:
+        if role == Role.ACTIVE:
+            return self._export(home, record, rules)
+        if share['replication_type'] == READABLE:
+            return self._export(home, record, rules, read_only=True)
+        self._places.shut(home)  # until it is promoted
+        return {}
 
     def snapshot_update_access(
             self, context: RequestContext, snapshot: base.SnapshotForDriver,
@@ -183,7 +204,7 @@ class LocalDriver(LocalManaging, base.CreateFromSnapshotSupport,
             ) -> base.AccessAnswers:
         """The same for a snapshot, which nobody may write to."""
         home = self._places.snapshot(snapshot['name'])
-        if not access_rules:
+        if not access_rules or self._keeps_out(snapshot['share']):
             self._places.shut(home)
             return {}
         _, record = self._snapshot(snapshot)
@@ -295,6 +316,7 @@ class LocalDriver(LocalManaging, base.CreateFromSnapshotSupport,
         super()._update_share_stats({
             'vendor_name': 'manila_lite',
             'storage_protocol': 'NFS_CIFS',
+            'replication_type': self.configuration.local_replication_type,
             'pools': [pool],
             **(data or {}),
         })

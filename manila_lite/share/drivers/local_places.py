@@ -8,6 +8,8 @@
     root/exports/smb.conf                        names those for Samba
     root/work/<share or snapshot>/      being made, or being removed
 
+What is kept of a replica besides is told in `local_replicas`.
+
 A share or snapshot appears and disappears by one rename from or to
 `work`, so at any moment it is there in full or not at all. What a killed
 process left in `work` goes with the next verb on the same name.
@@ -28,6 +30,7 @@ from manila_lite.share.drivers import samba
 from manila_lite.share.drivers import trees
 
 SHARES, SNAPSHOTS = 'shares', 'snapshots'
+REPLICA, KNOWN = 'replica.json', 'known.json'
 
 _PARTS = (SHARES, SNAPSHOTS, 'exports', 'work')
 _RECORDS = {SHARES: 'share.json', SNAPSHOTS: 'snapshot.json'}
@@ -83,7 +86,8 @@ class Home:
         """It was let go, and is another's now: so is who may use it."""
         self.exports.unlink(missing_ok=True)
         self.samba.unlink(missing_ok=True)
-        (self.path / _UNMANAGED).unlink(missing_ok=True)
+        for name in (_UNMANAGED, REPLICA, KNOWN):
+            (self.path / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # there may be data in it
             self.path.rmdir()
 
@@ -121,15 +125,25 @@ class Places:
     def work(self, name: str) -> Iterator[pathlib.Path]:
         """A directory to work on that name in, alone and from scratch."""
         top = self.root / 'work' / records.safe(name)
-        with _only_one_at_work(top):
-            for left_behind in top.iterdir():
-                trees.remove_tree(left_behind)
-            try:
-                work = top / 'new'
-                work.mkdir()
+        with _only_one_at_work(top), _from_scratch(top) as work:
+            yield work
+
+    @contextlib.contextmanager
+    def work_if_free(self, name: str) -> Iterator[pathlib.Path | None]:
+        """The same; None when somebody is at work on that name already."""
+        top = self.root / 'work' / records.safe(name)
+        try:
+            held = _try_to_hold(top, fcntl.LOCK_NB)
+        except BlockingIOError:
+            held = None
+        if held is None:
+            yield None
+            return
+        try:
+            with _from_scratch(top) as work:
                 yield work
-            finally:
-                trees.remove_tree(top)
+        finally:
+            os.close(held)
 
     @contextlib.contextmanager
     def managing(self) -> Iterator[None]:
@@ -256,15 +270,35 @@ def _only_one_at_work(top: pathlib.Path) -> Iterator[None]:
         os.close(held)
 
 
-def _try_to_hold(top: pathlib.Path) -> int | None:
-    """The directory, open and locked; None if it went meanwhile."""
+@contextlib.contextmanager
+def _from_scratch(top: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new directory within one that is held; both go in the end."""
+    for left_behind in top.iterdir():
+        trees.remove_tree(left_behind)
+    try:
+        work = top / 'new'
+        work.mkdir()
+        yield work
+    finally:
+        trees.remove_tree(top)
+
+
+def _try_to_hold(top: pathlib.Path, how: int = 0) -> int | None:
+    """The directory, open and locked; None if it went meanwhile.
+
+    Raises BlockingIOError if that is not to be waited for.
+    """
     with contextlib.suppress(FileExistsError):
         top.mkdir()  # exist_ok would look twice and stumble over the gap
     try:
         held = os.open(top, os.O_RDONLY)
     except FileNotFoundError:
         return None
-    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | how)
+    except BaseException:
+        os.close(held)
+        raise
     # The one before us removes the directory when it is done.
     with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(held), os.stat(top)):
