@@ -33,6 +33,11 @@ def show(cloud, snapshot_id):
     return cloud.api.get(f'/snapshots/{snapshot_id}')['snapshot']
 
 
+def gone(cloud, snapshot_id):
+    """Fail unless there is no such snapshot."""
+    cloud.api.request('GET', f'/snapshots/{snapshot_id}', expect=404)
+
+
 def delete(cloud, snapshot_id, expect=202):
     return cloud.api.request('DELETE', f'/snapshots/{snapshot_id}',
                              expect=expect)

@@ -14,6 +14,7 @@ from manila_lite.db.queries import replicas
 from manila_lite.db.queries import services
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import share_types
+from manila_lite.db.queries import snapshot_access
 from manila_lite.db.queries import snapshots
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -28,6 +29,7 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations import on_networks
 from manila_lite.share.operations import replica_removal
 from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
+from manila_lite.states.access_rule import SNAPSHOT_MACHINE as SNAPSHOT_RULE
 from manila_lite.states.access_rule import STATUS_MACHINE
 from manila_lite.states.access_rule import A
 from manila_lite.states.access_rule import R
@@ -141,11 +143,24 @@ class Replicas:
                 for row in rules])
             moves.fire(STATUS_MACHINE, 'change', {replica_id: R.ACTIVE})
         if copies:
-            moves.born(SNAPSHOT_INSTANCE, 'create', [
-                {'id': session.new_id(), 'snapshot_id': row.snapshot_id,
-                 'share_instance_id': replica_id, 'progress': '0%',
-                 'created_at': session.now} for row in copies])
+            self._bear_snapshots(session, moves, active, replica_id, copies)
         moves.write()
+
+    def _bear_snapshots(self, session, moves, active, replica_id, copies):
+        """The rows of its snapshots, and who may mount those."""
+        born = {row.snapshot_id: session.new_id() for row in copies}
+        moves.born(SNAPSHOT_INSTANCE, 'create', [
+            {'id': id, 'snapshot_id': snapshot_id,
+             'share_instance_id': replica_id, 'progress': '0%',
+             'created_at': session.now} for snapshot_id, id in born.items()])
+        if any(row.mount_snapshot_support for row in copies):
+            moves.born(SNAPSHOT_RULE, 'allow', [
+                {'id': session.new_id(), 'access_id': rule.access_id,
+                 'share_snapshot_instance_id': born[rule.snapshot_id],
+                 'created_at': session.now}
+                for rule in snapshot_access.on_share_instance(
+                    session, active.id)
+                if rule.state not in _DENIED and rule.snapshot_id in born])
 
     # Delete
 

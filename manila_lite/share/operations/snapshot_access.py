@@ -9,6 +9,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
+from manila_lite.db.queries import replicas
 from manila_lite.db.queries import snapshot_access
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -69,6 +70,9 @@ class SnapshotAccess:
         """The instances, checked, kept, and with work that is owed."""
         if snapshot.host:
             self._submit(session, ctx, snapshot.instance_id, snapshot.host)
+        if snapshot.replica_state is not None:
+            # Who makes a replica gives it the rules that there are.
+            replicas.take(session, snapshot.share_id)
         found = snapshot_access.take_instances(session, snapshot.id)
         if not found:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)

@@ -193,8 +193,9 @@ class Snapshots:
         """Ask for the share to become what its newest snapshot is."""
         try:
             self._revert(ctx, share, snapshot_id)
-        except exception.ShareSizeExceedsAvailableQuota as error:
-            # The published code of this one error is 403 for revert.
+        except (exception.ShareSizeExceedsAvailableQuota,
+                exception.ShareReplicaSizeExceedsAvailableQuota) as error:
+            # The published code of this error is 403 for revert.
             raise exception.Forbidden(error.msg) from error
 
     @braked
