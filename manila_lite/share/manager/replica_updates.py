@@ -98,7 +98,8 @@ class ReplicaUpdates:
     def __init__(self, db: Database, driver: ShareDriver, updates: Client,
                  service_host: str, notes: ReplicaNotes, *, names: Names,
                  locks: Coordinator | NullCoordinator,
-                 questions: ReplicaQuestions, page: int = PAGE):
+                 questions: ReplicaQuestions, page: int = PAGE,
+                 turn: float = TURN, hold: float = HOLD):
         self.db = db
         self.driver = driver
         self.updates = updates.on(service_host)
@@ -108,6 +109,8 @@ class ReplicaUpdates:
         self.locks = locks
         self.questions = questions
         self.page = page
+        self.turn = turn
+        self.hold = hold
 
     # The timer
 
@@ -165,7 +168,7 @@ class ReplicaUpdates:
     def _update_page(self, job, page: Page) -> int:
         """Update one after the other; how many before the turn is over.
         """
-        done, size, until = 0, GROUP, time.monotonic() + TURN
+        done, size, until = 0, GROUP, time.monotonic() + self.turn
         while done < len(page.due):
             count = self._update_group(job, page.due[done:done + size])
             done += count
@@ -184,7 +187,7 @@ class ReplicaUpdates:
         with _Locks(self.locks, group) as locks:
             rounds = job.read(replica_pages.rounds, [
                 one.row.id for one in group if locks.has(one)])
-            until = time.monotonic() + HOLD
+            until = time.monotonic() + self.hold
             done = 0
             for one in group:
                 done += 1

@@ -1,0 +1,727 @@
+"""How replicas are kept up to date, on a timer and on request."""
+
+import shutil
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.coordination import Coordinator
+from manila_lite.db.models import engine
+from manila_lite.db.models import services
+from manila_lite.db.queries import replicas
+from manila_lite.db.transitions import fire
+from manila_lite.share.manager import replica_updates
+from manila_lite.share.manager.recovery.questions import Questions
+from manila_lite.share.manager.replica_questions import ReplicaQuestions
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
+from tests.support.databases import database_url
+from tests.support.databases import kept_database
+from tests.support.replicated import SECTION
+from tests.support.replicated import SNAPSHOT_INSTANCE as SNAPSHOTS
+from tests.support.replicated import ReplicatedCloud
+
+__all__ = ['database_url', 'kept_database']
+
+MESSAGE = services.Message.__table__
+JOURNAL = engine.Transition.__table__
+WORK = engine.Work.__table__
+
+BROKEN = exception.ShareBackendException(msg='it is on fire')
+GONE = exception.SnapshotResourceNotFound(snapshot_id='it')
+
+
+class UpdatingCloud(ReplicatedCloud):
+    """Replicas on `beta`, whose driver says what a test has it say."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, backends=('alpha', 'beta'), **kwargs)
+        self.share_id = self.share_on('alpha')
+        self.replica_id = self.replicate(self.share_id, 'beta')
+
+    def endpoint(self, name='beta'):
+        return next(backend.replica_updates for backend in
+                    self.share.backends if backend.host == f'node@{name}')
+
+    def run(self, name):
+        """Have one back end do all that it is owed."""
+        runner, = (one for one in self.runners
+                   if f'node@{name}' in one.queues)
+        while runner.step():
+            pass
+
+    def answering(self, name='beta', **methods):
+        """Have the driver of a back end answer so from now on."""
+        return Answering(self.endpoint(name), methods)
+
+    def show(self, replica_id=None):
+        row = self.replica(replica_id or self.replica_id)
+        return row and (row.status, row.replica_state)
+
+    def put(self, status, state, replica_id=None):
+        """Have a replica be so, by decree."""
+        def write(session):
+            for machine, word in ((SHARE_INSTANCE, status),
+                                  (SHARE_REPLICA, state)):
+                fire(session, machine, replica_id or self.replica_id,
+                     machine.reset_event(word))
+        self.db.write(write)
+        assert self.show(replica_id) == (status, state)
+
+    def take(self):
+        """A snapshot that is on its way to the replica."""
+        snapshot_id = self.snapshot(self.share_id)
+        assert self.copy(snapshot_id) == 'creating'
+        return snapshot_id
+
+    def copy(self, snapshot_id):
+        """The status of the snapshot on the replica."""
+        return self.snapshots_on(self.replica_id).get(snapshot_id)
+
+    def shown(self, snapshot_id):
+        """What users see of a snapshot; None when it is gone."""
+        answer = self.api.request('GET', f'/snapshots/{snapshot_id}')
+        return (answer.json['snapshot']['status']
+                if answer.status_int == 200 else None)
+
+    def delete(self, snapshot_id):
+        self.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=202)
+        self.settle()
+
+    def messages(self):
+        return [(row.resource_type, row.resource_id, row.action_id)
+                for row in self.rows(sa.select(MESSAGE))]
+
+    def moves(self):
+        return self.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id))
+
+    def resync(self):
+        answer = self.ask('resync', self.replica_id)
+        self.settle()
+        return answer
+
+
+class Answering:
+    """The driver of a back end, but for what a test has it answer."""
+
+    def __init__(self, endpoint, methods):
+        self._driver = endpoint.driver
+        self.asked = []
+        for name, answer in methods.items():
+            setattr(self, name, self._method(name, answer))
+        endpoint.driver = self
+
+    def _method(self, name, answer):
+        def method(*args, **kwargs):
+            self.asked.append((name, args))
+            said = answer(*args) if callable(answer) else answer
+            if isinstance(said, Exception):
+                raise said
+            return said
+        return method
+
+    def __getattr__(self, name):
+        return getattr(self._driver, name)
+
+    @property
+    def names(self):
+        return [name for name, _ in self.asked]
+
+
+@pytest.fixture(scope='module')
+def prepared(tmp_path_factory):
+    """A cloud, and a copy of all that it has stored at first."""
+    folder = tmp_path_factory.mktemp('updates')
+    now, then = folder / 'now', folder / 'then'
+    now.mkdir()
+    cloud = UpdatingCloud(now)
+    cloud.db.dispose()
+    shutil.copytree(now, then)
+    yield cloud, then
+    cloud.db.dispose()
+
+
+@pytest.fixture
+def cloud(prepared):
+    cloud, then = prepared
+    cloud.db.dispose()
+    shutil.rmtree(cloud.folder)
+    shutil.copytree(then, cloud.folder)
+    cloud.configure(section=SECTION.format(style=cloud.style))
+    cloud.restart()
+    return cloud
+
+
+# How replicas are
+
+@pytest.mark.parametrize('way', ['update', 'resync'])
+@pytest.mark.parametrize('before, answer, after', [
+    (('available', 'out_of_sync'), 'in_sync', ('available', 'in_sync')),
+    (('available', 'in_sync'), 'out_of_sync', ('available', 'out_of_sync')),
+    (('available', 'in_sync'), 'error', ('available', 'error')),
+    (('available', 'in_sync'), BROKEN, ('error', 'error')),
+    (('error', 'error'), 'in_sync', ('available', 'in_sync')),
+    (('error', 'in_sync'), 'out_of_sync', ('available', 'out_of_sync')),
+    (('error', 'error'), 'error', ('error', 'error')),
+])
+def test_a_replica_is_as_its_driver_says(cloud, way, before, answer, after):
+    cloud.put(*before)
+    cloud.answering(update_replica_state=answer)
+    getattr(cloud, way)()
+    assert cloud.show() == after
+
+
+@pytest.mark.parametrize('answer', [None, 'active', 'splendid', {}, 7])
+@pytest.mark.parametrize('before', [
+    ('available', 'in_sync'), ('error', 'error')])
+def test_no_news_change_nothing(cloud, before, answer):
+    cloud.put(*before)
+    known = cloud.moves()
+    cloud.answering(update_replica_state=answer)
+    cloud.update()
+    assert cloud.show() == before
+    assert cloud.moves() == known
+
+
+def test_what_is_as_it_was_is_not_written(cloud):
+    driver = cloud.answering(update_replica_state='in_sync')
+    before, row = cloud.moves(), cloud.replica(cloud.replica_id)
+    cloud.clock.advance(600)
+    cloud.update()
+    assert driver.names == ['update_replica_state']
+    assert cloud.moves() == before
+    assert cloud.replica(cloud.replica_id) == row
+
+
+def test_a_driver_is_shown_all_replicas_rules_and_snapshots(cloud):
+    cloud.allow(cloud.share_id, '10.0.0.7')
+    snapshot_id = cloud.take()
+    cloud.update()
+    driver = cloud.answering(update_replica_state='in_sync')
+    cloud.update()
+    (_, replica_list, replica, rules, pairs), = (
+        args for _, args in driver.asked)
+    assert {(one['id'], one['replica_state']) for one in replica_list} == {
+        (cloud.active(cloud.share_id).id, 'active'),
+        (cloud.replica_id, 'in_sync')}
+    assert replica['id'] == cloud.replica_id
+    assert [(rule['access_to'], rule['access_level']) for rule in rules] == [
+        ('10.0.0.7', 'ro')]  # readable: only the active one is written to
+    pair, = pairs
+    assert [(one['snapshot_id'], one['share_instance_id'])
+            for one in pair.values()] == [
+        (snapshot_id, cloud.active(cloud.share_id).id),
+        (snapshot_id, cloud.replica_id)]
+
+
+def test_an_active_replica_is_never_asked_whether_it_follows(cloud):
+    driver = cloud.answering('alpha', update_replica_state=BROKEN)
+    cloud.update()
+    assert cloud.ask('resync', cloud.active(cloud.share_id).id) is False
+    cloud.settle()
+    assert driver.names == []
+
+
+def test_users_are_told_of_a_failure_once(cloud):
+    cloud.answering(update_replica_state=BROKEN)
+    for _ in range(3):
+        cloud.update()
+    told = [('SHARE_REPLICA', cloud.replica_id, '005')]
+    assert cloud.messages() == told
+    cloud.answering(update_replica_state='in_sync')
+    cloud.update()
+    assert cloud.show() == ('available', 'in_sync')
+    cloud.answering(update_replica_state=BROKEN)
+    for _ in range(2):
+        cloud.update()
+    assert cloud.messages() == told * 2
+
+
+def test_a_replica_that_is_healed_is_told_its_rules(cloud):
+    cloud.allow(cloud.share_id)
+    cloud.put('error', 'error')
+    driver = cloud.driver('beta')
+    known = len(driver.faults.calls)
+    cloud.answering(update_replica_state='out_of_sync')
+    cloud.update()
+    assert ('update_access', cloud.replica_id) in driver.faults.calls[known:]
+    cloud.check_invariants()
+
+
+def test_writable_replicas_become_active_when_they_are(tmp_path):
+    cloud = UpdatingCloud(tmp_path, style='writable')
+    cloud.db.write(replicas.retire, cloud.replica(cloud.replica_id),
+                   'writable')
+    cloud.answering(update_replica_state=NotImplementedError())
+    cloud.update()  # need not be able to
+    assert cloud.show() == ('available', 'out_of_sync')
+    cloud.answering(update_replica_state='active')
+    cloud.update()
+    assert cloud.show() == ('available', 'active')
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
+# Active ones after a promotion that has failed
+
+def test_an_active_replica_in_error_is_healed_when_it_is_well(cloud):
+    active = cloud.active(cloud.share_id).id
+    cloud.put('error', 'error')
+    cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
+    cloud.update()
+    assert cloud.states(cloud.share_id) == {
+        'alpha': ('available', 'active'), 'beta': ('available', 'in_sync')}
+    cloud.check_invariants()
+
+
+@pytest.mark.parametrize('answer', [
+    {'status': 'error'}, BROKEN, NotImplementedError(), None, 'available'])
+def test_an_active_replica_that_is_not_well_stays_in_error(cloud, answer):
+    active = cloud.active(cloud.share_id).id
+    cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
+    cloud.answering('alpha', get_replica_status=answer)
+    cloud.update()
+    assert cloud.show(active) == ('error', 'active')
+    assert cloud.messages() == []
+
+
+def test_a_share_without_other_replicas_is_left_in_error(cloud):
+    share_id = cloud.share_on('alpha')
+    row, = cloud.replicas(share_id)
+    cloud.db.write(fire, SHARE_INSTANCE, row.id, 'replica_failed')
+    cloud.update()
+    assert cloud.show(row.id) == ('error', 'active')
+
+
+# Snapshots
+
+@pytest.mark.parametrize('answer, after', [
+    ({'status': 'available'}, 'available'), ({'status': 'creating'},
+                                             'creating'),
+    (None, 'creating'), ({'status': 'error'}, 'error'), (GONE, 'error'),
+    (BROKEN, 'error'), ('available', 'error')])
+def test_a_snapshot_on_a_replica_is_what_its_driver_says(
+        cloud, answer, after):
+    snapshot_id = cloud.take()
+    cloud.answering(update_replicated_snapshot=answer,
+                    update_replica_state='in_sync')
+    cloud.update()
+    assert cloud.copy(snapshot_id) == after
+    in_sync = 'in_sync' if after == 'available' else 'out_of_sync'
+    assert cloud.show() == ('available', in_sync)
+    assert cloud.shown(snapshot_id) == 'available'
+    failed = [('SHARE_SNAPSHOT', snapshot_id, '002')]
+    assert cloud.messages() == (failed if after == 'error' else [])
+
+
+@pytest.mark.parametrize('answer, after', [
+    (GONE, None), ({'status': 'deleted'}, None), (None, 'deleting'),
+    ({'status': 'deleting'}, 'deleting'), (BROKEN, 'error_deleting'),
+    ({'status': 'error'}, 'error_deleting')])
+def test_a_snapshot_leaves_a_replica_when_its_driver_says_so(
+        cloud, answer, after):
+    snapshot_id = cloud.take()
+    cloud.update()
+    cloud.delete(snapshot_id)
+    assert cloud.copy(snapshot_id) == 'deleting'
+    cloud.answering(update_replicated_snapshot=answer)
+    cloud.update()
+    assert cloud.copy(snapshot_id) == after
+    assert cloud.shown(snapshot_id) == after
+    assert cloud.usage('snapshots') == (int(after is not None), 0)
+    assert cloud.usage('snapshot_gigabytes') == (int(after is not None), 0)
+
+
+def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
+    snapshot_id = cloud.take()
+
+    def row():
+        return next(iter(cloud.rows(sa.select(SNAPSHOTS).where(
+            SNAPSHOTS.c.share_instance_id == cloud.replica_id))))
+
+    cloud.answering(update_replica_state=None, update_replicated_snapshot={
+        'status': 'creating', 'progress': '40%',
+        'provider_location': '/there'})
+    cloud.update()
+    assert (row().progress, row().provider_location) == ('40%', '/there')
+    known = row()
+    cloud.clock.advance(60)
+    cloud.update()
+    assert row() == known
+    cloud.answering(update_replicated_snapshot={'status': 'available'})
+    cloud.update()
+    assert (row().progress, row().provider_location) == ('100%', '/there')
+    assert cloud.copy(snapshot_id) == 'available'
+
+
+def test_nobody_is_asked_of_a_snapshot_before_it_has_been_taken(cloud):
+    driver = cloud.answering(update_replicated_snapshot=GONE)
+    cloud.driver('alpha').faults.fail_next('create_replicated_snapshot')
+    cloud.api.request('POST', '/snapshots', {
+        'snapshot': {'share_id': cloud.share_id}}, expect=202)
+    assert cloud.endpoint().look()
+    cloud.run('beta')
+    assert driver.names == []
+    assert set(cloud.snapshots_on(cloud.replica_id).values()) == {'creating'}
+
+
+def test_a_snapshot_is_never_shown_as_complete_and_then_as_not(cloud):
+    cloud.put('available', 'out_of_sync')
+    seen = []
+    snapshot_id = cloud.take()
+
+    def look(*args):
+        seen.append((cloud.shown(snapshot_id), cloud.show()[1]))
+
+    steps = iter([None, {'status': 'creating'}, {'status': 'available'}])
+
+    def update_replicated_snapshot(*args):
+        look()
+        return next(steps)
+
+    def update_replica_state(*args):
+        look()
+        return 'in_sync'
+
+    cloud.answering(update_replicated_snapshot=update_replicated_snapshot,
+                    update_replica_state=update_replica_state)
+    for _ in range(4):
+        cloud.update()
+        look()
+    assert {shown for shown, _ in seen} == {'available'}
+    assert [state for _, state in seen][-2:] == ['in_sync', 'in_sync']
+    assert seen.count(('available', 'out_of_sync')) >= 6
+
+
+def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(
+        cloud):
+    cloud.put('available', 'out_of_sync')
+    taken = []
+
+    def update_replica_state(*args):
+        if not taken:
+            taken.append(cloud.api.request('POST', '/snapshots', {
+                'snapshot': {'share_id': cloud.share_id}}, expect=202))
+            cloud.run('alpha')
+        return 'in_sync'
+
+    cloud.answering(update_replica_state=update_replica_state)
+    cloud.endpoint().look()
+    cloud.settle()
+    assert cloud.show() == ('available', 'out_of_sync')
+    cloud.update()
+    assert cloud.show() == ('available', 'in_sync')
+
+
+# Who changes what meanwhile
+
+def test_an_answer_of_an_earlier_round_is_dropped(cloud):
+    snapshot_id = cloud.take()
+
+    def say(answer):
+        def method(*args):
+            cloud.db.write(replicas.next_round, cloud.share_id)
+            return answer
+        return method
+
+    for before in (('available', 'in_sync'), ('error', 'error')):
+        cloud.put(*before)
+        for answer in ('out_of_sync', 'in_sync', BROKEN):
+            cloud.answering(
+                update_replica_state=say(answer),
+                update_replicated_snapshot=say({'status': 'available'}))
+            cloud.update()
+            assert cloud.show() == before
+            assert cloud.copy(snapshot_id) == 'creating'
+    assert cloud.messages() == []
+
+
+@pytest.mark.parametrize('answer', ['out_of_sync', BROKEN])
+def test_a_promotion_accepted_meanwhile_is_not_disturbed(cloud, answer):
+    def update_replica_state(*args):
+        if cloud.show()[0] == 'available':
+            cloud.ask('promote', cloud.replica_id)
+        return answer
+
+    cloud.answering(update_replica_state=update_replica_state)
+    cloud.endpoint().look()
+    cloud.settle()
+    assert cloud.states(cloud.share_id)['beta'] == ('available', 'active')
+    assert cloud.messages() == []
+
+
+def test_a_replica_deleted_meanwhile_is_let_go(cloud):
+    def update_replica_state(*args):
+        cloud.ask('delete', cloud.replica_id)
+        return BROKEN
+
+    cloud.answering(update_replica_state=update_replica_state)
+    cloud.update()
+    assert cloud.show() is None
+    assert cloud.messages() == []
+    cloud.check_invariants()
+
+
+def test_a_share_in_between_is_left_alone_and_a_resync_waits(cloud):
+    driver = cloud.answering(update_replica_state='out_of_sync')
+    active = cloud.active(cloud.share_id).id
+    cloud.db.write(fire, SHARE_INSTANCE, active, 'revert')
+    cloud.ask('resync', cloud.replica_id)
+    cloud.endpoint().look()
+    for _ in range(3):
+        while cloud.step():
+            pass
+        cloud.clock.advance(5)
+    assert driver.names == []
+    kinds = {row.kind for row in cloud.rows(sa.select(WORK))}
+    assert kinds == {'replica_updates.update_share_replica'}
+    cloud.db.write(fire, SHARE_INSTANCE, active, 'reverted')
+    cloud.settle()
+    assert driver.names == ['update_replica_state']
+    assert cloud.show() == ('available', 'out_of_sync')
+
+
+def test_a_resync_of_what_is_gone_has_ended(cloud):
+    cloud.ask('resync', cloud.replica_id)
+    cloud.ask('delete', cloud.replica_id)
+    cloud.settle()
+    assert cloud.show() is None
+
+
+def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
+    others = [cloud.replicate(cloud.share_on('alpha'), 'beta')
+              for _ in range(2)]
+    locks, elsewhere = (Coordinator(cloud.conf, name)
+                        for name in ('here', 'there'))
+    cloud.endpoint().locks = locks
+    driver = cloud.answering(update_replica_state='out_of_sync')
+    name = replica_updates.lock_name(cloud.share_id)
+    with elsewhere.lock(name):
+        cloud.endpoint().look()
+        while cloud.step():
+            pass
+        assert {cloud.show(id) for id in others} == {
+            ('available', 'out_of_sync')}
+        assert cloud.show() == ('available', 'in_sync')
+        cloud.ask('resync', cloud.replica_id)
+        while cloud.step():
+            pass
+        assert len(driver.asked) == 2
+    cloud.settle()
+    assert cloud.show() == ('available', 'out_of_sync')
+    for one in (locks, elsewhere):
+        one.stop()
+
+
+def test_the_driver_is_asked_behind_the_lock(cloud):
+    locks, elsewhere = (Coordinator(cloud.conf, name)
+                        for name in ('here', 'there'))
+    cloud.endpoint().locks = locks
+    held = []
+
+    def update_replica_state(*args):
+        with elsewhere.try_lock(
+                replica_updates.lock_name(cloud.share_id)) as free:
+            held.append(not free)
+
+    cloud.answering(update_replica_state=update_replica_state)
+    cloud.update()
+    cloud.resync()
+    assert held == [True, True]
+    for one in (locks, elsewhere):
+        one.stop()
+
+
+# The timer
+
+def test_a_pass_comes_to_each_replica_once(cloud):
+    wanted = {cloud.replica_id}
+    for _ in range(4):
+        wanted.add(cloud.replicate(cloud.share_on('alpha'), 'beta'))
+    # Groups and turns of one: it is as if the driver were slow.
+    cloud.endpoint().turn = cloud.endpoint().hold = 0.0
+    for page in (1, 2, 5, 1000):
+        cloud.endpoint().page = page
+        driver = cloud.answering(update_replica_state='in_sync')
+        cloud.update()
+        asked = [args[2]['id'] for _, args in driver.asked]
+        assert asked == sorted(wanted)
+
+
+def test_a_pass_under_way_is_not_begun_anew(cloud):
+    driver = cloud.answering(update_replica_state=None)
+    assert cloud.endpoint().look()
+    assert not cloud.endpoint().look()
+    cloud.settle()
+    assert len(driver.asked) == 1
+    assert cloud.endpoint().look()
+
+
+def test_there_is_no_pass_where_there_is_nothing_to_ask(cloud):
+    assert not cloud.endpoint('alpha').look()
+    cloud.ask('delete', cloud.replica_id)
+    cloud.settle()
+    assert not cloud.endpoint().look()
+
+
+def test_there_is_no_pass_where_the_driver_has_no_replicas(cloud):
+    cloud.answering(get_share_stats={'pools': [{'pool_name': 'pool'}]})
+    assert not cloud.endpoint().look()
+    cloud.answering(get_share_stats={'pools': [
+        {'pool_name': 'pool', 'replication_type': 'dr'}]})
+    assert cloud.endpoint().look()
+
+
+def test_the_timer_is_that_of_the_option(cloud):
+    cloud.configure(more='replica_state_update_interval = 17',
+                    section=SECTION.format(style=cloud.style))
+    cloud.restart()
+    tasks = cloud.share.periodic._threads
+    assert [task._args[0].interval for task in tasks
+            if task.name == 'replicas'] == [17, 17]
+
+
+def test_replicas_are_updated_on_every_database(database_url, tmp_path):
+    cloud = UpdatingCloud(tmp_path, url=database_url)
+    cloud.put('error', 'error')
+    cloud.db.write(fire, SHARE_INSTANCE, cloud.active(cloud.share_id).id,
+                   'replica_failed')
+    cloud.update()
+    assert cloud.states(cloud.share_id) == {
+        'alpha': ('available', 'active'), 'beta': ('available', 'in_sync')}
+    snapshot_id = cloud.take()
+    cloud.update()
+    assert cloud.copy(snapshot_id) == 'available'
+    cloud.delete(snapshot_id)
+    cloud.update()
+    assert cloud.shown(snapshot_id) is None
+    cloud.answering(update_replica_state=BROKEN)
+    cloud.resync()
+    assert cloud.show() == ('error', 'error')
+    cloud.db.dispose()
+
+
+# Drivers that do not answer
+
+@pytest.fixture
+def hanging(cloud):
+    """Three more replicas, and a driver that hangs on the first of all."""
+    ids = sorted([cloud.replica_id, *(
+        cloud.replicate(cloud.share_on('alpha'), 'beta')
+        for _ in range(3))])
+    cloud.release, cloud.hangs = threading.Event(), threading.Event()
+    cloud.hangs_on = ids[0]
+
+    def update_replica_state(context, replica_list, replica, *args):
+        if replica['id'] == cloud.hangs_on:
+            cloud.hangs.set()
+            cloud.release.wait()
+            return 'in_sync'
+        return 'out_of_sync'
+
+    cloud.asked = cloud.answering(update_replica_state=update_replica_state)
+    limit(cloud, 0.1, 8)
+    yield ids
+    cloud.release.set()
+
+
+def limit(cloud, timeout, most):
+    cloud.endpoint().questions = ReplicaQuestions(Questions(timeout, most))
+
+
+def is_answered(cloud, replica_id):
+    asked = cloud.endpoint().questions._asked[replica_id]
+    while asked.said is None:
+        threading.Event().wait(0.001)
+
+
+def test_a_driver_that_hangs_delays_no_other_replica(cloud, hanging):
+    first, *others = hanging
+    cloud.update()
+    assert {cloud.show(id) for id in others} == {
+        ('available', 'out_of_sync')}
+    assert cloud.show(first) == ('available', 'in_sync')
+    assert len(cloud.asked.asked) == 4
+
+
+def test_a_replica_that_a_driver_hangs_on_is_not_taken_as_in_sync(
+        cloud, hanging):
+    first = hanging[0]
+    for _ in range(3):
+        cloud.update()
+    assert cloud.show(first) == ('available', 'out_of_sync')
+    # It has been asked about once, and costs one thread.
+    assert [args[2]['id'] for _, args in cloud.asked.asked].count(first) == 1
+    cloud.release.set()
+    is_answered(cloud, first)
+    cloud.update()  # the late answer
+    assert cloud.show(first) == ('available', 'in_sync')
+
+
+def test_a_slow_answer_of_an_earlier_round_is_dropped(cloud, hanging):
+    first = hanging[0]
+    cloud.put('available', 'out_of_sync', first)
+    cloud.update()
+    cloud.db.write(replicas.next_round, cloud.replica(first).share_id)
+    cloud.release.set()
+    is_answered(cloud, first)
+    cloud.hangs_on = None
+    cloud.update()
+    assert cloud.show(first) == ('available', 'out_of_sync')
+
+
+def test_a_back_end_that_answers_nothing_is_left_alone(cloud, hanging):
+    first, second, *others = hanging
+    limit(cloud, 0.1, 1)
+    cloud.update()
+    assert cloud.show(second) == ('available', 'in_sync')
+    cloud.ask('resync', second)
+    while cloud.step():
+        pass
+    cloud.release.set()
+    is_answered(cloud, first)
+    cloud.settle()
+    cloud.update()
+    assert {cloud.show(id) for id in (second, *others)} == {
+        ('available', 'out_of_sync')}
+
+
+def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
+    first = hanging[0]
+    locks, elsewhere = (Coordinator(cloud.conf, name)
+                        for name in ('here', 'there'))
+    cloud.endpoint().locks = locks
+    limit(cloud, 30.0, 8)
+    names = {id: replica_updates.lock_name(cloud.replica(id).share_id)
+             for id in hanging}
+    cloud.endpoint().look()
+    thread = threading.Thread(target=cloud.settle, daemon=True)
+    thread.start()
+    assert cloud.hangs.wait(20)
+    for id in hanging[1:]:  # had until the driver is known to be slow
+        with elsewhere.lock(names[id]):
+            assert thread.is_alive()
+    with elsewhere.try_lock(names[first]) as free:
+        assert not free
+    cloud.release.set()
+    thread.join(20)
+    assert {cloud.show(id) for id in hanging[1:]} == {
+        ('available', 'out_of_sync')}
+    for one in (locks, elsewhere):
+        one.stop()
+
+
+def test_what_hangs_on_a_snapshot_is_given_up_too(cloud):
+    cloud.take()
+    limit(cloud, 0.1, 8)
+    release = threading.Event()
+    cloud.answering(
+        update_replicated_snapshot=lambda *args: release.wait(),
+        update_replica_state='in_sync')
+    cloud.update()
+    assert cloud.show() == ('available', 'in_sync')
+    cloud.update()
+    assert cloud.show() == ('available', 'out_of_sync')
+    release.set()

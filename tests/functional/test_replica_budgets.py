@@ -1,0 +1,94 @@
+"""How many SQL statements it costs to keep replicas up to date, exactly.
+
+Counted as in `test_sql_budgets`: the figure demanded is at most two for a
+hundred replicas that are as they were, beside the calls of the driver.
+"""
+
+import pytest
+
+from manila_lite.db.models import share_servers
+from tests.functional.test_sql_budgets import cost
+from tests.support import many_replicas
+from tests.support.cloud import TYPE_ID
+from tests.support.replicated import ReplicatedCloud
+
+THOUSAND = 1000
+MOST = 2 * THOUSAND // 100
+
+SERVER = share_servers.ShareServer.__table__
+
+
+class Healthy:
+    """A driver whose replicas all follow."""
+
+    def __init__(self, driver):
+        self._driver = driver
+        self.asked = set()
+
+    def __getattr__(self, name):
+        return getattr(self._driver, name)
+
+    def update_replica_state(self, context, replica_list, replica, rules,
+                             pairs, share_server=None):
+        assert len(replica_list) == 2
+        assert len(rules) == len(pairs) == 1
+        self.asked.add(replica['id'])
+        return 'in_sync'
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    cloud = ReplicatedCloud(tmp_path, backends=('alpha', 'beta'))
+    cloud.settle()
+    cloud.updates = cloud.share.backends[1].replica_updates
+    cloud.updates.driver = Healthy(cloud.updates.driver)
+    # What a slow machine adds is a look now and then.
+    cloud.updates.hold = cloud.updates.turn = 600.0
+    cloud.waiting = []
+    cloud.db.deliver = cloud.waiting.extend
+    yield cloud
+    cloud.db.dispose()
+
+
+def fill(cloud, number, **kwargs):
+    return set(cloud.db.write(
+        many_replicas.fill, number, type_id=TYPE_ID,
+        active_on='node@alpha#pool', passive_on='node@beta#pool', **kwargs))
+
+
+def carry_out(cloud):
+    runner, = (one for one in cloud.runners if 'node@beta' in one.queues)
+    while cloud.waiting:
+        runner.wake(cloud.waiting.pop(0).work_id)
+        assert runner.step()
+
+
+def test_a_pass_over_a_thousand_healthy_replicas(cloud):
+    ids = fill(cloud, THOUSAND)
+    wanted, statements = cost(cloud, cloud.updates.look)
+    assert (wanted, statements) == (True, 5)
+    before = cloud.replicas(cloud.replica(min(ids)).share_id)
+    _, statements = cost(cloud, carry_out, cloud)
+    assert cloud.updates.driver.asked == ids
+    assert statements == 16
+    assert statements <= MOST
+    assert cloud.replicas(cloud.replica(min(ids)).share_id) == before
+
+
+def test_a_pass_over_a_thousand_on_share_servers(cloud):
+    ids = fill(cloud, THOUSAND, share_server_id='server')
+    assert cloud.updates.look()
+    _, statements = cost(cloud, carry_out, cloud)
+    assert cloud.updates.driver.asked == ids
+    assert statements <= MOST
+
+
+def test_a_look_where_there_is_nothing_to_do(cloud):
+    assert cost(cloud, cloud.updates.look) == (False, 2)
+
+
+def test_a_resync_that_changes_nothing(cloud):
+    replica_id = fill(cloud, 1).pop()
+    _, accepted = cost(cloud, cloud.ask, 'resync', replica_id)
+    _, carried_out = cost(cloud, carry_out, cloud)
+    assert (accepted, carried_out) == (3, 11)
