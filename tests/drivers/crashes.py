@@ -12,14 +12,24 @@ STEPS = frozenset({
 })
 
 
-def killed_at(step: int, act: Callable[[], object]) -> bool:
+def changes(event: str, args: tuple) -> bool:
+    """Whether a step leaves anything behind; others need no kill."""
+    if event == 'open':
+        return bool(args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+    return event not in ('os.listdir', 'os.scandir')
+
+
+def killed_at(step: int, act: Callable[[], object],
+              counts: Callable[[str, tuple], bool] = lambda *step: True,
+              ) -> bool:
     """Act in another process, killed just before that step of it.
 
-    False means that it was done before it came so far.
+    Of the steps only those are counted that are to be. False means that
+    it was done before it came so far.
     """
     process = os.fork()
     if process == 0:
-        _act_and_exit(step, act)
+        _act_and_exit(step, act, counts)
     _, status = os.waitpid(process, 0)
     if os.WIFSIGNALED(status):
         return True
@@ -27,12 +37,13 @@ def killed_at(step: int, act: Callable[[], object]) -> bool:
     return False
 
 
-def _act_and_exit(step: int, act: Callable[[], object]) -> None:
+def _act_and_exit(step: int, act: Callable[[], object],
+                  counts: Callable[[str, tuple], bool]) -> None:
     taken = 0
 
     def watch(event: str, args: tuple) -> None:
         nonlocal taken
-        if event in STEPS:
+        if event in STEPS and counts(event, args):
             taken += 1
             if taken == step:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -6,6 +6,7 @@ else's their sections stand in one file; the first holds the share.
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import uuid
@@ -49,6 +50,7 @@ dummy_driver_driver_methods_delays =
 """,
     'local': """
 local_replication_type = {style}
+local_replication_recovery_point = 0
 local_root = {folder}/{name}
 {more}
 """}
@@ -141,24 +143,33 @@ class Sites:
             (_COMMON + _OPTIONS[driver]).format(
                 name=name, driver=driver, folder=folder, style=style,
                 servers=servers, more=more) for name in names))
-        self._open(driver, file, names, servers)
+        self._open(driver, [(name, file, name) for name in names], servers)
 
     @classmethod
     def of_file(cls, driver, file, sections):
         """Back ends whose sections are in a file."""
         sites = cls.__new__(cls)
-        sites._open(driver, file, sections, servers=False)
+        sites._open(driver, [(name, file, name) for name in sections])
         return sites
 
-    def _open(self, driver, file, names, servers):
+    @classmethod
+    def of_services(cls, driver, files, section):
+        """Of several services, each with a back end of the same name."""
+        sites = cls.__new__(cls)
+        sites._open(driver, [(file.parent.name, file, section)
+                             for file in files])
+        return sites
+
+    def _open(self, driver, places, servers=False):
         self.share_id = str(uuid.uuid4())
         self.size = 1
         self.snapshots = {}
         self.rules = []
+        read = functools.cache(manila_lite.conf.new)
         self.sites = [Site(name, subjects.Subject(
-            driver, lambda name=name: Configuration(
-                manila_lite.conf.new(files=[str(file)]), name)), servers)
-            for name in names]
+            driver, lambda file=file, section=section: Configuration(
+                read(files=(str(file),)), section)), servers)
+            for name, file, section in places]
         self.here, self.there, *more = self.sites
         self.beyond = more[0] if more else None
         self.style = self.here.driver.get_share_stats().get(
@@ -624,9 +635,9 @@ class ReplicatedSnapshotContract:
     def test_snapshot_that_never_was_is_not_found(self, sites):
         sites.made()
         id = str(uuid.uuid4())
-        for status in ('creating', 'deleting'):
-            sites.snapshots[id] = (dict.fromkeys(('here', 'there'), status),
-                                   1)
+        for here, there in (('available', 'creating'),
+                            ('deleting', 'deleting')):
+            sites.snapshots[id] = ({'here': here, 'there': there}, 1)
             with pytest.raises(exception.SnapshotResourceNotFound):
                 optional(sites.poll, id)
 
@@ -741,7 +752,7 @@ class PromotionContract:
         sites.promote()
         sites.write('two')
         sites.here.bring_back()
-        if sites.style == 'dr' or hasattr(sites.here.driver, 'go_away'):
+        if hasattr(sites.here.driver, 'go_away'):  # there is a witness
             assert 'rw' not in sites.levels(sites.here)
         assert sites.update(sites.here) == 'in_sync'
         assert sites.read(sites.here) == 'two'
