@@ -39,13 +39,14 @@ class ReplicatedCloud(Cloud):
     """A `Cloud` of one style of replication, on three back ends."""
 
     def __init__(self, *args: typing.Any, style: str = 'readable',
-                 section: str = '',
                  backends: typing.Sequence[str] = ('alpha', 'beta', 'gamma'),
                  **kwargs: typing.Any):
         self.style = style
-        super().__init__(*args, backends=backends,
-                         section=SECTION.format(style=style) + section,
-                         **kwargs)
+        super().__init__(*args, backends=backends, **kwargs)
+
+    def configure(self, *, section: str = '', more: str = '') -> None:
+        super().configure(
+            section=SECTION.format(style=self.style) + section, more=more)
 
     def _fill(self, session: Session) -> None:
         super()._fill(session)

@@ -23,6 +23,7 @@ Begin = Callable[..., tuple[Cloud, typing.Any]]
 @contextlib.contextmanager
 def rewinding(folder: pathlib.Path,
               prepare: Callable[[Cloud], typing.Any],
+              kind: type[Cloud] = Cloud,
               **how: typing.Any) -> Iterator[Begin]:
     """Gives `begin(seed=0, section='', more='')`: a cloud, and what
     `prepare(cloud)` gave, as both were after that call.
@@ -31,7 +32,7 @@ def rewinding(folder: pathlib.Path,
     """
     now, then = folder / 'now', folder / 'then'
     now.mkdir()
-    cloud = Cloud(now, seed=PREPARED, **how)
+    cloud = kind(now, seed=PREPARED, **how)
     found = prepare(cloud)
     cloud.settle()
     cloud.db.dispose()
