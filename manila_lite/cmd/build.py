@@ -413,6 +413,9 @@ def backend(process: Process, name: str) -> Backend:
                                 setup, servers)
     snapshots = SnapshotsEndpoint(
         driver, names, conf.message_ttl)
+    replicated_snapshots = ReplicatedSnapshots(
+        snapshots, process.client(ReplicatedSnapshotsRpc), host,
+        process.locks)
     access = AccessEndpoint(
         db, driver, process.client(AccessRpc), host,
         name_template=conf.share_name_template,
@@ -438,9 +441,7 @@ def backend(process: Process, name: str) -> Backend:
         db, queues=[host],
         handlers=endpoint_handlers(provisioning)
         | endpoint_handlers(snapshots)
-        | endpoint_handlers(ReplicatedSnapshots(
-            snapshots, process.client(ReplicatedSnapshotsRpc), host,
-            process.locks))
+        | endpoint_handlers(replicated_snapshots)
         | endpoint_handlers(access)
         | endpoint_handlers(snapshot_access)
         | endpoint_handlers(replication)
@@ -468,6 +469,7 @@ def backend(process: Process, name: str) -> Backend:
     made.access = access
     made.provisioning = provisioning
     made.snapshots = snapshots
+    made.replicated_snapshots = replicated_snapshots
     made.snapshot_access = snapshot_access
     made.deferred_deletion = DeferredDeletion(
         db, process.client(ProvisioningRpc), host)

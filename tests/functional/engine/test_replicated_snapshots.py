@@ -7,6 +7,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from manila_lite.coordination import Coordinator
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots as models
@@ -288,6 +289,37 @@ def lose_rows(cloud, snapshot_id):
     cloud.db.write(lambda session: [
         discard(session, row)
         for row in snapshots.all_of(session, snapshot_id)])
+
+
+@pytest.mark.parametrize('verb', ['take', 'delete', 'revert'])
+def test_one_at_a_time_works_on_the_replicas_of_a_share(
+        cloud, share_id, verb):
+    """Who has to wait gives the work back, and is in nobody's way."""
+    snapshot_id = complete(cloud, share_id)
+    endpoint = next(one.replicated_snapshots for one in cloud.share.backends
+                    if one.host.endswith('@alpha'))
+    coordinators = [Coordinator(cloud.conf, name) for name in ('one', 'two')]
+    endpoint.locks = coordinators[0]
+    with coordinators[1].lock(f'replicas-{share_id}'):
+        ask(cloud, verb, share_id, snapshot_id, 202)
+        before = replicated_calls(cloud)
+        for _ in range(3):
+            run(cloud, 'alpha')
+            cloud.clock.advance(2)
+        assert replicated_calls(cloud) == before
+    cloud.settle()
+    assert replicated_calls(cloud) == before + 1
+    cloud.update()
+    for one in coordinators:
+        one.stop()
+    assert cloud.api.show(share_id)['status'] == 'available'
+    cloud.check_invariants()
+
+
+def replicated_calls(cloud):
+    """How often alpha was asked about a snapshot of replicas."""
+    return sum('replicated_snapshot' in call.method
+               for call in cloud.driver().calls)
 
 
 # Refusals
