@@ -93,10 +93,16 @@ def running() -> Iterator[Service]:
             service.stop()
 
 
+class Address(typing.NamedTuple):
+    """Where a service is, for clients in other processes."""
+
+    port: int
+
+
 class Client:
     """One kept connection; not for several threads."""
 
-    def __init__(self, service: Service):
+    def __init__(self, service: typing.Any):
         self._connection = http.client.HTTPConnection(
             '127.0.0.1', service.port, timeout=PATIENCE)
 
