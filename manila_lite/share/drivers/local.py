@@ -62,6 +62,7 @@ class LocalDriver(LocalReplication, LocalManaging,
                        f'local_export_options {options!r} cannot stand in '
                        'one pair of brackets')
         self._check_replication()
+        self._see_who_leads()
 
     def _bad_root(self, reason: str) -> exception.BadConfiguration:
         return exception.BadConfiguration(

@@ -30,7 +30,7 @@ from manila_lite.share.drivers import samba
 from manila_lite.share.drivers import trees
 
 SHARES, SNAPSHOTS = 'shares', 'snapshots'
-REPLICA, KNOWN = 'replica.json', 'known.json'
+REPLICA, KNOWN, FOLLOWER = 'replica.json', 'known.json', 'follower-'
 
 _PARTS = (SHARES, SNAPSHOTS, 'exports', 'work')
 _RECORDS = {SHARES: 'share.json', SNAPSHOTS: 'snapshot.json'}
@@ -86,8 +86,9 @@ class Home:
         """It was let go, and is another's now: so is who may use it."""
         self.exports.unlink(missing_ok=True)
         self.samba.unlink(missing_ok=True)
-        for name in (_UNMANAGED, REPLICA, KNOWN):
-            (self.path / name).unlink(missing_ok=True)
+        for path in (self.path / _UNMANAGED, self.path / REPLICA,
+                     self.path / KNOWN, *self.path.glob(f'{FOLLOWER}*')):
+            path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # there may be data in it
             self.path.rmdir()
 
@@ -144,6 +145,10 @@ class Places:
                 yield work
         finally:
             os.close(held)
+
+    def is_at_work(self, name: str) -> bool:
+        """Whether somebody works on that name, or was killed at it."""
+        return (self.root / 'work' / records.safe(name)).exists()
 
     @contextlib.contextmanager
     def managing(self) -> Iterator[None]:

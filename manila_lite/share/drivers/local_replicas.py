@@ -6,6 +6,8 @@ Beside the data of a share that has replicas, or has had them:
                                        since when it has been that
     root/shares/<share>/known.json     what was copied, as the other had it
     root/shares/<share>/incoming/      changes that are made to the data
+    root/shares/<share>/follower-<other>.json    who has copied it, to be
+                                       asked when it comes back from afar
 
 A share without `replica.json` is active. Of several that say they are
 active the one with the highest generation is.
@@ -23,6 +25,7 @@ import uuid
 from manila_lite import exception
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers import tree_changes
+from manila_lite.share.drivers.local_places import FOLLOWER
 from manila_lite.share.drivers.local_places import KNOWN
 from manila_lite.share.drivers.local_places import REPLICA
 from manila_lite.share.drivers.local_places import Home
@@ -154,6 +157,8 @@ class LocalReplica:
         self.settle(work)
         before, leader = self.state(), other.state()
         record = other.whole_record()
+        with reaching(), unless_read_only():
+            self.tell(other)
         # What is written into mapped memory from now on shows.
         os.sync()
         known = self._known() if before.source == other.name else {}
@@ -193,6 +198,27 @@ class LocalReplica:
         return typing.cast(tree_changes.Known,
                            records.find(self.home.path / KNOWN) or {})
 
+    # Who follows whom
+
+    def tell(self, other: 'LocalReplica') -> None:
+        """Let another know that it is followed, wherever it is."""
+        note = other.home.path / f'{FOLLOWER}{self.name}.json'
+        if not note.exists():
+            records.write(note, {'name': self.name, 'host': self.host},
+                          durable=True)
+
+    def take_leave(self, other: 'LocalReplica') -> None:
+        """Follow another no longer; gone is fine."""
+        note = other.home.path / f'{FOLLOWER}{self.name}.json'
+        note.unlink(missing_ok=True)
+
+    def followers(self) -> Iterator[records.Record]:
+        """Name and host of those that have followed it."""
+        for note in sorted(self.home.path.glob(f'{FOLLOWER}*.json')):
+            record = records.find(note)
+            if record is not None:
+                yield record
+
     # Who is active
 
     def lead(self, generation: int) -> None:
@@ -215,7 +241,7 @@ class LocalReplica:
         texts = {file: file.read_text(errors='surrogateescape')
                  for file in (self.home.exports, self.home.samba)
                  if file.exists()}
-        with _unless_read_only():
+        with unless_read_only():
             self.note(dataclasses.replace(
                 before, role=Role.RETIRING, source=successor.name,
                 source_host=successor.host))
@@ -233,13 +259,13 @@ class LocalReplica:
     def at_work(self) -> Iterator[None]:
         """Nobody else changes its role, if anybody can."""
         with contextlib.ExitStack() as stack:
-            with reaching(), _unless_read_only():
+            with reaching(), unless_read_only():
                 stack.enter_context(self.places.work(self.name))
             yield
 
 
 @contextlib.contextmanager
-def _unless_read_only() -> Iterator[None]:
+def unless_read_only() -> Iterator[None]:
     """What cannot be written to needs nobody to keep others from it."""
     try:
         yield

@@ -18,11 +18,13 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local_managing import export_locations
+from manila_lite.share.drivers.local_places import SHARES
 from manila_lite.share.drivers.local_replicas import LocalReplica
 from manila_lite.share.drivers.local_replicas import OutOfReach
 from manila_lite.share.drivers.local_replicas import Role
 from manila_lite.share.drivers.local_replicas import State
 from manila_lite.share.drivers.local_replicas import reaching
+from manila_lite.share.drivers.local_replicas import unless_read_only
 from manila_lite.share.drivers.local_sites import ACTIVE
 from manila_lite.share.drivers.local_sites import Replicas
 from manila_lite.share.drivers.local_sites import active_of
@@ -52,6 +54,22 @@ class LocalReplication(LocalSnapshots):
             raise exception.BadConfiguration(
                 reason=f'back end "{self.configuration.config_group}": '
                        'local_replication_type needs a replication_domain')
+
+    def _see_who_leads(self) -> None:
+        """Let nobody write to what others have taken over meanwhile.
+
+        They did so while this back end was out of reach, and could tell
+        nobody here.
+        """
+        for home in self._places.homes(SHARES):
+            mine = LocalReplica(self._places, home.name)
+            for follower in mine.followers():
+                other = self._at(follower['host'], follower['name'])
+                if other is not None and _is_superseded(mine, other):
+                    LOG.warning('Replica %(name)s is not active any more: '
+                                '%(other)s has taken over',
+                                {'name': mine.name, 'other': other.name})
+                    mine.step_back(other)
 
     # Replicas
 
@@ -88,6 +106,11 @@ class LocalReplication(LocalSnapshots):
         if mine.home.find() is not None:
             self._hand_back(mine, replica_list)
         self._places.remove(mine.home)
+        active = self._active(replica_list)
+        if active is not None:
+            with contextlib.suppress(OutOfReach), reaching(), (
+                    unless_read_only()):
+                mine.take_leave(active)
 
     def update_replica_state(self, context: RequestContext,
                              replica_list: Replicas,
@@ -350,6 +373,16 @@ def _leads(mine: LocalReplica, active: LocalReplica | None,
             if other.state().generation >= state.generation:
                 return False
     return active is None or active.state().role != Role.ACTIVE
+
+
+def _is_superseded(mine: LocalReplica, other: LocalReplica) -> bool:
+    """Whether the other leads, and this one does not know."""
+    with contextlib.suppress(OutOfReach):
+        other.record()
+        here, there = mine.state(), other.state()
+        return (here.role == there.role == Role.ACTIVE
+                and there.generation > here.generation)
+    return False
 
 
 def _told(at: float | None) -> str:

@@ -109,17 +109,18 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
                  snapshot: base.SnapshotForDriver) -> bool:
         """Whether a snapshot is here; it is copied if it can be."""
         home = self._places.snapshot(snapshot['name'])
-        if home.find() is not None:
+        is_here = home.find() is not None
+        if is_here and not self._places.is_at_work(home.name):
             return True
-        if active is None or source is None:
-            return False
-        taken = active.places.snapshot(source['name'])
         try:
             with self._places.work_if_free(home.name) as work:
                 if work is None:
-                    return False
+                    return is_here
+                if active is None or source is None:
+                    return home.find() is not None
                 return home.find() is not None or self._fetch(
-                    taken, home, snapshot, work)
+                    active.places.snapshot(source['name']), home, snapshot,
+                    work)
         except OutOfReach as error:
             LOG.warning('Snapshot %(name)s cannot be copied: %(error)s',
                         {'name': home.name, 'error': error})
