@@ -142,7 +142,7 @@ class Placement:
 
     def failed_create_share_replica(self, session: Session, job: typing.Any,
                                     error: Exception) -> bool:
-        replica_rows.give_up(session, job.resource_id)
+        replica_rows.give_up_unplaced(session, job.resource_id)
         return False
 
     def prepare_extend_share_instance(self, session: Session,

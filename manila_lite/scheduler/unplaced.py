@@ -130,7 +130,7 @@ class Unplaced:
         event = rescue.events[-1]
         fire(session, MACHINE, row.id, event, updated_at=session.now)
         if instance.replica_state in PASSIVE:
-            replicas.give_up(session, row.id)
+            replicas.give_up_unplaced(session, row.id)
         messages.record(
             session, project_id=row.project_id, request_id=None,
             action=Action.ALLOCATE_HOST, detail=Detail.UNKNOWN_ERROR,

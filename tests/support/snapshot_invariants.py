@@ -47,7 +47,7 @@ def back_ends(rows: typing.Sequence[sa.Row],
     """What is available is there, and nothing else is."""
     real = {id: host for host, found in inventories.items() for id in found}
     for row in rows:
-        home = row.host.partition('#')[0]
+        home = row.host and row.host.partition('#')[0]
         if row.status == 'available' and real.get(row.id) != home:
             yield (f'snapshot {row.id} should be on {home}, is on '
                    f'{real.get(row.id)}')

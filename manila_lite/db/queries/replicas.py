@@ -15,6 +15,7 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.states import access_rule
+from manila_lite.states import snapshot_instance
 from manila_lite.states.share_replica import MACHINE
 from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import READABLE
@@ -185,6 +186,14 @@ def give_up(session: Session, replica_id: str) -> None:
                      updated_at=session.now):
         fire_matching(session, access_rule.STATUS_MACHINE, 'failed',
                       {'id': replica_id})
+
+
+def give_up_unplaced(session: Session, replica_id: str) -> None:
+    """The same of one that is on no back end, which none will look at.
+    """
+    give_up(session, replica_id)
+    fire_matching(session, snapshot_instance.MACHINE, 'create_failed',
+                  {'share_instance_id': replica_id}, updated_at=session.now)
 
 
 def _sole(share_id: str, replication_type: str) -> str | None:

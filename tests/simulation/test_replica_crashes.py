@@ -1,0 +1,177 @@
+"""A process that dies at any place of the life of a replica.
+
+As in `test_crashes`: of one that is made, with rules and snapshots, that
+cannot be made, that takes over, that cannot, and that is removed. In the
+end one is active, or more where all can be written to; all have the same
+rules and all snapshots; quota, pools and back ends are as many as a
+recount says.
+"""
+
+import pytest
+
+from tests.simulation import death
+from tests.support.replicated import ReplicatedCloud
+
+
+class MortalReplicas(death.Mortal, ReplicatedCloud):
+    """A cloud that replicates, and says where it may die."""
+
+
+def create(cloud, found):
+    cloud.ask_for_replica(found['share'], 'gamma')
+    cloud.settle()
+
+
+def create_nowhere(cloud, found):
+    cloud.ask_for_replica(found['share'], 'beta')
+    cloud.settle()
+
+
+def create_that_fails(cloud, found):
+    cloud.driver('gamma').half_fail_next('create_replica')
+    cloud.ask_for_replica(found['share'], 'gamma')
+    cloud.settle()
+
+
+def delete(cloud, found):
+    cloud.ask('delete', found['beta'])
+    cloud.settle()
+
+
+def delete_that_fails(cloud, found):
+    cloud.driver('beta').half_fail_next('delete_replica')
+    cloud.ask('delete', found['beta'])
+    cloud.settle()
+
+
+def force_delete(cloud, found):
+    cloud.ask('force_delete', found['beta'])
+    cloud.settle()
+
+
+def promote(cloud, found):
+    cloud.ask('promote', found['beta'])
+    cloud.settle()
+
+
+def promote_that_fails(cloud, found):
+    cloud.driver('beta').half_fail_next('promote_replica')
+    cloud.ask('promote', found['beta'])
+    cloud.settle()
+
+
+def delete_active(cloud, found):
+    """Of writable replicas, where another stays."""
+    cloud.ask('delete', found['alpha'])
+    cloud.settle()
+
+
+VERBS = {verb.__name__: verb for verb in (
+    create, create_nowhere, create_that_fails, delete, delete_that_fails,
+    force_delete, promote, promote_that_fails)}
+CASES = [
+    *(('readable', verb) for verb in VERBS.values()),
+    *(('dr', verb) for verb in (create, promote)),
+    *(('writable', verb) for verb in (create, delete_active))]
+
+
+@pytest.fixture(scope='module')
+def prepare(tmp_path_factory):
+    """`prepare(style)`: two replicas, with a rule and a snapshot."""
+    made = {}
+
+    def begin(style):
+        if style not in made:
+            cloud = MortalReplicas(tmp_path_factory.mktemp(style),
+                                   seed=10_000, style=style)
+            share_id = cloud.share_on('alpha', size=2)
+            cloud.allow(share_id)
+            cloud.snapshot(share_id)
+            cloud.replicate(share_id, 'beta')
+            cloud.update()
+            cloud.check_invariants()
+            assert {row.replica_state for row in cloud.replicas(share_id)
+                    } <= {'active', 'in_sync'}
+            found = {'share': share_id} | {
+                name: next(row.id for row in cloud.replicas(share_id)
+                           if row.host.endswith(f'@{name}#pool'))
+                for name in ('alpha', 'beta')}
+            cloud.db.dispose()
+            made[style] = cloud.folder, death.look(cloud), found
+        return made[style]
+    return begin
+
+
+def begin(prepared, style, seed, remains=None):
+    folder, whole, _ = prepared
+    cloud = death.begin(remains or whole, folder, seed, MortalReplicas,
+                        style=style)
+    cloud.restart()
+    return cloud
+
+
+def check(cloud, *where):
+    try:
+        cloud.settle()
+        cloud.update()
+        cloud.check_invariants()
+    except AssertionError as error:
+        pytest.fail(f'{where}: {error}')
+    finally:
+        cloud.db.dispose()
+
+
+@pytest.mark.parametrize('style, verb', CASES, ids=lambda value: getattr(
+    value, '__name__', value))
+def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
+    prepared = prepare(style)
+    cloud = begin(prepared, style, 1)
+    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
+    check(cloud, 'no death')
+    left = list({remains.files: (place, remains)
+                 for place, remains in places}.values())
+    assert len(left) > 3
+    for number, (place, remains) in enumerate(left):
+        check(begin(prepared, style, 100 + number, remains), number, place)
+    print(f'{style} {verb.__name__}: {len(places)} places, {len(left)} of '
+          'them differ')
+
+
+@pytest.mark.parametrize('verb', [promote, promote_that_fails],
+                         ids=lambda verb: verb.__name__)
+def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
+    prepared = prepare('readable')
+    cloud = begin(prepared, 'readable', 2)
+    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
+    cloud.db.dispose()
+    left = list({remains.files: remains for _, remains in places}.values())
+    number = 0
+    for first, remains in enumerate(left):
+        cloud = begin(prepared, 'readable', 1000 + first, remains)
+        again = death.remains_of(cloud, cloud.settle)
+        cloud.db.dispose()
+        differ = list({remains.files: (place, remains)
+                       for place, remains in again}.values())
+        for place, remains in cloud.chance.sample(differ,
+                                                  min(2, len(differ))):
+            number += 1
+            check(begin(prepared, 'readable', 2000 + number, remains),
+                  first, place)
+    print(f'{verb.__name__}: {number} double crashes')
+
+
+@pytest.mark.parametrize('seed', range(8))
+def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
+    prepared = prepare('readable')
+    cloud = begin(prepared, 'readable', seed)
+    verb = VERBS[cloud.chance.choice(sorted(VERBS))]
+    cloud.lose, cloud.double = 0.3, 0.3
+    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
+    remains = cloud.chance.choice(places)[1]
+    cloud.db.dispose()
+    cloud = begin(prepared, 'readable', 1000 + seed, remains)
+    again = death.remains_of(cloud, cloud.settle)
+    if again:
+        remains = cloud.chance.choice(again)[1]
+    cloud.db.dispose()
+    check(begin(prepared, 'readable', 2000 + seed, remains), verb.__name__)
