@@ -752,8 +752,7 @@ class PromotionContract:
         sites.promote()
         sites.write('two')
         sites.here.bring_back()
-        if hasattr(sites.here.driver, 'go_away'):  # there is a witness
-            assert 'rw' not in sites.levels(sites.here)
+        assert 'rw' not in sites.levels(sites.here)
         assert sites.update(sites.here) == 'in_sync'
         assert sites.read(sites.here) == 'two'
         sites.tell_rules(sites.here)
