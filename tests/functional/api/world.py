@@ -294,14 +294,6 @@ class World(ReplicaWorld, ServerWorld):
             sa.update(share).where(share.c.id == share_id)
             .values(**columns)))
 
-    def plant_export(self, instance_id: str, path: str) -> None:
-        """Export an instance at one more path."""
-        export = shares.ExportLocation.__table__
-        self.cloud.db.write(lambda session: session.run(
-            sa.insert(export), id=session.new_id(), path=path,
-            share_instance_id=instance_id, is_admin_only=False,
-            created_at=session.now))
-
     def _plant_snapshot_export(self) -> None:
         instance_id = self.instance_of_snapshot(self.snapshot)
         self.cloud.db.write(
