@@ -8,11 +8,14 @@ import functools
 
 import pytest
 
+from manila_lite.messages import Action
 from tests.simulation import album
 from tests.simulation import crashing
+from tests.support.cloud import Crash
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
 
+REVERT = Action.REVERT_TO_SNAPSHOT
 SEEDS = seeds(15)
 
 
@@ -92,3 +95,26 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin):
               for seed in SEEDS]
     assert deaths.count(2) > len(SEEDS) / 4
     print(f'{len(SEEDS)} seeds, {sum(deaths)} deaths, no invariant broken')
+
+
+def test_whoever_owns_what_a_lost_revert_leaves_in_error_is_told(begin):
+    """Of the share, and of the snapshot as well."""
+    cloud, found = begin()
+    share_id, snapshot_id = found['grown']
+    album.revert(cloud, share_id, snapshot_id)
+    cloud.pause_at('after revert_to_snapshot', die)
+    with pytest.raises(Crash):
+        cloud.settle()
+    cloud.restart()
+    cloud.clock.advance(60)
+    cloud.settle()
+    assert {cloud.api.show(share_id)['status'],
+            album.show(cloud, snapshot_id)['status']} == {'error'}
+    assert {(one['resource_type'], one['resource_id'], one['action_id'])
+            for one in cloud.api.get('/messages')['messages']} == {
+        ('SHARE', share_id, REVERT.value),
+        ('SHARE_SNAPSHOT', snapshot_id, REVERT.value)}
+
+
+def die():
+    raise Crash

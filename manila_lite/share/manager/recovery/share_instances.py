@@ -2,9 +2,11 @@
 
 import typing
 
+from manila_lite import messages
 from manila_lite.db.queries import pools
 from manila_lite.db.queries import replicas
 from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -31,6 +33,7 @@ from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_instance import S
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import S as SnapshotS
 from manila_lite.work.telling import tell
 
 _ACTIONS = {
@@ -136,20 +139,33 @@ class ShareInstances(Askable):
         if row.status == S.REPLICATION_CHANGE:
             self.replication.promotion.given_up(session, row)
         else:
-            self._give_up(session, row, event)
+            self._give_up(session, job, row, event)
         if MACHINE[event].target != S.AVAILABLE:
             tell(session, job, _ACTIONS.get(row.status, Action.UPDATE),
                  Detail.UNKNOWN_ERROR, self.message_ttl)
 
-    def _give_up(self, session: Session, row: typing.Any,
+    def _give_up(self, session: Session, job: typing.Any, row: typing.Any,
                  event: str) -> None:
         fire(session, MACHINE, row.id, event, updated_at=session.now)
         if row.status == S.REVERTING:
-            fire_matching(session, SNAPSHOT_INSTANCE, 'restore_lost',
-                          {'share_instance_id': row.id},
-                          updated_at=session.now)
+            self._lose_restored(session, job, row.id)
         if _is_new_replica(row):
             replicas.give_up(session, row.id)
+
+    def _lose_restored(self, session: Session, job: typing.Any,
+                       instance_id: str) -> None:
+        """The snapshot that was gone back to is told of as well."""
+        for one in snapshots.on_share_instance(session, instance_id):
+            if one.status == SnapshotS.RESTORING and fire_matching(
+                    session, SNAPSHOT_INSTANCE, 'restore_lost',
+                    {'id': one.id}, updated_at=session.now):
+                messages.record(
+                    session, project_id=one.project_id,
+                    request_id=job.request_id,
+                    action=Action.REVERT_TO_SNAPSHOT,
+                    detail=Detail.UNKNOWN_ERROR,
+                    resource_type='SHARE_SNAPSHOT',
+                    resource_id=one.snapshot_id, ttl=self.message_ttl)
 
     def give_back(self, session: Session, job: typing.Any) -> None:
         """What lost work had reserved: quota, and room in a pool."""
