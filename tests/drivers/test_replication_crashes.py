@@ -153,6 +153,10 @@ VERBS = {
         ended=lambda s: {s.taken(s.copied, site) for site in s.sites}
         == {'gone'} and not s.leftovers(*(s.instance(s.copied, site)
                                           for site in s.sites))),
+    'extend': Verb(
+        act=lambda s: s.here.driver.extend_share(s.of(s.here), 3),
+        ended=lambda s: s.status(s.here)['size'] == 3
+        and s.caught_up(s.there) and s.status()['size'] == 3),
     'revert': Verb(
         act=lambda s: s.revert(s.copied), keeps='',
         ended=lambda s: s.read(s.here) == 'then' and s.caught_up(s.there)),

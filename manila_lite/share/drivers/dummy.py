@@ -229,26 +229,22 @@ class DummyDriver(DummyReplication, DummyServerMigration,
     def extend_share(self, share: base.ShareForDriver, new_size: int,
                      share_server: base.ShareServer | None = None) -> None:
         with self._lock:
-            record = self._record(share['id'])
-            if record['size'] < new_size:
-                self._state.shares.put(share['id'],
-                                       record | {'size': new_size})
-            self._write_through(share['id'])
+            record = self._current(share['id'])
+            self._put(share['id'], record | {
+                'size': max(record['size'], new_size)})
 
     @faults.observed
     def shrink_share(self, share: base.ShareForDriver, new_size: int,
                      share_server: base.ShareServer | None = None) -> None:
         with self._lock:
-            record = self._record(share['id'])
-            if record['size'] > new_size:
-                used_gb = max(record['used_gb'],
-                              float(share['metadata'].get(USED_GB, 0)))
-                if new_size < used_gb:
-                    raise exception.ShareShrinkingPossibleDataLoss(
-                        share_id=share['id'])
-                self._state.shares.put(share['id'],
-                                       record | {'size': new_size})
-            self._write_through(share['id'])
+            record = self._current(share['id'])
+            used_gb = max(record['used_gb'],
+                          float(share['metadata'].get(USED_GB, 0)))
+            if new_size < min(record['size'], used_gb):
+                raise exception.ShareShrinkingPossibleDataLoss(
+                    share_id=share['id'])
+            self._put(share['id'], record | {
+                'size': min(record['size'], new_size)})
 
     @faults.observed
     def get_share_status(self, share: base.ShareForDriver,

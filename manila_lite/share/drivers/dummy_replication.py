@@ -336,6 +336,7 @@ class DummyReplication(DummyManaging):
         if found is None:
             raise exception.ShareBackendException(
                 msg='the active replica is not on this back end')
+        self._current(found['share_instance_id'])
         return found
 
     def _on_others(self, replica_list: Replicas, snapshots: Snapshots,

@@ -57,14 +57,12 @@ class DummySites(Instrument):
         if self._state.is_away():
             raise exception.ShareBackendException(
                 msg=f'share {share_id} is out of reach')
-        self._catch_up(share_id)
-        record = self._record(share_id)
+        record = self._current(share_id)
         if self._role(share_id, record) != ACTIVE:
             raise exception.ShareBackendException(
                 msg=f'share {share_id} is no active replica')
-        self._state.shares.put(share_id, record | {
+        self._put(share_id, record | {
             'content': content, 'used_gb': used_gb, **self._next(record)})
-        self._write_through(share_id)
 
     # Who belongs together
 
@@ -173,27 +171,48 @@ class DummySites(Instrument):
         return ({'version': record['version'] + 1}
                 if 'version' in record else {})
 
-    def _write_through(self, share_id: str) -> None:
-        """Have the other writable replicas be what this one is.
+    def _current(self, share_id: str) -> records.Record:
+        """The record of a share that is to be changed.
 
-        Those out of reach are behind from now on.
+        Raises when it is a writable replica, and others have seen changes
+        that cannot be had now.
         """
+        self._catch_up(share_id)
         record = self._record(share_id)
+        if self._style == WRITABLE and self._role(share_id,
+                                                  record) != ACTIVE:
+            raise exception.ShareBackendException(
+                msg=f'share {share_id} is behind its other replicas')
+        return record
+
+    def _put(self, share_id: str, record: records.Record) -> None:
+        """Change a share, and all writable replicas of it alike.
+
+        Those that are not reached, by a process that is killed or at all,
+        are behind from then on.
+        """
         if self._style != WRITABLE or 'replica_of' not in record:
+            if record != self._state.shares.find(share_id):
+                self._state.shares.put(share_id, record)
             return
-        domain = self._replicating()
-        share = record['replica_of']
+        domain, share = self._replicating(), record['replica_of']
         relation = domain.find(share) or Relation(None, members=[share_id])
         homes = {one: domain.home_of(one) for one in relation.members}
-        if None in homes.values():
-            relation = relation._replace(epoch=relation.epoch + 1)
-            domain.put(share, relation)
-        for one, home in homes.items():
-            there = home.shares.find(one) if home else None
-            if home and there and there.get('epoch') is not None:
-                new = following(there, record) | {'epoch': relation.epoch}
-                if new != there:
-                    home.shares.put(one, new)
+        there = [(one, home, found) for one, home in homes.items()
+                 if home and (found := home.shares.find(one))
+                 and found.get('epoch') is not None]
+        if (None not in homes.values()
+                and record == self._state.shares.find(share_id)
+                and all(following(found, record) == found
+                        for _, _, found in there)):
+            return
+        relation = relation._replace(epoch=relation.epoch + 1)
+        domain.put(share, relation)
+        now = {'epoch': relation.epoch}
+        self._state.shares.put(share_id, record | now)
+        for one, home, found in there:
+            if one != share_id:
+                home.shares.put(one, following(found, record) | now)
 
     def _catch_up(self, share_id: str) -> None:
         """Have a writable replica that is behind be like the others."""

@@ -88,7 +88,7 @@ class DummySnapshots(DummySites, base.RevertSupport,
 
     def _revert(self, snapshot: base.SnapshotForDriver) -> int:
         share_id = snapshot['share_instance_id']
-        share = self._record(share_id)
+        share = self._current(share_id)
         saved = self._snapshot_record(snapshot['id'])
         size, self._revert_to_size = (
             self._revert_to_size or saved['size'], None)
@@ -96,8 +96,7 @@ class DummySnapshots(DummySites, base.RevertSupport,
                   'used_gb': saved['used_gb'], **self._next(share)}
         self._state.shares.put(share_id, share | {'status': 'error'})
         self.faults.midway()
-        self._state.shares.put(share_id, share | {'status': 'available'})
-        self._write_through(share_id)
+        self._put(share_id, share | {'status': 'available'})
         return size
 
     @faults.observed

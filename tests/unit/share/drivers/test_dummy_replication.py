@@ -1,6 +1,7 @@
 """What the instrument of tests does beyond the contract of replication."""
 
 import concurrent.futures
+import itertools
 import os
 import uuid
 
@@ -12,6 +13,8 @@ from manila_lite.share.drivers import dummy
 from manila_lite.share.drivers.configuration import Configuration
 from manila_lite.share.drivers.dummy import DummyDriver
 from manila_lite.share.drivers.replication_domain import Replica
+from tests.drivers.crashes import changes
+from tests.drivers.crashes import killed_at
 from tests.drivers.replication_contract import Sites
 from tests.drivers.subject import CTX
 
@@ -149,6 +152,25 @@ class TestPromotion:
         sites.write('two', sites.here)
         assert sites.update() == 'in_sync'
         assert sites.read() == 'two'
+
+    def test_broken_half_way_only_the_last_active_is_put_back(self, make):
+        sites = make()
+        sites.made(sites.beyond)
+        sites.made()
+        before = sites.list
+        sites.promote()
+        sites.write('two')
+        after = sites.list
+        sites.beyond.driver.half_fail_next('promote_replica')
+        with pytest.raises(exception.ShareBackendException):
+            sites.promote(sites.beyond)
+        for question, active in ((before, []), (after, [sites.there.id])):
+            sites.beyond.driver.update_replica_state(
+                CTX, question, question[2], [], [])
+            assert [id for site in sites.sites for id, replica
+                    in site.driver.replica_inventory().items()
+                    if replica.role == 'active'] == active
+        assert sites.read(sites.beyond) == 'two'
 
     def test_broken_half_way_another_can_be_promoted(self, make):
         sites = make()
@@ -397,6 +419,40 @@ class TestWritable:
         assert sites.there.driver.replica_inventory()[
             sites.there.id].synced
         assert sites.read() == 'two'
+
+    def test_nothing_is_changed_on_one_that_is_behind(self, make):
+        sites = make('writable').made()
+        sites.there.lose()
+        sites.write('two', sites.here)
+        sites.here.lose()
+        sites.there.bring_back()
+        there = sites.of(sites.there)
+        for change in (lambda: sites.write('old', sites.there),
+                       lambda: sites.there.driver.extend_share(there, 3),
+                       lambda: sites.there.driver.shrink_share(there, 1)):
+            with pytest.raises(exception.ShareBackendException):
+                change()
+        sites.here.bring_back()
+        sites.write('three', sites.there)
+        assert sites.read(sites.here) == 'three'
+
+    def test_what_a_killed_process_wrote_is_on_all_or_none(self, make,
+                                                           tmp_path):
+        for step in itertools.count(1):
+            (tmp_path / str(step)).mkdir()
+            sites = Sites(tmp_path / str(step), 'dummy', 'writable')
+            sites.made()
+            sites.write('one')
+            sites.made(sites.beyond)
+            killed = killed_at(step, lambda s=sites: s.write('two'),
+                               changes)
+            found = {sites.read(site) for site in sites.sites}
+            assert found in ({'one'}, {'two'})
+            sites.write('three', sites.there)
+            assert {sites.read(site) for site in sites.sites} == {'three'}
+            if not killed:
+                break
+        assert found == {'two'}
 
     def test_processes_lose_nothing_of_each_other(self, make):
         sites = make('writable').made()
