@@ -234,7 +234,8 @@ class LocalReplication(LocalSnapshots):
             if not _leads(mine, active, others):
                 self._take_the_lead(mine, active, others, work)
             if active is not None:
-                with contextlib.suppress(OutOfReach), reaching():
+                with contextlib.suppress(OutOfReach), reaching(), (
+                        unless_read_only()):
                     active.step_back(mine)
         return [self._promoted(one, replica, mine) for one in replica_list]
 
