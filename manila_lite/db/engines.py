@@ -90,7 +90,7 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         connection.create_function('epoch_now', 0, clock)
         connection.create_function(
             'regexp', 2, _regexp, deterministic=True)
-        connection.execute('PRAGMA journal_mode = WAL')
+        _keep_a_log(connection, engine.dialect.loaded_dbapi)
         connection.execute('PRAGMA synchronous = FULL')
         connection.execute('PRAGMA foreign_keys = ON')
 
@@ -104,6 +104,23 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
             driver.execute('BEGIN')
 
     return engine
+
+
+def _keep_a_log(connection: typing.Any, dbapi: typing.Any) -> None:
+    """Have the database in WAL mode, which it stays in.
+
+    SQLite waits for nobody here: on a new file, somebody else who does the
+    same makes it say at once that the database is locked.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute('PRAGMA journal_mode = WAL')
+            return
+        except dbapi.OperationalError as error:
+            if 'locked' not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 def sync(connection: sa.Connection, synced: bool) -> None:

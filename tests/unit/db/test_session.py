@@ -271,6 +271,24 @@ def test_busy_for_good_is_an_error(busy_sqlite):
     assert all(0 < seconds < 1 for seconds in slept)
 
 
+def test_a_new_sqlite_waits_for_who_is_making_it(tmp_path, monkeypatch):
+    with contextlib.closing(sqlite3.connect(
+            tmp_path / 'db', isolation_level=None)) as writer:
+        writer.execute('CREATE TABLE things (id INTEGER)')
+        writer.execute('BEGIN IMMEDIATE')
+        slept = []
+
+        def sleep(seconds):
+            slept.append(seconds)
+            writer.execute('COMMIT')
+
+        monkeypatch.setattr('time.sleep', sleep)
+        db = Database(f'sqlite:///{tmp_path}/db')
+        assert db.write(insert) == 1
+        assert len(slept) == 1
+        db.dispose()
+
+
 def test_other_errors_are_not_tried_again(db, add_share):
     add_share('s')
     tries = []
