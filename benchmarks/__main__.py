@@ -9,12 +9,13 @@ from benchmarks import idle
 from benchmarks import instructions
 from benchmarks import listing
 from benchmarks import recovery
+from benchmarks import replicas
 from benchmarks import snapshots
 from benchmarks.verdict import Verdict
 
 KINDS = {'instructions': instructions, 'listing': listing,
          'creation': creation, 'snapshots': snapshots, 'access': access_rules,
-         'recovery': recovery, 'idle': idle}
+         'recovery': recovery, 'replicas': replicas, 'idle': idle}
 
 
 def main() -> int:

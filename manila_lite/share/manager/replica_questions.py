@@ -24,7 +24,10 @@ class Unanswered(exception.ManilaLiteError):
 
 
 class Subject(typing.NamedTuple):
-    """What is asked about: a replica in a round, and what of it."""
+    """What is asked about: a replica in a round, and what of it.
+
+    `what` is 'state', 'status', or the id of a snapshot on it.
+    """
 
     replica_id: str
     round: int
@@ -38,6 +41,9 @@ class _Asked:
         self.subject = subject
         self.since = time.monotonic()
         self.said: Said | None = None
+
+    def __repr__(self) -> str:
+        return f'<the {self.subject.what} of {self.subject.replica_id}>'
 
     def carry_out(self, method: typing.Callable, args: tuple) -> None:
         try:
