@@ -32,6 +32,7 @@ from manila_lite.states.machine import Repeat
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_network import MACHINE as NETWORK
 from manila_lite.states.share_replica import PASSIVE
+from manila_lite.work.telling import instance_known_as
 
 LOG = logging.getLogger(__name__)
 
@@ -134,8 +135,8 @@ class Unplaced:
         messages.record(
             session, project_id=row.project_id, request_id=None,
             action=Action.ALLOCATE_HOST, detail=Detail.UNKNOWN_ERROR,
-            resource_type='SHARE', resource_id=instance.share_id,
-            ttl=self.message_ttl)
+            ttl=self.message_ttl, **instance_known_as(
+                instance.id, instance.share_id, instance.replica_state))
         self._note(session, row, 'given up', MACHINE[event].target, began)
 
     def _remove_rows(self, session: Session, instance: sa.Row) -> None:
