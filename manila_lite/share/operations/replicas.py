@@ -77,6 +77,8 @@ class Replicas:
         if share.replication_type is None:
             raise _refused(f'share {share.id} cannot have replicas; its '
                            'share type has no replication_type')
+        if share.share_group_id is not None:
+            raise _refused(f'share {share.id} is in a group')
         if share.task_state is not None and share.task_state in _BUSY_TASKS:
             raise _refused(f'share {share.id} is busy: {share.task_state}')
         taken = replicas.take(session, share.id)

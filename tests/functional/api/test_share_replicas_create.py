@@ -213,6 +213,14 @@ def test_busy_share_gets_none(cloud, member, share):
     replicate(member, share, expect=400)
 
 
+def test_share_in_a_group_gets_none(cloud, member, share):
+    table = shares.Share.__table__
+    cloud.db.write(lambda session: session.run(
+        sa.update(table).where(table.c.id == share)
+        .values(share_group_id=UNKNOWN)))
+    replicate(member, share, expect=400)
+
+
 def test_nothing_begins_while_a_replica_is_promoted(cloud, member, share):
     made = replicate(member, share)
     cloud.settle()
@@ -220,6 +228,30 @@ def test_nothing_begins_while_a_replica_is_promoted(cloud, member, share):
         sa.update(INSTANCE).where(INSTANCE.c.id == made['id'])
         .values(status='replication_change')))
     replicate(member, share, expect=400)
+
+
+# Failures
+
+def test_failure_is_told_of_the_replica(cloud, admin, member, share):
+    told = []
+    for why in ('nowhere', 'back end'):
+        if why == 'nowhere':
+            made = replicate(member, share, scheduler_hints={
+                'only_host': admin.show(share)['host']})
+        else:
+            for name in ('alpha', 'beta'):
+                cloud.driver(name).faults.fail_next('create_replica')
+            made = replicate(member, share)
+        cloud.settle()
+        shown = show(member, made['id'])
+        assert (shown['status'], shown['replica_state']) == (
+            'error', 'error')
+        one, = member.get(f'/messages?resource_id={made["id"]}')['messages']
+        assert one['resource_type'] == 'SHARE_REPLICA'
+        told.append(one['action_id'])
+    assert told == ['001', '002']
+    assert member.show(share)['status'] == 'available'
+    assert member.get(f'/messages?resource_id={share}')['messages'] == []
 
 
 # Quota
