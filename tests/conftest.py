@@ -4,10 +4,21 @@ import os
 import pathlib
 import shutil
 
+import hypothesis
+
+from tests.support import seeds
+
 pytest_plugins = ['tests.support.databases']
 
 MEMORY = pathlib.Path('/dev/shm')
 ROOM = 4 << 30  # bytes; a run needs far less
+
+
+# An example may be slow because of what else the machine does.
+hypothesis.settings.register_profile(
+    'manila_lite', deadline=None, derandomize=not seeds.are_many(),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile('manila_lite')
 
 
 def pytest_configure():
