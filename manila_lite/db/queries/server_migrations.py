@@ -40,7 +40,8 @@ _WITH_SHARES = (
         INSTANCE.c.host.label('instance_host'),
         INSTANCE.c.access_rules_status, INSTANCE.c.share_type_id,
         INSTANCE.c.share_id, INSTANCE.c.replica_state, SHARE.c.size,
-        SHARE.c.share_proto, SHARE.c.share_group_id, SHARE.c.project_id, SHARE.c.user_id,
+        SHARE.c.share_proto, SHARE.c.share_group_id, SHARE.c.project_id,
+        SHARE.c.user_id,
         _HAS_COPIES.label('has_copies'))
     .select_from(SERVER
                  .outerjoin(INSTANCE,
