@@ -120,22 +120,25 @@ class ReplicaUpdates:
         One that is still under way goes on: begun anew, it would never
         come to the last of the replicas.
         """
-        if not (_replicates(self.driver.get_share_stats())
-                and self.db.read(self._is_wanted)):
+        if not _replicates(self.driver.get_share_stats()):
             return False
-        self.db.write(self._ask_for_pass)
+        wanted_by = self.db.read(self._is_wanted)
+        if wanted_by is None:
+            return False
+        self.db.write(self._ask_for_pass, wanted_by)
         return True
 
-    def _is_wanted(self, session: Session) -> bool:
+    def _is_wanted(self, session: Session) -> int | None:
+        """The id of the service, if there is something to be done."""
         service = services.get(session, self.service_host, BINARY)
-        return bool(
-            replica_pages.page(session, self.service_host, '', 1)
-        ) and not replica_pages.is_owed(session, _PASS, service.id)
+        if (replica_pages.is_owed(session, _PASS, service.id)
+                or not replica_pages.page(session, self.service_host, '', 1)):
+            return None
+        return service.id
 
-    def _ask_for_pass(self, session: Session) -> None:
-        service = services.get(session, self.service_host, BINARY)
+    def _ask_for_pass(self, session: Session, service_id: int) -> None:
         self.updates.update_share_replicas(session, RequestContext(),
-                                           service_id=service.id)
+                                           service_id=service_id)
 
     # The pass
 
@@ -295,10 +298,13 @@ class ReplicaUpdates:
     def _heal(self, job, due: Due, late) -> None:
         """Ask whether an active replica in error is there after all.
 
-        One that has no others was never promoted: what is wrong with it
-        is another matter.
+        One that has no others was never promoted, and another may be in
+        error since it was reverted, say: what is wrong with it then is
+        another matter.
         """
-        if due.row.status != S.ERROR or len(due.view.replicas) == 1:
+        if (due.row.status != S.ERROR or len(due.view.replicas) == 1
+                or not job.read(replica_pages.has_failed_promotion,
+                                due.row.id)):
             return
         said = self._ask(due, 'status', late,
                          self.driver.get_replica_status,
