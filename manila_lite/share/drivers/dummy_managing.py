@@ -157,6 +157,7 @@ class DummyManaging(DummyServers, DummySnapshots):
                 raise exception.ManageInvalidShareSnapshot(
                     reason=f'the share has no snapshot {location}')
             if name is not None:
+                record |= {'replica': snapshot['share_instance_id']}
                 self._state.snapshots.put(snapshot['id'], record)
                 self.faults.midway()
                 self._state.unmanaged_snapshots.drop(name)

@@ -454,6 +454,23 @@ class TestWritable:
                 break
         assert found == {'two'}
 
+    def test_what_was_written_alone_outlives_a_killed_process(self, make,
+                                                              tmp_path):
+        for step in itertools.count(1):
+            (tmp_path / str(step)).mkdir()
+            sites = Sites(tmp_path / str(step), 'dummy', 'writable')
+            sites.write('one')
+            sites.made()
+            sites.there.lose()
+            sites.write('two', sites.here)
+            sites.there.bring_back()
+            killed = killed_at(step, lambda s=sites: s.write('three'),
+                               changes)
+            found = {sites.read(site) for site in sites.sites[:2]}
+            assert found in ({'two'}, {'three'})
+            if not killed:
+                break
+
     def test_processes_lose_nothing_of_each_other(self, make):
         sites = make('writable').made()
         children = [_child(lambda site=site: [
