@@ -9,6 +9,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
+from manila_lite.states import share_instance
 from manila_lite.states import snapshot_instance
 from manila_lite.states.share_instance import S
 from manila_lite.states.share_replica import PASSIVE
@@ -20,6 +21,7 @@ WATCHED = frozenset({S.AVAILABLE, S.ERROR})
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 WORK = engine.Work.__table__
+JOURNAL = engine.Transition.__table__
 
 
 def _of_service(*conditions: sa.ColumnElement[bool]) -> sa.Select:
@@ -49,6 +51,11 @@ _IS_OWED = sa.select(sa.exists().where(
 _COME = sa.update(SNAPSHOT_INSTANCE).where(
     SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'),
     SNAPSHOT_INSTANCE.c.status == snapshot_instance.S.CREATING)
+_LAST_MOVE = (
+    sa.select(JOURNAL.c.event)
+    .where(JOURNAL.c.resource == share_instance.MACHINE.resource,
+           JOURNAL.c.resource_id == sa.bindparam('replica_id'))
+    .order_by(JOURNAL.c.id.desc()).limit(1))
 
 
 def page(session: Session, service_host: str, after: str,
@@ -72,6 +79,12 @@ def rounds(session: Session, ids: Collection[str]) -> dict[str, int]:
 def share_of(session: Session, replica_id: str) -> str | None:
     """The share of a replica; None when that is gone."""
     return session.value(_SHARE_OF, replica_id=replica_id)
+
+
+def has_failed_promotion(session: Session, replica_id: str) -> bool:
+    """Whether it is in error since a promotion, of it or of another."""
+    return session.value(_LAST_MOVE, replica_id=replica_id) in (
+        'promote_failed', 'replica_failed')
 
 
 def is_owed(session: Session, kind: str, key: object) -> bool:

@@ -15,6 +15,7 @@ from manila_lite.db.queries import snapshots
 from manila_lite.quota.snapshots import discard
 from manila_lite.share.drivers import dummy
 from tests.simulation import album
+from tests.support.cloud import Crash
 from tests.support.replicated import ReplicatedCloud
 from tests.support.replicated import backend_of
 
@@ -617,6 +618,25 @@ def test_a_failed_revert_leaves_replicas_out_of_sync(cloud, share_id):
         'alpha': ('reverting_error', 'active'),
         'beta': ('available', 'out_of_sync')}
     assert set(statuses(cloud, snapshot_id).values()) == {'available'}
+
+
+def test_a_share_whose_revert_was_lost_stays_in_error(cloud, share_id):
+    """Nobody knows what data it has, however well the back end is."""
+    snapshot_id = complete(cloud, share_id)
+
+    def die():
+        raise Crash
+    cloud.pause_at('after revert_to_replicated_snapshot', die)
+    album.revert(cloud, share_id, snapshot_id)
+    with pytest.raises(Crash):
+        cloud.settle()
+    cloud.restart()
+    cloud.settle()
+    cloud.update()
+    assert cloud.states(share_id) == {'alpha': ('error', 'active'),
+                                      'beta': ('available', 'in_sync')}
+    assert status(cloud, snapshot_id) == 'error'
+    cloud.check_invariants()
 
 
 @pytest.mark.parametrize('when', ['before', 'after'])
