@@ -116,7 +116,7 @@ class DummyReplication(DummyManaging):
                     relation = relation._replace(
                         active=None, previous=relation.active)
                     domain.put(replica['share_id'], relation)
-                source = self._source_of(id, relation)
+                source = self._source_of(relation)
                 if source is not None and not record.get('updates_left'):
                     record = following(record, self._found(source))
                 self._state.shares.put(id, record | {'updates_left': 0})
@@ -182,7 +182,7 @@ class DummyReplication(DummyManaging):
                     snapshots: list[base.ReplicaSnapshot]) -> str:
         """Have a replica follow, if it can; what state it is in then."""
         record = self._record(replica['id'])
-        source = self._source_of(replica['id'], relation)
+        source = self._source_of(relation)
         if record.get('updates_left') or source is None:
             return OUT_OF_SYNC
         home, _ = source
@@ -206,13 +206,6 @@ class DummyReplication(DummyManaging):
         if record['status'] != 'available':
             raise exception.ShareBackendException(
                 msg=f'replica {replica["id"]} is broken')
-        return record
-
-    def _found(self, source: tuple[State, str]) -> records.Record:
-        home, id = source
-        record = home.shares.find(id)
-        if record is None:
-            raise exception.ShareResourceNotFound(share_id=id)
         return record
 
     # Their snapshots
@@ -298,7 +291,6 @@ class DummyReplication(DummyManaging):
             if self._state.shares.find(share_replica['id']) is None:
                 raise exception.SnapshotResourceNotFound(snapshot_id=id)
             source = self._source_of(
-                share_replica['id'],
                 self._gathered(replica_list, share_replica))
             leading = source and next(
                 (one for one in replica_snapshots

@@ -141,30 +141,44 @@ class DummySites(Instrument):
 
     # What follows from what
 
-    def _source_of(self, replica_id: str, relation: Relation
-                   ) -> tuple[State, str] | None:
-        """The replica with the content that counts, when it is in reach.
+    def _source_of(self, relation: Relation) -> tuple[State, str] | None:
+        """The replica with the content that counts, when it is in reach."""
+        if self._style == WRITABLE:
+            return self._latest(relation)
+        leading = relation.active or relation.previous
+        home = leading and self._replicating().home_of(leading)
+        if not home or not leading or _unfit(home, leading):
+            return None
+        return home, leading
 
-        Of writable ones that is the one with the latest.
+    def _latest(self, relation: Relation) -> tuple[State, str] | None:
+        """The writable replica that has seen all that has been written.
+
+        Where none is known to have, it is the one that has seen the most,
+        if there can be no other.
         """
-        domain = self._replicating()
-        if self._style != WRITABLE:
-            leading = relation.active or relation.previous
-            home = leading and domain.home_of(leading)
-            if not home or not leading or _unfit(home, leading):
-                return None
-            return home, leading
         best: tuple[tuple[int, int], State, str] | None = None
+        is_sure = True
         for one in relation.members:
-            home = domain.home_of(one) if one != replica_id else None
-            record = home.shares.find(one) if home else None
-            if (home is None or record is None or _unfit(home, one)
-                    or record.get('epoch') is None):
+            home = self._replicating().home_of(one)
+            if home is None or _unfit(home, one):
+                is_sure = False
                 continue
-            rank = record['epoch'], record['version']
-            if best is None or rank > best[0]:
-                best = rank, home, one
-        return best and best[1:]
+            record = self._found((home, one))
+            if record.get('epoch') is not None:
+                rank = record['epoch'], record['version']
+                if best is None or rank > best[0]:
+                    best = rank, home, one
+        if best is None or not (is_sure or best[0][0] >= relation.epoch):
+            return None
+        return best[1:]
+
+    def _found(self, source: tuple[State, str]) -> records.Record:
+        home, id = source
+        record = home.shares.find(id)
+        if record is None:
+            raise exception.ShareResourceNotFound(share_id=id)
+        return record
 
     def _next(self, record: records.Record) -> records.Record:
         """The version after this one, of a share that has any."""
@@ -197,12 +211,11 @@ class DummySites(Instrument):
             return
         domain, share = self._replicating(), record['replica_of']
         relation = domain.find(share) or Relation(None, members=[share_id])
-        homes = {one: domain.home_of(one) for one in relation.members}
-        there = [(one, home, found) for one, home in homes.items()
+        homes = [(one, domain.home_of(one)) for one in relation.members]
+        there = [(one, home, found) for one, home in homes
                  if home and (found := home.shares.find(one))
                  and found.get('epoch') is not None]
-        if (None not in homes.values()
-                and record == self._state.shares.find(share_id)
+        if (record == self._state.shares.find(share_id)
                 and all(following(found, record) == found
                         for _, _, found in there)):
             return
@@ -223,24 +236,16 @@ class DummySites(Instrument):
         relation = self._replicating().find(record['replica_of'])
         if relation is None or is_synced(record, relation):
             return
-        source = self._source_of(share_id, relation)
+        source = self._source_of(relation)
         if source is not None:
-            home, leading = source
-            latest = home.shares.find(leading) or record
-            if _rank(latest) > _rank(record):
-                record = following(record, latest)
-            self._state.shares.put(share_id, record | {
-                'epoch': relation.epoch})
+            self._state.shares.put(share_id, following(
+                record, self._found(source)) | {'epoch': relation.epoch})
 
 
 def following(record: records.Record, leading: records.Record
               ) -> records.Record:
     """A replica with all that follows from the leading one."""
     return record | {name: leading[name] for name in _FOLLOWING}
-
-
-def _rank(record: records.Record) -> tuple[int, int]:
-    return record['epoch'], record['version']
 
 
 def _unfit(home: State, replica_id: str) -> bool:

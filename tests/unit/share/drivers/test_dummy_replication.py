@@ -436,6 +436,44 @@ class TestWritable:
         sites.write('three', sites.there)
         assert sites.read(sites.here) == 'three'
 
+    def test_nobody_goes_on_from_those_that_are_behind(self, make):
+        sites = make('writable').made()
+        sites.made(sites.beyond)
+        for site in (sites.there, sites.beyond):
+            site.lose()
+        sites.write('two', sites.here)
+        sites.here.lose()
+        for site in (sites.there, sites.beyond):
+            site.bring_back()
+            assert not site.driver.replica_inventory()[site.id].synced
+        for site in (sites.there, sites.beyond):
+            assert sites.status(site)['status'] == 'error'
+            with pytest.raises(exception.ShareBackendException):
+                sites.write('old', site)
+        sites.here.bring_back()
+        assert {sites.read(site) for site in sites.sites} == {'two'}
+
+    def test_replica_is_not_made_of_one_that_is_behind(self, make):
+        sites = make('writable').made()
+        sites.there.lose()
+        sites.write('two', sites.here)
+        sites.here.lose()
+        sites.there.bring_back()
+        sites.create(sites.beyond)
+        assert sites.beyond.state == 'out_of_sync'
+        sites.here.bring_back()
+        assert sites.update(sites.beyond) == 'active'
+        assert sites.read(sites.beyond) == 'two'
+
+    def test_the_only_one_goes_on_after_a_kill(self, make, tmp_path):
+        for step in itertools.count(1):
+            (tmp_path / str(step)).mkdir()
+            sites = Sites(tmp_path / str(step), 'dummy', 'writable')
+            if not killed_at(step, lambda s=sites: s.write('one'), changes):
+                break
+            sites.write('two')
+            assert sites.read(sites.here) == 'two'
+
     def test_what_a_killed_process_wrote_is_on_all_or_none(self, make,
                                                            tmp_path):
         for step in itertools.count(1):
