@@ -1,8 +1,14 @@
 """What the view of a share tells."""
 
 import pytest
+import sqlalchemy as sa
 
+from manila_lite.db.models import shares
+from tests.functional.api.replica_world import plant_active
+from tests.functional.api.replica_world import plant_replica
 from tests.support.cloud import TYPE_ID
+
+INSTANCE = shares.ShareInstance.__table__
 
 
 def test_any_administrator_sees_the_host(world):
@@ -22,25 +28,58 @@ def test_has_replicas_with_two_or_more(world):
     assert world.member.show(world.share)['has_replicas'] is False
 
 
-@pytest.mark.parametrize('statuses', [
+STATUSES = pytest.mark.parametrize('statuses', [
     ('migrating', 'available'), ('server_migrating', 'available'),
     ('available', 'error'), ('available', 'creating'), ('error', 'deleting'),
     ('error', 'error_deleting'), ('error_deleting', 'creating')])
-@pytest.mark.parametrize('swapped', [False, True])
-def test_status_is_that_of_one_instance(world, statuses, swapped):
+SWAPPED = pytest.mark.parametrize('swapped', [False, True])
+
+
+def shown_as(cloud, api, share_id, instance_ids, statuses):
+    """The status of a share whose instances have these."""
+    for id, status in zip(instance_ids, statuses, strict=True):
+        plant(cloud, id, status=status)
+    share, = api.get('/shares/detail')['shares']
+    assert api.show(share_id)['status'] == share['status']
+    return share['status']
+
+
+def plant(cloud, instance_id, **columns):
+    cloud.db.write(lambda session: session.run(
+        sa.update(INSTANCE).where(INSTANCE.c.id == instance_id)
+        .values(**columns)))
+
+
+@STATUSES
+@SWAPPED
+def test_status_is_that_of_one_instance(cloud, member, statuses, swapped):
     """The first of the two statuses stands for the share."""
-    instances = world.admin.get(f'/shares/{world.replicated}/instances')[
-        'share_instances']
-    for instance, status in zip(
-            instances, reversed(statuses) if swapped else statuses,
-            strict=True):
-        world.admin.request(
-            'POST', f'/share_instances/{instance["id"]}/action',
-            {'reset_status': {'status': status}}, expect=202)
-    assert world.member.show(world.replicated)['status'] == statuses[0]
-    share, = (one for one in world.member.get('/shares/detail')['shares']
-              if one['id'] == world.replicated)
-    assert share['status'] == statuses[0]
+    share = cloud.create_share()
+    instances = [plant_active(cloud, share), plant_replica(cloud, share)]
+    for one in instances:
+        plant(cloud, one, replica_state=None, sole_active_of=None)
+    order = reversed(statuses) if swapped else statuses
+    assert shown_as(cloud, member, share, instances, order) == statuses[0]
+
+
+@STATUSES
+@SWAPPED
+def test_status_is_that_of_the_active_replica(cloud, member, statuses,
+                                              swapped):
+    share = cloud.create_share()
+    instances = [plant_active(cloud, share), plant_replica(cloud, share)]
+    first, second = reversed(statuses) if swapped else statuses
+    assert shown_as(cloud, member, share, instances,
+                    (first, second)) == first
+
+
+@pytest.mark.parametrize('status', ['available', 'error', 'reverting'])
+def test_share_changes_while_a_replica_is_promoted(cloud, member, status):
+    share = cloud.create_share()
+    instances = [plant_active(cloud, share), plant_replica(cloud, share)]
+    assert shown_as(cloud, member, share, instances,
+                    (status, 'replication_change')) == (
+        'reverting' if status == 'reverting' else 'replication_change')
 
 
 def test_share_in_the_recycle_bin_is_shown(cloud, member):
