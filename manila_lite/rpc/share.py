@@ -208,8 +208,9 @@ class ShareServersRpc(Contract):
 
     @durable(failure=(SHARE_SERVER, 'delete_failed'),
              resource='share_server_id', repeatable=True)
-    def delete_share_server(self, ctx: Ctx,
-                            share_server_id: str) -> None: ...
+    def delete_share_server(self, ctx: Ctx, share_server_id: str,
+                            security_service_ids: tuple[str, ...] = (),
+                            ) -> None: ...
 
     @durable(failure=(SHARE_SERVER, 'manage_failed'),
              resource='share_server_id')

@@ -206,6 +206,14 @@ def security_services(session: Session, share_network_id: str | None
         .order_by(SECURITY.c.type))
 
 
+def security_services_by_id(session: Session, ids: Collection[str]
+                            ) -> Sequence[sa.Row]:
+    """Those of these directory services that are still there."""
+    return session.rows(
+        sa.select(SECURITY).where(SECURITY.c.id.in_(sorted(ids)))
+        .order_by(SECURITY.c.type))
+
+
 # Which server a share may have
 
 def founding_key(host: str, subnet_ids: Iterable[str],

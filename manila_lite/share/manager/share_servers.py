@@ -115,9 +115,16 @@ class ShareServers:
             # By decree only: no request is accepted while it is.
             raise exception.ShareServerInUse(
                 share_server_id=job.resource_id)
-        return kept
+        left = job.args.get('security_service_ids')
+        if not left:
+            return kept
+        # Its network is gone, or it has left it.
+        return kept._replace(security_services=[
+            server_view.security_service(row) for row
+            in share_servers.security_services_by_id(session, left)])
 
-    def delete_share_server(self, job, share_server_id):
+    def delete_share_server(self, job, share_server_id,
+                            security_service_ids=()):
         kept = job.found
         self.driver.teardown_server(
             kept.details, security_services=kept.security_services)

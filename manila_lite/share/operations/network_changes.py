@@ -239,7 +239,7 @@ class NetworkChanges:
                 share_network_subnet_id=subnet_id, reason=reason)
         if network.status in MACHINE.in_flight:
             raise in_use('its network is changing')
-        dismiss(session, ctx, self.servers,
+        dismiss(session, ctx, self.servers, network_id,
                 subnets.servers(session, subnet_id), in_use)
         subnets.remove(session, subnet_id)
 

@@ -91,7 +91,7 @@ class ShareNetworks:
             raise in_use('it has shares')
         if subnets.count(session, network_id) > 1:
             raise in_use('it has more than one subnet')
-        dismiss(session, ctx, self.servers,
+        dismiss(session, ctx, self.servers, network_id,
                 share_networks.servers(session, network_id), in_use)
         subnets.remove_all(session, network_id)
         try:

@@ -389,6 +389,36 @@ def test_a_share_that_comes_meanwhile_saves_its_server(cloud):
         cloud.server_of(share)]
 
 
+@pytest.mark.parametrize('kept', [True, False])
+def test_who_removes_a_server_is_told_the_services_of_its_network(cloud,
+                                                                  kept):
+    """Also when the network goes with it, as long as they are there."""
+    network = cloud.add_network()
+    service = cloud.api.request('POST', '/security-services', {
+        'security_service': {'type': 'ldap', 'user': 'me'}}, expect=200
+        ).json['security_service']['id']
+    cloud.api.request('POST', f'/share-networks/{network}/action', {
+        'add_security_service': {'security_service_id': service}},
+        expect=200)
+    cloud.api.delete(cloud.share_on(network))
+    cloud.settle()
+    told, driver = [], cloud.driver()
+    teardown = driver.teardown_server
+
+    def note(details, security_services):
+        told.extend((one['type'], one['user']) for one in security_services)
+        teardown(details, security_services=security_services)
+
+    driver.teardown_server = note
+    cloud.api.request('DELETE', f'/share-networks/{network}', expect=202)
+    if not kept:
+        cloud.api.request('DELETE', f'/security-services/{service}',
+                          expect=202)
+    cloud.settle()
+    assert told == ([('ldap', 'me')] if kept else [])
+    assert cloud.servers() == []
+
+
 def test_a_back_end_that_does_not_remove_a_server_puts_it_in_error(cloud):
     cloud.api.delete(cloud.share_on(cloud.add_network()))
     cloud.settle()
