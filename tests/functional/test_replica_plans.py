@@ -1,0 +1,71 @@
+"""The replicas of a back end are found among shares that have none.
+
+On every database, by an index.
+"""
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite.db.models import shares
+from manila_lite.db.queries import replica_pages
+from manila_lite.db.session import Database
+from tests.functional.test_query_plans import plans
+from tests.functional.test_snapshot_plans import SHARES
+from tests.functional.test_snapshot_plans import analyze
+from tests.functional.test_snapshot_plans import fill
+from tests.functional.test_snapshot_plans import id_of
+from tests.support import databases
+from tests.support import many_replicas
+
+REPLICAS, PLAIN = 40, 4000
+
+PASSIVE = 'ix_share_instances_replica_state_id'
+# Walking through all instances, under whatever name.
+SLOW = {'sqlite': ('SCAN share_instances',),
+        'mysql': ('share_instances ALL',),
+        'postgresql': ('Seq Scan on share_instances',)}
+
+
+@pytest.fixture(scope='module', params=databases.KINDS)
+def db(request, tmp_path_factory):
+    with databases.created(
+            request.param, tmp_path_factory.mktemp('plans')) as url:
+        databases.create_tables(url)
+        db = Database(url)
+        try:
+            db.write(fill_all)
+            db.write(analyze)
+            yield db
+        finally:
+            db.dispose()
+
+
+def fill_all(session):
+    """Many shares of the back end that have no replicas, and some that do.
+    """
+    fill(session)
+    session.run_many(sa.insert(shares.ShareInstance.__table__), [
+        {'id': f'more-{number:031}', 'share_id': id_of(number % SHARES),
+         'host': 'h@b#p', 'status': 'available', 'share_type_id': 'type',
+         'access_rules_status': 'active', 'cast_rules_to_readonly': False,
+         'created_at': session.now} for number in range(PLAIN)])
+    many_replicas.fill(session, REPLICAS, type_id='type',
+                       active_on='h@a#p', passive_on='h@b#p')
+
+
+def test_replicas_to_be_updated_are_found_by_an_index(db):
+    plan, = plans(db, replica_pages.page, 'h@b', '', 1000)
+    assert PASSIVE in plan
+    assert not [word for word in SLOW[db.dialect] if word in plan], plan
+    assert len(db.read(replica_pages.page, 'h@b', '', 1000)) == REPLICAS
+
+
+def test_pages_follow_each_other_in_order(db):
+    whole = [row.id for row in db.read(replica_pages.page, 'h@b', '', 1000)]
+    assert whole == sorted(whole)
+    found, after = [], ''
+    while page := db.read(replica_pages.page, 'h@b', after, 7):
+        found += [row.id for row in page]
+        after = found[-1]
+    assert found == whole
+    assert db.read(replica_pages.page, 'h@c', '', 7) == []
