@@ -274,7 +274,9 @@ class ReplicaUpdates:
             return due
         view = job.read(replica_view.find, due.view.share_id)
         found = view.get(due.row.id)
-        return found and Due(found, view)
+        if found is None or found.row.replica_round != due.row.replica_round:
+            return None
+        return Due(found, view)
 
     def _look(self, job, due: Due, late) -> None:
         """Ask how well it follows."""
