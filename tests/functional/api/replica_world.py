@@ -1,5 +1,6 @@
 """The replicas of the world, as back ends would have left them."""
 
+import datetime
 import typing
 
 import sqlalchemy as sa
@@ -14,6 +15,8 @@ _SHARE = shares.Share.__table__
 _INSTANCE = shares.ShareInstance.__table__
 _EXPORT = shares.ExportLocation.__table__
 _WORK = engine.Work.__table__
+
+_MICROSECOND = datetime.timedelta(microseconds=1)
 
 HOSTS = ('node@alpha#pool', 'node@beta#pool')
 
@@ -35,17 +38,26 @@ def plant_active(cloud: Cloud, share_id: str,
 
 def plant_replica(cloud: Cloud, share_id: str, **columns: object) -> str:
     """Give a share one more replica, in sync unless told; its id."""
-    def copy(session: Session) -> str:
+    id, = plant_replicas(cloud, share_id, 1, **columns)
+    return id
+
+
+def plant_replicas(cloud: Cloud, share_id: str, number: int,
+                   **columns: object) -> list[str]:
+    """The same with many, the oldest first."""
+    def copy(session: Session) -> list[str]:
         one = session.one(
             sa.select(_INSTANCE).where(_INSTANCE.c.share_id == share_id,
                                        _INSTANCE.c.replica_state == 'active'))
         there, = set(HOSTS) - {one.host}
-        id = session.new_id()
-        session.run(sa.insert(_INSTANCE), **dict(one._mapping) | {
-            'id': id, 'replica_state': 'in_sync', 'sole_active_of': None,
-            'host': there, 'cast_rules_to_readonly': True,
-            'created_at': session.now, **columns})
-        return id
+        rows = [dict(one._mapping) | {
+            'id': session.new_id(), 'replica_state': 'in_sync',
+            'sole_active_of': None, 'host': there,
+            'cast_rules_to_readonly': True,
+            'created_at': session.now + place * _MICROSECOND, **columns}
+            for place in range(number)]
+        session.run_many(sa.insert(_INSTANCE), rows)
+        return [row['id'] for row in rows]
     return cloud.db.write(copy)
 
 

@@ -10,6 +10,7 @@ from tests.functional.api.mirrors import show
 from tests.functional.api.replica_world import plant_active
 from tests.functional.api.replica_world import plant_export
 from tests.functional.api.replica_world import plant_replica
+from tests.functional.api.replica_world import plant_replicas
 
 DETAIL = '/share-replicas/detail'
 PATHS = pytest.mark.parametrize('path', ['/share-replicas', DETAIL])
@@ -144,12 +145,16 @@ def test_list_of_any_length_takes_few_statements(cloud, member, share, path,
                                                  statements):
     path = path.format(share=share)
     for length in (1, 1000):
-        while len(ids(member)) < length:
-            for _ in range(length - 1):
-                plant_replica(cloud, share)
+        plant_replicas(cloud, share, length - 1)
         before = cloud.statements
         assert len(member.get(path)['share_replicas']) == length
         assert cloud.statements - before == statements
+
+
+def test_showing_one_takes_two_statements(cloud, member, replica):
+    before = cloud.statements
+    show(member, replica)
+    assert cloud.statements - before == 2
 
 
 # One
