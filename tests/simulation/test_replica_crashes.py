@@ -11,6 +11,7 @@ import pytest
 
 from tests.simulation import death
 from tests.support.replicated import ReplicatedCloud
+from tests.support.seeds import seeds
 
 
 class MortalReplicas(death.Mortal, ReplicatedCloud):
@@ -71,8 +72,7 @@ VERBS = {verb.__name__: verb for verb in (
     force_delete, promote, promote_that_fails)}
 CASES = [
     *(('readable', verb) for verb in VERBS.values()),
-    *(('dr', verb) for verb in (create, promote)),
-    *(('writable', verb) for verb in (create, delete_active))]
+    ('dr', promote), ('writable', create), ('writable', delete_active)]
 
 
 @pytest.fixture(scope='module')
@@ -152,15 +152,15 @@ def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
         cloud.db.dispose()
         differ = list({remains.files: (place, remains)
                        for place, remains in again}.values())
-        for place, remains in cloud.chance.sample(differ,
-                                                  min(2, len(differ))):
+        if differ:
             number += 1
-            check(begin(prepared, 'readable', 2000 + number, remains),
+            place, remains = cloud.chance.choice(differ)
+            check(begin(prepared, 'readable', 2000 + first, remains),
                   first, place)
     print(f'{verb.__name__}: {number} double crashes')
 
 
-@pytest.mark.parametrize('seed', range(8))
+@pytest.mark.parametrize('seed', seeds(4))
 def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     prepared = prepare('readable')
     cloud = begin(prepared, 'readable', seed)

@@ -55,7 +55,8 @@ def _of_instance(rows: list[typing.Any], clients: Mapping[str, Clients]
     is_used = one.replication_type != DR or one.replica_state == P.ACTIVE
     wanted = {(row.access_type, row.access_to, 'ro') for row in rows
               if row.state == A.ACTIVE and is_used}
-    real = clients[one.host.partition('#')[0]].get(one.id, set())
+    home = one.host and one.host.partition('#')[0]
+    real = clients[home].get(one.id, set()) if home else set()
     if real != wanted:
         yield (f'snapshot {one.id} can be mounted by {real}, not by '
                f'{wanted}')

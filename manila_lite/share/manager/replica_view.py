@@ -18,6 +18,7 @@ from manila_lite.share.manager.driver_view import FoundSnapshot
 from manila_lite.share.manager.driver_view import Names
 from manila_lite.states import snapshot_instance
 from manila_lite.states.access_rule import A
+from manila_lite.states.share_instance import S as ShareS
 from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.share_replica import P
 
@@ -42,10 +43,12 @@ class Replicated(typing.NamedTuple):
 
     @property
     def active(self) -> Found | None:
-        """The active replica; of several the oldest."""
-        return next((one for one in sorted(
-            self.replicas, key=lambda one: (one.row.created_at, one.row.id))
-            if one.row.replica_state == P.ACTIVE), None)
+        """The active replica; of several the oldest that stays."""
+        return min(
+            (one for one in self.replicas
+             if one.row.replica_state == P.ACTIVE),
+            key=lambda one: (one.row.status == ShareS.DELETING,
+                             one.row.created_at, one.row.id), default=None)
 
     def shown(self, names: Names) -> list[ShareForDriver]:
         """The `replica_list` of a driver."""

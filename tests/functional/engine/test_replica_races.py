@@ -1,0 +1,223 @@
+"""Requests about the replicas of one share, made at one moment.
+
+In real threads, on each database. Nothing is carried out meanwhile, so
+that what has been accepted holds what it has claimed.
+"""
+
+import collections
+import concurrent.futures
+from functools import partial
+import itertools
+import threading
+
+import pytest
+
+from manila_lite import exception
+from tests.support.cloud import Cloud
+from tests.support.replicated import ReplicatedCloud
+from tests.support.seeds import seeds
+
+CLIENTS = 10
+SEEDS = seeds(2)
+REFUSED = (exception.ReplicationException, exception.InvalidStatus,
+           exception.NotFound, exception.ShareHasReplicas,
+           exception.ShareSoftDeleted)
+
+
+@pytest.fixture
+def build_cloud(database_url, tmp_path):
+    built = []
+
+    def build(style='readable'):
+        built.append(ReplicatedCloud(tmp_path, url=database_url,
+                                     style=style))
+        return built[-1]
+
+    yield build
+    for cloud in built:
+        cloud.db.dispose()
+
+
+def at_once(cloud: Cloud, *calls):
+    """Whether each of the calls, begun at one moment, was accepted."""
+    start = threading.Barrier(len(calls))
+    order = list(range(len(calls)))
+    cloud.chance.shuffle(order)
+    answers = {}
+
+    def ask(number):
+        start.wait()
+        try:
+            answer = calls[number]()
+        except REFUSED:
+            answers[number] = False
+        else:
+            answers[number] = getattr(answer, 'status_int', 202) < 300
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        list(pool.map(ask, order))
+    return [answers[number] for number in range(len(calls))]
+
+
+def run(cloud):
+    """Carry out what is owed, without looking for what was left behind."""
+    while cloud.step():
+        pass
+
+
+def passive(cloud, share_id):
+    return [row.id for row in cloud.replicas(share_id)
+            if row.replica_state != 'active']
+
+
+def test_of_ten_promotions_one_is_accepted(build_cloud):
+    cloud = build_cloud()
+    share_id = cloud.share_on('alpha')
+    cloud.allow(share_id)
+    for _ in range(2):
+        cloud.replicate(share_id)
+    for seed in SEEDS:
+        cloud.chance.seed(f'race {seed}')
+        calls = [partial(cloud.ask, 'promote',
+                         cloud.chance.choice(passive(cloud, share_id)))
+                 for _ in range(CLIENTS)]
+        accepted = at_once(cloud, *calls)
+        assert accepted.count(True) == 1, seed
+        changing = [row for row in cloud.replicas(share_id)
+                    if row.status == 'replication_change']
+        assert len(changing) == 1
+        run(cloud)
+        assert cloud.active(share_id).id == changing[0].id
+    cloud.settle()
+    cloud.check_invariants()
+    print(f'{len(SEEDS)} times one of {CLIENTS}')
+
+
+def test_of_all_writable_replicas_one_stays(build_cloud):
+    cloud = build_cloud('writable')
+    share_id = cloud.share_on('alpha')
+    for seed in SEEDS:
+        cloud.chance.seed(f'race {seed}')
+        while len(cloud.replicas(share_id)) < 3:
+            cloud.replicate(share_id)
+        accepted = at_once(cloud, *[
+            partial(cloud.ask, cloud.chance.choice(
+                ['delete', 'force_delete']), row.id)
+            for row in cloud.replicas(share_id)])
+        assert accepted.count(False) == 1, seed
+        run(cloud)
+        assert [(row.status, row.replica_state) for row
+                in cloud.replicas(share_id)] == [('available', 'active')]
+    cloud.settle()
+    cloud.check_invariants()
+
+
+def take(cloud, share_id):
+    return cloud.api.request('POST', '/snapshots', {
+        'snapshot': {'share_id': share_id}})
+
+
+def extend(cloud, share_id):
+    return cloud.api.act(share_id, 'extend', {
+        'new_size': cloud.api.show(share_id)['size'] + 1}, None)
+
+
+def shrink(cloud, share_id):
+    return cloud.api.act(share_id, 'shrink', {
+        'new_size': cloud.api.show(share_id)['size'] - 1}, None)
+
+
+def replicate(cloud, share_id):
+    return cloud.ask_for_replica(share_id)
+
+
+def delete(cloud, share_id):
+    """Of the one that is promoted meanwhile."""
+    return cloud.ask('delete', passive(cloud, share_id)[0])
+
+
+def allow(cloud, share_id):
+    return cloud.api.act(share_id, 'allow_access', {
+        'access_type': 'ip',
+        'access_to': f'10.0.0.{cloud.chance.randrange(250)}'}, None)
+
+
+def test_promotion_and_what_it_cannot_bear_are_never_both_accepted(
+        build_cloud):
+    cloud = build_cloud()
+    share_id = cloud.share_on('alpha', size=20)
+    seen = collections.Counter()
+    for seed, other in itertools.product(SEEDS, (
+            take, extend, shrink, delete)):
+        cloud.chance.seed(f'race {seed}')
+        if not passive(cloud, share_id):
+            cloud.replicate(share_id)
+        promoted, accepted = at_once(
+            cloud, partial(cloud.ask, 'promote', passive(cloud,
+                                                         share_id)[0]),
+            partial(other, cloud, share_id))
+        assert promoted != accepted, (seed, other.__name__)
+        seen[other.__name__ if accepted else 'promote'] += 1
+        cloud.settle()
+        cloud.update()
+    cloud.check_invariants()
+    print(f'of both always one: {seen}')
+
+
+def test_what_a_promotion_can_bear_is_true_of_the_new_active_replica(
+        build_cloud):
+    """A fail-over does not wait for a replica that is being made."""
+    cloud = build_cloud()
+    share_id = cloud.share_on('alpha')
+    for seed, other in itertools.product(SEEDS, (replicate, allow)):
+        cloud.chance.seed(f'race {seed}')
+        while len(passive(cloud, share_id)) > 1:
+            cloud.ask('delete', passive(cloud, share_id)[1])
+            cloud.settle()
+        if not passive(cloud, share_id):
+            cloud.replicate(share_id)
+        wanted = passive(cloud, share_id)[0]
+        accepted = at_once(
+            cloud, partial(cloud.ask, 'promote', wanted),
+            partial(other, cloud, share_id))
+        cloud.settle()
+        cloud.update()
+        assert any(accepted)
+        assert not accepted[0] or cloud.active(share_id).id == wanted
+        assert {row.status for row in cloud.replicas(share_id)} == {
+            'available'}
+    cloud.check_invariants()
+
+
+def test_a_share_is_not_deleted_while_it_gets_a_replica(build_cloud):
+    cloud = build_cloud()
+    for seed in SEEDS:
+        cloud.chance.seed(f'race {seed}')
+        share_id = cloud.share_on('alpha')
+        how = cloud.chance.choice(['delete', 'soft_delete'])
+        asked = (partial(cloud.api.delete, share_id, None)
+                 if how == 'delete' else
+                 partial(cloud.api.act, share_id, how, None, None))
+        replicated, deleted = at_once(
+            cloud, partial(cloud.ask_for_replica, share_id), asked)
+        assert replicated != deleted, (seed, how)
+        cloud.settle()
+    cloud.check_invariants()
+
+
+def test_no_pool_gets_two_replicas_of_a_share(build_cloud):
+    cloud = build_cloud()
+    rival = cloud.rival()
+    for seed in SEEDS:
+        cloud.chance.seed(f'race {seed}')
+        share_id = cloud.share_on('alpha')
+        asked = [cloud.ask_for_replica(share_id, 'beta') for _ in range(2)]
+        schedulers = [cloud.scheduler.runners[0], rival[0]]
+        at_once(cloud, *[scheduler.step for scheduler in schedulers])
+        cloud.settle()
+        assert sorted(cloud.replica(id).status for id in asked) == [
+            'available', 'error']
+        for id in asked:
+            cloud.ask('force_delete', id)
+        cloud.settle()
+    cloud.check_invariants()
