@@ -164,6 +164,8 @@ KINDS = {kind.machine.resource: kind for kind in (
              sa.and_(SNAPSHOT_INSTANCE.c.status.in_(sorted(
                  {snapshot_instance.S.CREATING,
                   snapshot_instance.S.DELETING})),
+                     # Not unknown, of what is no replica, but no.
+                     INSTANCE.c.replica_state.is_not(None),
                      INSTANCE.c.replica_state.in_(
                          sorted(share_replica.PASSIVE))))),
     Kind(access_rule.MACHINE, RULE, RULE.join(INSTANCE).join(SHARE),
