@@ -622,7 +622,7 @@ def hanging(cloud):
         return 'out_of_sync'
 
     cloud.asked = cloud.answering(update_replica_state=update_replica_state)
-    limit(cloud, 0.1, 8)
+    limit(cloud, 1.0, 8)
     yield ids
     cloud.release.set()
 
@@ -674,7 +674,7 @@ def test_a_slow_answer_of_an_earlier_round_is_dropped(cloud, hanging):
 
 def test_a_back_end_that_answers_nothing_is_left_alone(cloud, hanging):
     first, second, *others = hanging
-    limit(cloud, 0.1, 1)
+    limit(cloud, 1.0, 1)
     cloud.update()
     assert cloud.show(second) == ('available', 'in_sync')
     cloud.ask('resync', second)
@@ -715,7 +715,7 @@ def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
 
 def test_what_hangs_on_a_snapshot_is_given_up_too(cloud):
     cloud.take()
-    limit(cloud, 0.1, 8)
+    limit(cloud, 1.0, 8)
     release = threading.Event()
     cloud.answering(
         update_replicated_snapshot=lambda *args: release.wait(),

@@ -11,7 +11,7 @@ from manila_lite.share.manager.replica_questions import ReplicaQuestions
 from manila_lite.share.manager.replica_questions import Subject
 from manila_lite.share.manager.replica_questions import Unanswered
 
-LONG, SHORT = 30.0, 0.05
+LONG, SHORT = 30.0, 0.4
 ONE = Subject('one', 0, 'state')
 OTHER = Subject('other', 0, 'state')
 
