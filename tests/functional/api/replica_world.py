@@ -76,7 +76,8 @@ def plant_export(cloud: Cloud, replica_id: str, path: str,
 class ReplicaWorld:
     """Has replicas, as requests need them.
 
-    The share `replicated` is looked at, `mirrored` is for changes.
+    The share `replicated` is looked at, `mirrored` is for changes, and
+    `vast`, which has a snapshot, is larger than a quota allows.
     """
 
     cloud: Cloud
@@ -93,6 +94,7 @@ class ReplicaWorld:
         self.original = plant_active(self.cloud, self.mirrored)
         self._mirror = plant_replica(self.cloud, self.mirrored)
         plant_active(self.cloud, self.vast)
+        self.vast_replica = plant_replica(self.cloud, self.vast)
 
     def mirror(self, **columns: object) -> str:
         """The replica that a request may change; nothing happens to it.

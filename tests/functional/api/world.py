@@ -105,7 +105,8 @@ class World(ReplicaWorld, ServerWorld):
         self.make_networks()
         self.make_servers()
         self.make_replicas()
-        self.cloud.db.write(_copy_snapshot, self.replicated_snapshot)
+        self.cloud.db.write(_copy_snapshot, self.replicated_snapshot,
+                            self.vast_replica)
         for api in (self.admin, self.member):
             self.new_lock(api)
 
@@ -131,7 +132,7 @@ class World(ReplicaWorld, ServerWorld):
         self.pictured, self.sitter, self.huge = (
             self.member.create(size=2)['id'] for _ in range(3))
         self.cloud.settle()
-        self.replicated_snapshot = self.new_snapshot(name='nought')
+        self.replicated_snapshot = self.new_snapshot(self.vast)
         self.snapshot = self.new_snapshot(name='first')
         self.spare_snapshot = self.new_snapshot(name='second')
         self._plant(self.pictured, revert_to_snapshot_support=True,
@@ -140,12 +141,14 @@ class World(ReplicaWorld, ServerWorld):
         self._plant(self.huge, size=SNAPSHOT_GIGABYTES + 1)
         self._plant(self.vast, size=REPLICA_GIGABYTES + 1)
 
-    def new_snapshot(self, **body: object) -> str:
-        """A snapshot of `pictured`, which is said to have been taken."""
+    def new_snapshot(self, of: str | None = None, **body: object) -> str:
+        """A snapshot of `pictured`, or another share, as if it were taken.
+        """
+        share = of or self.pictured
         made = self.member.request('POST', '/snapshots', {
-            'snapshot': {'share_id': self.pictured, **body}}, expect=202)
+            'snapshot': {'share_id': share, **body}}, expect=202)
         id = made.json['snapshot']['id']
-        for path in (f'/shares/{self.pictured}', f'/snapshots/{id}'):
+        for path in (f'/shares/{share}', f'/snapshots/{id}'):
             self.admin.request('POST', f'{path}/action', {
                 'reset_status': {'status': 'available'}}, expect=202)
         return id
@@ -348,13 +351,14 @@ class World(ReplicaWorld, ServerWorld):
 _TELLING = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}
 
 
-def _copy_snapshot(session: typing.Any, snapshot_id: str) -> None:
-    """Give a snapshot a second copy, as replication would."""
+def _copy_snapshot(session: typing.Any, snapshot_id: str,
+                   replica_id: str) -> None:
+    """Have a snapshot be on a replica, too."""
     table = snapshots.SnapshotInstance.__table__
     one = session.one(
         sa.select(table).where(table.c.snapshot_id == snapshot_id))
     session.run(sa.insert(table), **dict(one._mapping) | {
-        'id': session.new_id()})
+        'id': session.new_id(), 'share_instance_id': replica_id})
 
 
 def work_kinds(session: typing.Any) -> list[str]:
