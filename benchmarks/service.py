@@ -7,12 +7,13 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import typing
+
+from tests.support.processes import free_port
 
 COMMAND = pathlib.Path(sys.executable).with_name('manila-lite')
 PATIENCE = 60.0
@@ -24,7 +25,7 @@ class Service:
     """One running process; `ready_after` is when it first answered."""
 
     def __init__(self, folder: str):
-        self.port = _free_port()
+        self.port = free_port()
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(exist_ok=True)
         self._path = pathlib.Path(folder, 'log')
@@ -124,9 +125,3 @@ class Client:
 
     def close(self) -> None:
         self._connection.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
