@@ -158,20 +158,22 @@ class DummySites(Instrument):
         if there can be no other.
         """
         best: tuple[tuple[int, int], State, str] | None = None
-        is_sure = True
+        seen = 0  # by one that is broken, or may have been
         for one in relation.members:
             home = self._replicating().home_of(one)
-            if home is None or _unfit(home, one):
-                is_sure = False
+            if home is None:
+                seen = relation.epoch
                 continue
             record = self._found((home, one))
-            if record.get('epoch') is not None:
-                rank = record['epoch'], record['version']
-                if best is None or rank > best[0]:
-                    best = rank, home, one
-        if best is None or not (is_sure or best[0][0] >= relation.epoch):
-            return None
-        return best[1:]
+            if record.get('epoch') is None:
+                continue
+            if _unfit(home, one):
+                seen = max(seen, record['epoch'])
+                continue
+            rank = record['epoch'], record['version']
+            if best is None or rank > best[0]:
+                best = rank, home, one
+        return best[1:] if best is not None and best[0][0] >= seen else None
 
     def _found(self, source: tuple[State, str]) -> records.Record:
         home, id = source

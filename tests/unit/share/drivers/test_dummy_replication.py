@@ -62,7 +62,7 @@ class TestVerbs:
     def everything(self, sites):
         return [(site.driver.inventory(), site.driver.snapshot_inventory(),
                  site.driver.access_inventory(),
-                 {id: (replica.role, sites.read(site))
+                 {id: (replica.role, replica.synced, sites.read(site))
                   for id, replica in site.driver.replica_inventory().items()
                   }) for site in sites.sites]
 
