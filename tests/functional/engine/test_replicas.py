@@ -5,15 +5,20 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import access
+from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.queries import shares as share_rows
 from manila_lite.share.drivers import dummy
+from tests.support import rescues
+from tests.support.dhss import ServersCloud
 from tests.support.replicated import ADMIN
+from tests.support.replicated import INSTANCE
 from tests.support.replicated import MEMBER
 from tests.support.replicated import ReplicatedCloud
 
 MAPPING = access.InstanceAccessRule.__table__
 MESSAGE = services.Message.__table__
+WORK = engine.Work.__table__
 PASSIVE_STYLES = ('readable', 'dr')
 
 
@@ -438,3 +443,118 @@ def test_the_quota_of_an_extended_share_counts_for_every_replica(
     assert cloud.usage('replica_gigabytes') == (10, 0)
     assert cloud.db.read(share_rows.target, share_id).size == 5
     cloud.check_invariants()
+
+
+# With share servers
+
+class WithServers(ReplicatedCloud, ServersCloud):
+    """Replicas on the share servers of a network."""
+
+
+def test_replicas_are_put_on_share_servers_and_take_over(tmp_path):
+    cloud = WithServers(tmp_path)
+    network_id = cloud.add_network()
+    share_id = cloud.share_on(share_network_id=network_id)
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    row = cloud.replica(replica_id)
+    assert row.share_network_id == network_id
+    assert row.share_server_id not in (None, cloud.active(
+        share_id).share_server_id)
+    cloud.ask('promote', replica_id)
+    cloud.settle()
+    assert cloud.active(share_id).id == replica_id
+    cloud.check_invariants()
+    old_id = next(row.id for row in cloud.replicas(share_id)
+                  if row.id != replica_id)
+    cloud.ask('delete', old_id)
+    cloud.settle()
+    assert [row.id for row in cloud.replicas(share_id)] == [replica_id]
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
+def test_a_replica_without_a_network_takes_that_of_the_active_one(tmp_path):
+    cloud = WithServers(tmp_path)
+    first, second = cloud.add_network(), cloud.add_network()
+    share_id = cloud.create_share(share_network_id=first)
+    one = cloud.replicate(share_id)
+    other = cloud.replicate(share_id, share_network_id=second)
+    assert cloud.replica(one).share_network_id == first
+    assert cloud.replica(other).share_network_id == second
+    with pytest.raises(exception.InvalidInput):
+        cloud.ask_for_replica(share_id, share_network_id='none')
+    cloud.check_invariants()
+    cloud.db.dispose()
+
+
+# When nobody works on it
+
+def bring(cloud, replica_id, status):
+    """Have a replica be in a status, and nobody owe it the next move."""
+    assert rescues.bring(cloud.db, 'share_instance', replica_id, status)
+
+
+def test_a_replica_that_is_there_is_found_by_asking(cloud, share_id):
+    cloud.allow(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.db.write(lambda session: session.run(sa.update(INSTANCE).where(
+        INSTANCE.c.id == replica_id).values(status='creating')))
+    cloud.crash_at(None)
+    cloud.settle()
+    assert 'after get_replica_status' in cloud.points
+    assert cloud.replica(replica_id).status == 'available'
+    assert cloud.replica(replica_id).access_rules_status == 'active'
+
+
+def test_a_replica_that_is_not_there_is_given_up(cloud, share_id):
+    cloud.allow(share_id)
+    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    while cloud.replica(replica_id).host is None:
+        assert cloud.scheduler.runners[0].step()
+    cloud.db.write(lambda session: session.run(sa.delete(WORK)))
+    cloud.settle()
+    assert cloud.states(share_id)['beta'] == ('error', 'error')
+    assert rules_on(cloud, replica_id) == ['error']
+
+
+def test_a_deletion_that_nobody_carries_out_is_done_as_of_a_replica(
+        cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    bring(cloud, replica_id, 'deleting')
+    cloud.crash_at(None)
+    cloud.settle()
+    assert 'after delete_replica' in cloud.points
+    assert cloud.replica(replica_id) is None
+    cloud.check_invariants()
+
+
+def test_the_last_active_replica_outlives_a_decree(cloud, share_id):
+    cloud.replicate(share_id, 'beta')
+    active = cloud.active(share_id)
+    bring(cloud, active.id, 'deleting')
+    cloud.settle()
+    assert cloud.states(share_id)['alpha'] == ('error_deleting', 'active')
+
+
+def test_a_promotion_that_nobody_carries_out_has_failed(cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.replicate(share_id, 'gamma')
+    bring(cloud, replica_id, 'replication_change')
+    cloud.share.backends[1].reconciliation.run_pass()
+    while cloud.step():
+        pass
+    assert cloud.states(share_id) == {
+        'alpha': ('error', 'active'), 'beta': ('error', 'error'),
+        'gamma': ('error', 'out_of_sync')}
+    assert messages(cloud)[-1] == ('004', '001')
+
+
+def test_what_a_replica_follows_with_is_left_to_its_updates(cloud, share_id):
+    cloud.snapshot(share_id)
+    replica_id = cloud.replicate(share_id, 'beta')
+    cloud.crash_at(None)
+    for backend in cloud.share.backends:
+        backend.reconciliation.run_pass()
+    assert set(cloud.snapshots_on(replica_id).values()) == {'creating'}
+    assert not cloud.step()
