@@ -59,21 +59,20 @@ class DummyReplication(DummyManaging):
                         self.configuration.dummy_driver_replica_steps}
                 self._state.shares.put(id, record)
                 self.faults.midway()
-            answers = self._change_access(
-                'create_replica', self._state.access, id, access_rules,
-                add=[], delete=[], update=[])
-            if record['status'] == 'error':
+                answers = self._change_access(
+                    'create_replica', self._state.access, id, access_rules,
+                    add=[], delete=[], update=[])
                 record |= {'status': 'available'}
                 self._state.shares.put(id, record)
+                told = _told_rules(answers)
+            else:
+                # Those of one that is there may have changed since.
+                told = {}
             state = self._brought_up(new_replica, relation,
                                      replica_snapshots)
-        refused = any(answer.get('state') == 'error'
-                      for answer in answers.values())
-        return {'export_locations': share_exports(record),
-                'replica_state':
-                    ACTIVE if self._is_complete(state) else state,
-                'access_rules_status': 'error' if refused else 'active',
-                'share_access_rules': answers}
+        return told | {
+            'export_locations': share_exports(record),
+            'replica_state': ACTIVE if self._is_complete(state) else state}
 
     @faults.observed
     def delete_replica(self, context: RequestContext, replica_list: Replicas,
@@ -120,6 +119,9 @@ class DummyReplication(DummyManaging):
                 if source is not None and not record.get('updates_left'):
                     record = following(record, self._found(source))
                 self._state.shares.put(id, record | {'updates_left': 0})
+                self._change_access(
+                    'promote_replica', self._state.access, id, access_rules,
+                    add=[], delete=[], update=[])
                 self.faults.midway()
                 relation = relation._replace(active=id, previous=None,
                                              epoch=relation.epoch + 1)
@@ -128,8 +130,6 @@ class DummyReplication(DummyManaging):
             if record['epoch'] != relation.epoch:
                 self._state.shares.put(id, record | {
                     'epoch': relation.epoch})
-            self._change_access('promote_replica', self._state.access, id,
-                                access_rules, add=[], delete=[], update=[])
         return [{'id': id, 'replica_state': ACTIVE,
                  'export_locations': share_exports(record)},
                 *(base.ReplicaAnswer(id=one['id'], replica_state=OUT_OF_SYNC)
@@ -352,6 +352,13 @@ class DummyReplication(DummyManaging):
             if home is not None and one['id'] != first['id']:
                 found.append((one, home))
         return found
+
+
+def _told_rules(answers: base.AccessAnswers) -> base.ReplicaAnswer:
+    refused = any(answer.get('state') == 'error'
+                  for answer in answers.values())
+    return {'access_rules_status': 'error' if refused else 'active',
+            'share_access_rules': answers}
 
 
 def _snapshot(home: State, snapshot: base.SnapshotForDriver

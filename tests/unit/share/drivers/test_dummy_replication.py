@@ -204,6 +204,16 @@ class TestPromotion:
             sites.there.id].role == 'active'
         assert sites.read() == 'two'
 
+    def test_promoting_again_lets_nobody_in_who_was_shut_out(self, make):
+        sites = make('readable').made()
+        before, rules = sites.list, sites.rules
+        sites.promote()
+        sites.rules = []
+        sites.tell_rules(sites.there)
+        sites.there.driver.promote_replica(CTX, before, before[1], rules)
+        sites.there.driver.create_replica(CTX, before, before[1], rules, [])
+        assert sites.levels() == set()
+
     def test_only_who_followed_since_is_synced(self, make):
         sites = make().made()
         sites.made(sites.beyond)
