@@ -198,7 +198,9 @@ def decree(story, replica):
     """What the books say is put right when the back end is asked."""
     cli = story.cli
     cli(f'{REPLICA} set', replica, '--status', 'error')
-    if story.style != 'writable':
+    if story.style == 'writable':  # each is active, and stays as decreed
+        cli(f'{REPLICA} set', replica, '--status', 'available')
+    else:
         cli(f'{REPLICA} set', replica, '--replica-state', 'out_of_sync')
     cli(f'{REPLICA} resync', replica)
     story.settled(replica, state=story.followed)
