@@ -1,6 +1,6 @@
 """How replicas are kept up to date, on a timer and on request."""
 
-import shutil
+import concurrent.futures
 import threading
 
 import pytest
@@ -9,149 +9,40 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.coordination import Coordinator
 from manila_lite.db.models import engine
-from manila_lite.db.models import services
+from manila_lite.db.models import snapshots
 from manila_lite.db.queries import replicas
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager import replica_updates
-from manila_lite.share.manager.recovery.questions import Questions
-from manila_lite.share.manager.replica_questions import ReplicaQuestions
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
+from manila_lite.states.share_replica import COUNTING
+from manila_lite.states.snapshot_instance import aggregate
 from tests.support.databases import database_url
 from tests.support.databases import kept_database
-from tests.support.replicated import SECTION
+from tests.support.replicated import INSTANCE
 from tests.support.replicated import SNAPSHOT_INSTANCE as SNAPSHOTS
-from tests.support.replicated import ReplicatedCloud
+from tests.support.updating import UpdatingCloud
+from tests.support.updating import rewound
 
 __all__ = ['database_url', 'kept_database']
 
-MESSAGE = services.Message.__table__
-JOURNAL = engine.Transition.__table__
 WORK = engine.Work.__table__
+SNAPSHOT = snapshots.Snapshot.__table__
+
+ROUNDS = 8
 
 BROKEN = exception.ShareBackendException(msg='it is on fire')
 GONE = exception.SnapshotResourceNotFound(snapshot_id='it')
 
 
-class UpdatingCloud(ReplicatedCloud):
-    """Replicas on `beta`, whose driver says what a test has it say."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, backends=('alpha', 'beta'), **kwargs)
-        self.share_id = self.share_on('alpha')
-        self.replica_id = self.replicate(self.share_id, 'beta')
-
-    def endpoint(self, name='beta'):
-        return next(backend.replica_updates for backend in
-                    self.share.backends if backend.host == f'node@{name}')
-
-    def run(self, name):
-        """Have one back end do all that it is owed."""
-        runner, = (one for one in self.runners
-                   if f'node@{name}' in one.queues)
-        while runner.step():
-            pass
-
-    def answering(self, name='beta', **methods):
-        """Have the driver of a back end answer so from now on."""
-        return Answering(self.endpoint(name), methods)
-
-    def show(self, replica_id=None):
-        row = self.replica(replica_id or self.replica_id)
-        return row and (row.status, row.replica_state)
-
-    def put(self, status, state, replica_id=None):
-        """Have a replica be so, by decree."""
-        def write(session):
-            for machine, word in ((SHARE_INSTANCE, status),
-                                  (SHARE_REPLICA, state)):
-                fire(session, machine, replica_id or self.replica_id,
-                     machine.reset_event(word))
-        self.db.write(write)
-        assert self.show(replica_id) == (status, state)
-
-    def take(self):
-        """A snapshot that is on its way to the replica."""
-        snapshot_id = self.snapshot(self.share_id)
-        assert self.copy(snapshot_id) == 'creating'
-        return snapshot_id
-
-    def copy(self, snapshot_id):
-        """The status of the snapshot on the replica."""
-        return self.snapshots_on(self.replica_id).get(snapshot_id)
-
-    def shown(self, snapshot_id):
-        """What users see of a snapshot; None when it is gone."""
-        answer = self.api.request('GET', f'/snapshots/{snapshot_id}')
-        return (answer.json['snapshot']['status']
-                if answer.status_int == 200 else None)
-
-    def delete(self, snapshot_id):
-        self.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=202)
-        self.settle()
-
-    def messages(self):
-        return [(row.resource_type, row.resource_id, row.action_id)
-                for row in self.rows(sa.select(MESSAGE))]
-
-    def moves(self):
-        return self.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id))
-
-    def resync(self):
-        answer = self.ask('resync', self.replica_id)
-        self.settle()
-        return answer
-
-
-class Answering:
-    """The driver of a back end, but for what a test has it answer."""
-
-    def __init__(self, endpoint, methods):
-        self._driver = endpoint.driver
-        self.asked = []
-        for name, answer in methods.items():
-            setattr(self, name, self._method(name, answer))
-        endpoint.driver = self
-
-    def _method(self, name, answer):
-        def method(*args, **kwargs):
-            self.asked.append((name, args))
-            said = answer(*args) if callable(answer) else answer
-            if isinstance(said, Exception):
-                raise said
-            return said
-        return method
-
-    def __getattr__(self, name):
-        return getattr(self._driver, name)
-
-    @property
-    def names(self):
-        return [name for name, _ in self.asked]
-
-
 @pytest.fixture(scope='module')
-def prepared(tmp_path_factory):
-    """A cloud, and a copy of all that it has stored at first."""
-    folder = tmp_path_factory.mktemp('updates')
-    now, then = folder / 'now', folder / 'then'
-    now.mkdir()
-    cloud = UpdatingCloud(now)
-    cloud.db.dispose()
-    shutil.copytree(now, then)
-    yield cloud, then
-    cloud.db.dispose()
+def begin(tmp_path_factory):
+    with rewound(tmp_path_factory.mktemp('updates')) as begin:
+        yield begin
 
 
 @pytest.fixture
-def cloud(prepared):
-    cloud, then = prepared
-    cloud.db.dispose()
-    shutil.rmtree(cloud.folder)
-    shutil.copytree(then, cloud.folder)
-    cloud.configure(section=SECTION.format(style=cloud.style))
-    cloud.restart()
-    return cloud
+def cloud(begin):
+    return begin()
 
 
 # How replicas are
@@ -415,6 +306,61 @@ def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(
     assert cloud.show() == ('available', 'in_sync')
 
 
+def test_nor_when_it_is_taken_just_as_a_replica_catches_up(
+        database_url, tmp_path):
+    cloud = UpdatingCloud(tmp_path, url=database_url)
+    cloud.answering(update_replicated_snapshot={'status': 'creating'},
+                    update_replica_state='in_sync')
+    for _ in range(ROUNDS):
+        cloud.put('available', 'out_of_sync')
+        snapshot_id = cloud.api.request('POST', '/snapshots', {
+            'snapshot': {'share_id': cloud.share_id}},
+            expect=202).json['snapshot']['id']
+        cloud.ask('resync', cloud.replica_id)
+        seen = watched(cloud, snapshot_id, 'alpha', 'beta')
+        if 'available' in seen:
+            assert 'creating' not in seen[seen.index('available'):]
+        cloud.settle()
+        assert (cloud.shown(snapshot_id), cloud.show()[1]) in {
+            ('available', 'out_of_sync'), ('creating', 'in_sync')}
+        cloud.db.write(forget, snapshot_id)
+    cloud.db.dispose()
+
+
+def watched(cloud, snapshot_id, *names):
+    """What is seen of a snapshot while these back ends work in threads."""
+    statement = (
+        sa.select(SNAPSHOTS.c.status).join(
+            INSTANCE, INSTANCE.c.id == SNAPSHOTS.c.share_instance_id)
+        .where(SNAPSHOTS.c.snapshot_id == snapshot_id,
+               INSTANCE.c.replica_state.in_(sorted(COUNTING))))
+
+    def look():
+        return aggregate(row.status for row in cloud.rows(statement))
+
+    start = threading.Barrier(len(names))
+
+    def run(name):
+        start.wait()
+        cloud.run(name)
+
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+        running = [pool.submit(run, name) for name in names]
+        seen = [look()]
+        while not all(one.done() for one in running):
+            seen.append(look())
+        for one in running:
+            one.result()
+    return [*seen, look()]
+
+
+def forget(session, snapshot_id):
+    """Have the snapshot never have been taken."""
+    session.run(sa.delete(SNAPSHOTS).where(
+        SNAPSHOTS.c.snapshot_id == snapshot_id))
+    session.run(sa.delete(SNAPSHOT).where(SNAPSHOT.c.id == snapshot_id))
+
+
 # Who changes what meanwhile
 
 def test_an_answer_of_an_earlier_round_is_dropped(cloud):
@@ -534,54 +480,7 @@ def test_the_driver_is_asked_behind_the_lock(cloud):
         one.stop()
 
 
-# The timer
-
-def test_a_pass_comes_to_each_replica_once(cloud):
-    wanted = {cloud.replica_id}
-    for _ in range(4):
-        wanted.add(cloud.replicate(cloud.share_on('alpha'), 'beta'))
-    # Groups and turns of one: it is as if the driver were slow.
-    cloud.endpoint().turn = cloud.endpoint().hold = 0.0
-    for page in (1, 2, 5, 1000):
-        cloud.endpoint().page = page
-        driver = cloud.answering(update_replica_state='in_sync')
-        cloud.update()
-        asked = [args[2]['id'] for _, args in driver.asked]
-        assert asked == sorted(wanted)
-
-
-def test_a_pass_under_way_is_not_begun_anew(cloud):
-    driver = cloud.answering(update_replica_state=None)
-    assert cloud.endpoint().look()
-    assert not cloud.endpoint().look()
-    cloud.settle()
-    assert len(driver.asked) == 1
-    assert cloud.endpoint().look()
-
-
-def test_there_is_no_pass_where_there_is_nothing_to_ask(cloud):
-    assert not cloud.endpoint('alpha').look()
-    cloud.ask('delete', cloud.replica_id)
-    cloud.settle()
-    assert not cloud.endpoint().look()
-
-
-def test_there_is_no_pass_where_the_driver_has_no_replicas(cloud):
-    cloud.answering(get_share_stats={'pools': [{'pool_name': 'pool'}]})
-    assert not cloud.endpoint().look()
-    cloud.answering(get_share_stats={'pools': [
-        {'pool_name': 'pool', 'replication_type': 'dr'}]})
-    assert cloud.endpoint().look()
-
-
-def test_the_timer_is_that_of_the_option(cloud):
-    cloud.configure(more='replica_state_update_interval = 17',
-                    section=SECTION.format(style=cloud.style))
-    cloud.restart()
-    tasks = cloud.share.periodic._threads
-    assert [task._args[0].interval for task in tasks
-            if task.name == 'replicas'] == [17, 17]
-
+# Everywhere
 
 def test_replicas_are_updated_on_every_database(database_url, tmp_path):
     cloud = UpdatingCloud(tmp_path, url=database_url)
@@ -601,127 +500,3 @@ def test_replicas_are_updated_on_every_database(database_url, tmp_path):
     cloud.resync()
     assert cloud.show() == ('error', 'error')
     cloud.db.dispose()
-
-
-# Drivers that do not answer
-
-@pytest.fixture
-def hanging(cloud):
-    """Three more replicas, and a driver that hangs on the first of all."""
-    ids = sorted([cloud.replica_id, *(
-        cloud.replicate(cloud.share_on('alpha'), 'beta')
-        for _ in range(3))])
-    cloud.release, cloud.hangs = threading.Event(), threading.Event()
-    cloud.hangs_on = ids[0]
-
-    def update_replica_state(context, replica_list, replica, *args):
-        if replica['id'] == cloud.hangs_on:
-            cloud.hangs.set()
-            cloud.release.wait()
-            return 'in_sync'
-        return 'out_of_sync'
-
-    cloud.asked = cloud.answering(update_replica_state=update_replica_state)
-    limit(cloud, 1.0, 8)
-    yield ids
-    cloud.release.set()
-
-
-def limit(cloud, timeout, most):
-    cloud.endpoint().questions = ReplicaQuestions(Questions(timeout, most))
-
-
-def is_answered(cloud, replica_id):
-    asked = cloud.endpoint().questions._asked[replica_id]
-    while asked.said is None:
-        threading.Event().wait(0.001)
-
-
-def test_a_driver_that_hangs_delays_no_other_replica(cloud, hanging):
-    first, *others = hanging
-    cloud.update()
-    assert {cloud.show(id) for id in others} == {
-        ('available', 'out_of_sync')}
-    assert cloud.show(first) == ('available', 'in_sync')
-    assert len(cloud.asked.asked) == 4
-
-
-def test_a_replica_that_a_driver_hangs_on_is_not_taken_as_in_sync(
-        cloud, hanging):
-    first = hanging[0]
-    for _ in range(3):
-        cloud.update()
-    assert cloud.show(first) == ('available', 'out_of_sync')
-    # It has been asked about once, and costs one thread.
-    assert [args[2]['id'] for _, args in cloud.asked.asked].count(first) == 1
-    cloud.release.set()
-    is_answered(cloud, first)
-    cloud.update()  # the late answer
-    assert cloud.show(first) == ('available', 'in_sync')
-
-
-def test_a_slow_answer_of_an_earlier_round_is_dropped(cloud, hanging):
-    first = hanging[0]
-    cloud.put('available', 'out_of_sync', first)
-    cloud.update()
-    cloud.db.write(replicas.next_round, cloud.replica(first).share_id)
-    cloud.release.set()
-    is_answered(cloud, first)
-    cloud.hangs_on = None
-    cloud.update()
-    assert cloud.show(first) == ('available', 'out_of_sync')
-
-
-def test_a_back_end_that_answers_nothing_is_left_alone(cloud, hanging):
-    first, second, *others = hanging
-    limit(cloud, 1.0, 1)
-    cloud.update()
-    assert cloud.show(second) == ('available', 'in_sync')
-    cloud.ask('resync', second)
-    while cloud.step():
-        pass
-    cloud.release.set()
-    is_answered(cloud, first)
-    cloud.settle()
-    cloud.update()
-    assert {cloud.show(id) for id in (second, *others)} == {
-        ('available', 'out_of_sync')}
-
-
-def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
-    first = hanging[0]
-    locks, elsewhere = (Coordinator(cloud.conf, name)
-                        for name in ('here', 'there'))
-    cloud.endpoint().locks = locks
-    limit(cloud, 30.0, 8)
-    names = {id: replica_updates.lock_name(cloud.replica(id).share_id)
-             for id in hanging}
-    cloud.endpoint().look()
-    thread = threading.Thread(target=cloud.settle, daemon=True)
-    thread.start()
-    assert cloud.hangs.wait(20)
-    for id in hanging[1:]:  # had until the driver is known to be slow
-        with elsewhere.lock(names[id]):
-            assert thread.is_alive()
-    with elsewhere.try_lock(names[first]) as free:
-        assert not free
-    cloud.release.set()
-    thread.join(20)
-    assert {cloud.show(id) for id in hanging[1:]} == {
-        ('available', 'out_of_sync')}
-    for one in (locks, elsewhere):
-        one.stop()
-
-
-def test_what_hangs_on_a_snapshot_is_given_up_too(cloud):
-    cloud.take()
-    limit(cloud, 1.0, 8)
-    release = threading.Event()
-    cloud.answering(
-        update_replicated_snapshot=lambda *args: release.wait(),
-        update_replica_state='in_sync')
-    cloud.update()
-    assert cloud.show() == ('available', 'in_sync')
-    cloud.update()
-    assert cloud.show() == ('available', 'out_of_sync')
-    release.set()

@@ -1,0 +1,195 @@
+"""When replicas are looked at: by a timer, and by drivers that are slow."""
+
+import threading
+
+import pytest
+
+from manila_lite.coordination import Coordinator
+from manila_lite.db.queries import replicas
+from manila_lite.share.manager import replica_updates
+from manila_lite.share.manager.recovery.questions import Questions
+from manila_lite.share.manager.replica_questions import ReplicaQuestions
+from tests.support.updating import rewound
+
+
+@pytest.fixture(scope='module')
+def begin(tmp_path_factory):
+    with rewound(tmp_path_factory.mktemp('updates')) as begin:
+        yield begin
+
+
+@pytest.fixture
+def cloud(begin):
+    return begin()
+
+
+# The timer
+
+def test_a_pass_comes_to_each_replica_once(cloud):
+    wanted = {cloud.replica_id}
+    for _ in range(4):
+        wanted.add(cloud.replicate(cloud.share_on('alpha'), 'beta'))
+    # Groups and turns of one: it is as if the driver were slow.
+    cloud.endpoint().turn = cloud.endpoint().hold = 0.0
+    for page in (1, 2, 5, 1000):
+        cloud.endpoint().page = page
+        driver = cloud.answering(update_replica_state='in_sync')
+        cloud.update()
+        asked = [args[2]['id'] for _, args in driver.asked]
+        assert asked == sorted(wanted)
+
+
+def test_a_pass_under_way_is_not_begun_anew(cloud):
+    driver = cloud.answering(update_replica_state=None)
+    assert cloud.endpoint().look()
+    assert not cloud.endpoint().look()
+    cloud.settle()
+    assert len(driver.asked) == 1
+    assert cloud.endpoint().look()
+
+
+def test_there_is_no_pass_where_there_is_nothing_to_ask(cloud):
+    assert not cloud.endpoint('alpha').look()
+    cloud.ask('delete', cloud.replica_id)
+    cloud.settle()
+    assert not cloud.endpoint().look()
+
+
+def test_there_is_no_pass_where_the_driver_has_no_replicas(cloud):
+    cloud.answering(get_share_stats={'pools': [{'pool_name': 'pool'}]})
+    assert not cloud.endpoint().look()
+    cloud.answering(get_share_stats={'pools': [
+        {'pool_name': 'pool', 'replication_type': 'dr'}]})
+    assert cloud.endpoint().look()
+
+
+def test_the_timer_is_that_of_the_option(cloud):
+    cloud.configure(more='replica_state_update_interval = 17')
+    cloud.restart()
+    tasks = cloud.share.periodic._threads
+    assert [task._args[0].interval for task in tasks
+            if task.name == 'replicas'] == [17, 17]
+
+
+# Drivers that do not answer
+
+@pytest.fixture
+def hanging(cloud):
+    """Three more replicas, and a driver that hangs on the first of all."""
+    ids = sorted([cloud.replica_id, *(
+        cloud.replicate(cloud.share_on('alpha'), 'beta')
+        for _ in range(3))])
+    cloud.release, cloud.hangs = threading.Event(), threading.Event()
+    cloud.hangs_on = ids[0]
+
+    def update_replica_state(context, replica_list, replica, *args):
+        if replica['id'] == cloud.hangs_on:
+            cloud.hangs.set()
+            cloud.release.wait()
+            return 'in_sync'
+        return 'out_of_sync'
+
+    cloud.asked = cloud.answering(update_replica_state=update_replica_state)
+    limit(cloud, 1.0, 8)
+    yield ids
+    cloud.release.set()
+
+
+def limit(cloud, timeout, most):
+    cloud.endpoint().questions = ReplicaQuestions(Questions(timeout, most))
+
+
+def is_answered(cloud, replica_id):
+    asked = cloud.endpoint().questions._asked[replica_id]
+    while asked.said is None:
+        threading.Event().wait(0.001)
+
+
+def test_a_driver_that_hangs_delays_no_other_replica(cloud, hanging):
+    first, *others = hanging
+    cloud.update()
+    assert {cloud.show(id) for id in others} == {
+        ('available', 'out_of_sync')}
+    assert cloud.show(first) == ('available', 'in_sync')
+    assert len(cloud.asked.asked) == 4
+
+
+def test_a_replica_that_a_driver_hangs_on_is_not_taken_as_in_sync(
+        cloud, hanging):
+    first = hanging[0]
+    for _ in range(3):
+        cloud.update()
+    assert cloud.show(first) == ('available', 'out_of_sync')
+    # It has been asked about once, and costs one thread.
+    assert [args[2]['id'] for _, args in cloud.asked.asked].count(first) == 1
+    cloud.release.set()
+    is_answered(cloud, first)
+    cloud.update()  # the late answer
+    assert cloud.show(first) == ('available', 'in_sync')
+
+
+def test_a_slow_answer_of_an_earlier_round_is_dropped(cloud, hanging):
+    first = hanging[0]
+    cloud.put('available', 'out_of_sync', first)
+    cloud.update()
+    cloud.db.write(replicas.next_round, cloud.replica(first).share_id)
+    cloud.release.set()
+    is_answered(cloud, first)
+    cloud.hangs_on = None
+    cloud.update()
+    assert cloud.show(first) == ('available', 'out_of_sync')
+
+
+def test_a_back_end_that_answers_nothing_is_left_alone(cloud, hanging):
+    first, second, *others = hanging
+    limit(cloud, 1.0, 1)
+    cloud.update()
+    assert cloud.show(second) == ('available', 'in_sync')
+    cloud.ask('resync', second)
+    while cloud.step():
+        pass
+    cloud.release.set()
+    is_answered(cloud, first)
+    cloud.settle()
+    cloud.update()
+    assert {cloud.show(id) for id in (second, *others)} == {
+        ('available', 'out_of_sync')}
+
+
+def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
+    first = hanging[0]
+    locks, elsewhere = (Coordinator(cloud.conf, name)
+                        for name in ('here', 'there'))
+    cloud.endpoint().locks = locks
+    limit(cloud, 30.0, 8)
+    names = {id: replica_updates.lock_name(cloud.replica(id).share_id)
+             for id in hanging}
+    cloud.endpoint().look()
+    thread = threading.Thread(target=cloud.settle, daemon=True)
+    thread.start()
+    assert cloud.hangs.wait(20)
+    for id in hanging[1:]:  # had until the driver is known to be slow
+        with elsewhere.lock(names[id]):
+            assert thread.is_alive()
+    with elsewhere.try_lock(names[first]) as free:
+        assert not free
+    cloud.release.set()
+    thread.join(20)
+    assert {cloud.show(id) for id in hanging[1:]} == {
+        ('available', 'out_of_sync')}
+    for one in (locks, elsewhere):
+        one.stop()
+
+
+def test_what_hangs_on_a_snapshot_is_given_up_too(cloud):
+    cloud.take()
+    limit(cloud, 1.0, 8)
+    release = threading.Event()
+    cloud.answering(
+        update_replicated_snapshot=lambda *args: release.wait(),
+        update_replica_state='in_sync')
+    cloud.update()
+    assert cloud.show() == ('available', 'in_sync')
+    cloud.update()
+    assert cloud.show() == ('available', 'out_of_sync')
+    release.set()
