@@ -90,6 +90,11 @@ _UNSETTLED = sa.select(sa.exists().where(
 _DOUBT = sa.update(INSTANCE).where(
     INSTANCE.c.id == sa.bindparam('instance_id')
 ).values(access_doubted=sa.bindparam('doubted'))
+_DOUBT_ON = sa.update(INSTANCE).where(
+    INSTANCE.c.share_instance_id.in_(
+        sa.bindparam('share_instance_ids', expanding=True)),
+    INSTANCE.c.id.in_(sa.select(ON_INSTANCE.c.share_snapshot_instance_id))
+).values(access_doubted=True)
 # Whatever else is owed for the instance comes first: it may end the rules.
 _WITHOUT_WORK = (
     sa.select(INSTANCE.c.id, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id)
@@ -227,6 +232,11 @@ def doubt(session: Session, snapshot_instance_id: str,
           doubted: bool = True) -> None:
     """Note whether the back end may have other rules than those known."""
     session.run(_DOUBT, instance_id=snapshot_instance_id, doubted=doubted)
+
+
+def doubt_on(session: Session, share_instance_ids: Collection[str]) -> None:
+    """The same of all snapshots of some share instances that have rules."""
+    session.run(_DOUBT_ON, share_instance_ids=sorted(share_instance_ids))
 
 
 def without_work(session: Session, service_host: str

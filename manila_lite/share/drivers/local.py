@@ -24,8 +24,8 @@ from manila_lite.share.drivers.local_managing import export_locations
 from manila_lite.share.drivers.local_places import SHARES
 from manila_lite.share.drivers.local_places import Home
 from manila_lite.share.drivers.local_places import Places
+from manila_lite.share.drivers.local_replicas import READABLE
 from manila_lite.share.drivers.local_replicas import Role
-from manila_lite.share.drivers.local_replication import READABLE
 from manila_lite.share.drivers.local_replication import LocalReplication
 
 GIB = 1024 ** 3
@@ -205,10 +205,13 @@ class LocalDriver(LocalReplication, LocalManaging,
             ) -> base.AccessAnswers:
         """The same for a snapshot, which nobody may write to."""
         home = self._places.snapshot(snapshot['name'])
-        if not access_rules or self._keeps_out(snapshot['share']):
+        if not access_rules:
             self._places.shut(home)
             return {}
         _, record = self._snapshot(snapshot)
+        if self._keeps_out(snapshot['share']):
+            self._places.shut(home)
+            return {}
         try:
             return self._export(home, record, access_rules, read_only=True)
         except FileNotFoundError as error:  # deleted meanwhile

@@ -28,8 +28,11 @@ from manila_lite.share.drivers import tree_changes
 from manila_lite.share.drivers.local_places import FOLLOWER
 from manila_lite.share.drivers.local_places import KNOWN
 from manila_lite.share.drivers.local_places import REPLICA
+from manila_lite.share.drivers.local_places import SNAPSHOTS
 from manila_lite.share.drivers.local_places import Home
 from manila_lite.share.drivers.local_places import Places
+
+READABLE, DR = 'readable', 'dr'
 
 _INCOMING = 'incoming'
 
@@ -226,13 +229,19 @@ class LocalReplica:
         (self.home.path / KNOWN).unlink(missing_ok=True)
         self.note(State(generation=generation))
 
-    def step_back(self, leader: 'LocalReplica') -> None:
+    def step_back(self, leader: 'LocalReplica', style: str | None) -> None:
         """Be one that is to follow another, and is not up to date."""
         self.note(State(role=Role.PASSIVE,
                         generation=self.state().generation,
                         source=leader.name, source_host=leader.host))
         (self.home.path / KNOWN).unlink(missing_ok=True)
         self.places.shut(self.home)
+        if style != READABLE:
+            directory = self.home.directory(self.record())
+            for snapshot in self.places.homes(SNAPSHOTS):
+                record = snapshot.find()
+                if record is not None and record.get('of') == directory:
+                    self.places.shut(snapshot)
 
     @contextlib.contextmanager
     def retiring(self, successor: 'LocalReplica') -> Iterator[None]:

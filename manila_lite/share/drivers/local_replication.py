@@ -19,6 +19,7 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local_managing import export_locations
 from manila_lite.share.drivers.local_places import SHARES
+from manila_lite.share.drivers.local_replicas import DR
 from manila_lite.share.drivers.local_replicas import LocalReplica
 from manila_lite.share.drivers.local_replicas import OutOfReach
 from manila_lite.share.drivers.local_replicas import Role
@@ -33,7 +34,6 @@ from manila_lite.share.drivers.local_snapshots import Snapshots
 
 LOG = log.getLogger(__name__)
 
-READABLE, DR = 'readable', 'dr'
 IN_SYNC, OUT_OF_SYNC = 'in_sync', 'out_of_sync'
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -69,7 +69,7 @@ class LocalReplication(LocalSnapshots):
                     LOG.warning('Replica %(name)s is not active any more: '
                                 '%(other)s has taken over',
                                 {'name': mine.name, 'other': other.name})
-                    mine.step_back(other)
+                    mine.step_back(other, self._style)
 
     # Replicas
 
@@ -130,7 +130,7 @@ class LocalReplication(LocalSnapshots):
         follows = False
         with self._places.work_if_free(mine.name) as work:
             if work is not None and active is not None:
-                follows = self._follow(mine, active, work)
+                follows = self._follow(replica, mine, active, work)
         if led and mine.state().role == Role.PASSIVE:
             # Nobody may have been able to tell while it was away.
             self.update_access(context, replica, access_rules, [], [], [])
@@ -153,8 +153,8 @@ class LocalReplication(LocalSnapshots):
             status['status'] = 'error'
         return status
 
-    def _follow(self, mine: LocalReplica, active: LocalReplica,
-                work: pathlib.Path) -> bool:
+    def _follow(self, replica: base.ShareForDriver, mine: LocalReplica,
+                active: LocalReplica, work: pathlib.Path) -> bool:
         """Have a replica be what the active one is, if that can be."""
         began = self._clock()
         before = mine.state()
@@ -169,7 +169,7 @@ class LocalReplication(LocalSnapshots):
                 LOG.warning('Replica %(mine)s is not active any more; what '
                             '%(other)s does not have will be lost',
                             {'mine': mine.name, 'other': active.name})
-                mine.step_back(active)
+                mine.step_back(active, replica['replication_type'])
             changes = mine.follow(active, work, began)
         except OutOfReach as error:
             LOG.warning('Replica %(name)s, synchronised at %(at)s, cannot '
@@ -236,7 +236,7 @@ class LocalReplication(LocalSnapshots):
             if active is not None:
                 with contextlib.suppress(OutOfReach), reaching(), (
                         unless_read_only()):
-                    active.step_back(mine)
+                    active.step_back(mine, replica['replication_type'])
         return [self._promoted(one, replica, mine) for one in replica_list]
 
     def _promoted(self, one: base.ShareForDriver,
@@ -378,7 +378,7 @@ def _leads(mine: LocalReplica, active: LocalReplica | None,
 
 def _is_superseded(mine: LocalReplica, other: LocalReplica) -> bool:
     """Whether the other leads, and this one does not know."""
-    with contextlib.suppress(OutOfReach):
+    with contextlib.suppress(OutOfReach, PermissionError):
         other.record()
         here, there = mine.state(), other.state()
         return (here.role == there.role == Role.ACTIVE

@@ -11,6 +11,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries import replicas
 from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries import snapshot_access
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -72,6 +73,8 @@ class Promotion:
         replicas.activate(session, taken[job.resource_id], type_)
         replicas.next_round(session, share.share_id)
         self.rules.doubt(session, {row.id for row in retold} & taken.keys())
+        # Who may mount snapshots may depend on which replica is active.
+        snapshot_access.doubt_on(session, taken.keys())
 
     def _check(self, promoted_id: str, said: Mapping[str, Answer]) -> None:
         if said.get(promoted_id, {}).get('replica_state') == P.ERROR:

@@ -22,6 +22,7 @@ from tests.support.rest import Rest
 SITES = ('north', 'south')
 CLIENT = '10.0.0.1'
 LEVELS = {'readable': {'ro'}, 'dr': set()}
+READER = '10.0.0.2'
 """How clients may use a replica that is not active, by the style."""
 
 
@@ -118,6 +119,21 @@ class Share:
                 / f'share-{self.of[site]}.exports')
         return {level for _, to, level in exported(file) if to == CLIENT}
 
+    def mounts(self, site):
+        """How the reader of the only snapshot is let in on a site."""
+        file, = [*(self.place.roots[site] / 'exports').glob(
+            'share-snapshot-*.exports'), None][:1]
+        return {level for _, to, level in exported(file)
+                if to == READER} if file else set()
+
+    def is_mounted(self, active, passive):
+        """Whoever may mount the snapshot comes to the active site.
+
+        And to the other one, where its style says so.
+        """
+        until(lambda: (self.mounts(active), self.mounts(passive)) == (
+            {'ro'}, LEVELS[self.place.style]), 'the snapshot can be read')
+
     def picture(self):
         """A snapshot, on both sites when this returns; its id."""
         id = self.place.cli('share snapshot create', self.id)['id']
@@ -159,7 +175,8 @@ def place(request, tmp_path_factory):
                   installation.url)
         cli('share type create', 'mirrored', 'false', '--extra-specs',
             f'replication_type={request.param}', 'snapshot_support=True',
-            'revert_to_snapshot_support=True')
+            'revert_to_snapshot_support=True',
+            'mount_snapshot_support=True')
         yield Place(installation, request.param, roots, cli,
                     installation.rest('admin'))
 
@@ -174,6 +191,8 @@ def test_files_outlive_their_back_end_and_come_home(place):
           'clients use the replica as its style says')
 
     snapshot = share.picture()
+    place.cli('share snapshot access create', snapshot, 'ip', READER)
+    share.is_mounted('north', 'south')
     content.damage(share.data('north'))
     share.resync('south')
     synced = share.holds('north')
@@ -200,6 +219,7 @@ def test_files_outlive_their_back_end_and_come_home(place):
           'clients do not write to what was lost')
 
     # The snapshot has outlived it, too.
+    share.is_mounted('south', 'north')
     place.cli('share revert', snapshot)
     share.available()
     until(lambda: not place.installation.owed(), 'it is reverted')
@@ -216,6 +236,7 @@ def test_files_outlive_their_back_end_and_come_home(place):
     assert share.holds('south') == kept
     until(lambda: share.levels('south') == LEVELS[place.style],
           'clients write on one site only')
+    share.is_mounted('north', 'south')
     end(place, share, snapshot)
 
 

@@ -70,6 +70,13 @@ def at(site, now, **options):
     site.driver.check_for_setup_error()
 
 
+def _configure(site, file):
+    """Have it read this file from now on."""
+    site.subject.configure = lambda: Configuration(
+        manila_lite.conf.new(files=[str(file)]), site.name)
+    site.restart()
+
+
 class TestOptions:
 
     def test_style_without_a_domain_is_refused(self, tmp_path, style):
@@ -84,7 +91,7 @@ class TestOptions:
         file = tmp_path / 'sites.conf'
         file.write_text(file.read_text().replace(
             'replication_domain = domain', 'replication_domain = other', 1))
-        sites.there.restart()
+        _configure(sites.there, file)
         with pytest.raises(exception.ShareBackendException,
                            match='out of reach'):
             sites.create()
@@ -100,10 +107,7 @@ class TestOptions:
                              for other in ('here', 'there')
                              if other != name)
             file.write_text(f'{own}local_replication_peers = {peers}\n')
-            site = getattr(sites, name)
-            site.subject.configure = lambda file=file, name=name: (
-                Configuration(manila_lite.conf.new(files=[str(file)]), name))
-            site.restart()
+            _configure(getattr(sites, name), file)
         sites.write('one')
         assert sites.made().read() == 'one'
         sites.promote()
