@@ -202,7 +202,7 @@ class Replicas:
                 if not held:
                     return
                 self._withdraw(job, leaving, force)
-        job.finish(self._deleted, leaving.row)
+        job.finish(self._deleted, instance_id, leaving.row.share_id)
 
     def _withdraw(self, job, leaving, force):
         """Take it from its back end, its rules first; gone is success.
@@ -227,8 +227,10 @@ class Replicas:
              for one in share.snapshots_on(own.row.id)], self._view(own),
             share_server=own.share_server)
 
-    def _deleted(self, session, row):
-        replicas.take(session, row.share_id)
+    def _deleted(self, session, instance_id, share_id):
+        """It counts for what the share measures now."""
+        replicas.take(session, share_id)
+        row = instances.get(session, instance_id)
         discard(session, row)
         self.servers.release(session, row.share_server_id)
 
@@ -238,7 +240,7 @@ class Replicas:
         if isinstance(error, _LastActive):
             return False
         if job.args['force']:
-            self._deleted(session, row)
+            self._deleted(session, row.id, row.share_id)
             return True
         access_removal.give_up(session, row.id)
         self._broken(session, row)

@@ -4,6 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
+from manila_lite.coordination import Coordinator
 from manila_lite.db.models import access
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
@@ -272,6 +273,24 @@ def test_a_deletion_that_fails_is_seen_and_can_be_forced(cloud, share_id):
     assert cloud.usage('share_replicas') == (1, 0)
 
 
+def test_a_share_that_grows_while_a_replica_goes_keeps_the_books(
+        cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+
+    def extend():
+        cloud.api.act(share_id, 'extend', {'new_size': 5})
+        for runner in [*cloud.scheduler.runners,
+                       cloud.share.backends[0].runner]:
+            assert runner.step()
+
+    cloud.pause_at('before delete_replica', extend)
+    cloud.ask('delete', replica_id)
+    cloud.settle()
+    assert cloud.db.read(share_rows.target, share_id).size == 5
+    assert cloud.usage('replica_gigabytes') == (5, 0)
+    cloud.check_invariants()
+
+
 def test_an_instance_that_is_a_replica_is_removed_as_one(cloud, share_id):
     cloud.snapshot(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
@@ -443,6 +462,26 @@ def test_the_quota_of_an_extended_share_counts_for_every_replica(
     assert cloud.usage('replica_gigabytes') == (10, 0)
     assert cloud.db.read(share_rows.target, share_id).size == 5
     cloud.check_invariants()
+
+
+# One at a time
+
+def test_work_on_replicas_waits_for_other_work_on_them(cloud, share_id):
+    replica_id = cloud.replicate(share_id, 'beta')
+    ours, theirs = (Coordinator(cloud.conf, member)
+                    for member in ('ours', 'theirs'))
+    cloud.share.backends[1].replication.locks = ours
+    cloud.ask('promote', replica_id)
+    with theirs.lock(f'replicas-{share_id}'):
+        while cloud.step():
+            pass
+        assert cloud.replica(replica_id).status == 'replication_change'
+    cloud.clock.advance(2)
+    while cloud.step():
+        pass
+    assert cloud.active(share_id).id == replica_id
+    for locks in (ours, theirs):
+        locks.stop()
 
 
 # With share servers
