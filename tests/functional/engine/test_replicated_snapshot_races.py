@@ -1,0 +1,151 @@
+"""Requests about a share's snapshots and its replicas, made at one moment.
+
+In real threads, on each database. Whichever is accepted first, in the end
+all replicas have the same snapshots with the same rules.
+"""
+
+import collections
+import concurrent.futures
+from functools import partial
+import itertools
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import snapshots
+from tests.simulation import album
+from tests.support.replicated import ReplicatedCloud
+from tests.support.seeds import seeds
+
+INSTANCE = snapshots.SnapshotInstance.__table__
+RULE = snapshots.SnapshotInstanceAccessRule.__table__
+SEEDS = seeds(1)
+REFUSED = (exception.ReplicationException, exception.InvalidStatus,
+           exception.NotFound)
+
+
+@pytest.fixture
+def cloud(database_url, tmp_path):
+    cloud = ReplicatedCloud(tmp_path, url=database_url, backends=(
+        'alpha', 'beta', 'gamma'))
+    album.support(cloud)
+    yield cloud
+    cloud.db.dispose()
+
+
+def at_once(*calls):
+    """Whether each of the calls, begun at one moment, was accepted."""
+    start = threading.Barrier(len(calls))
+
+    def ask(call):
+        start.wait()
+        try:
+            answer = call()
+        except REFUSED:
+            return False
+        return getattr(answer, 'status_int', 202) < 300
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(ask, calls))
+
+
+def passive(cloud, share_id):
+    return [row.id for row in cloud.replicas(share_id)
+            if row.replica_state != 'active']
+
+
+# What is asked of snapshots
+
+def take(cloud, share_id, snapshot_id):
+    return cloud.api.request('POST', '/snapshots', {
+        'snapshot': {'share_id': share_id}})
+
+
+def delete(cloud, share_id, snapshot_id):
+    return album.delete(cloud, snapshot_id, None)
+
+
+def force_delete(cloud, share_id, snapshot_id):
+    return album.act(cloud, snapshot_id, 'force_delete', expect=None)
+
+
+def revert(cloud, share_id, snapshot_id):
+    return album.revert(cloud, share_id, snapshot_id, None)
+
+
+def allow(cloud, share_id, snapshot_id):
+    return album.act(cloud, snapshot_id, 'allow_access', {
+        'access_type': 'ip', 'access_to': '10.0.0.1'}, expect=None)
+
+
+# And of replicas
+
+def make(cloud, share_id):
+    return cloud.ask_for_replica(share_id)
+
+
+def remove(cloud, share_id):
+    return cloud.ask('delete', passive(cloud, share_id)[0])
+
+
+def promote(cloud, share_id):
+    return cloud.ask('promote', passive(cloud, share_id)[0])
+
+
+@pytest.mark.parametrize('change', [make, remove, promote],
+                         ids=lambda change: change.__name__)
+def test_all_replicas_have_the_same_snapshots_in_the_end(cloud, change):
+    share_id = cloud.share_on('alpha', size=2)
+    outcomes = collections.Counter()
+    for seed, verb in itertools.product(
+            SEEDS, (take, delete, force_delete, revert, allow)):
+        # Ids are made of it, too, and must not come twice.
+        cloud.chance.seed(f'race {verb.__name__} {seed}')
+        snapshot_id = begin(cloud, share_id)
+        calls = [partial(verb, cloud, share_id, snapshot_id),
+                 partial(change, cloud, share_id)]
+        cloud.chance.shuffle(calls)
+        accepted = at_once(*calls)
+        assert any(accepted)
+        if (verb, change) == (revert, promote):
+            assert not all(accepted)
+        outcomes[verb.__name__, sum(accepted)] += 1
+        cloud.settle()
+        cloud.update()
+        cloud.check_invariants()
+        check(cloud, share_id)
+        for one in cloud.api.get('/snapshots')['snapshots']:
+            album.delete(cloud, one['id'])
+        cloud.settle()
+        cloud.update()
+    assert cloud.usage('snapshots') == (0, 0)
+    print(dict(outcomes))
+
+
+def begin(cloud, share_id):
+    """Two replicas in sync, and a snapshot on both."""
+    cloud.beat()  # the clock of the database is a real one
+    while len(passive(cloud, share_id)) > 1:
+        cloud.ask('delete', passive(cloud, share_id)[0])
+        cloud.settle()
+    if not passive(cloud, share_id):
+        cloud.replicate(share_id)
+    snapshot_id = album.take(cloud, share_id)
+    cloud.settle()
+    cloud.update()
+    assert album.show(cloud, snapshot_id)['status'] == 'available'
+    return snapshot_id
+
+
+def check(cloud, share_id):
+    """Every replica has the same snapshots, with the same rules."""
+    found = {row.id: [] for row in cloud.replicas(share_id)}
+    for row in cloud.rows(
+            sa.select(INSTANCE.c.share_instance_id, INSTANCE.c.snapshot_id,
+                      INSTANCE.c.status, RULE.c.access_id, RULE.c.state)
+            .select_from(INSTANCE.outerjoin(RULE))):
+        found[row.share_instance_id].append(tuple(row[1:]))
+    assert len({tuple(sorted(map(str, rows)))
+                for rows in found.values()}) == 1, found
