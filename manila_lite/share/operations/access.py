@@ -15,6 +15,7 @@ from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries import access
+from manila_lite.db.queries import replicas
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -180,6 +181,8 @@ class Access:
         for id, host in known:
             if host:
                 self._submit(session, ctx, id, host)
+        if share.replica_state is not None:
+            replicas.take(session, share.id)  # one may just have come
         found = access.take_instances(session, share.id)
         if not found:
             raise exception.ShareNotFound(share_id=share.id)

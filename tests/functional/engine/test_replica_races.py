@@ -221,3 +221,45 @@ def test_no_pool_gets_two_replicas_of_a_share(build_cloud):
             cloud.ask('force_delete', id)
         cloud.settle()
     cloud.check_invariants()
+
+
+def test_two_services_and_whatever_is_asked_keep_the_books(build_cloud):
+    """Work is carried out by two processes while more is asked for."""
+    cloud = build_cloud()
+    share_id = cloud.share_on('alpha')
+    cloud.allow(share_id)
+    cloud.replicate(share_id)
+    workers = [cloud.runners, cloud.rival()]
+    asked = threading.Event()
+
+    def work(runners):
+        while sum(runner.step() for runner in runners) or not asked.is_set():
+            pass
+
+    def ask():
+        try:
+            for seed in SEEDS:
+                cloud.chance.seed(f'race {seed}')
+                at_once(cloud, *[partial(verb, cloud, share_id) for verb in (
+                    promote_any, replicate, promote_any, delete_any, take)])
+        finally:
+            asked.set()
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for done in [*(pool.submit(work, runners) for runners in workers),
+                     pool.submit(ask)]:
+            done.result()
+    cloud.settle()
+    cloud.update()
+    cloud.update()
+    cloud.check_invariants()
+
+
+def promote_any(cloud, share_id):
+    return cloud.ask('promote', cloud.chance.choice(
+        cloud.replicas(share_id)).id)
+
+
+def delete_any(cloud, share_id):
+    return cloud.ask('delete', cloud.chance.choice(
+        cloud.replicas(share_id)).id)
