@@ -60,8 +60,9 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         self.share_id = self.cloud.share_on('alpha', size=2)
         self.cloud.replicate(self.share_id, 'beta')
         self.access = Rules(self.cloud, self.share_id)
+        self.access.allow('10.0.0.9')
         self.sizes = {2}
-        self.rules: dict[str, str] = {}
+        self.rules = {'10.0.0.9': 'rw'}
         self.taken: set[str] = set()
         self.dropped: set[str] = set()
         self.struck = False
@@ -105,7 +106,10 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     @stateful.rule(pick=PICKS)
     def promote(self, pick):
-        self.ask(self.cloud.ask, 'promote', self.picked(pick).id)
+        found = [row for row in self.cloud.replicas(self.share_id)
+                 if row.replica_state != 'active']
+        if found:
+            self.ask(self.cloud.ask, 'promote', found[pick % len(found)].id)
 
     @stateful.rule(pick=PICKS)
     def resync(self, pick):
@@ -315,12 +319,12 @@ class ClusterMachine(ReplicaMachine):
 
 def _test(machine, examples):
     machine.TestCase.settings = hypothesis.settings(
-        max_examples=examples, stateful_step_count=20, deadline=None,
+        max_examples=examples, stateful_step_count=25, deadline=None,
         derandomize=True, database=None,
         suppress_health_check=list(hypothesis.HealthCheck))
     return machine.TestCase
 
 
-test_readable_replicas_against_a_model = _test(ReplicaMachine, 8)
-test_replicas_for_disasters_against_a_model = _test(MirrorMachine, 4)
-test_writable_replicas_against_a_model = _test(ClusterMachine, 4)
+test_readable_replicas_against_a_model = _test(ReplicaMachine, 10)
+test_replicas_for_disasters_against_a_model = _test(MirrorMachine, 5)
+test_writable_replicas_against_a_model = _test(ClusterMachine, 5)
