@@ -136,7 +136,8 @@ def _told(said: Said) -> tuple[str | None, Mapping[str, typing.Any]]:
         return None, {}
     if not isinstance(said.value, Mapping):
         return 'error', {}
-    return said.value.get('status'), said.value
+    status = said.value.get('status')
+    return status if isinstance(status, str) else None, said.value
 
 
 def _is_lacking(said: Said, replication_type: str | None) -> bool:

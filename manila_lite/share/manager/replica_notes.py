@@ -9,6 +9,7 @@ are never shown as complete and then as not.
 """
 
 from collections.abc import Mapping, Sequence
+import types
 import typing
 
 from manila_lite import exception
@@ -25,7 +26,6 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.quota.snapshots import discard
-from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager import replica_answers
 from manila_lite.share.manager import replica_view
 from manila_lite.share.manager.access import Access
@@ -55,12 +55,17 @@ class ReplicaNotes:
 
     # How a replica is
 
-    def state(self, job, found: Found, answer: typing.Any) -> None:
-        """Make the moves that follow from an answer about a replica."""
-        # It would only be done again: no need to wait for the disk.
-        self.db.write(self._state, found.row, answer, by=job, synced=False)
+    def state(self, job, found: Found, answer: typing.Any,
+              told: Mapping = types.MappingProxyType({})) -> None:
+        """Make the moves that follow from an answer about a replica.
 
-    def _state(self, session: Session, row, answer) -> None:
+        `told` is what is really there of one that is healed.
+        """
+        # It would only be done again: no need to wait for the disk.
+        self.db.write(self._state, found.row, answer,
+                      told.get('export_locations'), by=job, synced=False)
+
+    def _state(self, session: Session, row, answer, exports) -> None:
         if row.status == S.ERROR and answer in replica_answers.HEALTHY:
             self._ask_for_rules(session, row)
         own = self._own(session, row)
@@ -79,7 +84,7 @@ class ReplicaNotes:
             fire(session, SHARE_REPLICA, own.id, moves.state,
                  updated_at=session.now)
         if moves.healed:
-            self._doubt_rules(session, own)
+            self._be_well(session, own, exports)
         if moves.failed:
             self._tell(session, row, messages.Action.UPDATE,
                        'SHARE_REPLICA', own.id)
@@ -87,8 +92,7 @@ class ReplicaNotes:
     def healed(self, job, found: Found, answer: Mapping) -> None:
         """An active replica in error is there after all."""
         self.db.write(self._healed, found.row,
-                      export_locations(answer.get('export_locations')),
-                      by=job, synced=False)
+                      answer.get('export_locations'), by=job, synced=False)
 
     def _healed(self, session: Session, row, exports) -> None:
         self._ask_for_rules(session, row)
@@ -99,9 +103,7 @@ class ReplicaNotes:
             return
         fire(session, SHARE_INSTANCE, own.id, 'replica_healed',
              updated_at=session.now)
-        if exports:
-            instances.replace_export_locations(session, own.id, exports)
-        self._doubt_rules(session, own)
+        self._be_well(session, own, exports)
 
     def _ask_for_rules(self, session: Session, row) -> None:
         # In the order of requests: the work first, then the replicas.
@@ -110,8 +112,10 @@ class ReplicaNotes:
                                     user_id=row.user_id),
             instance_id=row.id)
 
-    def _doubt_rules(self, session: Session, own) -> None:
+    def _be_well(self, session: Session, own, exports) -> None:
         """Nobody knows which rules came to it while it was in error."""
+        if exports:
+            instances.replace_export_locations(session, own.id, exports)
         access.doubt(session, own.id)
         fire_matching(session, STATUS_MACHINE, 'change', {'id': own.id})
 
@@ -152,9 +156,8 @@ class ReplicaNotes:
              provider_location=(values.get('provider_location')
                                 or row.provider_location))
         if row.mount_snapshot_support:
-            snapshot_exports.replace(
-                session, row.id,
-                export_locations(values.get('export_locations')))
+            snapshot_exports.replace(session, row.id,
+                                     values.get('export_locations') or [])
 
     def _failed(self, session: Session, own, row) -> None:
         """A replica that lacks a snapshot is not in sync any more."""

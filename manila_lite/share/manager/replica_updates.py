@@ -12,7 +12,7 @@ is looked at again behind it. The locks of many replicas are had at once,
 for as long as `HOLD`, so that one look does for all of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import contextlib
 import functools
 import logging
@@ -31,6 +31,7 @@ from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager import driver_view
 from manila_lite.share.manager import replica_answers
 from manila_lite.share.manager import replica_view
@@ -255,7 +256,8 @@ class ReplicaUpdates:
         is_changed = False
         for one in replica_answers.pending(due.view, due.row.id):
             said = self._ask(
-                due, one.row.id, late, self.driver.update_replicated_snapshot,
+                due, one.row.id, late,
+                _understood(self.driver.update_replicated_snapshot),
                 RequestContext(), due.view.shown(self.names),
                 self._shown(due.found),
                 [replica_view.shown(other, self.names) for other
@@ -295,7 +297,11 @@ class ReplicaUpdates:
         if moves.failed:
             LOG.error('Replica %s on %s failed: %s', row.id,
                       self.service_host, said.value, exc_info=said.error)
-        self.notes.state(job.job, due.found, answer)
+        told = {}
+        if moves.healed and not due.found.exports:
+            # It was made when the answer to that was lost.
+            told = self._status(due, late)[0]
+        self.notes.state(job.job, due.found, answer, told)
 
     def _heal(self, job, due: Due, late) -> None:
         """Ask whether an active replica in error is there after all.
@@ -308,15 +314,21 @@ class ReplicaUpdates:
                 or not job.read(replica_pages.has_failed_promotion,
                                 due.row.id)):
             return
-        said = self._ask(due, 'status', late,
-                         self.driver.get_replica_status,
-                         self._shown(due.found))
-        answer = said.value if isinstance(said.value, dict) else {}
-        if answer.get('status') == S.AVAILABLE:
+        answer, said = self._status(due, late)
+        if answer:
             self.notes.healed(job.job, due.found, answer)
         else:
             LOG.warning('Active replica %s is still in error: %s',
                         due.row.id, said.error or said.value)
+
+    def _status(self, due: Due, late) -> tuple[typing.Any, Said]:
+        """What is really there of a replica; nothing if it is not well."""
+        said = self._ask(due, 'status', late,
+                         _understood(self.driver.get_replica_status),
+                         self._shown(due.found))
+        is_well = (isinstance(said.value, Mapping)
+                   and said.value.get('status') == S.AVAILABLE)
+        return said.value if is_well else {}, said
 
     def _ask(self, due: Due, what: str, late, method, *args) -> Said:
         return self.questions.ask(
@@ -367,10 +379,21 @@ def lock_name(share_id: str) -> str:
     return f'replicas-{share_id}'
 
 
-def _replicates(stats: typing.Mapping[str, typing.Any]) -> bool:
+def _replicates(stats: Mapping[str, typing.Any]) -> bool:
     """Whether a back end says that it has replicas of some type."""
     return any(one.get('replication_type')
                for one in (stats, *(stats.get('pools') or ())))
+
+
+def _understood(method: Callable) -> Callable:
+    """The method; exports that make no sense are an error of the driver."""
+    def ask(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        answer = method(*args, **kwargs)
+        if isinstance(answer, Mapping):
+            return {**answer, 'export_locations': export_locations(
+                answer.get('export_locations'))}
+        return answer
+    return ask
 
 
 def _asked(method: Callable, server: typing.Any) -> Callable:

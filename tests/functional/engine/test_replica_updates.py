@@ -141,6 +141,19 @@ def test_a_replica_that_is_healed_is_told_its_rules(cloud):
     cloud.check_invariants()
 
 
+def test_a_replica_whose_making_was_not_answered_is_exported(cloud):
+    share_id = cloud.share_on('alpha')
+    cloud.driver('beta').faults.lose_answer_next('create_replica')
+    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    cloud.settle()
+    assert cloud.show(replica_id) == ('error', 'error')
+    cloud.update()
+    assert cloud.show(replica_id) == ('available', 'in_sync')
+    exports = cloud.api.get(f'/share-replicas/{replica_id}/export-locations')
+    assert exports['export_locations']
+    cloud.check_invariants()
+
+
 def test_writable_replicas_become_active_when_they_are(tmp_path):
     cloud = UpdatingCloud(tmp_path, style='writable')
     cloud.db.write(replicas.retire, cloud.replica(cloud.replica_id),
@@ -168,7 +181,8 @@ def test_an_active_replica_in_error_is_healed_when_it_is_well(cloud):
 
 
 @pytest.mark.parametrize('answer', [
-    {'status': 'error'}, BROKEN, NotImplementedError(), None, 'available'])
+    {'status': 'error'}, BROKEN, NotImplementedError(), None, 'available',
+    {'status': 'available', 'export_locations': [7]}])
 def test_an_active_replica_that_is_not_well_stays_in_error(cloud, answer):
     active = cloud.active(cloud.share_id).id
     cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
@@ -192,7 +206,8 @@ def test_a_share_without_other_replicas_is_left_in_error(cloud):
     ({'status': 'available'}, 'available'), ({'status': 'creating'},
                                              'creating'),
     (None, 'creating'), ({'status': 'error'}, 'error'), (GONE, 'error'),
-    (BROKEN, 'error'), ('available', 'error')])
+    (BROKEN, 'error'), ('available', 'error'),
+    ({'status': 'available', 'export_locations': [7]}, 'error')])
 def test_a_snapshot_on_a_replica_is_what_its_driver_says(
         cloud, answer, after):
     snapshot_id = cloud.take()

@@ -70,7 +70,7 @@ def test_what_makes_no_sense_is_no_news(said, style, state):
     ('creating', Said({'status': 'error'}), 'create_failed'),
     ('creating', Said({'status': 'deleted'}), 'create_failed'),
     ('creating', Said({'progress': '50%'}), None),
-    ('creating', Said(None), None),
+    ('creating', Said(None), None), ('creating', Said({'status': []}), None),
     ('creating', Said('available'), 'create_failed'),
     ('creating', Said(error=GONE), 'create_failed'),
     ('creating', Said(error=BROKEN), 'create_failed'),
