@@ -81,6 +81,7 @@ def sites(request, tmp_path):
             name, request.config.getoption('driver_config'),
             [request.config.getoption('driver_section'), *peers.split(',')])
         if sites.style not in request.cls.styles:
+            sites.clean_up()
             pytest.skip(f'this is not about {sites.style} replicas')
     yield sites
     sites.clean_up()

@@ -32,6 +32,7 @@ OF_PROMOTED = {'id', 'export_locations', 'replica_state',
 OF_SNAPSHOT = set(values.ReplicatedSnapshotAnswer.__annotations__)
 STATES = {'active', 'in_sync', 'out_of_sync', 'error'}
 STYLES = ('writable', 'readable', 'dr')
+NAMES = ('here', 'there', 'beyond')
 CLIENT = '10.0.0.1'
 
 _COMMON = """
@@ -72,7 +73,7 @@ PLACES = list(_places())
 class Site:
     """A back end, and the replica that it may hold."""
 
-    def __init__(self, name, subject, servers):
+    def __init__(self, name, subject, servers, backend):
         self.name = name
         self.subject = subject
         self.servers = servers
@@ -85,9 +86,9 @@ class Site:
         if servers:
             self.server = dataclasses.replace(
                 subject.set_up_server(self.driver, self.address),
-                host=f'host@{name}')
+                host=f'host@{backend}')
         pools = self.driver.get_share_stats(refresh=True)['pools']
-        self.host = f'host@{name}' + (
+        self.host = f'host@{backend}' + (
             f'#{pools[0]["pool_name"]}' if pools else '')
         self.id = str(uuid.uuid4())
 
@@ -137,7 +138,7 @@ class Sites:
     """
 
     def __init__(self, folder, driver, style, servers=False, more='',
-                 names=('here', 'there', 'beyond')):
+                 names=NAMES):
         file = folder / 'sites.conf'
         file.write_text(f'[DEFAULT]\nstate_path = {folder}\n' + ''.join(
             (_COMMON + _OPTIONS[driver]).format(
@@ -149,7 +150,8 @@ class Sites:
     def of_file(cls, driver, file, sections):
         """Back ends whose sections are in a file."""
         sites = cls.__new__(cls)
-        sites._open(driver, [(name, file, name) for name in sections])
+        sites._open(driver, [(name, file, section) for name, section
+                             in zip(NAMES, sections, strict=False)])
         return sites
 
     @classmethod
@@ -168,7 +170,7 @@ class Sites:
         read = functools.cache(manila_lite.conf.new)
         self.sites = [Site(name, subjects.Subject(
             driver, lambda file=file, section=section: Configuration(
-                read(files=(str(file),)), section)), servers)
+                read(files=(str(file),)), section)), servers, section)
             for name, file, section in places]
         self.here, self.there, *more = self.sites
         self.beyond = more[0] if more else None
