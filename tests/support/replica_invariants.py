@@ -105,6 +105,8 @@ def copies(share_id: str, replicas: Sequence[sa.Row],
     there = {id for row in active for id, status in taken[row.id].items()
              if status == S.AVAILABLE}
     for row in replicas:
+        if row.host is None:
+            continue  # no place was found for it
         missing = known - stuck - taken[row.id].keys()
         if missing:
             yield f'replica {row.id} of {share_id} has no {missing}'

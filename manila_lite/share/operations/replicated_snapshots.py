@@ -42,8 +42,12 @@ class Replicas(typing.NamedTuple):
 
     @property
     def staying(self) -> list[str]:
-        """The ids of those that a new snapshot is to be on."""
-        return [row.id for row in self.rows if row.status not in _GOING]
+        """The ids of those that a new snapshot is to be on.
+
+        Not one for which no place was found: nobody would see to it.
+        """
+        return [row.id for row in self.rows if row.status not in _GOING
+                and (row.host is not None or row.status != ShareS.ERROR)]
 
     def refuse_change(self, what: str) -> None:
         """Raise InvalidStatus while one of them is being promoted.

@@ -168,6 +168,17 @@ def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
     cloud.check_invariants()
 
 
+def test_a_snapshot_is_not_owed_to_a_replica_that_fits_nowhere(
+        cloud, share_id):
+    replica_id = cloud.ask_for_replica(share_id, 'alpha')  # which is taken
+    cloud.settle()
+    snapshot_id = cloud.snapshot(share_id)
+    assert cloud.snapshots_on(replica_id) == {}
+    assert cloud.snapshots_on(cloud.active(share_id).id) == {
+        snapshot_id: 'available'}
+    cloud.check_invariants()
+
+
 def test_a_share_that_cannot_have_replicas_gets_none(cloud, share_id):
     cloud.db.write(lambda session: session.run(sa.text(
         "UPDATE share_type_extra_specs SET spec_value = 'x' "
