@@ -19,6 +19,8 @@ import dataclasses
 import errno
 import os
 import pathlib
+import threading
+import time
 import typing
 import uuid
 
@@ -74,6 +76,29 @@ class State:
 
 class OutOfReach(exception.ShareBackendException):
     """The other replica is not there, or not what it was taken for."""
+
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_FLUSHED_FOR_NS = 10**9
+"""Nobody flushes all disks again for so long, however many replicas ask."""
+
+_flushing = threading.Lock()
+_flushed_ns = 0
+
+
+def _flush() -> int:
+    """Have all on disk that is written; as it was when that began.
+
+    Until then a page that is mapped and written to again shows no change.
+    """
+    global _flushed_ns
+    with _flushing:
+        now = time.time_ns()
+        if not 0 <= now - _flushed_ns < _FLUSHED_FOR_NS:
+            os.sync()
+            _flushed_ns = now
+        return _flushed_ns
 
 
 @contextlib.contextmanager
@@ -162,13 +187,12 @@ class LocalReplica:
         record = other.whole_record()
         with reaching(), unless_read_only():
             self.tell(other)
-        # What is written into mapped memory from now on shows.
-        os.sync()
+        flushed_ns = _flush()
         known = self._known() if before.source == other.name else {}
         with reaching():
             staged = tree_changes.stage(
                 other.home.data(record), self.data(), work / _INCOMING,
-                known)
+                known, flushed_ns)
         record = other.whole_record()
         if other.state() != leader:
             raise OutOfReach(msg=f'{other.home.path} has changed its role')

@@ -7,7 +7,6 @@ another only to have the replica that was active step back.
 from collections.abc import Callable, Sequence
 import contextlib
 import dataclasses
-import errno
 import pathlib
 import time
 from typing import Any
@@ -20,6 +19,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local_managing import export_locations
 from manila_lite.share.drivers.local_places import SHARES
 from manila_lite.share.drivers.local_replicas import DR
+from manila_lite.share.drivers.local_replicas import NO_ROOM
 from manila_lite.share.drivers.local_replicas import LocalReplica
 from manila_lite.share.drivers.local_replicas import OutOfReach
 from manila_lite.share.drivers.local_replicas import Role
@@ -35,8 +35,6 @@ from manila_lite.share.drivers.local_snapshots import Snapshots
 LOG = log.getLogger(__name__)
 
 IN_SYNC, OUT_OF_SYNC = 'in_sync', 'out_of_sync'
-
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class LocalReplication(LocalSnapshots):
@@ -177,7 +175,7 @@ class LocalReplication(LocalSnapshots):
                         {'name': mine.name, 'error': error,
                          'at': _told(before.synced_at)})
         except OSError as error:
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 raise
             LOG.error('Replica %(name)s, synchronised at %(at)s, has no '
                       'room for what is new: %(error)s',
@@ -373,7 +371,9 @@ def _leads(mine: LocalReplica, active: LocalReplica | None,
             other.record()
             if other.state().generation >= state.generation:
                 return False
-    return active is None or active.state().role != Role.ACTIVE
+    with contextlib.suppress(OutOfReach):
+        return active is None or active.state().role != Role.ACTIVE
+    return True
 
 
 def _is_superseded(mine: LocalReplica, other: LocalReplica) -> bool:

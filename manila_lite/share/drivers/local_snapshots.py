@@ -14,6 +14,7 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import trees
 from manila_lite.share.drivers.local_managing import export_locations
 from manila_lite.share.drivers.local_places import Home
+from manila_lite.share.drivers.local_replicas import NO_ROOM
 from manila_lite.share.drivers.local_replicas import LocalReplica
 from manila_lite.share.drivers.local_replicas import OutOfReach
 from manila_lite.share.drivers.local_replicas import reaching
@@ -124,7 +125,12 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
         except OutOfReach as error:
             LOG.warning('Snapshot %(name)s cannot be copied: %(error)s',
                         {'name': home.name, 'error': error})
-            return False
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            LOG.error('There is no room for snapshot %(name)s: %(error)s',
+                      {'name': home.name, 'error': error})
+        return False
 
     def _is_there(self, replica: LocalReplica,
                   snapshot: base.SnapshotForDriver) -> bool:

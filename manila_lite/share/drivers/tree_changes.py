@@ -15,11 +15,9 @@ its users have set its times to.
 
 from collections.abc import Iterator
 import contextlib
-import errno
 import os
 import pathlib
 import stat
-import time
 import typing
 
 from manila_lite.share.drivers import records
@@ -40,13 +38,6 @@ _TICK_NS = 2 * 10**9
 _PIECE = 1 << 20
 
 
-class Swapped(OSError):
-    """It was another kind of thing a moment ago."""
-
-
-_GONE = (*trees.GONE, Swapped)
-
-
 class Staged(typing.NamedTuple):
     """Changes that are yet to be made, and what is known after that."""
 
@@ -55,16 +46,19 @@ class Staged(typing.NamedTuple):
 
 
 def stage(original: pathlib.Path, copy: pathlib.Path, into: pathlib.Path,
-          known: Known) -> Staged:
+          known: Known, flushed_ns: int) -> Staged:
     """Copy into a new directory what the copy needs to be like the original.
 
     `known` is what was known after the last time with the same original.
+    At `flushed_ns` all that was written had been on its way to disk: what
+    is written to mapped memory since shows in the time of change.
     """
     (into / NEW).mkdir(parents=True)
     (into / OLD).mkdir()
     with (trees.opened(original) as from_root, trees.opened(copy) as to_root,
           trees.opened(into / NEW) as new):
-        staging = _Staging(from_root, to_root, new, known)
+        staging = _Staging(from_root, to_root, new, known,
+                           flushed_ns - _TICK_NS)
         staging.run()
     return Staged(staging.changes, staging.known)
 
@@ -159,7 +153,8 @@ class _Anchor(typing.NamedTuple):
 
 class _Staging:
 
-    def __init__(self, from_root: int, to_root: int, new: int, known: Known):
+    def __init__(self, from_root: int, to_root: int, new: int, known: Known,
+                 trusted_before: int):
         self.changes: list[list[typing.Any]] = []
         self.known: Known = {}
         self._from_root = from_root
@@ -167,7 +162,7 @@ class _Staging:
         self._new = new
         self._before = known
         self._count = 0
-        self._trusted_before = time.time_ns() - _TICK_NS
+        self._trusted_before = trusted_before
         self._set_later: list[list[typing.Any]] = []
         self._anchors: dict[tuple[int, int], _Anchor] = {}
         self._claims: dict[int, tuple[int, int]] = {}
@@ -182,7 +177,7 @@ class _Staging:
                 with trees.reached(self._from_root, here.steps) as directory:
                     attributes = Attributes.of(directory)
                     ahead += self._directory(here, directory, attributes)
-            except _GONE:
+            except trees.GONE:
                 continue
             if here.made is not None and len(here.made) > 1:
                 made.append((here.made, attributes))
@@ -231,7 +226,7 @@ class _Staging:
         for entry in entries:
             try:
                 self._entry(here, directory, entry.name, there, below)
-            except _GONE:
+            except trees.GONE:
                 is_whole = False
         return below, is_whole
 
@@ -323,15 +318,15 @@ class _Staging:
             return (self._alike(_outside(status), _outside(old))
                     and status.st_rdev == old.st_rdev
                     and (not stat.S_ISLNK(status.st_mode)
-                         or os.readlink(name, dir_fd=directory)
-                         == os.readlink(name, dir_fd=copy)))
+                         or trees.read_link(name, directory)
+                         == trees.read_link(name, copy)))
         if (status.st_size, status.st_mtime_ns) != (old.st_size,
                                                     old.st_mtime_ns):
             return False
         if self._before.get(_way(steps), {}).get(name) == _mark(status):
             return True
-        with (_opened(name, directory) as origin,
-              _opened(name, copy) as copied):
+        with (trees.opened_file(name, directory) as origin,
+              trees.opened_file(name, copy) as copied):
             if not _are_equal(origin, copied):
                 return False
             wanted = Attributes.of(origin)
@@ -381,25 +376,8 @@ def _outside(status: os.stat_result) -> Attributes:
                       status.st_gid, 0, status.st_mtime_ns, {})
 
 
-@contextlib.contextmanager
-def _opened(name: str, directory: int) -> Iterator[int]:
-    """A regular file; raises Swapped when it is none any more."""
-    try:
-        file = os.open(name, trees.SOURCE, dir_fd=directory)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
-            raise Swapped from error
-        raise
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Swapped
-        yield file
-    finally:
-        os.close(file)
-
-
 def _copy_file(directory: int, name: str, into: int, to: str) -> None:
-    with _opened(name, directory) as origin:
+    with trees.opened_file(name, directory) as origin:
         attributes = Attributes.of(origin)
         copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
                        stat.S_IRUSR | stat.S_IWUSR, dir_fd=into)

@@ -19,7 +19,13 @@ _FICLONE = 0x40049409  # ioctl: let two files share their blocks
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 # A file that was replaced by a pipe must not stop the reader.
 SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-GONE = (FileNotFoundError, NotADirectoryError)
+
+
+class Swapped(OSError):
+    """It was another kind of thing a moment ago."""
+
+
+GONE = (FileNotFoundError, NotADirectoryError, Swapped)
 
 Steps = tuple[str, ...]
 
@@ -208,8 +214,7 @@ class _Copy:
         return True
 
     def _file(self, name: str, directory: int, into: int) -> None:
-        origin = os.open(name, SOURCE, dir_fd=directory)
-        with open(origin, 'rb', buffering=0):
+        with opened_file(name, directory) as origin:
             copy = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
                            stat.S_IRUSR | stat.S_IWUSR, dir_fd=into)
             with open(copy, 'wb', buffering=0):
@@ -221,8 +226,7 @@ def copy_special(name: str, status: os.stat_result, directory: int,
                  new_name: str, into: int) -> None:
     """Copy what is neither a file nor a directory."""
     if stat.S_ISLNK(status.st_mode):
-        os.symlink(os.readlink(name, dir_fd=directory), new_name,
-                   dir_fd=into)
+        os.symlink(read_link(name, directory), new_name, dir_fd=into)
     else:  # a pipe, a socket, a device
         os.mknod(new_name, status.st_mode, status.st_rdev, dir_fd=into)
         os.chmod(new_name, stat.S_IMODE(status.st_mode), dir_fd=into)
@@ -231,6 +235,33 @@ def copy_special(name: str, status: os.stat_result, directory: int,
                  follow_symlinks=False)
     os.utime(new_name, ns=(status.st_atime_ns, status.st_mtime_ns),
              dir_fd=into, follow_symlinks=False)
+
+
+def read_link(name: str, directory: int) -> str:
+    """Where a link leads; raises Swapped when it is none any more."""
+    try:
+        return os.readlink(name, dir_fd=directory)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise Swapped from error
+        raise
+
+
+@contextlib.contextmanager
+def opened_file(name: str, directory: int) -> Iterator[int]:
+    """A regular file; raises Swapped when it is none any more."""
+    try:
+        file = os.open(name, SOURCE, dir_fd=directory)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise Swapped from error
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Swapped
+        yield file
+    finally:
+        os.close(file)
 
 
 def copy_content(origin: int, copy: int) -> None:

@@ -235,13 +235,28 @@ class TestContent:
         assert content.describe(data(sites.there)) == before
 
 
+    def test_snapshot_without_room_is_fetched_later(self, sites):
+        sites.made()
+        sites.write('one')
+        id = sites.snapshot()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, 'sendfile', _no_room)
+            patch.setattr('fcntl.ioctl', _no_room)
+            assert sites.poll(id)[0]['status'] == 'creating'
+        assert sites.poll(id)[0]['status'] == 'available'
+
+
+def _no_room(*args):
+    raise OSError(errno.ENOSPC, 'no room')
+
+
 @pytest.fixture
 def full_disk(monkeypatch):
     """Has every file that is copied from then on find no room."""
     def fill(then=lambda: None):
         def full(*args):
             then()
-            raise OSError(errno.ENOSPC, 'no room')
+            _no_room()
         monkeypatch.setattr(os, 'sendfile', full)
         monkeypatch.setattr('fcntl.ioctl', full)
     return fill
@@ -462,10 +477,12 @@ class TestManyAtOnce:
                         _mess(folder, name, number)
         with futures.ThreadPoolExecutor(1) as pool:
             using = pool.submit(use)
-            for _ in range(30):
-                assert sites.update() == 'in_sync'
-            is_over.set()
+            try:
+                told = {sites.update() for _ in range(30)}
+            finally:
+                is_over.set()
             using.result()
+        assert told == {'in_sync'}
         assert sites.update() == 'in_sync'
         assert (content.describe(data(sites.there))
                 == content.describe(folder))

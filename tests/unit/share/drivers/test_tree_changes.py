@@ -40,7 +40,7 @@ class Follower:
         self.rounds += 1
         self.staged = self.tmp_path / f'staged-{self.rounds}'
         staged = tree_changes.stage(self.original, self.copy, self.staged,
-                                    self.known)
+                                    self.known, time.time_ns())
         self.known = staged.known
         return staged.changes
 

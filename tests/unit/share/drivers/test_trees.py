@@ -40,6 +40,22 @@ def open_files():
     return len(os.listdir('/proc/self/fd'))
 
 
+def test_what_was_swapped_meanwhile_is_told_and_not_followed(source):
+    """It was a link, or a file, when somebody looked."""
+    (source / 'file').write_text('no link any more')
+    os.symlink('file', source / 'link')
+    os.mkfifo(source / 'pipe')
+    top = os.open(source, os.O_RDONLY)
+    try:
+        with pytest.raises(trees.Swapped):
+            trees.read_link('file', top)
+        for name in ('link', 'pipe'):
+            with pytest.raises(trees.Swapped), trees.opened_file(name, top):
+                pass
+    finally:
+        os.close(top)
+
+
 class TestCopy:
 
     def test_copy_is_like_the_original(self, source, target):
