@@ -118,9 +118,12 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
     @stateful.rule(pick=PICKS,
                    status=st.sampled_from(['error', 'creating', 'deleting']))
     def reset_status(self, pick, status):
-        self.struck = True
-        self.ask(self.cloud.ask, 'reset_status', self.picked(pick).id,
-                 status)
+        """Not of what is being promoted: nobody can tell who is active then.
+        """
+        row = self.picked(pick)
+        if row.status != 'replication_change':
+            self.struck = True
+            self.ask(self.cloud.ask, 'reset_status', row.id, status)
 
     @stateful.rule(pick=PICKS, state=st.sampled_from(['out_of_sync',
                                                       'error']))
@@ -325,6 +328,6 @@ def _test(machine, examples):
     return machine.TestCase
 
 
-test_readable_replicas_against_a_model = _test(ReplicaMachine, 10)
-test_replicas_for_disasters_against_a_model = _test(MirrorMachine, 5)
-test_writable_replicas_against_a_model = _test(ClusterMachine, 5)
+test_readable_replicas_against_a_model = _test(ReplicaMachine, 6)
+test_replicas_for_disasters_against_a_model = _test(MirrorMachine, 3)
+test_writable_replicas_against_a_model = _test(ClusterMachine, 3)
