@@ -24,6 +24,14 @@ class Remains(typing.NamedTuple):
     files: tuple[tuple[str, bytes], ...]
     now: float
 
+    def restore(self, folder: pathlib.Path) -> None:
+        """Have a folder, which is not there, hold just this."""
+        folder.mkdir()
+        for name, content in self.files:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
 
 class Mortal(Cloud):
     """A cloud that says so when it comes to a place where it may die."""
@@ -56,10 +64,7 @@ def begin(remains: Remains, folder: pathlib.Path, seed: int,
           kind: type[Mortal] = Mortal, **how: typing.Any) -> Mortal:
     """A process that has found the files, but not yet looked at them."""
     shutil.rmtree(folder, ignore_errors=True)
-    for name, content in remains.files:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    remains.restore(folder)
     cloud = kind(folder, seed=seed, fill=False, **how)
     cloud.clock.now = remains.now
     return cloud
@@ -75,6 +80,14 @@ def remains_of(cloud: Mortal, run: Callable[[], object]
         stack.callback(setattr, cloud, 'at_place', None)
         run()
     return found
+
+
+def different(places: list[tuple[str, Remains]]
+              ) -> list[tuple[int, str, Remains]]:
+    """Of remains of the same content the last, with its number and place.
+    """
+    return list({remains.files: (number, place, remains) for number,
+                 (place, remains) in enumerate(places)}.values())
 
 
 def look(cloud: Cloud) -> Remains:

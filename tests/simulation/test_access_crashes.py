@@ -1,17 +1,17 @@
 """A process that dies at any place lets in exactly who may come in.
 
-As in `test_crashes`: every verb is run once to count the places, then once
-per place, dying there; also half-way through a call of the driver.
+As in `test_crashes`: what is left by a death at any place of a verb, also
+half-way through a call of the driver, is recovered.
 """
 
 import contextlib
-import shutil
 
 import pytest
 
+from tests.simulation import death
 from tests.support.access import Rules
-from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
+from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
 
 KEPT, OTHER = '10.0.0.1', '10.0.0.2'
@@ -74,39 +74,27 @@ VERBS = [allow, deny, change, all_at_once, deny_on_the_way, fail, delete]
 MORE = [*VERBS, allow_while_told, deny_and_delete]
 
 
-@pytest.fixture(scope='session')
-def prepared(tmp_path_factory):
-    """A cloud with a share that two clients may use, as files."""
-    folder = tmp_path_factory.mktemp('prepared')
-    cloud = Cloud(folder)
+def prepare(cloud):
+    """A share that two clients may use."""
     rules = Rules(cloud, cloud.create_share())
     ids = {to: rules.allow(to) for to in (KEPT, OTHER)}
     cloud.settle()
-    cloud.db.dispose()
-    return folder, rules.share_id, ids
+    return rules.share_id, ids
 
 
-@pytest.fixture
-def begin(prepared, tmp_path):
-    """Gives a copy of the prepared cloud, again and again."""
-    folder, share_id, ids = prepared
-    number = 0
-
-    def make(seed=0):
-        nonlocal number
-        number += 1
-        copy = tmp_path / str(number)
-        shutil.copytree(folder, copy)
-        cloud = Cloud(copy, seed=seed, fill=False)
-        cloud.restart()
-        cloud.settle()
-        return cloud, Rules(cloud, share_id), ids
-    return make
+@pytest.fixture(scope='module')
+def begin(tmp_path_factory):
+    """Gives a cloud, its share's rules and their ids, as prepared."""
+    with rewinding(tmp_path_factory.mktemp('rules'), prepare,
+                   kind=death.Mortal) as begin:
+        def make(seed=0, remains=None):
+            cloud, (share_id, ids) = begin(seed, remains=remains)
+            return cloud, Rules(cloud, share_id), ids
+        yield make
 
 
 def die(cloud, rules, ids, verb, point):
     """Whether the process died at the point, while it did the verb."""
-    probe_half_way(cloud)
     cloud.crash_at(point)
     try:
         verb(cloud, rules, ids)
@@ -115,40 +103,23 @@ def die(cloud, rules, ids, verb, point):
     return False
 
 
-def probe_half_way(cloud):
-    for backend in cloud.share.backends:
-        faults = backend.driver.faults
-        faults.midway = probed(cloud, faults.midway)
-
-
-def probed(cloud, midway):
-    def run():
-        cloud._probe('half-way')
-        midway()
-    return run
-
-
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_crash_anywhere_lets_in_who_may(begin, verb):
     cloud, rules, ids = begin()
-    assert not die(cloud, rules, ids, verb, None)
-    places = list(cloud.points)
+    found = death.remains_of(cloud, lambda: verb(cloud, rules, ids))
+    places = [place for place, _ in found]
     cloud.check_invariants()
-    cloud.db.dispose()
     assert {'after apply_access', 'half-way'} <= set(places)
-    for point in range(len(places)):
-        cloud, rules, ids = begin()
-        assert die(cloud, rules, ids, verb, point), point
-        where = cloud.points[-1]
-        cloud.restart()
-        cloud.settle()
+    left = death.different(found)
+    for point, where, remains in left:
+        cloud, rules, ids = begin(1000 + point, remains)
         try:
             cloud.check_invariants()
             keep_promises(cloud, rules, verb, places[:point])
         except AssertionError as error:
             pytest.fail(f'{verb.__name__} at {point} ({where}): {error}')
-        cloud.db.dispose()
-    print(f'{verb.__name__}: {len(places)} points')
+    print(f'{verb.__name__}: {len(places)} points, {len(left)} of them '
+          'differ')
 
 
 def keep_promises(cloud, rules, verb, passed):
@@ -169,11 +140,9 @@ def test_two_crashes_and_bad_messages_let_in_who_may(begin, seed):
     cloud.lose, cloud.double = 0.3, 0.3
     die(cloud, rules, ids, verb, cloud.chance.randrange(70))
     cloud.restart()
-    probe_half_way(cloud)
     cloud.crash_at(cloud.chance.randrange(60))
     with contextlib.suppress(Crash):
         cloud.settle()
     cloud.restart()
     cloud.settle()
     cloud.check_invariants()
-    cloud.db.dispose()

@@ -1,19 +1,20 @@
 """A process that dies at any place leaves nothing stuck and nothing lost.
 
-Every verb is run once to count the places where a process may die (before
-a statement, before and after a commit, before and after a driver call),
-then once per place, dying there. After a restart all is quiet again and
-every invariant holds; what was accepted is done or visibly failed.
+Every verb is run once. At every place where the process may die (before a
+statement, before and after a commit, before, in and after a driver call)
+what it would leave is kept. A new process begins on all of that which
+differs: all is quiet again then and every invariant holds; what was
+accepted is done or visibly failed.
 """
-
-import shutil
 
 import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services
-from tests.support.cloud import Cloud
+from tests.simulation import crashing
+from tests.simulation import death
 from tests.support.cloud import Crash
+from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
 
 
@@ -69,67 +70,21 @@ VERBS = [create, delete, extend, force_extend, shrink, force_delete, ensure,
          start]
 
 
-@pytest.fixture(scope='session')
-def prepared(tmp_path_factory):
-    """A cloud with one share of 2 GiB, as files to start from."""
-    folder = tmp_path_factory.mktemp('prepared')
-    cloud = Cloud(folder)
-    share_id = cloud.create_share(size=2)
-    cloud.db.dispose()
-    return folder, share_id
+def prepare(cloud):
+    """A share of 2 GiB."""
+    return cloud.create_share(size=2)
 
 
-@pytest.fixture
-def begin(prepared, tmp_path):
-    """Gives a copy of the prepared cloud, again and again."""
-    folder, share_id = prepared
-    number = 0
-
-    def make(seed=0):
-        nonlocal number
-        number += 1
-        copy = tmp_path / str(number)
-        shutil.copytree(folder, copy)
-        cloud = Cloud(copy, seed=seed, fill=False)
-        cloud.restart()
-        cloud.settle()  # its back ends are at another place than before
-        return cloud, share_id
-    return make
-
-
-def points_of(begin, verb):
-    cloud, share_id = begin()
-    cloud.crash_at(None)
-    verb(cloud, share_id)
-    cloud.db.dispose()
-    return len(cloud.points)
-
-
-def die(cloud, share_id, verb, point):
-    cloud.crash_at(point)
-    try:
-        verb(cloud, share_id)
-    except Crash:
-        return True
-    return False
+@pytest.fixture(scope='module')
+def begin(tmp_path_factory):
+    with rewinding(tmp_path_factory.mktemp('shares'), prepare,
+                   kind=death.Mortal) as begin:
+        yield begin
 
 
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_crash_anywhere_breaks_no_invariant(begin, verb):
-    count = points_of(begin, verb)
-    assert count > 20
-    for point in range(count):
-        cloud, share_id = begin()
-        assert die(cloud, share_id, verb, point), point
-        where = cloud.points[-1]
-        cloud.restart()
-        cloud.settle()
-        try:
-            cloud.check_invariants()
-        except AssertionError as error:
-            pytest.fail(f'{verb.__name__} at {point} ({where}): {error}')
-        cloud.db.dispose()
-    print(f'{verb.__name__}: {count} points')
+    crashing.die_everywhere(begin, verb, verb.__name__)
 
 
 @pytest.mark.parametrize('seed', seeds(20))
@@ -137,7 +92,8 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud, share_id = begin(seed)
     verb = cloud.chance.choice(VERBS)
     cloud.lose, cloud.double = 0.3, 0.3
-    died = die(cloud, share_id, verb, cloud.chance.randrange(60))
+    died = crashing.die(cloud, cloud.chance.randrange(60), verb, cloud,
+                        share_id)
     cloud.restart()
     cloud.crash_at(cloud.chance.randrange(80))
     try:
@@ -148,4 +104,3 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud.settle()
     cloud.check_invariants()
     assert died or cloud.points
-    cloud.db.dispose()

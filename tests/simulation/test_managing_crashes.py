@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation import album
 from tests.simulation import crashing
+from tests.simulation import death
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
 
@@ -92,7 +93,7 @@ def prepare(cloud):
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     with rewinding(tmp_path_factory.mktemp('managing'), prepare,
-                   backends=('alpha',)) as begin:
+                   kind=death.Mortal, backends=('alpha',)) as begin:
         yield begin
 
 

@@ -11,8 +11,8 @@ import shutil
 
 import pytest
 
+from tests.simulation import crashing
 from tests.simulation import death
-from tests.simulation.test_crashes import die
 from tests.support.moving import MovingCloud
 
 SEEDS = int(os.environ.get('MANILA_LITE_TEST_SEEDS', 14))
@@ -153,11 +153,11 @@ def test_two_deaths_and_bad_messages_end_at_rest(clouds):
         cloud, server, stored = clouds[str(wish)]
         begin(cloud, stored, seed)
         cloud.lose, cloud.double = 0.3, 0.3
-        died += die(cloud, None, lambda cloud, _, run=verb, id=server:
-                    run(cloud, id), cloud.chance.randrange(140))
+        died += crashing.die(cloud, cloud.chance.randrange(140), verb,
+                             cloud, server)
         cloud.restart()
-        died += die(cloud, None, lambda cloud, _: cloud.settle(),
-                    cloud.chance.randrange(60))
+        died += crashing.die(cloud, cloud.chance.randrange(60),
+                             cloud.settle)
         cloud.restart()
         cloud.settle()
         check(cloud, f'{name}, seed {seed}')

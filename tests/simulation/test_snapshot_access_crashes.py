@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from tests.simulation.test_access_crashes import probe_half_way
+from tests.simulation import death
 from tests.support.cloud import Crash
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
@@ -78,16 +78,15 @@ def prepare(cloud):
 def begin(tmp_path_factory):
     """Gives a cloud, its snapshot and the rules, always as prepared."""
     with rewinding(tmp_path_factory.mktemp('mountable'), prepare,
-                   backends=('alpha',)) as begin:
-        def make(seed=0):
-            cloud, (snapshot_id, ids) = begin(seed)
+                   kind=death.Mortal, backends=('alpha',)) as begin:
+        def make(seed=0, remains=None):
+            cloud, (snapshot_id, ids) = begin(seed, remains=remains)
             return cloud, Mount(cloud, snapshot_id), ids
         yield make
 
 
 def die(cloud, mount, ids, verb, point):
     """Whether the process died at the point, while it did the verb."""
-    probe_half_way(cloud)
     cloud.crash_at(point)
     try:
         verb(cloud, mount, ids)
@@ -99,16 +98,12 @@ def die(cloud, mount, ids, verb, point):
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_crash_anywhere_has_those_mount_who_may(begin, verb):
     cloud, mount, ids = begin()
-    assert not die(cloud, mount, ids, verb, None)
-    places = list(cloud.points)
+    found = death.remains_of(cloud, lambda: verb(cloud, mount, ids))
+    places = [place for place, _ in found]
     cloud.check_invariants()
     assert {f'after {METHOD}', 'half-way'} <= set(places)
-    for point in range(len(places)):
-        cloud, mount, ids = begin()
-        assert die(cloud, mount, ids, verb, point), point
-        where = cloud.points[-1]
-        cloud.restart()
-        cloud.settle()
+    for point, where, remains in death.different(found):
+        cloud, mount, ids = begin(1000 + point, remains)
         try:
             cloud.check_invariants()
             keep_promises(mount, verb, places[:point])
@@ -136,7 +131,6 @@ def test_two_crashes_and_bad_messages_have_those_mount_who_may(begin):
         cloud.lose, cloud.double = 0.3, 0.3
         die(cloud, mount, ids, verb, cloud.chance.randrange(70))
         cloud.restart()
-        probe_half_way(cloud)
         cloud.crash_at(cloud.chance.randrange(60))
         with contextlib.suppress(Crash):
             cloud.settle()

@@ -11,6 +11,7 @@ import pytest
 from manila_lite.messages import Action
 from tests.simulation import album
 from tests.simulation import crashing
+from tests.simulation import death
 from tests.support.cloud import Crash
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
@@ -81,7 +82,7 @@ def prepare(cloud):
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     with rewinding(tmp_path_factory.mktemp('album'), prepare,
-                   backends=('alpha',)) as begin:
+                   kind=death.Mortal, backends=('alpha',)) as begin:
         yield begin
 
 

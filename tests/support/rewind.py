@@ -25,8 +25,9 @@ def rewinding(folder: pathlib.Path,
               prepare: Callable[[Cloud], typing.Any],
               kind: type[Cloud] = Cloud,
               **how: typing.Any) -> Iterator[Begin]:
-    """Gives `begin(seed=0, section='', more='')`: a cloud, and what
-    `prepare(cloud)` gave, as both were after that call.
+    """Gives `begin(seed=0, section='', more='', remains=None)`: a cloud,
+    and what `prepare(cloud)` gave, as both were after that call; or as
+    remains have it, whose seed has to be another than theirs.
 
     The cloud is always the same one, and what it was before is gone.
     """
@@ -39,13 +40,16 @@ def rewinding(folder: pathlib.Path,
     shutil.copytree(now, then)
     moment = cloud.clock.now
 
-    def begin(seed: int = 0, section: str = '', more: str = ''
-              ) -> tuple[Cloud, typing.Any]:
+    def begin(seed: int = 0, section: str = '', more: str = '',
+              remains: typing.Any = None) -> tuple[Cloud, typing.Any]:
         cloud.db.dispose()
         shutil.rmtree(now)
-        shutil.copytree(then, now)
+        if remains is None:
+            shutil.copytree(then, now)
+        else:
+            remains.restore(now)
         cloud.chance.seed(seed)
-        cloud.clock.now = moment
+        cloud.clock.now = moment if remains is None else remains.now
         cloud.lose = cloud.double = 0.0
         cloud.forget_pauses()
         cloud.configure(section=section, more=more)
