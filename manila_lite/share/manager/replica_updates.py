@@ -47,6 +47,8 @@ from manila_lite.share.manager.replica_notes import is_unsettled
 from manila_lite.share.manager.replica_questions import ReplicaQuestions
 from manila_lite.share.manager.replica_questions import Subject
 from manila_lite.share.manager.replica_questions import Unanswered
+from manila_lite.share.manager.replica_turn import PAUSE
+from manila_lite.share.manager.replica_turn import lock_name
 from manila_lite.share.manager.replica_view import Replicated
 from manila_lite.states.share_instance import S
 from manila_lite.states.share_replica import P
@@ -64,9 +66,6 @@ HOLD = 1.0
 
 TURN = 10.0
 """Seconds after which other work has its turn before the pass goes on."""
-
-LOCKED_PAUSE = 1.0
-"""Seconds before another look at a replica that others work on."""
 
 AWAY_PAUSE = 10.0
 """Seconds before a back end that does not answer is asked again."""
@@ -211,7 +210,7 @@ class ReplicaUpdates:
             job.finish(_nothing)
             return
         with self.locks.try_lock(lock_name(share_id)) as held:
-            pause = self._update_one(job, share_id) if held else LOCKED_PAUSE
+            pause = self._update_one(job, share_id) if held else PAUSE
         if pause is None:
             job.finish(_nothing)
         else:
@@ -223,7 +222,7 @@ class ReplicaUpdates:
         view = job.read(replica_view.find, share_id)
         found = view.get(job.resource_id)
         if is_unsettled([one.row for one in view.replicas]):
-            return LOCKED_PAUSE
+            return PAUSE
         if found is None or found.row.status not in replica_pages.WATCHED:
             return None
         try:
@@ -372,11 +371,6 @@ class _Locks:
             if share_id != but.row.share_id:
                 own.close()
         self.are_gone = True
-
-
-def lock_name(share_id: str) -> str:
-    """What orders all that drivers are asked about replicas of a share."""
-    return f'replicas-{share_id}'
 
 
 def _replicates(stats: Mapping[str, typing.Any]) -> bool:

@@ -6,7 +6,7 @@ them conflicts; what makes the outcome right is what is written: behind
 all replicas, and of the round in which the driver was asked.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import contextlib
 import logging
 import typing
@@ -38,6 +38,7 @@ from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.replica_promotion import Promotion
 from manila_lite.share.manager.replica_rules import RuleTelling
 from manila_lite.share.manager.replica_rules import rules_hold
+from manila_lite.share.manager.replica_turn import turn
 from manila_lite.share.manager.replica_view import Replicated
 from manila_lite.share.manager.server_setup import ServerSetup
 from manila_lite.share.manager.share_servers import ShareServers
@@ -52,9 +53,6 @@ from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import S as SnapshotS
 
 LOG = logging.getLogger(__name__)
-
-LOCKED_PAUSE = 1.0
-"""Seconds before another try at replicas that somebody else works on."""
 
 
 class _LastActive(exception.ReplicationException):
@@ -95,7 +93,7 @@ class Replicas:
         found = self.setup.provide(job, job.found)
         if found is None:
             return
-        with self._turn(job, found.row.share_id) as held:
+        with turn(self.locks, job, found.row.share_id) as held:
             if held:
                 self._create(job, instance_id)
 
@@ -198,7 +196,7 @@ class Replicas:
     def delete_share_replica(self, job, instance_id, force=False):
         leaving = job.found
         if not (self.setup.networks and leaving.found.server is None):
-            with self._turn(job, leaving.row.share_id) as held:
+            with turn(self.locks, job, leaving.row.share_id) as held:
                 if not held:
                     return
                 self._withdraw(job, leaving, force)
@@ -261,7 +259,7 @@ class Replicas:
 
     def promote_share_replica(self, job, instance_id,
                               quiesce_wait_time=None):
-        with self._turn(job, job.found.row.share_id) as held:
+        with turn(self.locks, job, job.found.row.share_id) as held:
             if held:
                 self._promote(job, instance_id, quiesce_wait_time)
 
@@ -289,15 +287,6 @@ class Replicas:
         return False
 
     # All
-
-    @contextlib.contextmanager
-    def _turn(self, job, share_id: str) -> Iterator[bool]:
-        """Whether it is our turn; if not, the work waits for it."""
-        with self.locks.try_lock(f'replicas-{share_id}') as held:
-            if not held:
-                job.put_back(LOCKED_PAUSE)
-                job.due_in = LOCKED_PAUSE
-            yield held
 
     def _expect(self, session: Session, job, status: str,
                 find=driver_view.find) -> Found:

@@ -30,6 +30,7 @@ from manila_lite.share.manager import replica_view
 from manila_lite.share.manager import snapshot_access as access_of_snapshots
 from manila_lite.share.manager.driver_view import Found
 from manila_lite.share.manager.driver_view import FoundSnapshot
+from manila_lite.share.manager.replica_turn import turn
 from manila_lite.share.manager.replica_view import Replicated
 from manila_lite.share.manager.snapshot_access import Leaving
 from manila_lite.share.manager.snapshots import PROGRESS_DONE
@@ -44,9 +45,6 @@ from manila_lite.states.share_instance import S as ShareS
 from manila_lite.states.share_replica import P
 from manila_lite.states.snapshot_instance import MACHINE
 from manila_lite.states.snapshot_instance import S
-
-LOCKED_PAUSE = 1.0
-"""Seconds before another try at replicas that somebody else works on."""
 
 DELETING_PAUSE = 5.0
 """Seconds before a driver is asked again that is not done with deleting."""
@@ -265,15 +263,8 @@ class ReplicatedSnapshots:
 
     @contextlib.contextmanager
     def _turn(self, job, share_id: str) -> Iterator[Replicated | None]:
-        """The share with its replicas when it is our turn, else None.
-
-        Drivers are asked about the replicas of a share one at a time, to
-        spare them conflicts; the work waits for that.
-        """
-        with self.locks.try_lock(f'replicas-{share_id}') as held:
-            if not held:
-                job.put_back(LOCKED_PAUSE)
-                job.due_in = LOCKED_PAUSE
+        """The share with its replicas when it is our turn, else None."""
+        with turn(self.locks, job, share_id) as held:
             yield (job.read(replica_view.find, share_id) if held else None)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from manila_lite.coordination import Coordinator
 from manila_lite.db.queries import replicas
-from manila_lite.share.manager import replica_updates
+from manila_lite.share.manager import replica_turn
 from manila_lite.share.manager.recovery.questions import Questions
 from manila_lite.share.manager.replica_questions import ReplicaQuestions
 from tests.support.updating import rewound
@@ -162,7 +162,7 @@ def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
                         for name in ('here', 'there'))
     cloud.endpoint().locks = locks
     limit(cloud, 30.0, 8)
-    names = {id: replica_updates.lock_name(cloud.replica(id).share_id)
+    names = {id: replica_turn.lock_name(cloud.replica(id).share_id)
              for id in hanging}
     cloud.endpoint().look()
     thread = threading.Thread(target=cloud.settle, daemon=True)

@@ -12,7 +12,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries import replicas
 from manila_lite.db.transitions import fire
-from manila_lite.share.manager import replica_updates
+from manila_lite.share.manager import replica_turn
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.snapshot_instance import aggregate
@@ -458,7 +458,7 @@ def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
                         for name in ('here', 'there'))
     cloud.endpoint().locks = locks
     driver = cloud.answering(update_replica_state='out_of_sync')
-    name = replica_updates.lock_name(cloud.share_id)
+    name = replica_turn.lock_name(cloud.share_id)
     with elsewhere.lock(name):
         cloud.endpoint().look()
         while cloud.step():
@@ -484,7 +484,7 @@ def test_the_driver_is_asked_behind_the_lock(cloud):
 
     def update_replica_state(*args):
         with elsewhere.try_lock(
-                replica_updates.lock_name(cloud.share_id)) as free:
+                replica_turn.lock_name(cloud.share_id)) as free:
             held.append(not free)
 
     cloud.answering(update_replica_state=update_replica_state)
