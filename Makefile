@@ -15,6 +15,7 @@ run: venv
 # pytest is last, so that its verdict is the last line.
 test: venv
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal \
 	    --durations=15 $(ARGS)

@@ -13,15 +13,26 @@ from benchmarks import replicas
 from benchmarks import snapshots
 from benchmarks.verdict import Verdict
 
-KINDS = {'instructions': instructions, 'listing': listing,
-         'creation': creation, 'snapshots': snapshots, 'access': access_rules,
-         'recovery': recovery, 'replicas': replicas, 'idle': idle}
+KINDS = {
+    'instructions': instructions,
+    'listing': listing,
+    'creation': creation,
+    'snapshots': snapshots,
+    'access': access_rules,
+    'recovery': recovery,
+    'replicas': replicas,
+    'idle': idle,
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmarks')
-    parser.add_argument('kind', nargs='*', choices=[*KINDS, []],
-                        help='what to measure; left out, all of it')
+    parser.add_argument(
+        'kind',
+        nargs='*',
+        choices=[*KINDS, []],
+        help='what to measure; left out, all of it',
+    )
     verdict = Verdict()
     for name in parser.parse_args().kind or KINDS:
         KINDS[name].run(verdict)

@@ -44,23 +44,33 @@ class Application:
         self.db = Database(url)
         process = build.Process(conf, self.db)
         admin, services = build.api(process)
-        self._apps = {'admin': admin, 'member': build.api(
-            process, auth=_believe(services.enforcer))[0]}
+        self._apps = {
+            'admin': admin,
+            'member': build.api(process, auth=_believe(services.enforcer))[0],
+        }
         running.spare_collector()
 
     def get(self, path: str, role: str = 'admin') -> bytes:
         """The body of the answer; fails when that is no 200."""
         path, _, query = path.partition('?')
         answer = []
-        body = self._apps[role]({
-            'REQUEST_METHOD': 'GET', 'SCRIPT_NAME': '',
-            'PATH_INFO': f'/v2{path}', 'QUERY_STRING': query,
-            'SERVER_NAME': '127.0.0.1', 'SERVER_PORT': '8786',
-            'HTTP_HOST': '127.0.0.1:8786', 'SERVER_PROTOCOL': 'HTTP/1.1',
-            'HTTP_X_AUTH_TOKEN': f'reader:{PROJECT}',
-            'HTTP_X_OPENSTACK_MANILA_API_VERSION': VERSION,
-            'wsgi.url_scheme': 'http', 'wsgi.input': io.BytesIO(),
-        }, lambda status, headers, error=None: answer.append(status))
+        body = self._apps[role](
+            {
+                'REQUEST_METHOD': 'GET',
+                'SCRIPT_NAME': '',
+                'PATH_INFO': f'/v2{path}',
+                'QUERY_STRING': query,
+                'SERVER_NAME': '127.0.0.1',
+                'SERVER_PORT': '8786',
+                'HTTP_HOST': '127.0.0.1:8786',
+                'SERVER_PROTOCOL': 'HTTP/1.1',
+                'HTTP_X_AUTH_TOKEN': f'reader:{PROJECT}',
+                'HTTP_X_OPENSTACK_MANILA_API_VERSION': VERSION,
+                'wsgi.url_scheme': 'http',
+                'wsgi.input': io.BytesIO(),
+            },
+            lambda status, headers, error=None: answer.append(status),
+        )
         assert answer[0].startswith('200'), (answer, body)
         return b''.join(body)
 
@@ -71,13 +81,19 @@ class Application:
 
 def _believe(enforcer: PolicyEnforcer) -> Callable:
     """A sign-in that takes everybody for a member of the project."""
+
     def wrap(app: Callable) -> Callable:
         def sign_in(environ: dict, start_response: Callable) -> Iterable:
             environ[wsgi.CONTEXT] = RequestContext(
-                user_id='reader', project_id=PROJECT,
-                roles=['member', 'reader'], enforcer=enforcer)
+                user_id='reader',
+                project_id=PROJECT,
+                roles=['member', 'reader'],
+                enforcer=enforcer,
+            )
             return app(environ, start_response)
+
         return sign_in
+
     return wrap
 
 
@@ -88,7 +104,8 @@ def filled(url: str, number: int) -> Iterator[Application]:
     models.metadata.create_all(application.db.engine)
     for first in range(0, number, _AT_ONCE):
         application.db.write(
-            _fill, range(first, min(first + _AT_ONCE, number)))
+            _fill, range(first, min(first + _AT_ONCE, number))
+        )
     application.db.write(_analyze)
     try:
         yield application
@@ -104,52 +121,84 @@ def sqlite(folder: pathlib.Path) -> str:
 def _fill(session: Session, numbers: range) -> None:
     type_id, zone_id = _type_and_zone(session)
     rows: list[tuple[dict, dict, list[dict]]] = [
-        _share(session, number, type_id, zone_id) for number in numbers]
+        _share(session, number, type_id, zone_id) for number in numbers
+    ]
     for model, of_model in (
-            (shares.Share, [row[0] for row in rows]),
-            (shares.ShareInstance, [row[1] for row in rows]),
-            (shares.ShareMetadata, list(itertools.chain.from_iterable(
-                row[2] for row in rows)))):
+        (shares.Share, [row[0] for row in rows]),
+        (shares.ShareInstance, [row[1] for row in rows]),
+        (
+            shares.ShareMetadata,
+            list(itertools.chain.from_iterable(row[2] for row in rows)),
+        ),
+    ):
         session.run_many(sa.insert(model.__table__), of_model)
 
 
 def _type_and_zone(session: Session) -> tuple[str, str]:
     found = []
     for model, values in (
-            (types.ShareType, {'is_public': True}),
-            (services.AvailabilityZone, {})):
+        (types.ShareType, {'is_public': True}),
+        (services.AvailabilityZone, {}),
+    ):
         table = model.__table__
         id = session.value(sa.select(table.c.id))
         if id is None:
             id = session.new_id()
-            session.run(sa.insert(table), id=id, name='default',
-                        created_at=session.now, **values)
+            session.run(
+                sa.insert(table),
+                id=id,
+                name='default',
+                created_at=session.now,
+                **values,
+            )
         found.append(id)
     return found[0], found[1]
 
 
-def _share(session: Session, number: int, type_id: str, zone_id: str
-           ) -> tuple[dict, dict, list[dict]]:
+def _share(
+    session: Session, number: int, type_id: str, zone_id: str
+) -> tuple[dict, dict, list[dict]]:
     id = session.new_id()
     created_at = _FIRST + datetime.timedelta(seconds=number)
     share = {
-        'id': id, 'user_id': 'reader', 'project_id': PROJECT, 'size': 1,
-        'display_name': f'share {number}', 'display_description': 'one',
-        'snapshot_support': True, 'revert_to_snapshot_support': True,
+        'id': id,
+        'user_id': 'reader',
+        'project_id': PROJECT,
+        'size': 1,
+        'display_name': f'share {number}',
+        'display_description': 'one',
+        'snapshot_support': True,
+        'revert_to_snapshot_support': True,
         'create_share_from_snapshot_support': True,
-        'mount_snapshot_support': False, 'share_proto': 'NFS',
+        'mount_snapshot_support': False,
+        'share_proto': 'NFS',
         'snapshot_inherit_share_access_support': False,
-        'is_public': False, 'is_soft_deleted': False,
-        'created_at': created_at, 'updated_at': created_at}
+        'is_public': False,
+        'is_soft_deleted': False,
+        'created_at': created_at,
+        'updated_at': created_at,
+    }
     instance = {
-        'id': session.new_id(), 'share_id': id, 'status': 'available',
-        'host': 'node@alpha#pool', 'progress': '100%',
-        'access_rules_status': 'active', 'cast_rules_to_readonly': False,
-        'share_type_id': type_id, 'availability_zone_id': zone_id,
-        'created_at': created_at, 'updated_at': created_at}
-    return share, instance, [
-        {'share_id': id, 'key': f'key {place}', 'value': f'value {number}'}
-        for place in range(METADATA_OF_EACH)]
+        'id': session.new_id(),
+        'share_id': id,
+        'status': 'available',
+        'host': 'node@alpha#pool',
+        'progress': '100%',
+        'access_rules_status': 'active',
+        'cast_rules_to_readonly': False,
+        'share_type_id': type_id,
+        'availability_zone_id': zone_id,
+        'created_at': created_at,
+        'updated_at': created_at,
+    }
+    return (
+        share,
+        instance,
+        [
+            {'share_id': id, 'key': f'key {place}', 'value': f'value {number}'}
+            for place in range(METADATA_OF_EACH)
+        ],
+    )
 
 
 def _analyze(session: Session) -> None:

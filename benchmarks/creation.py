@@ -23,10 +23,15 @@ READ_EVERY = 0.01
 
 
 def run(verdict: Verdict) -> None:
-    with service.running() as serve, contextlib.closing(
-            service.Client(serve)) as client:
-        client.request('PUT', '/quota-sets/admin', {
-            'quota_set': {'shares': -1, 'gigabytes': -1}})
+    with (
+        service.running() as serve,
+        contextlib.closing(service.Client(serve)) as client,
+    ):
+        client.request(
+            'PUT',
+            '/quota-sets/admin',
+            {'quota_set': {'shares': -1, 'gigabytes': -1}},
+        )
         _alone(verdict, client)
         _burst(verdict, serve, client)
         _interference(verdict, serve, client)
@@ -36,10 +41,15 @@ def _alone(verdict: Verdict, client: service.Client) -> None:
     for _ in range(ALONE // 10):
         _to_available(client)  # fills caches of statements
     taken = sorted(_to_available(client) for _ in range(ALONE))
-    verdict.measured('create to available, median',
-                     statistics.median(taken), 'ms', most=15)
-    verdict.measured('create to available, 99th percentile',
-                     _percentile(taken, 99), 'ms', most=30)
+    verdict.measured(
+        'create to available, median', statistics.median(taken), 'ms', most=15
+    )
+    verdict.measured(
+        'create to available, 99th percentile',
+        _percentile(taken, 99),
+        'ms',
+        most=30,
+    )
 
 
 def _to_available(client: service.Client) -> float:
@@ -56,27 +66,35 @@ def _to_available(client: service.Client) -> float:
 
 
 def _create(client: service.Client) -> str:
-    return client.request('POST', '/shares', {'share': {
-        'share_proto': 'NFS', 'size': 1, 'share_type': 'dummy'}}
+    return client.request(
+        'POST',
+        '/shares',
+        {'share': {'share_proto': 'NFS', 'size': 1, 'share_type': 'dummy'}},
     )['share']['id']
 
 
-def _burst(verdict: Verdict, serve: service.Service, client: service.Client
-           ) -> None:
+def _burst(
+    verdict: Verdict, serve: service.Service, client: service.Client
+) -> None:
     cpu = serve.cpu()
     accepted, available = _create_many(serve, client)
     cpu = serve.cpu() - cpu
     verdict.measured(
         f'{BURST} creates by {CLIENTS} clients, available',
-        BURST / available, 'a second', least=100,
+        BURST / available,
+        'a second',
+        least=100,
         accepted_a_second=round(BURST / accepted, 1),
-        cpu_ms_each=round(cpu / BURST * 1e3, 2))
-    verdict.measured('memory after the burst (PSS)', serve.memory(), 'MiB',
-                     most=90)
+        cpu_ms_each=round(cpu / BURST * 1e3, 2),
+    )
+    verdict.measured(
+        'memory after the burst (PSS)', serve.memory(), 'MiB', most=90
+    )
 
 
-def _create_many(serve: service.Service, client: service.Client
-                 ) -> tuple[float, float]:
+def _create_many(
+    serve: service.Service, client: service.Client
+) -> tuple[float, float]:
     """Seconds until all were accepted, and until all are available."""
     create = _each_on_its_own_connection(serve)
     began = time.perf_counter()
@@ -90,11 +108,14 @@ def _create_many(serve: service.Service, client: service.Client
     return accepted, time.perf_counter() - began
 
 
-def _interference(verdict: Verdict, serve: service.Service,
-                  client: service.Client) -> None:
+def _interference(
+    verdict: Verdict, serve: service.Service, client: service.Client
+) -> None:
     """What somebody who reads one share notices of a burst."""
-    with contextlib.closing(service.Client(serve)) as reader, (
-            futures.ThreadPoolExecutor(1)) as beside:
+    with (
+        contextlib.closing(service.Client(serve)) as reader,
+        futures.ThreadPoolExecutor(1) as beside,
+    ):
         path = '/shares/' + _create(client)
         quiet = [_read(reader, path) for _ in range(QUIET_READS)]
         over = threading.Event()
@@ -103,14 +124,20 @@ def _interference(verdict: Verdict, serve: service.Service,
             _create_many(serve, client)
         finally:
             over.set()
-        for name, taken in (('alone', quiet),
-                            ('during a burst', reads.result())):
-            verdict.measured(f'reader {name}, 95th percentile',
-                             _percentile(sorted(taken), 95), 'ms')
+        for name, taken in (
+            ('alone', quiet),
+            ('during a burst', reads.result()),
+        ):
+            verdict.measured(
+                f'reader {name}, 95th percentile',
+                _percentile(sorted(taken), 95),
+                'ms',
+            )
 
 
-def _each_on_its_own_connection(serve: service.Service
-                                ) -> Callable[[object], str]:
+def _each_on_its_own_connection(
+    serve: service.Service,
+) -> Callable[[object], str]:
     """What creates a share, with a client for every thread."""
     kept = threading.local()
 
@@ -122,8 +149,9 @@ def _each_on_its_own_connection(serve: service.Service
     return create
 
 
-def _read_until(over: threading.Event, reader: service.Client, path: str
-                ) -> list[float]:
+def _read_until(
+    over: threading.Event, reader: service.Client, path: str
+) -> list[float]:
     found = []
     while not over.wait(READ_EVERY):
         found.append(_read(reader, path))

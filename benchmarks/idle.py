@@ -19,10 +19,18 @@ def run(verdict: Verdict) -> None:
         for number in range(STARTS):
             first.append(_started(f'{folder}/{number}').ready_after)
             again.append(_started(f'{folder}/{number}').cpu_until_ready)
-        verdict.measured('start from nothing until ready',
-                         statistics.median(first), 's', most=3)
-        verdict.measured('start on an existing database, processor time',
-                         statistics.median(again), 's', most=1.5)
+        verdict.measured(
+            'start from nothing until ready',
+            statistics.median(first),
+            's',
+            most=3,
+        )
+        verdict.measured(
+            'start on an existing database, processor time',
+            statistics.median(again),
+            's',
+            most=1.5,
+        )
         _watch(verdict, folder)
 
 
@@ -40,11 +48,13 @@ def _watch(verdict: Verdict, folder: str) -> None:
         began, cpu = time.monotonic(), found.cpu()
         time.sleep(WATCHED)
         seconds = time.monotonic() - began
-        verdict.measured('idle: memory (PSS)', found.memory(), 'MiB',
-                         most=90)
-        verdict.measured('idle: processor time',
-                         (found.cpu() - cpu) / seconds * 1e3,
-                         'ms a second', most=3)
+        verdict.measured('idle: memory (PSS)', found.memory(), 'MiB', most=90)
+        verdict.measured(
+            'idle: processor time',
+            (found.cpu() - cpu) / seconds * 1e3,
+            'ms a second',
+            most=3,
+        )
     finally:
         took = found.stop()
     verdict.measured('stop', took, 's', most=1)

@@ -38,39 +38,65 @@ def run(verdict: Verdict) -> None:
         url = application.sqlite(folder)
         with application.filled(url, SHARES) as app:
             one = app.first_share()
-        counts = counted(folder, url, [
-            f'/shares/{one}', '/shares/detail?limit=50', '/shares/detail',
-            RAW + '/shares/detail'])
+        counts = counted(
+            folder,
+            url,
+            [
+                f'/shares/{one}',
+                '/shares/detail?limit=50',
+                '/shares/detail',
+                RAW + '/shares/detail',
+            ],
+        )
     get, page, everything, bare = (count / 1e6 for count in counts)
     verdict.measured('GET share', get, 'million instructions', most=1.2)
     verdict.measured('list of 50 in detail', page, 'million instructions')
-    verdict.measured(f'list of {SHARES} in detail', everything,
-                     'million instructions', most=140)
-    verdict.measured('the same rows by the bare driver, dumped', bare,
-                     'million instructions')
+    verdict.measured(
+        f'list of {SHARES} in detail',
+        everything,
+        'million instructions',
+        most=140,
+    )
+    verdict.measured(
+        'the same rows by the bare driver, dumped',
+        bare,
+        'million instructions',
+    )
 
 
 def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
     """Instructions that one request to each path takes."""
     child = subprocess.Popen(
-        ['valgrind', '--tool=callgrind', '--instr-atstart=no', '--quiet',
-         f'--callgrind-out-file={folder}/counts', sys.executable, '-m',
-         'benchmarks.instructions', url, *paths],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, 'PYTHONHASHSEED': '0'})
+        [
+            'valgrind',
+            '--tool=callgrind',
+            '--instr-atstart=no',
+            '--quiet',
+            f'--callgrind-out-file={folder}/counts',
+            sys.executable,
+            '-m',
+            'benchmarks.instructions',
+            url,
+            *paths,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, 'PYTHONHASHSEED': '0'},
+    )
     watch = threading.Timer(PATIENCE, child.kill)
     watch.start()
     try:
-        return [_count(child, folder, place) for place in
-                range(1, len(paths) + 1)]
+        return [
+            _count(child, folder, place) for place in range(1, len(paths) + 1)
+        ]
     finally:
         watch.cancel()
         child.kill()
         child.wait()
 
 
-def _count(child: subprocess.Popen, folder: pathlib.Path, place: int
-           ) -> float:
+def _count(child: subprocess.Popen, folder: pathlib.Path, place: int) -> float:
     _heard(child, 'warm')
     _control(child, '--instr=on')
     _say(child)
@@ -83,8 +109,12 @@ def _count(child: subprocess.Popen, folder: pathlib.Path, place: int
 
 
 def _control(child: subprocess.Popen, order: str) -> None:
-    subprocess.run(['callgrind_control', order, str(child.pid)], check=True,
-                   capture_output=True, timeout=60)
+    subprocess.run(
+        ['callgrind_control', order, str(child.pid)],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
 
 
 def _say(child: subprocess.Popen) -> None:
@@ -106,7 +136,8 @@ def _be_counted(url: str, paths: list[str]) -> None:
             request = functools.partial(app.get, path)
             if path.startswith(RAW):
                 request = stack.enter_context(
-                    raw.reader(app, path.removeprefix(RAW)))
+                    raw.reader(app, path.removeprefix(RAW))
+                )
             for _ in range(WARM_UP):
                 request()
             _wait('warm')

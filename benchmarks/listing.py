@@ -45,36 +45,54 @@ def _on(kind: str, verdict: Verdict) -> None:
         few, many = (_filled(stack, kind, number) for number in (FEW, MANY))
         with raw.reader(few, WHOLE) as bare_read:
             ours, bare, ratio = compared(
-                lambda: few.get(WHOLE), bare_read, clock)
+                lambda: few.get(WHOLE), bare_read, clock
+            )
         verdict.measured(
-            f'{kind}: {FEW} in detail, against the bare driver', ratio,
-            'times', most=2, ours_ms=ours, bare_ms=bare)
+            f'{kind}: {FEW} in detail, against the bare driver',
+            ratio,
+            'times',
+            most=2,
+            ours_ms=ours,
+            bare_ms=bare,
+        )
         for name, *request in PAGES:
             long, short, ratio = compared(
                 functools.partial(many.get, *request),
-                functools.partial(few.get, *request), clock)
+                functools.partial(few.get, *request),
+                clock,
+            )
             verdict.measured(
                 f'{kind}: first page of {name}, {MANY} against {FEW}',
-                ratio, 'times', most=1.3, long_ms=long, short_ms=short)
+                ratio,
+                'times',
+                most=1.3,
+                long_ms=long,
+                short_ms=short,
+            )
 
 
-def _filled(stack: contextlib.ExitStack, kind: str, number: int
-            ) -> Application:
-    folder = pathlib.Path(stack.enter_context(
-        tempfile.TemporaryDirectory()))
+def _filled(
+    stack: contextlib.ExitStack, kind: str, number: int
+) -> Application:
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     url = stack.enter_context(databases.created(kind, folder))
     return stack.enter_context(application.filled(url, number))
 
 
-def compared(one: Callable[[], object], other: Callable[[], object],
-             clock: Callable[[], float] = time.process_time,
-             ) -> tuple[float, float, float]:
+def compared(
+    one: Callable[[], object],
+    other: Callable[[], object],
+    clock: Callable[[], float] = time.process_time,
+) -> tuple[float, float, float]:
     """Milliseconds of each, and how many times the other the one takes."""
-    pairs = [(_taken(one, clock), _taken(other, clock))
-             for _ in range(PAIRS + 1)][1:]  # the first fills caches
-    return (round(statistics.median(a for a, _ in pairs), 3),
-            round(statistics.median(b for _, b in pairs), 3),
-            statistics.median(a / b for a, b in pairs))
+    pairs = [
+        (_taken(one, clock), _taken(other, clock)) for _ in range(PAIRS + 1)
+    ][1:]  # the first fills caches
+    return (
+        round(statistics.median(a for a, _ in pairs), 3),
+        round(statistics.median(b for _, b in pairs), 3),
+        statistics.median(a / b for a, b in pairs),
+    )
 
 
 def _taken(call: Callable[[], object], clock: Callable[[], float]) -> float:

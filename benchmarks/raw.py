@@ -11,8 +11,9 @@ from benchmarks.application import Application
 
 
 @contextlib.contextmanager
-def reader(application: Application, path: str
-           ) -> Iterator[Callable[[], bytes]]:
+def reader(
+    application: Application, path: str
+) -> Iterator[Callable[[], bytes]]:
     """What reads the rows of a list and dumps them, and does no more.
 
     It executes the very statements of the request, on a cursor of a
@@ -35,8 +36,9 @@ def reader(application: Application, path: str
         yield read
 
 
-def _statements(application: Application, path: str
-                ) -> list[tuple[str, typing.Any]]:
+def _statements(
+    application: Application, path: str
+) -> list[tuple[str, typing.Any]]:
     found = []
 
     def note(connection, cursor, statement, parameters, context, many):

@@ -39,9 +39,14 @@ class Driver:
     def __getattr__(self, name: str) -> typing.Any:
         return getattr(self._driver, name)
 
-    def update_replica_state(self, context: typing.Any,
-                             replica_list: typing.Any, replica: typing.Any,
-                             *args: typing.Any, **kwargs: typing.Any) -> str:
+    def update_replica_state(
+        self,
+        context: typing.Any,
+        replica_list: typing.Any,
+        replica: typing.Any,
+        *args: typing.Any,
+        **kwargs: typing.Any,
+    ) -> str:
         self.asked_at[replica['id']] = time.perf_counter()
         if replica['id'] == self.silent:
             self.released.wait()
@@ -56,22 +61,37 @@ def run(verdict: Verdict) -> None:
         updates.hold = updates.turn = 600.0
         path = f'/share-replicas/detail?limit={REPLICAS}'
         listed = cloud.api.get(path)['share_replicas']
-        _measure(verdict, cloud, f'list of {len(listed)} replicas in detail',
-                 lambda: cloud.api.get(path), statements=5)
-        _measure(verdict, cloud, f'pass over {REPLICAS} healthy replicas',
-                 lambda: _pass(cloud), statements=2 * REPLICAS // 100)
+        _measure(
+            verdict,
+            cloud,
+            f'list of {len(listed)} replicas in detail',
+            lambda: cloud.api.get(path),
+            statements=5,
+        )
+        _measure(
+            verdict,
+            cloud,
+            f'pass over {REPLICAS} healthy replicas',
+            lambda: _pass(cloud),
+            statements=2 * REPLICAS // 100,
+        )
         _hang(verdict, cloud, updates, driver)
 
 
 @contextlib.contextmanager
 def _filled() -> Iterator[ReplicatedCloud]:
     with tempfile.TemporaryDirectory() as folder:
-        cloud = ReplicatedCloud(pathlib.Path(folder),
-                                backends=('alpha', 'beta'))
+        cloud = ReplicatedCloud(
+            pathlib.Path(folder), backends=('alpha', 'beta')
+        )
         cloud.settle()
-        cloud.db.write(many_replicas.fill, REPLICAS, type_id=TYPE_ID,
-                       active_on='node@alpha#pool',
-                       passive_on='node@beta#pool')
+        cloud.db.write(
+            many_replicas.fill,
+            REPLICAS,
+            type_id=TYPE_ID,
+            active_on='node@alpha#pool',
+            passive_on='node@beta#pool',
+        )
         locks = Coordinator(cloud.conf, 'benchmark')
         for backend in cloud.share.backends:
             backend.replica_updates.locks = locks
@@ -88,8 +108,13 @@ def _pass(cloud: ReplicatedCloud) -> None:
     assert cloud.share.backends[1].runner.step()
 
 
-def _measure(verdict: Verdict, cloud: ReplicatedCloud, name: str,
-             call: Callable[[], object], statements: int) -> None:
+def _measure(
+    verdict: Verdict,
+    cloud: ReplicatedCloud,
+    name: str,
+    call: Callable[[], object],
+    statements: int,
+) -> None:
     call()  # fills caches of statements
     taken, cpu, before = [], time.process_time(), cloud.statements
     for _ in range(TIMES):
@@ -97,22 +122,37 @@ def _measure(verdict: Verdict, cloud: ReplicatedCloud, name: str,
         call()
         taken.append((time.perf_counter() - began) * 1e3)
     verdict.measured(
-        name, (cloud.statements - before) / TIMES, 'statements',
-        most=statements, ms=round(statistics.median(taken), 1),
-        cpu_ms=round((time.process_time() - cpu) / TIMES * 1e3, 1))
+        name,
+        (cloud.statements - before) / TIMES,
+        'statements',
+        most=statements,
+        ms=round(statistics.median(taken), 1),
+        cpu_ms=round((time.process_time() - cpu) / TIMES * 1e3, 1),
+    )
 
 
-def _hang(verdict: Verdict, cloud: ReplicatedCloud, updates: typing.Any,
-          driver: Driver) -> None:
+def _hang(
+    verdict: Verdict,
+    cloud: ReplicatedCloud,
+    updates: typing.Any,
+    driver: Driver,
+) -> None:
     """How much later others are asked when the driver hangs on one."""
     before = dict(driver.asked_at)
     driver.silent, driver.asked_at = min(before), {}
     updates.questions = ReplicaQuestions(Questions(LIMIT, 8))
     _pass(cloud)
     driver.released.set()
-    since = [at - driver.asked_at[driver.silent] for id, at
-             in driver.asked_at.items() if id != driver.silent]
+    since = [
+        at - driver.asked_at[driver.silent]
+        for id, at in driver.asked_at.items()
+        if id != driver.silent
+    ]
     verdict.measured(
         'next replica after one that a driver hangs on, to its time limit',
-        min(since) / LIMIT, 'times', most=1.2, asked=len(since),
-        limit_s=LIMIT)
+        min(since) / LIMIT,
+        'times',
+        most=1.2,
+        asked=len(since),
+        limit_s=LIMIT,
+    )

@@ -32,9 +32,18 @@ class Service:
         self._log = self._path.open('ab')
         began = time.monotonic()
         self._process = subprocess.Popen(
-            [COMMAND, 'serve', '--state-dir', f'{folder}/state',
-             '--port', str(self.port)],
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+            [
+                COMMAND,
+                'serve',
+                '--state-dir',
+                f'{folder}/state',
+                '--port',
+                str(self.port),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
         self._wait_until_ready()
         self.ready_after = time.monotonic() - began
         self.cpu_until_ready = self.cpu()
@@ -49,11 +58,12 @@ class Service:
                 return
             except OSError as error:
                 if self._process.poll() is not None or (
-                        time.monotonic() > deadline):
+                    time.monotonic() > deadline
+                ):
                     self.stop()
                     raise RuntimeError(
-                        'serve does not answer:\n'
-                        + self._path.read_text()) from error
+                        'serve does not answer:\n' + self._path.read_text()
+                    ) from error
                 time.sleep(0.01)
 
     def cpu(self) -> float:
@@ -105,18 +115,25 @@ class Client:
 
     def __init__(self, service: typing.Any):
         self._connection = http.client.HTTPConnection(
-            '127.0.0.1', service.port, timeout=PATIENCE)
+            '127.0.0.1', service.port, timeout=PATIENCE
+        )
 
     def get(self, path: str) -> typing.Any:
         return self.request('GET', path)
 
-    def request(self, method: str, path: str, body: object = None
-                ) -> typing.Any:
+    def request(
+        self, method: str, path: str, body: object = None
+    ) -> typing.Any:
         """The parsed answer; raises RuntimeError for an error of 400 up."""
         self._connection.request(
-            method, f'/v2{path}', body=json.dumps(body), headers={
+            method,
+            f'/v2{path}',
+            body=json.dumps(body),
+            headers={
                 'X-OpenStack-Manila-API-Version': '2.65',
-                'Content-Type': 'application/json'})
+                'Content-Type': 'application/json',
+            },
+        )
         response = self._connection.getresponse()
         text = response.read()
         if response.status >= 400:

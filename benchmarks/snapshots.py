@@ -13,24 +13,35 @@ POLL = 0.001
 
 
 def run(verdict: Verdict) -> None:
-    with service.running() as serve, contextlib.closing(
-            service.Client(serve)) as client:
-        client.request('PUT', '/quota-sets/admin', {'quota_set': {
-            'snapshots': -1, 'snapshot_gigabytes': -1}})
+    with (
+        service.running() as serve,
+        contextlib.closing(service.Client(serve)) as client,
+    ):
+        client.request(
+            'PUT',
+            '/quota-sets/admin',
+            {'quota_set': {'snapshots': -1, 'snapshot_gigabytes': -1}},
+        )
         share = _share(client)
         for _ in range(SNAPSHOTS // 10):
             _to_available(client, share)  # fills caches of statements
         cpu = serve.cpu()
         taken = [_to_available(client, share) for _ in range(SNAPSHOTS)]
         cpu = serve.cpu() - cpu  # of the looks, too
-        verdict.measured('snapshot to available, median',
-                         statistics.median(taken), 'ms', most=15,
-                         cpu_ms_each=round(cpu / SNAPSHOTS * 1e3, 2))
+        verdict.measured(
+            'snapshot to available, median',
+            statistics.median(taken),
+            'ms',
+            most=15,
+            cpu_ms_each=round(cpu / SNAPSHOTS * 1e3, 2),
+        )
 
 
 def _share(client: service.Client) -> str:
-    share = client.request('POST', '/shares', {'share': {
-        'share_proto': 'NFS', 'size': 1, 'share_type': 'dummy'}}
+    share = client.request(
+        'POST',
+        '/shares',
+        {'share': {'share_proto': 'NFS', 'size': 1, 'share_type': 'dummy'}},
     )['share']['id']
     _wait(client, f'/shares/{share}', 'share', 'creating')
     return share
@@ -39,14 +50,14 @@ def _share(client: service.Client) -> str:
 def _to_available(client: service.Client, share: str) -> float:
     """Milliseconds until one snapshot is available."""
     began = time.perf_counter()
-    snapshot = client.request('POST', '/snapshots', {
-        'snapshot': {'share_id': share}})['snapshot']['id']
+    snapshot = client.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share}}
+    )['snapshot']['id']
     _wait(client, f'/snapshots/{snapshot}', 'snapshot', 'creating')
     return (time.perf_counter() - began) * 1e3
 
 
-def _wait(client: service.Client, path: str, what: str,
-          busy: str) -> None:
+def _wait(client: service.Client, path: str, what: str, busy: str) -> None:
     """Until it is available; the share is let go with its snapshot."""
     while True:
         status = client.get(path)[what]['status']

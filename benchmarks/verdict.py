@@ -10,16 +10,29 @@ class Verdict:
         self.over: list[str] = []
         self.missing: list[str] = []
 
-    def measured(self, name: str, value: float, unit: str, *,
-                 most: float | None = None, least: float | None = None,
-                 **more: object) -> None:
+    def measured(
+        self,
+        name: str,
+        value: float,
+        unit: str,
+        *,
+        most: float | None = None,
+        least: float | None = None,
+        **more: object,
+    ) -> None:
         """Note a figure; with neither `most` nor `least` it only informs."""
-        kept = ((most is None or value <= most)
-                and (least is None or value >= least))
+        kept = (most is None or value <= most) and (
+            least is None or value >= least
+        )
         budget = most if least is None else least
-        self._print(figure=name, value=round(value, 3), unit=unit,
-                    budget=budget, kept=None if budget is None else kept,
-                    **more)
+        self._print(
+            figure=name,
+            value=round(value, 3),
+            unit=unit,
+            budget=budget,
+            kept=None if budget is None else kept,
+            **more,
+        )
         if not kept:
             self.over.append(name)
 
@@ -29,10 +42,21 @@ class Verdict:
 
     def sum_up(self) -> bool:
         """Print the verdict; True when every budget was kept."""
-        self._print(verdict='over budget' if self.over else 'within budget',
-                    over=self.over, not_measured=self.missing)
+        self._print(
+            verdict='over budget' if self.over else 'within budget',
+            over=self.over,
+            not_measured=self.missing,
+        )
         return not self.over
 
     def _print(self, **line: object) -> None:
-        print(json.dumps({key: value for key, value in line.items()
-                          if value is not None}), flush=True)
+        print(
+            json.dumps(
+                {
+                    key: value
+                    for key, value in line.items()
+                    if value is not None
+                }
+            ),
+            flush=True,
+        )

@@ -10,8 +10,9 @@ from manila_lite import exception
 class PolicyEnforcer(typing.Protocol):
     """What a context asks; `manila_lite.policies.enforcer` has the real."""
 
-    def allows(self, rule: str, target: typing.Any,
-               creds: typing.Any) -> bool: ...
+    def allows(
+        self, rule: str, target: typing.Any, creds: typing.Any
+    ) -> bool: ...
 
 
 class RequestContext(context.RequestContext):
@@ -22,8 +23,9 @@ class RequestContext(context.RequestContext):
     read back from stored work has none and is never asked.
     """
 
-    def __init__(self, *args, enforcer: PolicyEnforcer | None = None,
-                 **kwargs):
+    def __init__(
+        self, *args, enforcer: PolicyEnforcer | None = None, **kwargs
+    ):
         kwargs.setdefault('overwrite', False)
         super().__init__(*args, **kwargs)
         self.enforcer = enforcer
@@ -41,8 +43,9 @@ class RequestContext(context.RequestContext):
         """
         if self.enforcer is None:
             raise RuntimeError('a stored context cannot be asked')
-        return self.enforcer.allows(rule, self if target is None else target,
-                                    self)
+        return self.enforcer.allows(
+            rule, self if target is None else target, self
+        )
 
     def authorize(self, rule: str, target: typing.Any = None) -> None:
         """Return when allowed; raises PolicyNotAuthorized otherwise."""

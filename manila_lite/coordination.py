@@ -47,8 +47,13 @@ class Coordinator:
     PROBE = 1.0
     """Seconds that a Redis server may take to accept a connection."""
 
-    def __init__(self, conf: typing.Any, member_id: str, *,
-                 clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        conf: typing.Any,
+        member_id: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         url = conf.coordination.backend_url
         self._address = _redis_address(url)
         self._clock = clock
@@ -114,21 +119,29 @@ class Coordinator:
 
     def _start(self) -> None:
         from tooz import coordination
+
         # Only a lock with a lease needs the thread that renews it.
-        leased = (coordination.Characteristics.NON_TIMEOUT_BASED
-                  not in self._backend.CHARACTERISTICS)
+        leased = (
+            coordination.Characteristics.NON_TIMEOUT_BASED
+            not in self._backend.CHARACTERISTICS
+        )
         self._backend.start(start_heart=leased)
 
     @contextlib.contextmanager
     def _tolerated(self) -> Iterator[None]:
         """Let work go on without locks for a while after a failure."""
         import tooz
+
         try:
             yield
         except (tooz.ToozError, OSError) as error:
             self._away_until = self._clock() + self.RETRY_AFTER
-            LOG.warning('The lock service does not work; going on without '
-                        'locks for %d s: %r', self.RETRY_AFTER, error)
+            LOG.warning(
+                'The lock service does not work; going on without '
+                'locks for %d s: %r',
+                self.RETRY_AFTER,
+                error,
+            )
 
 
 class _Turns:
@@ -176,18 +189,23 @@ class NullCoordinator:
 
 def _load(url: str, member_id: str) -> typing.Any:
     from tooz import coordination
+
     try:
         return coordination.get_coordinator(url, member_id.encode())
     except (RuntimeError, ImportError) as error:
         raise options.BadConfiguration(
-            f'[coordination] backend_url: {error}') from error
+            f'[coordination] backend_url: {error}'
+        ) from error
 
 
 def _redis_address(url: str) -> tuple[str, int] | None:
     """Where to see whether a single Redis server is there, if it is one."""
     parts = urllib.parse.urlsplit(url)
-    if (parts.scheme != 'redis' or not parts.hostname
-            or 'sentinel' in urllib.parse.parse_qs(parts.query)):
+    if (
+        parts.scheme != 'redis'
+        or not parts.hostname
+        or 'sentinel' in urllib.parse.parse_qs(parts.query)
+    ):
         return None
     return parts.hostname, parts.port or 6379
 

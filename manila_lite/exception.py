@@ -28,6 +28,7 @@ class ManilaLiteError(Exception):
 
 # Families
 
+
 class Invalid(ManilaLiteError):
     code = 400
     message = 'The request is not acceptable.'
@@ -71,6 +72,7 @@ class ServiceUnavailable(ManilaLiteError):
 
 # Requests
 
+
 class InvalidInput(Invalid):
     message = 'Invalid input received: {reason}'
 
@@ -93,14 +95,18 @@ class NoSuchAction(Invalid):
 
 
 class InvalidVersionHeader(Invalid):
-    message = ('API version string {text} is of invalid format. It must be '
-               'of the form MajorNum.MinorNum.')
+    message = (
+        'API version string {text} is of invalid format. It must be '
+        'of the form MajorNum.MinorNum.'
+    )
 
 
 class VersionNotServed(ManilaLiteError):
     code = 406
-    message = ('Version {text} is not supported by the API. The minimum is '
-               '{minimum} and the maximum is {maximum}.')
+    message = (
+        'Version {text} is not supported by the API. The minimum is '
+        '{minimum} and the maximum is {maximum}.'
+    )
 
 
 class VersionNotFoundForMethod(NotFound):
@@ -117,14 +123,17 @@ class PolicyNotAuthorized(Forbidden):
 
 # States
 
+
 class InvalidStatus(Conflict):
     """A move was refused because of the status found.
 
     `status` is what was found, `allowed` the statuses the move may leave.
     """
 
-    message = ('{resource} {id} is in status {status}; {event} needs one '
-               'of: {allowed}.')
+    message = (
+        '{resource} {id} is in status {status}; {event} needs one '
+        'of: {allowed}.'
+    )
 
     @property
     def status(self) -> str:
@@ -136,9 +145,11 @@ class InvalidStatus(Conflict):
         if 'resource' not in self.facts:
             return self.msg
         resource = str(self.facts['resource']).removesuffix(' instance')
-        return (f'The {resource} is in status {self.status}; '
-                f'{self.facts["event"]} needs one of: '
-                f'{self.facts["allowed"]}.')
+        return (
+            f'The {resource} is in status {self.status}; '
+            f'{self.facts["event"]} needs one of: '
+            f'{self.facts["allowed"]}.'
+        )
 
 
 class WorkLost(ManilaLiteError):
@@ -148,6 +159,7 @@ class WorkLost(ManilaLiteError):
 
 
 # Resources not found
+
 
 class ResourceNotFound(NotFound):
     message = '{resource} {id} could not be found.'
@@ -170,8 +182,7 @@ class ShareSnapshotNotFound(NotFound):
 
 
 class SnapshotInstanceNotFound(ResourceNotFound):
-    message = ('Snapshot instance {snapshot_instance_id} could not be '
-               'found.')
+    message = 'Snapshot instance {snapshot_instance_id} could not be found.'
 
 
 class SnapshotAccessNotFound(NotFound):
@@ -183,8 +194,9 @@ class ShareNetworkNotFound(NotFound):
 
 
 class ShareNetworkSubnetNotFound(NotFound):
-    message = ('Share network subnet {share_network_subnet_id} could not be '
-               'found.')
+    message = (
+        'Share network subnet {share_network_subnet_id} could not be found.'
+    )
 
 
 class SecurityServiceNotFound(NotFound):
@@ -208,8 +220,10 @@ class ShareTypeExtraSpecNotFound(NotFound):
 
 
 class ShareTypeAccessNotFound(NotFound):
-    message = ('Share type access of project {project_id} to '
-               '{share_type_id} could not be found.')
+    message = (
+        'Share type access of project {project_id} to '
+        '{share_type_id} could not be found.'
+    )
 
 
 class DefaultShareTypeNotFound(NotFound):
@@ -254,6 +268,7 @@ class ProjectQuotaNotFound(NotFound):
 
 # Shares
 
+
 class InvalidShare(Invalid):
     message = 'Invalid share: {reason}'
 
@@ -275,13 +290,16 @@ class ReplicationException(Invalid):
 
 
 class PromotionNeedsAdmin(Forbidden):
-    message = ('Share replica {replica_id} is {replica_state}, not in_sync; '
-               'only an administrator may promote it.')
+    message = (
+        'Share replica {replica_id} is {replica_state}, not in_sync; '
+        'only an administrator may promote it.'
+    )
 
 
 class ShareSoftDeleted(Forbidden):
-    message = ('Share {share_id} is in the recycle bin; restore it before '
-               'using it.')
+    message = (
+        'Share {share_id} is in the recycle bin; restore it before using it.'
+    )
 
 
 class InvalidMetadata(Invalid):
@@ -294,18 +312,23 @@ class AdminOnlyMetadata(Forbidden):
 
 # Resource locks
 
+
 class ShareLocked(ShareNotAllowed):
     message = 'Share {share_id} is locked against deletion.'
 
 
 class AccessRuleLocked(Forbidden):
-    message = ('Access rule {access_id} is locked; remove the locks, or ask '
-               'to lift restrictions that you may lift.')
+    message = (
+        'Access rule {access_id} is locked; remove the locks, or ask '
+        'to lift restrictions that you may lift.'
+    )
 
 
 class ResourceNotLockable(Conflict):
-    message = ('The {resource_type} {resource_id} is being removed, or has '
-               'failed, and cannot be locked against deletion.')
+    message = (
+        'The {resource_type} {resource_id} is being removed, or has '
+        'failed, and cannot be locked against deletion.'
+    )
 
 
 class VisibilityLocked(Conflict):
@@ -313,6 +336,7 @@ class VisibilityLocked(Conflict):
 
 
 # Share types
+
 
 class ShareTypeExists(Conflict):
     message = 'Share type {name} already exists.'
@@ -323,13 +347,17 @@ class ShareTypeInUse(Invalid):
 
 
 class ShareTypeAccessExists(Conflict):
-    message = ('Project {project_id} already has access to share type '
-               '{share_type_id}.')
+    message = (
+        'Project {project_id} already has access to share type '
+        '{share_type_id}.'
+    )
 
 
 class PublicShareType(Conflict):
-    message = ('Share type {share_type_id} is public; its access list '
-               'cannot be changed.')
+    message = (
+        'Share type {share_type_id} is public; its access list '
+        'cannot be changed.'
+    )
 
 
 class InvalidExtraSpec(Invalid):
@@ -342,6 +370,7 @@ class ExtraSpecRequired(Forbidden):
 
 # Services
 
+
 class ServiceNotUp(Conflict):
     message = 'Service {binary} on host {host} is not up.'
 
@@ -351,29 +380,34 @@ class ServiceIsDown(Invalid):
 
 
 class ServiceEnsuring(Conflict):
-    message = ('Service {binary} on host {host} is ensuring its shares '
-               'already.')
+    message = 'Service {binary} on host {host} is ensuring its shares already.'
 
 
 # Snapshots
+
 
 class SnapshotsUnsupported(Unprocessable):
     message = 'Snapshots of share {share_id} are not supported.'
 
 
 class SnapshotManagedAlready(Conflict):
-    message = ('Invalid share snapshot: {location} of share {share_id} is '
-               'managed already.')
+    message = (
+        'Invalid share snapshot: {location} of share {share_id} is '
+        'managed already.'
+    )
 
 
 class NotNewestSnapshot(Conflict):
-    message = ('Only the newest snapshot can be restored, which is '
-               '{newest_id}, not {snapshot_id}.')
+    message = (
+        'Only the newest snapshot can be restored, which is '
+        '{newest_id}, not {snapshot_id}.'
+    )
 
 
 class AccessRulesNotActive(Conflict):
-    message = ('The access rules of share {share_id} are not active but '
-               '{status}.')
+    message = (
+        'The access rules of share {share_id} are not active but {status}.'
+    )
 
 
 class SnapshotAccessUnsettled(Conflict):
@@ -382,12 +416,13 @@ class SnapshotAccessUnsettled(Conflict):
 
 # Share networks
 
+
 class InvalidShareNetwork(Invalid):
     message = 'Invalid share network: {reason}'
 
 
 class ShareNetworkFixed(Forbidden):
-    message = ('Share network {share_network_id} is in use: {reason}')
+    message = 'Share network {share_network_id} is in use: {reason}'
 
 
 class ShareNetworkInUse(Conflict):
@@ -395,13 +430,15 @@ class ShareNetworkInUse(Conflict):
 
 
 class ShareNetworkSubnetInUse(Conflict):
-    message = ('Share network subnet {share_network_subnet_id} is in use: '
-               '{reason}')
+    message = (
+        'Share network subnet {share_network_subnet_id} is in use: {reason}'
+    )
 
 
 class ShareNetworkSubnetExists(Conflict):
-    message = ('Share network {share_network_id} has a subnet for {where} '
-               'already.')
+    message = (
+        'Share network {share_network_id} has a subnet for {where} already.'
+    )
 
 
 class SecurityServiceInUse(Forbidden):
@@ -409,59 +446,81 @@ class SecurityServiceInUse(Forbidden):
 
 
 class SecurityServiceConflict(Conflict):
-    message = ('The security service cannot be used on share network '
-               '{share_network_id}: {reason}')
+    message = (
+        'The security service cannot be used on share network '
+        '{share_network_id}: {reason}'
+    )
 
 
 # Quota
 
+
 class ShareNetworksLimitExceeded(QuotaError):
-    message = ('Maximum number of share networks allowed ({allowed}) '
-               'exceeded: {used} are in use or reserved.')
+    message = (
+        'Maximum number of share networks allowed ({allowed}) '
+        'exceeded: {used} are in use or reserved.'
+    )
 
 
 class ShareLimitExceeded(QuotaError):
-    message = ('Maximum number of shares allowed ({allowed}) exceeded: '
-               '{used} are in use or reserved.')
+    message = (
+        'Maximum number of shares allowed ({allowed}) exceeded: '
+        '{used} are in use or reserved.'
+    )
 
 
 class ShareSizeExceedsAvailableQuota(QuotaError):
-    message = ('Requested share exceeds allowed {what}gigabytes quota: '
-               '{asked} GiB asked, {used} GiB of {allowed} GiB in use.')
+    message = (
+        'Requested share exceeds allowed {what}gigabytes quota: '
+        '{asked} GiB asked, {used} GiB of {allowed} GiB in use.'
+    )
 
 
 class SnapshotLimitExceeded(QuotaError):
-    message = ('Maximum number of snapshots allowed ({allowed}) exceeded: '
-               '{used} are in use or reserved.')
+    message = (
+        'Maximum number of snapshots allowed ({allowed}) exceeded: '
+        '{used} are in use or reserved.'
+    )
 
 
 class SnapshotSizeExceedsAvailableQuota(QuotaError):
-    message = ('Requested snapshot exceeds allowed {what}gigabytes quota: '
-               '{asked} GiB asked, {used} GiB of {allowed} GiB in use.')
+    message = (
+        'Requested snapshot exceeds allowed {what}gigabytes quota: '
+        '{asked} GiB asked, {used} GiB of {allowed} GiB in use.'
+    )
 
 
 class ShareSizeExceedsLimit(QuotaError):
-    message = ('Requested share size {size} GiB is larger than the maximum '
-               'of {limit} GiB for one share.')
+    message = (
+        'Requested share size {size} GiB is larger than the maximum '
+        'of {limit} GiB for one share.'
+    )
 
 
 class ShareReplicasLimitExceeded(QuotaError):
-    message = ('Maximum number of share replicas allowed ({allowed}) '
-               'exceeded: {used} are in use or reserved.')
+    message = (
+        'Maximum number of share replicas allowed ({allowed}) '
+        'exceeded: {used} are in use or reserved.'
+    )
 
 
 class ShareReplicaSizeExceedsAvailableQuota(QuotaError):
-    message = ('Requested share replica exceeds allowed replica gigabytes '
-               'quota: {asked} GiB asked, {used} GiB of {allowed} GiB in '
-               'use.')
+    message = (
+        'Requested share replica exceeds allowed replica gigabytes '
+        'quota: {asked} GiB asked, {used} GiB of {allowed} GiB in '
+        'use.'
+    )
 
 
 class QuotaExceeded(QuotaError):
-    message = ('Quota exceeded for {resource}: {asked} asked, {used} of '
-               '{allowed} in use.')
+    message = (
+        'Quota exceeded for {resource}: {asked} asked, {used} of '
+        '{allowed} in use.'
+    )
 
 
 # Placement
+
 
 class NoValidHost(ManilaLiteError):
     message = 'No back end can take the share: {reason}'
@@ -472,6 +531,7 @@ class InvalidExpression(Invalid):
 
 
 # Drivers
+
 
 class DriverError(ManilaLiteError):
     """What a driver raises when its back end fails; the base of them."""
@@ -546,13 +606,13 @@ class InvalidSnapshotAccess(Invalid):
 class ManageInvalidShare(InvalidShare):
     """A driver found nothing it could manage, or something else."""
 
-    message = ('Manage existing share failed due to invalid share: '
-               '{reason}')
+    message = 'Manage existing share failed due to invalid share: {reason}'
 
 
 class ManageExistingShareTypeMismatch(ManageInvalidShare):
-    message = ('Manage existing share failed due to share type mismatch: '
-               '{reason}')
+    message = (
+        'Manage existing share failed due to share type mismatch: {reason}'
+    )
 
 
 class UnmanageInvalidShare(InvalidShare):
@@ -564,8 +624,10 @@ class InvalidShareSnapshot(Invalid):
 
 
 class ManageInvalidShareSnapshot(InvalidShareSnapshot):
-    message = ('Manage existing share snapshot failed due to invalid share '
-               'snapshot: {reason}')
+    message = (
+        'Manage existing share snapshot failed due to invalid share '
+        'snapshot: {reason}'
+    )
 
 
 class InvalidShareServer(Invalid):
@@ -583,8 +645,10 @@ class ShareServerInUse(Conflict):
 class ManageInvalidShareServer(InvalidShareServer):
     """A driver found no server it could manage."""
 
-    message = ('Manage existing share server failed due to invalid share '
-               'server: {reason}')
+    message = (
+        'Manage existing share server failed due to invalid share '
+        'server: {reason}'
+    )
 
 
 class ShareServerNotCreated(DriverError):
@@ -592,11 +656,14 @@ class ShareServerNotCreated(DriverError):
 
 
 class UnmanageInvalidShareSnapshot(InvalidShareSnapshot):
-    message = ('Unmanage existing share snapshot failed due to invalid '
-               'share snapshot: {reason}')
+    message = (
+        'Unmanage existing share snapshot failed due to invalid '
+        'share snapshot: {reason}'
+    )
 
 
 # Networks of share servers
+
 
 class NetworkException(ManilaLiteError):
     """What a network plug-in raises; the base of them."""
@@ -609,5 +676,7 @@ class NetworkBadConfigurationException(NetworkException):
 
 
 class NoFreeAddress(NetworkException):
-    message = ('No address is free in {segment}: {wanted} wanted, {free} '
-               'of {size} left.')
+    message = (
+        'No address is free in {segment}: {wanted} wanted, {free} '
+        'of {size} left.'
+    )

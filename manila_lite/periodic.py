@@ -28,15 +28,24 @@ class Periodic:
     step.
     """
 
-    def __init__(self, tasks: list[Task], *, fuzz: float = 0.0,
-                 chance: random.Random | None = None):
+    def __init__(
+        self,
+        tasks: list[Task],
+        *,
+        fuzz: float = 0.0,
+        chance: random.Random | None = None,
+    ):
         chance = chance or random.Random()
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._repeat, name=task.name,
-                             args=(task, task.after + chance.uniform(0, fuzz)),
-                             daemon=True)
-            for task in tasks]
+            threading.Thread(
+                target=self._repeat,
+                name=task.name,
+                args=(task, task.after + chance.uniform(0, fuzz)),
+                daemon=True,
+            )
+            for task in tasks
+        ]
 
     def start(self) -> None:
         for thread in self._threads:

@@ -16,8 +16,11 @@ ROOM = 4 << 30  # bytes; a run needs far less
 
 # An example may be slow because of what else the machine does.
 hypothesis.settings.register_profile(
-    'manila_lite', deadline=None, derandomize=not seeds.are_many(),
-    suppress_health_check=[hypothesis.HealthCheck.too_slow])
+    'manila_lite',
+    deadline=None,
+    derandomize=not seeds.are_many(),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile('manila_lite')
 
 
@@ -27,6 +30,5 @@ def pytest_configure():
     SQLite waits for the disk at every commit, and most tests start a
     whole service on a database of its own.
     """
-    if (os.access(MEMORY, os.W_OK)
-            and shutil.disk_usage(MEMORY).free >= ROOM):
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
         os.environ.setdefault('PYTEST_DEBUG_TEMPROOT', str(MEMORY))

@@ -24,24 +24,35 @@ _BUILT_IN: dict[str, type[wsgi.Controller]] = {
 }
 
 
-def build_app(conf: cfg.ConfigOpts, services: typing.Any,
-              enforcer: context.PolicyEnforcer,
-              controllers: typing.Mapping[str, type[wsgi.Controller]],
-              auth: typing.Callable[[App], App] | None = None, *,
-              checks: typing.Mapping[str, health.Check] | None = None,
-              table: typing.Sequence[router.Route] = routes.ROUTES) -> App:
+def build_app(
+    conf: cfg.ConfigOpts,
+    services: typing.Any,
+    enforcer: context.PolicyEnforcer,
+    controllers: typing.Mapping[str, type[wsgi.Controller]],
+    auth: typing.Callable[[App], App] | None = None,
+    *,
+    checks: typing.Mapping[str, health.Check] | None = None,
+    table: typing.Sequence[router.Route] = routes.ROUTES,
+) -> App:
     """The application: ids, faults, limit, sign-in, routes, controllers.
 
     Each controller is made once, with the services. `auth` wraps what
     callers must sign in for; left out, it is the configured way with this
     enforcer. The checks answer at /healthcheck.
     """
-    made = {name: kind(services)
-            for name, kind in {**_BUILT_IN, **controllers}.items()}
+    made = {
+        name: kind(services)
+        for name, kind in {**_BUILT_IN, **controllers}.items()
+    }
     base_url = conf.osapi_share_base_URL
-    v2: App = faults.Faults(router.Router(
-        table, made, base_url=base_url,
-        project_id_regex=conf.project_id_regex))
+    v2: App = faults.Faults(
+        router.Router(
+            table,
+            made,
+            base_url=base_url,
+            project_id_regex=conf.project_id_regex,
+        )
+    )
     v2 = auth(v2) if auth else sign_in.pipeline(conf, v2, enforcer)
     app: App = _Entry(health.Health(checks or {}), v2, base_url)
     app = middleware.BodyLimit(app, conf.max_request_body_size)
@@ -57,9 +68,11 @@ def _as_configured(conf: cfg.ConfigOpts, app: App) -> App:
     sections = conf.list_all_sections()
     if 'cors' in sections:
         from oslo_middleware import cors
+
         app = cors.CORS(app, conf)
     if 'oslo_middleware' in sections:
         from oslo_middleware import http_proxy_to_wsgi
+
         app = http_proxy_to_wsgi.HTTPProxyToWSGI(app, conf)
     return app
 
@@ -71,8 +84,9 @@ class _Entry:
         self._healthcheck, self._v2 = healthcheck, v2
         self._base_url = base_url
 
-    def __call__(self, environ: dict, start_response: typing.Callable
-                 ) -> typing.Iterable[bytes]:
+    def __call__(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
         path = environ['PATH_INFO']
         if path.startswith(versions.PREFIX + '/') or path == versions.PREFIX:
             return self._v2(environ, start_response)
@@ -81,5 +95,6 @@ class _Entry:
         if path not in ('', '/'):
             return wsgi.no_such_url(environ, start_response)
         req = wsgi.Request(environ, base_url=self._base_url)
-        return wsgi.send_json(start_response, 300,
-                              version_list.document(req.public_url))
+        return wsgi.send_json(
+            start_response, 300, version_list.document(req.public_url)
+        )

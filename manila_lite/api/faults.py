@@ -25,8 +25,10 @@ KEYS = {
     501: 'notImplemented',
     503: 'serviceUnavailable',
 }
-HIDDEN = ('The server has either erred or is incapable of performing the '
-          'requested operation.')
+HIDDEN = (
+    'The server has either erred or is incapable of performing the '
+    'requested operation.'
+)
 
 
 class Faults:
@@ -39,33 +41,39 @@ class Faults:
     def __init__(self, app: typing.Callable):
         self._app = app
 
-    def __call__(self, environ: dict, start_response: typing.Callable
-                 ) -> typing.Iterable[bytes]:
+    def __call__(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
         try:
             return self._app(environ, start_response)
         except exc.HTTPException as error:
             if error.code < 400:
                 return error(environ, start_response)
-            return _send(environ, start_response, error.code,
-                         error.detail or error.explanation,
-                         _kept_headers(error))
+            return _send(
+                environ,
+                start_response,
+                error.code,
+                error.detail or error.explanation,
+                _kept_headers(error),
+            )
         except exception.ManilaLiteError as error:
             if error.code >= 500:
                 _log(environ, error)
-            return _send(environ, start_response, error.code,
-                         *_told(error))
+            return _send(environ, start_response, error.code, *_told(error))
         except db_exc.DBConnectionError as error:
             _log(environ, error)
             away = exception.ServiceUnavailable(
-                'The database is away; try again later.')
+                'The database is away; try again later.'
+            )
             return _send(environ, start_response, away.code, *_told(away))
         except Exception as error:  # noqa: BLE001
             _log(environ, error)
             return _send(environ, start_response, 500, HIDDEN)
 
 
-def _told(error: exception.ManilaLiteError
-          ) -> tuple[str, list[tuple[str, str]]]:
+def _told(
+    error: exception.ManilaLiteError,
+) -> tuple[str, list[tuple[str, str]]]:
     """What the user reads, and the headers that go with it."""
     if isinstance(error, exception.ServiceUnavailable):
         return error.msg, [('Retry-After', str(error.retry_after))]
@@ -80,25 +88,37 @@ def _told(error: exception.ManilaLiteError
 
 def _kept_headers(error: exc.HTTPException) -> list[tuple[str, str]]:
     """Headers an HTTP error carries besides those of its own body."""
-    return [(name, value) for name, value in error.headerlist
-            if name.lower() not in ('content-type', 'content-length')]
+    return [
+        (name, value)
+        for name, value in error.headerlist
+        if name.lower() not in ('content-type', 'content-length')
+    ]
 
 
-def _send(environ: dict, start_response: typing.Callable, code: int,
-          message: str, headers: typing.Iterable[tuple[str, str]] = ()
-          ) -> typing.Iterable[bytes]:
+def _send(
+    environ: dict,
+    start_response: typing.Callable,
+    code: int,
+    message: str,
+    headers: typing.Iterable[tuple[str, str]] = (),
+) -> typing.Iterable[bytes]:
     headers = [*headers, *environ.get(wsgi.VERSION_HEADERS, ())]
     fault: dict[str, object] = {'code': code, 'message': message}
     if code == 413:
         fault['retryAfter'] = '0'
         headers.append(('Retry-After', '0'))
-    return wsgi.send_json(start_response, code,
-                          {KEYS.get(code, 'computeFault'): fault}, headers)
+    return wsgi.send_json(
+        start_response, code, {KEYS.get(code, 'computeFault'): fault}, headers
+    )
 
 
 def _log(environ: dict, error: Exception) -> None:
     """Keep the traceback for the operator, without the secrets in it."""
     text = ''.join(traceback.format_exception(error))
-    LOG.error('%s %s failed (request %s)\n%s', environ['REQUEST_METHOD'],
-              environ.get('PATH_INFO'), environ.get('openstack.request_id'),
-              strutils.mask_password(text))
+    LOG.error(
+        '%s %s failed (request %s)\n%s',
+        environ['REQUEST_METHOD'],
+        environ.get('PATH_INFO'),
+        environ.get('openstack.request_id'),
+        strutils.mask_password(text),
+    )

@@ -51,8 +51,7 @@ def fn(function: typing.Callable[..., object], *names: str) -> Value:
     return Value(f'$({given})', function)
 
 
-def fn2(function: typing.Callable[[typing.Any, typing.Any], object]
-        ) -> Value:
+def fn2(function: typing.Callable[[typing.Any, typing.Any], object]) -> Value:
     """What the function makes of the row and of `more`."""
     return Value('$(row, more)', function)
 
@@ -68,8 +67,10 @@ def child(name: str, default: object = None, by: str = 'id') -> Value:
     Without an entry the default is shown, an empty object when none is
     given.
     """
-    return Value(f'more[{name!r}].get({attr(by).expression}, $)',
-                 {} if default is None else default)
+    return Value(
+        f'more[{name!r}].get({attr(by).expression}, $)',
+        {} if default is None else default,
+    )
 
 
 def timestamp(value: datetime.datetime | str | None) -> str | None:
@@ -92,10 +93,14 @@ class Field:
 
     __slots__ = ('admin_only', 'name', 'value', 'window')
 
-    def __init__(self, name: str,
-                 value: Value | typing.Callable | None = None,
-                 since: str | None = None, until: str | None = None,
-                 admin_only: bool = False):
+    def __init__(
+        self,
+        name: str,
+        value: Value | typing.Callable | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        admin_only: bool = False,
+    ):
         if value is None:
             value = when(name) if name.endswith('_at') else attr(name)
         self.name = name
@@ -118,13 +123,15 @@ class View:
             windows.setdefault(field.name, []).append(field.window)
         for name, found in windows.items():
             if versions.overlapping(found):
-                raise ValueError(f'field {name} has two values in one '
-                                 'version')
+                raise ValueError(f'field {name} has two values in one version')
 
     def shown(self, minor: int, admin: bool) -> tuple[Field, ...]:
         """The fields that one role sees at one version."""
-        return tuple(field for field in self.rows if minor in field.window
-                     and (admin or not field.admin_only))
+        return tuple(
+            field
+            for field in self.rows
+            if minor in field.window and (admin or not field.admin_only)
+        )
 
     def function(self, minor: int, admin: bool = False) -> typing.Callable:
         """The function (row, more=None) -> dict."""
@@ -138,7 +145,8 @@ class View:
         found = self._shown.get((minor, admin))
         if found is None:
             found = self._shown[minor, admin] = _Shown(
-                self.shown(minor, admin))
+                self.shown(minor, admin)
+            )
         return found
 
 
@@ -157,8 +165,9 @@ class _Shown:
     def one(self, row: typing.Any, more: typing.Any = None) -> dict:
         return self._for(row)[0](row, more)
 
-    def many(self, rows: typing.Sequence, more: typing.Any = None
-             ) -> list[dict]:
+    def many(
+        self, rows: typing.Sequence, more: typing.Any = None
+    ) -> list[dict]:
         return self._for(rows[0])[1](rows, more) if rows else []
 
     def _for(self, row: typing.Any) -> tuple:
@@ -169,8 +178,7 @@ class _Shown:
         return made
 
     def _make(self, columns: tuple[str, ...] | None) -> tuple:
-        names = {'blank': dict.fromkeys(
-            field.name for field in self._fields)}
+        names = {'blank': dict.fromkeys(field.name for field in self._fields)}
         lines = []
         for number, field in enumerate(self._fields):
             expression, constant = field.value
@@ -178,7 +186,8 @@ class _Shown:
             expression = expression.replace('$', f'constant_{number}')
             if columns is not None:
                 expression = _ATTRIBUTE.sub(
-                    lambda found: _local(found[1], columns), expression)
+                    lambda found: _local(found[1], columns), expression
+                )
             lines.append(f'shown[{field.name!r}] = {expression}')
         if columns is not None:
             taken = ', '.join(_local(name, columns) for name in columns)

@@ -17,18 +17,32 @@ class Health:
     def __init__(self, checks: typing.Mapping[str, Check]):
         self._checks = dict(checks)
 
-    def __call__(self, environ: dict, start_response: typing.Callable
-                 ) -> typing.Iterable[bytes]:
+    def __call__(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
         reasons = {name: check() for name, check in self._checks.items()}
-        failing = [f'{name}: {reason}' for name, reason in reasons.items()
-                   if reason]
+        failing = [
+            f'{name}: {reason}' for name, reason in reasons.items() if reason
+        ]
         status = 503 if failing else 200
         if 'application/json' in environ.get('HTTP_ACCEPT', ''):
-            return wsgi.send(start_response, status, orjson.dumps({
-                'healthy': not failing,
-                'reasons': failing or ['OK'],
-                'checks': {name: reason or 'OK'
-                           for name, reason in reasons.items()}}))
-        return wsgi.send(start_response, status,
-                         '\n'.join(failing or ['OK']).encode(),
-                         kind='text/plain; charset=UTF-8')
+            return wsgi.send(
+                start_response,
+                status,
+                orjson.dumps(
+                    {
+                        'healthy': not failing,
+                        'reasons': failing or ['OK'],
+                        'checks': {
+                            name: reason or 'OK'
+                            for name, reason in reasons.items()
+                        },
+                    }
+                ),
+            )
+        return wsgi.send(
+            start_response,
+            status,
+            '\n'.join(failing or ['OK']).encode(),
+            kind='text/plain; charset=UTF-8',
+        )

@@ -30,5 +30,7 @@ class Links:
         self._bookmark = f'{req.public_url}{_project(req)}/{collection}/'
 
     def __call__(self, id: str) -> list[dict[str, str]]:
-        return [{'rel': 'self', 'href': self._self + id},
-                {'rel': 'bookmark', 'href': self._bookmark + id}]
+        return [
+            {'rel': 'self', 'href': self._self + id},
+            {'rel': 'bookmark', 'href': self._bookmark + id},
+        ]

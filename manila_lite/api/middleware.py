@@ -12,7 +12,8 @@ REQUEST_ID = 'openstack.request_id'
 GLOBAL_REQUEST_ID = 'openstack.global_request_id'
 
 _REQUEST_ID_FORM = re.compile(
-    r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
+    r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}'
+)
 
 
 class Envelope:
@@ -25,18 +26,26 @@ class Envelope:
     def __init__(self, app: typing.Callable):
         self._app = app
 
-    def __call__(self, environ: dict, start_response: typing.Callable
-                 ) -> typing.Iterable[bytes]:
+    def __call__(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
         request_id = environ[REQUEST_ID] = context.generate_request_id()
         larger = environ.get('HTTP_X_OPENSTACK_REQUEST_ID')
         if larger and _REQUEST_ID_FORM.fullmatch(larger):
             environ[GLOBAL_REQUEST_ID] = larger
 
-        def respond(status: str, headers: list, exc_info: object = None
-                    ) -> typing.Callable:
-            return start_response(status, [
-                *headers, ('x-compute-request-id', request_id),
-                ('x-openstack-request-id', request_id)], exc_info)
+        def respond(
+            status: str, headers: list, exc_info: object = None
+        ) -> typing.Callable:
+            return start_response(
+                status,
+                [
+                    *headers,
+                    ('x-compute-request-id', request_id),
+                    ('x-openstack-request-id', request_id),
+                ],
+                exc_info,
+            )
 
         answer = self._app(environ, respond)
         if environ['REQUEST_METHOD'] == 'HEAD':
@@ -56,12 +65,14 @@ class BodyLimit:
     def __init__(self, app: typing.Callable, limit: int):
         self._app, self._limit = app, limit
 
-    def __call__(self, environ: dict, start_response: typing.Callable
-                 ) -> typing.Iterable[bytes]:
+    def __call__(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
         length = environ.get('CONTENT_LENGTH')
         if wsgi.is_chunked(environ):
-            environ['wsgi.input'] = _Limited(environ['wsgi.input'],
-                                             self._limit)
+            environ['wsgi.input'] = _Limited(
+                environ['wsgi.input'], self._limit
+            )
         elif length:
             if not (length.isascii() and length.isdecimal()):
                 raise exception.MalformedRequestBody()

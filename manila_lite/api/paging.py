@@ -9,7 +9,7 @@ from manila_lite.api import links
 from manila_lite.api import schema
 from manila_lite.api import wsgi
 
-_LARGEST = 2 ** 31 - 1
+_LARGEST = 2**31 - 1
 
 
 class Page(typing.NamedTuple):
@@ -27,12 +27,16 @@ class Page(typing.NamedTuple):
     def cut(self, rows: typing.Sequence) -> typing.Sequence:
         """The page of a list that is in memory already."""
         end = None if self.limit is None else self.offset + self.limit
-        return rows[self.offset:end]
+        return rows[self.offset : end]
 
 
-def parse(query: typing.Mapping[str, str], *, cap: int | None = None,
-          sort_keys: typing.Mapping[str, str] | None = None,
-          strict_direction: bool = True) -> Page:
+def parse(
+    query: typing.Mapping[str, str],
+    *,
+    cap: int | None = None,
+    sort_keys: typing.Mapping[str, str] | None = None,
+    strict_direction: bool = True,
+) -> Page:
     """The page that a query asks for; raises Invalid for nonsense.
 
     With a cap no page is longer, and a limit of 0 or none means the cap.
@@ -49,33 +53,46 @@ def parse(query: typing.Mapping[str, str], *, cap: int | None = None,
         if sort_key not in sort_keys and 'sort_key' in query:
             raise exception.InvalidInput(
                 reason='sort_key must be one of: '
-                + ', '.join(sorted(sort_keys)))
+                + ', '.join(sorted(sort_keys))
+            )
         sort_key = sort_keys.get(sort_key, sort_key)
         if sort_dir not in ('asc', 'desc'):
             if strict_direction:
                 raise exception.InvalidInput(
-                    reason='sort_dir must be asc or desc')
+                    reason='sort_dir must be asc or desc'
+                )
             sort_dir = 'asc'
-    return Page(page_limit, _number(query, 'offset') or 0, sort_key,
-                sort_dir, bool(limit))
+    return Page(
+        page_limit,
+        _number(query, 'offset') or 0,
+        sort_key,
+        sort_dir,
+        bool(limit),
+    )
 
 
 def _number(query: typing.Mapping[str, str], name: str) -> int | None:
     text = query.get(name)
     if text is None:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10
-            and int(text) <= _LARGEST):
+    if not (
+        text.isascii()
+        and text.isdecimal()
+        and len(text) <= 10
+        and int(text) <= _LARGEST
+    ):
         raise exception.InvalidInput(
-            reason=f'{name} must be an integer from 0 to {_LARGEST}')
+            reason=f'{name} must be an integer from 0 to {_LARGEST}'
+        )
     return int(text)
 
 
 _boolean = schema.boolean.at(0)
 
 
-def flag(query: typing.Mapping[str, str], name: str, default: bool = False
-         ) -> bool:
+def flag(
+    query: typing.Mapping[str, str], name: str, default: bool = False
+) -> bool:
     """The truth of a query key such as all_tenants or with_count."""
     text = query.get(name)
     if text is None:
@@ -83,12 +100,12 @@ def flag(query: typing.Mapping[str, str], name: str, default: bool = False
     try:
         return _boolean(text)
     except schema.Refused as refused:
-        raise exception.InvalidInput(
-            reason=f'{name} {refused.rule}') from None
+        raise exception.InvalidInput(reason=f'{name} {refused.rule}') from None
 
 
-def moment(query: typing.Mapping[str, str], name: str
-           ) -> datetime.datetime | None:
+def moment(
+    query: typing.Mapping[str, str], name: str
+) -> datetime.datetime | None:
     """The moment a query key names, in UTC; None without it."""
     if name not in query:
         return None
@@ -103,8 +120,12 @@ def moment(query: typing.Mapping[str, str], name: str
     return found.replace(tzinfo=None)
 
 
-def next_links(req: wsgi.Request, page: Page, path: str,
-               shown: typing.Sequence[typing.Mapping]) -> list[dict]:
+def next_links(
+    req: wsgi.Request,
+    page: Page,
+    path: str,
+    shown: typing.Sequence[typing.Mapping],
+) -> list[dict]:
     """The link to the next page, in a list that is empty without one.
 
     There is one when the client gave a limit and the page is full. It
@@ -113,7 +134,15 @@ def next_links(req: wsgi.Request, page: Page, path: str,
     """
     if not page.asked or len(shown) != page.limit:
         return []
-    query = req.query | {'offset': str(page.offset + len(shown)),
-                         'marker': shown[-1]['id']}
-    return [{'rel': 'next', 'href': links.collection_url(req, path) + '?'
-             + urllib.parse.urlencode(query)}]
+    query = req.query | {
+        'offset': str(page.offset + len(shown)),
+        'marker': shown[-1]['id'],
+    }
+    return [
+        {
+            'rel': 'next',
+            'href': links.collection_url(req, path)
+            + '?'
+            + urllib.parse.urlencode(query),
+        }
+    ]

@@ -24,7 +24,8 @@ ACTION = 'ACTION'  # in place of a handler: the action named in the body
 
 _VERSION = 'HTTP_' + versions.HEADER.upper().replace('-', '_')
 _EXPERIMENTAL = 'HTTP_' + versions.EXPERIMENTAL_HEADER.upper().replace(
-    '-', '_')
+    '-', '_'
+)
 _TRUE = frozenset(['1', 't', 'true', 'on', 'y', 'yes'])
 _CONTROL = re.compile(r'[\x00-\x1f\x7f]')
 _VARIABLE = re.compile(r'\{(\w+)\}')
@@ -66,8 +67,10 @@ class Route:
         """The segments of the path, empty for each variable."""
         if self.path == '/':
             return ()
-        return tuple('' if _VARIABLE.fullmatch(segment) else segment
-                     for segment in self.path[1:].split('/'))
+        return tuple(
+            '' if _VARIABLE.fullmatch(segment) else segment
+            for segment in self.path[1:].split('/')
+        )
 
     @property
     def window(self) -> versions.Window:
@@ -87,15 +90,17 @@ def check(routes: typing.Iterable[Route]) -> None:
     windows: dict[tuple, list[versions.Window]] = {}
     for route in routes:
         windows.setdefault((route.method, route.shape), []).append(
-            route.window)
+            route.window
+        )
     for (method, shape), found in windows.items():
         if versions.overlapping(found):
             path = '/' + '/'.join(segment or '{}' for segment in shape)
             raise ValueError(f'{method} {path} has two routes in one version')
 
 
-def mapper(routes: typing.Sequence[Route], project_id_regex: str
-           ) -> routes_library.Mapper:
+def mapper(
+    routes: typing.Sequence[Route], project_id_regex: str
+) -> routes_library.Mapper:
     """Routes' mapper of all forms of all routes, the best form first.
 
     A match gives the place of the route as `route_number` and a project id
@@ -105,25 +110,40 @@ def mapper(routes: typing.Sequence[Route], project_id_regex: str
     made = routes_library.Mapper(controller_scan=None, explicit=True)
     made.minimization = False
     strict = {'url_project': f'(?:{project_id_regex})'}
-    order = sorted(range(len(routes)), key=lambda number: [
-        segment == '' for segment in routes[number].shape])
+    order = sorted(
+        range(len(routes)),
+        key=lambda number: [segment == '' for segment in routes[number].shape],
+    )
 
-    def connect(name: str | None, number: int, path: str,
-                requirements: dict) -> None:
+    def connect(
+        name: str | None, number: int, path: str, requirements: dict
+    ) -> None:
         route = routes[number]
-        made.connect(name, path, route_number=number,
-                     requirements=requirements,
-                     conditions={'method': [route.method]})
+        made.connect(
+            name,
+            path,
+            route_number=number,
+            requirements=requirements,
+            conditions={'method': [route.method]},
+        )
 
     for project, requirements in (('', {}), ('/{url_project}', strict)):
         for number in order:
             if routes[number].kind in ('collection', 'member'):
-                connect(None, number,
-                        project + routes[number].path + _SUFFIX, requirements)
+                connect(
+                    None,
+                    number,
+                    project + routes[number].path + _SUFFIX,
+                    requirements,
+                )
         for number in order:
             if not project or routes[number].kind != 'root':
-                connect(f'project-{number}' if project else str(number),
-                        number, project + routes[number].path, requirements)
+                connect(
+                    f'project-{number}' if project else str(number),
+                    number,
+                    project + routes[number].path,
+                    requirements,
+                )
     for number in order:
         if routes[number].kind == 'free':
             connect(None, number, '/{url_project}' + routes[number].path, {})
@@ -158,8 +178,9 @@ class _Node:
                 node.variable = node = node.variable or _Node()
         node.routes.append(route)
 
-    def walk(self, segments: list[str], at: int, values: list[str]
-             ) -> list[Route]:
+    def walk(
+        self, segments: list[str], at: int, values: list[str]
+    ) -> list[Route]:
         """The routes at the end of the segments; fills the values."""
         if at == len(segments):
             return self.routes
@@ -181,8 +202,7 @@ class _Node:
 class Index:
     """Finds the routes of a path, in the order of the mapper."""
 
-    def __init__(self, routes: typing.Iterable[Route],
-                 project_id_regex: str):
+    def __init__(self, routes: typing.Iterable[Route], project_id_regex: str):
         self._is_project = re.compile(project_id_regex).fullmatch
         self._all: dict[str, _Node] = {}
         self._free: dict[str, _Node] = {}
@@ -209,8 +229,9 @@ class Index:
             return self._find(method, segments, project)
         return self._walk(self._free, method, segments, project)
 
-    def _find(self, method: str, segments: list[str], project: str | None
-              ) -> Found | None:
+    def _find(
+        self, method: str, segments: list[str], project: str | None
+    ) -> Found | None:
         if segments and segments[-1].endswith(_SUFFIX):
             bare = [*segments[:-1], segments[-1].removesuffix(_SUFFIX)]
             found = self._walk(self._suffixed, method, bare, project)
@@ -219,8 +240,12 @@ class Index:
         return self._walk(self._all, method, segments, project)
 
     @staticmethod
-    def _walk(tree: dict[str, _Node], method: str, segments: list[str],
-              project: str | None) -> Found | None:
+    def _walk(
+        tree: dict[str, _Node],
+        method: str,
+        segments: list[str],
+        project: str | None,
+    ) -> Found | None:
         root = tree.get(method)
         if root is None:
             return None
@@ -238,31 +263,50 @@ class Router:
     and writes what the handler gives back. Errors go up to `faults`.
     """
 
-    def __init__(self, routes: typing.Sequence[Route],
-                 controllers: typing.Mapping[str, wsgi.Controller], *,
-                 project_id_regex: str, base_url: str | None = None):
+    def __init__(
+        self,
+        routes: typing.Sequence[Route],
+        controllers: typing.Mapping[str, wsgi.Controller],
+        *,
+        project_id_regex: str,
+        base_url: str | None = None,
+    ):
         check(routes)
         self._base_url = base_url
         self._index = Index(routes, project_id_regex)
-        self._bound = {route: _bind(route, controllers[route.controller])
-                       for route in routes}
+        self._bound = {
+            route: _bind(route, controllers[route.controller])
+            for route in routes
+        }
 
-    def __call__(self, environ: dict, start_response: typing.Callable
-                 ) -> typing.Iterable[bytes]:
+    def __call__(
+        self, environ: dict, start_response: typing.Callable
+    ) -> typing.Iterable[bytes]:
         path = _decoded(environ['PATH_INFO'].removeprefix(versions.PREFIX))
         if path == '':
             req = wsgi.Request(environ, base_url=self._base_url)
-            return wsgi.send(start_response, 302, None, [
-                ('Location', req.public_url + versions.PREFIX + '/')])
+            return wsgi.send(
+                start_response,
+                302,
+                None,
+                [('Location', req.public_url + versions.PREFIX + '/')],
+            )
         method = environ['REQUEST_METHOD']
-        found = None if path is None else self._index.find(
-            'GET' if method == 'HEAD' else method, path)
+        found = (
+            None
+            if path is None
+            else self._index.find('GET' if method == 'HEAD' else method, path)
+        )
         if found is None:
             return wsgi.no_such_url(environ, start_response)
         minor, experimental = _negotiate(environ)
         req = wsgi.Request(
-            environ, minor=minor, experimental=experimental,
-            url_project=found.project, base_url=self._base_url)
+            environ,
+            minor=minor,
+            experimental=experimental,
+            url_project=found.project,
+            base_url=self._base_url,
+        )
         status, result = self._handle(req, found)
         headers = environ[wsgi.VERSION_HEADERS]
         if isinstance(result, wsgi.Answer):
@@ -271,19 +315,25 @@ class Router:
             result = result.body
         return wsgi.send_json(start_response, status, result, headers)
 
-    def _handle(self, req: wsgi.Request, found: Found
-                ) -> tuple[int, wsgi.Result]:
-        if (found.project is not None and req.ctx is not None
-                and found.project != req.ctx.project_id):
+    def _handle(
+        self, req: wsgi.Request, found: Found
+    ) -> tuple[int, wsgi.Result]:
+        if (
+            found.project is not None
+            and req.ctx is not None
+            and found.project != req.ctx.project_id
+        ):
             raise exception.MalformedRequestUrl()
         for route in found.routes:
             bound = self._bound[route]
             if bound.serves(req):
-                req.path_vars = dict(zip(route.names, found.values,
-                                         strict=True))
+                req.path_vars = dict(
+                    zip(route.names, found.values, strict=True)
+                )
                 return bound.run(req)
         raise exception.VersionNotFoundForMethod(
-            version=versions.text(req.minor))
+            version=versions.text(req.minor)
+        )
 
 
 def _bind(route: Route, controller: wsgi.Controller) -> wsgi.Bound:
@@ -322,4 +372,3 @@ def _negotiate(environ: dict) -> tuple[int, bool]:
         raise
     environ[wsgi.VERSION_HEADERS] = headers
     return minor, experimental
-

@@ -14,7 +14,7 @@ from manila_lite.api import versions
 
 Check = typing.Callable[[typing.Any], typing.Any]
 
-LARGEST_INTEGER = 2 ** 31 - 1  # of the integer columns
+LARGEST_INTEGER = 2**31 - 1  # of the integer columns
 
 
 class Refused(Exception):
@@ -34,7 +34,7 @@ class Type:
     """A value that may be anything; the base of all types."""
 
     spelling: str | None = None  # another name the field may be sent by
-    both: str = 'first'          # what happens when it is sent by both
+    both: str = 'first'  # what happens when it is sent by both
 
     def at(self, minor: int) -> Check:
         """The function that checks a value sent at a version."""
@@ -50,9 +50,14 @@ class Type:
 
 
 class _String(Type):
-
-    def __init__(self, low: int, high: int, nullable: bool,
-                 pattern: str | None, called: str):
+    def __init__(
+        self,
+        low: int,
+        high: int,
+        nullable: bool,
+        pattern: str | None,
+        called: str,
+    ):
         self._low, self._high, self._nullable = low, high, nullable
         self._pattern = pattern
         self._match = re.compile(pattern).fullmatch if pattern else None
@@ -64,29 +69,42 @@ class _String(Type):
     def _check(self, value: typing.Any) -> str | None:
         if value is None and self._nullable:
             return None
-        if (type(value) is not str
-                or not self._low <= len(value) <= self._high
-                or (self._match and not self._match(value))):
+        if (
+            type(value) is not str
+            or not self._low <= len(value) <= self._high
+            or (self._match and not self._match(value))
+        ):
             raise Refused(f'must be {self._rule}')
         return value
 
     def json_schema(self, minor: int) -> dict:
-        rule: dict = {'type': ['string', 'null'] if self._nullable
-                      else 'string'}
+        rule: dict = {
+            'type': ['string', 'null'] if self._nullable else 'string'
+        }
         if self._pattern:
             return rule | {'pattern': f'^(?:{self._pattern})$'}
         return rule | {'minLength': self._low, 'maxLength': self._high}
 
 
-def string(max: int = 255, min: int = 0, *, nullable: bool = False,
-           pattern: str | None = None, called: str | None = None) -> Type:
+def string(
+    max: int = 255,
+    min: int = 0,
+    *,
+    nullable: bool = False,
+    pattern: str | None = None,
+    called: str | None = None,
+) -> Type:
     """Text of `min` to `max` characters; `called` is how errors name it."""
-    return _String(min, max, nullable, pattern,
-                   called or f'a string of {min} to {max} characters')
+    return _String(
+        min,
+        max,
+        nullable,
+        pattern,
+        called or f'a string of {min} to {max} characters',
+    )
 
 
 class _Integer(Type):
-
     def __init__(self, low: int, high: int, nullable: bool):
         self._low, self._high, self._nullable = low, high, nullable
 
@@ -102,27 +120,29 @@ class _Integer(Type):
             if digits.isascii() and digits.isdecimal():
                 number = int(value)
         if type(number) is not int or not self._low <= number <= self._high:
-            raise Refused(f'must be an integer from {self._low} to '
-                          f'{self._high}')
+            raise Refused(
+                f'must be an integer from {self._low} to {self._high}'
+            )
         return number
 
     def json_schema(self, minor: int) -> dict:
         choices: list[dict] = [
             {'type': 'integer', 'minimum': self._low, 'maximum': self._high},
-            {'type': 'string', 'pattern': '^-?[0-9]+$', 'maxLength': 20}]
+            {'type': 'string', 'pattern': '^-?[0-9]+$', 'maxLength': 20},
+        ]
         if self._nullable:
             choices.append({'type': 'null'})
         return {'anyOf': choices}
 
 
-def integer(min: int, max: int = LARGEST_INTEGER, *,
-            nullable: bool = False) -> Type:
+def integer(
+    min: int, max: int = LARGEST_INTEGER, *, nullable: bool = False
+) -> Type:
     """A whole number, also as a string of digits."""
     return _Integer(min, max, nullable)
 
 
 class _OneOf(Type):
-
     def __init__(self, choices: dict, rule: str):
         self._choices, self._rule = choices, rule
 
@@ -143,15 +163,21 @@ class _OneOf(Type):
 
 def one_of(*values: str | int | bool | None) -> Type:
     """One of the values named."""
-    return _OneOf({(type(value), value): value for value in values},
-                  'one of: ' + ', '.join('null' if value is None
-                                         else str(value)
-                                         for value in values))
+    return _OneOf(
+        {(type(value), value): value for value in values},
+        'one of: '
+        + ', '.join(
+            'null' if value is None else str(value) for value in values
+        ),
+    )
 
 
 def _words(*words: str) -> set[str]:
-    return {spelt for word in words
-            for spelt in (word, word.upper(), word.capitalize())}
+    return {
+        spelt
+        for word in words
+        for spelt in (word, word.upper(), word.capitalize())
+    }
 
 
 TRUE_WORDS = _words('1', 't', 'true', 'on', 'y', 'yes')
@@ -159,7 +185,6 @@ FALSE_WORDS = _words('0', 'f', 'false', 'off', 'n', 'no')
 
 
 class _Array(Type):
-
     def __init__(self, of: Type, low: int, high: int):
         self._of, self._low, self._high = of, low, high
 
@@ -167,17 +192,27 @@ class _Array(Type):
         check = self._of.at(minor)
 
         def check_all(value: typing.Any) -> list:
-            if (type(value) is not list
-                    or not self._low <= len(value) <= self._high):
-                raise Refused(f'must be a list of {self._low} to '
-                              f'{self._high} items')
-            return [_inside(str(place), check, item)
-                    for place, item in enumerate(value)]
+            if (
+                type(value) is not list
+                or not self._low <= len(value) <= self._high
+            ):
+                raise Refused(
+                    f'must be a list of {self._low} to {self._high} items'
+                )
+            return [
+                _inside(str(place), check, item)
+                for place, item in enumerate(value)
+            ]
+
         return check_all
 
     def json_schema(self, minor: int) -> dict:
-        return {'type': 'array', 'items': self._of.json_schema(minor),
-                'minItems': self._low, 'maxItems': self._high}
+        return {
+            'type': 'array',
+            'items': self._of.json_schema(minor),
+            'minItems': self._low,
+            'maxItems': self._high,
+        }
 
 
 def array(of: Type, max: int = 1000, min: int = 0) -> Type:
@@ -186,7 +221,6 @@ def array(of: Type, max: int = 1000, min: int = 0) -> Type:
 
 
 class _Mapping(Type):
-
     def __init__(self, key: Type, of: Type, nullable: bool):
         self._key, self._of, self._nullable = key, of, nullable
 
@@ -198,15 +232,21 @@ class _Mapping(Type):
                 return None
             if type(value) is not dict:
                 raise Refused('must be an object')
-            return {_inside(key[:40], check_key, key):
-                    _inside(key[:40], check, item)
-                    for key, item in value.items()}
+            return {
+                _inside(key[:40], check_key, key): _inside(
+                    key[:40], check, item
+                )
+                for key, item in value.items()
+            }
+
         return check_all
 
     def json_schema(self, minor: int) -> dict:
-        return {'type': ['object', 'null'] if self._nullable else 'object',
-                'propertyNames': self._key.json_schema(minor),
-                'additionalProperties': self._of.json_schema(minor)}
+        return {
+            'type': ['object', 'null'] if self._nullable else 'object',
+            'propertyNames': self._key.json_schema(minor),
+            'additionalProperties': self._of.json_schema(minor),
+        }
 
 
 def _inside(name: str, check: Check, value: typing.Any) -> typing.Any:
@@ -216,8 +256,9 @@ def _inside(name: str, check: Check, value: typing.Any) -> typing.Any:
         raise refused.inside(name) from None
 
 
-def mapping(of: Type, key: Type | None = None, *,
-            nullable: bool = False) -> Type:
+def mapping(
+    of: Type, key: Type | None = None, *, nullable: bool = False
+) -> Type:
     """An object with any keys of 1 to 255 characters, or of a given type."""
     return _Mapping(key or string(255, 1), of, nullable)
 
@@ -240,7 +281,6 @@ class _Around(Type):
 
 
 class _Windowed(_Around):
-
     def __init__(self, inner: Type, window: versions.Window, otherwise: str):
         super().__init__(inner)
         if otherwise not in ('drop', 'refuse'):
@@ -264,7 +304,6 @@ def until(version: str, inner: Type, above: str = 'drop') -> Type:
 
 
 class _Alias(_Around):
-
     def __init__(self, spelling: str, inner: Type, both: str):
         super().__init__(inner)
         if both not in ('first', 'refuse'):
@@ -282,9 +321,13 @@ def alias(spelling: str, inner: Type, both: str = 'first') -> Type:
 
 
 class _Object(Type):
-
-    def __init__(self, required: typing.Iterable[str],
-                 props: dict[str, Type], extra: str, nullable: bool = False):
+    def __init__(
+        self,
+        required: typing.Iterable[str],
+        props: dict[str, Type],
+        extra: str,
+        nullable: bool = False,
+    ):
         self._required, self._props = tuple(required), props
         self._extra, self._nullable = extra, nullable
         if extra not in ('allow', 'refuse', 'drop'):
@@ -325,10 +368,12 @@ class _Object(Type):
                 if name not in args:
                     raise Refused('is required', name)
             return args
+
         return check
 
-    def _fields(self, minor: int) -> tuple[
-            dict[str, tuple[str, Check, str]], dict[str, str]]:
+    def _fields(
+        self, minor: int
+    ) -> tuple[dict[str, tuple[str, Check, str]], dict[str, str]]:
         """The accepted spellings of a version, and the fate of others."""
         known: dict[str, tuple[str, Check, str]] = {}
         unserved: dict[str, str] = {}
@@ -340,17 +385,22 @@ class _Object(Type):
                     known[key] = (name, check, prop.both)
                 else:
                     unserved[key] = fate
-        return known, {key: fate for key, fate in unserved.items()
-                       if key not in known}
+        return known, {
+            key: fate for key, fate in unserved.items() if key not in known
+        }
 
     def json_schema(self, minor: int) -> dict:
         known, unserved = self._fields(minor)
-        properties: dict = {key: self._props[name].json_schema(minor)
-                            for key, (name, _, _) in known.items()}
-        properties |= {key: False for key, fate in unserved.items()
-                       if fate == 'refuse'}
-        properties |= {key: True for key, fate in unserved.items()
-                       if fate == 'drop'}
+        properties: dict = {
+            key: self._props[name].json_schema(minor)
+            for key, (name, _, _) in known.items()
+        }
+        properties |= {
+            key: False for key, fate in unserved.items() if fate == 'refuse'
+        }
+        properties |= {
+            key: True for key, fate in unserved.items() if fate == 'drop'
+        }
         rule: dict = {'type': 'object', 'properties': properties}
         if self._extra == 'refuse':
             rule['additionalProperties'] = False
@@ -358,35 +408,55 @@ class _Object(Type):
         for name in self._required:
             if name in known:
                 spelling = self._props[name].spelling
-                demands.append({'required': [name]} if spelling is None else
-                               {'anyOf': [{'required': [name]},
-                                          {'required': [spelling]}]})
-        demands += [{'not': {'required': [name, prop.spelling]}}
-                    for name, prop in self._props.items()
-                    if name in known and prop.both == 'refuse']
+                demands.append(
+                    {'required': [name]}
+                    if spelling is None
+                    else {
+                        'anyOf': [
+                            {'required': [name]},
+                            {'required': [spelling]},
+                        ]
+                    }
+                )
+        demands += [
+            {'not': {'required': [name, prop.spelling]}}
+            for name, prop in self._props.items()
+            if name in known and prop.both == 'refuse'
+        ]
         if demands:
             rule['allOf'] = demands
-        return ({'anyOf': [rule, {'type': 'null'}]} if self._nullable
-                else rule)
+        return {'anyOf': [rule, {'type': 'null'}]} if self._nullable else rule
 
 
-def obj(required: typing.Iterable[str] = (), *, extra: str = 'drop',
-        nullable: bool = False, **props: Type) -> Type:
+def obj(
+    required: typing.Iterable[str] = (),
+    *,
+    extra: str = 'drop',
+    nullable: bool = False,
+    **props: Type,
+) -> Type:
     """An object inside a body."""
     return _Object(required, props, extra, nullable)
 
 
 anything = Type()
 boolean: Type = _OneOf(
-    {(bool, True): True, (bool, False): False,
-     (int, 1): True, (int, 0): False}
+    {(bool, True): True, (bool, False): False, (int, 1): True, (int, 0): False}
     | {(str, word): True for word in sorted(TRUE_WORDS)}
-    | {(str, word): False for word in sorted(FALSE_WORDS)}, 'a boolean')
+    | {(str, word): False for word in sorted(FALSE_WORDS)},
+    'a boolean',
+)
 positive_int = integer(1)
 non_negative_int = integer(0)
-uuid = string(36, 32, called='a UUID', pattern=(
-    '[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}'
-    '(-?)[0-9a-fA-F]{12}'))
+uuid = string(
+    36,
+    32,
+    called='a UUID',
+    pattern=(
+        '[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}'
+        '(-?)[0-9a-fA-F]{12}'
+    ),
+)
 metadata = mapping(string(1023, 1))
 
 
@@ -398,8 +468,13 @@ class Schema:
     Where nothing is required inside, `null` counts as an empty object.
     """
 
-    def __init__(self, inside: Type, wrapper: str | None, missing: int,
-                 optional: bool = False):
+    def __init__(
+        self,
+        inside: Type,
+        wrapper: str | None,
+        missing: int,
+        optional: bool = False,
+    ):
         if missing not in (400, 422):
             raise ValueError('a missing wrapper answers 400 or 422')
         self._inside = inside
@@ -417,8 +492,7 @@ class Schema:
         if self._wrapper not in body:
             if self._missing == 422:
                 raise exception.MissingElement(element=self._wrapper)
-            raise exception.InvalidInput(
-                reason=f'{self._wrapper} is required')
+            raise exception.InvalidInput(reason=f'{self._wrapper} is required')
         return self.check(body[self._wrapper], minor, self._wrapper)
 
     def check(self, value: typing.Any, minor: int, *path: str) -> typing.Any:
@@ -433,7 +507,8 @@ class Schema:
         except Refused as refused:
             where = '.'.join([*path, *refused.path]) or 'the body'
             raise exception.InvalidInput(
-                reason=f'{where} {refused.rule}') from None
+                reason=f'{where} {refused.rule}'
+            ) from None
 
     def json_schema(self, minor: int) -> dict:
         """The JSON Schema (2020-12) of the body at a version."""
@@ -442,22 +517,35 @@ class Schema:
             inside = {'anyOf': [inside, {'type': 'null'}]}
         if self._wrapper is None:
             return inside
-        return {'type': 'object', 'required': [self._wrapper],
-                'properties': {self._wrapper: inside}}
+        return {
+            'type': 'object',
+            'required': [self._wrapper],
+            'properties': {self._wrapper: inside},
+        }
 
 
-def schema(required: typing.Iterable[str] = (), *,
-           wrapper: str | None = None, missing: int = 422,
-           extra: str = 'drop', **props: Type) -> Schema:
+def schema(
+    required: typing.Iterable[str] = (),
+    *,
+    wrapper: str | None = None,
+    missing: int = 422,
+    extra: str = 'drop',
+    **props: Type,
+) -> Schema:
     """A body that is an object: its required names, then its fields.
 
     Fields not named are dropped, or with `extra` refused or allowed.
     """
-    return Schema(_Object(required, props, extra), wrapper, missing,
-                  optional=not required)
+    return Schema(
+        _Object(required, props, extra),
+        wrapper,
+        missing,
+        optional=not required,
+    )
 
 
-def body_of(inside: Type, *, wrapper: str | None = None,
-            missing: int = 422) -> Schema:
+def body_of(
+    inside: Type, *, wrapper: str | None = None, missing: int = 422
+) -> Schema:
     """A body that is described by one type, such as `metadata`."""
     return Schema(inside, wrapper, missing)

@@ -157,14 +157,17 @@ def parse(version: str) -> int:
         return minor
     if not _WELL_FORMED.fullmatch(version):
         raise exception.InvalidVersionHeader(text=version)
-    raise exception.VersionNotServed(text=version, minimum=text(MIN),
-                                     maximum=text(MAX))
+    raise exception.VersionNotServed(
+        text=version, minimum=text(MIN), maximum=text(MAX)
+    )
 
 
 def window(since: str | None = None, until: str | None = None) -> Window:
     """The window between two versions; an absent end is open."""
-    return Window(MIN if since is None else parse(since),
-                  MAX if until is None else parse(until))
+    return Window(
+        MIN if since is None else parse(since),
+        MAX if until is None else parse(until),
+    )
 
 
 def span(text: str | None) -> Window | None:
@@ -178,5 +181,6 @@ def span(text: str | None) -> Window | None:
 def overlapping(windows: typing.Iterable[Window]) -> bool:
     """Tell whether any version lies in two of the windows."""
     ordered = sorted(windows)
-    return any(early.overlaps(late)
-               for early, late in itertools.pairwise(ordered))
+    return any(
+        early.overlaps(late) for early, late in itertools.pairwise(ordered)
+    )

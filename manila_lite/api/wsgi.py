@@ -25,9 +25,9 @@ from manila_lite.api import versions
 CONTEXT = 'manila_lite.context'
 VERSION_HEADERS = 'manila_lite.version_headers'
 
-MAX_DEPTH = 32         # of objects and lists inside each other in a body
+MAX_DEPTH = 32  # of objects and lists inside each other in a body
 MAX_QUERY_KEYS = 200
-_LARGEST = 2 ** 63 - 1
+_LARGEST = 2**63 - 1
 _LONG_NUMBER = re.compile(rb'\d{19}')
 
 
@@ -47,8 +47,7 @@ class Request(webob.Request):
     ctx: context.RequestContext = None  # type: ignore[assignment]
 
     def __init__(self, environ: dict, **known: typing.Any):
-        self.__dict__.update(known, environ=environ,
-                             ctx=environ.get(CONTEXT))
+        self.__dict__.update(known, environ=environ, ctx=environ.get(CONTEXT))
 
     @functools.cached_property
     def query(self) -> dict[str, str]:
@@ -59,13 +58,19 @@ class Request(webob.Request):
         try:
             if not text.isascii():
                 text = text.encode('latin-1').decode('utf-8')
-            query = dict(urllib.parse.parse_qsl(
-                text, keep_blank_values=True, errors='strict',
-                max_num_fields=MAX_QUERY_KEYS))
+            query = dict(
+                urllib.parse.parse_qsl(
+                    text,
+                    keep_blank_values=True,
+                    errors='strict',
+                    max_num_fields=MAX_QUERY_KEYS,
+                )
+            )
         except ValueError:
             raise exception.MalformedRequestUrl() from None
-        if '%00' in text and any('\0' in name + value
-                                 for name, value in query.items()):
+        if '%00' in text and any(
+            '\0' in name + value for name, value in query.items()
+        ):
             raise exception.MalformedRequestUrl()
         return query
 
@@ -93,8 +98,9 @@ class Request(webob.Request):
     @functools.cached_property
     def public_url(self) -> str:
         """Where the client finds this service, without a last slash."""
-        return ((self.base_url or self.host_url).rstrip('/')
-                + self.environ.get('SCRIPT_NAME', ''))
+        return (self.base_url or self.host_url).rstrip('/') + self.environ.get(
+            'SCRIPT_NAME', ''
+        )
 
 
 def is_chunked(environ: dict) -> bool:
@@ -108,8 +114,11 @@ def _parsed(raw: bytes) -> typing.Any:
     except orjson.JSONDecodeError:
         raise exception.MalformedRequestBody() from None
     # Most bodies show at a glance that they hide nothing of the kind.
-    if (raw.count(b'{') + raw.count(b'[') > MAX_DEPTH or b'\\u0000' in raw
-            or _LONG_NUMBER.search(raw)):
+    if (
+        raw.count(b'{') + raw.count(b'[') > MAX_DEPTH
+        or b'\\u0000' in raw
+        or _LONG_NUMBER.search(raw)
+    ):
         _refuse_hostile(body, MAX_DEPTH)
     return body
 
@@ -143,9 +152,12 @@ class Answer:
 
     __slots__ = ('body', 'headers', 'status')
 
-    def __init__(self, body: dict | list | bytes | None = None,
-                 status: int | None = None,
-                 headers: typing.Iterable[tuple[str, str]] = ()):
+    def __init__(
+        self,
+        body: dict | list | bytes | None = None,
+        status: int | None = None,
+        headers: typing.Iterable[tuple[str, str]] = (),
+    ):
         self.body = body
         self.status = status
         self.headers = list(headers)
@@ -176,9 +188,13 @@ def _loader(target: bool | str | None) -> str | None:
     return 'target' if target is True else target or None
 
 
-def method(policy: str | None = None, *, status: int = 200,
-           body: schema.Schema | None = None,
-           target: bool | str | None = None) -> typing.Callable:
+def method(
+    policy: str | None = None,
+    *,
+    status: int = 200,
+    body: schema.Schema | None = None,
+    target: bool | str | None = None,
+) -> typing.Callable:
     """Declare a handler that a route names.
 
     With `target=True` the controller's `target(req, ...)` loads the row
@@ -188,17 +204,27 @@ def method(policy: str | None = None, *, status: int = 200,
     there when a body schema is. A policy without a target is asked about
     the caller's own project.
     """
+
     def declare(function: typing.Callable) -> typing.Callable:
         function.declared = Declared(  # type: ignore[attr-defined]
-            policy, status, body, _loader(target))
+            policy, status, body, _loader(target)
+        )
         return function
+
     return declare
 
 
-def action(name: str, since: str | None = None, until: str | None = None,
-           *, experimental: str | None = None, policy: str | None = None,
-           status: int = 202, body: schema.Schema | None = None,
-           target: bool | str | None = True) -> typing.Callable:
+def action(
+    name: str,
+    since: str | None = None,
+    until: str | None = None,
+    *,
+    experimental: str | None = None,
+    policy: str | None = None,
+    status: int = 202,
+    body: schema.Schema | None = None,
+    target: bool | str | None = True,
+) -> typing.Callable:
     """Declare one name of an action; decorators of this kind stack.
 
     `experimental` is a span of versions such as '2.29-2.95' or '2.57-'.
@@ -206,13 +232,17 @@ def action(name: str, since: str | None = None, until: str | None = None,
     below the action's name. Without a schema the value is ignored.
     """
     row = DeclaredAction(
-        name, versions.window(since, until), versions.span(experimental),
-        Declared(policy, status, body, _loader(target)))
+        name,
+        versions.window(since, until),
+        versions.span(experimental),
+        Declared(policy, status, body, _loader(target)),
+    )
 
     def declare(function: typing.Callable) -> typing.Callable:
         rows = getattr(function, 'actions', ())
         function.actions = (*rows, row)  # type: ignore[attr-defined]
         return function
+
     return declare
 
 
@@ -237,15 +267,21 @@ class Bound(typing.NamedTuple):
     def serves(self, req: Request) -> bool:
         """Tell whether the version, and the header, select this one."""
         return req.minor in self.window and (
-            req.experimental or self.experimental is None
-            or req.minor not in self.experimental)
+            req.experimental
+            or self.experimental is None
+            or req.minor not in self.experimental
+        )
 
 
 def bind_method(controller: Controller, name: str) -> typing.Callable:
     """The function (req) -> (status, result) of one declared method."""
     handler = getattr(controller, name)
-    return _checked(controller, handler, handler.declared,
-                    lambda req, body: body.arguments(req.json, req.minor))
+    return _checked(
+        controller,
+        handler,
+        handler.declared,
+        lambda req, body: body.arguments(req.json, req.minor),
+    )
 
 
 def bind_actions(controller: Controller) -> typing.Callable:
@@ -253,40 +289,55 @@ def bind_actions(controller: Controller) -> typing.Callable:
     found: dict[str, list[Bound]] = {}
     for _, handler in inspect.getmembers(controller, inspect.ismethod):
         for row in getattr(handler, 'actions', ()):
-            found.setdefault(row.name, []).append(Bound(
-                row.window, row.experimental,
-                _checked(controller, handler, row.declared,
-                         functools.partial(_action_arguments, row.name))))
+            found.setdefault(row.name, []).append(
+                Bound(
+                    row.window,
+                    row.experimental,
+                    _checked(
+                        controller,
+                        handler,
+                        row.declared,
+                        functools.partial(_action_arguments, row.name),
+                    ),
+                )
+            )
     if not found:
         raise ValueError(f'{type(controller).__name__} has no action')
     for name, windows in found.items():
         if versions.overlapping(bound.window for bound in windows):
-            raise ValueError(f'action {name} is declared twice for one '
-                             'version')
+            raise ValueError(
+                f'action {name} is declared twice for one version'
+            )
 
     def run(req: Request) -> tuple[int, Result]:
         body = req.json
         if type(body) is not dict or len(body) != 1:
             raise exception.MalformedRequestBody()
-        name, = body
+        (name,) = body
         if name not in found:
             raise exception.NoSuchAction(action=name[:100])
         for bound in found[name]:
             if bound.serves(req):
                 return bound.run(req)
         raise exception.VersionNotFoundForMethod(
-            version=versions.text(req.minor))
+            version=versions.text(req.minor)
+        )
+
     return run
 
 
-def _action_arguments(name: str, req: Request,
-                      body: schema.Schema) -> typing.Any:
+def _action_arguments(
+    name: str, req: Request, body: schema.Schema
+) -> typing.Any:
     return body.check(req.json[name], req.minor, name)
 
 
-def _checked(controller: Controller, handler: typing.Callable,
-             declared: Declared, arguments: typing.Callable
-             ) -> typing.Callable[[Request], tuple[int, Result]]:
+def _checked(
+    controller: Controller,
+    handler: typing.Callable,
+    declared: Declared,
+    arguments: typing.Callable,
+) -> typing.Callable[[Request], tuple[int, Result]]:
     """The handler behind its checks: target, policy, then body."""
     policy, status, body, loader = declared
     load = getattr(controller, loader) if loader else None
@@ -296,30 +347,34 @@ def _checked(controller: Controller, handler: typing.Callable,
         variables = dict(req.path_vars)
         given: list = []
         if load:
-            given.append(load(req, *[variables.pop(name)
-                                     for name in wanted]))
+            given.append(load(req, *[variables.pop(name) for name in wanted]))
         if policy and not req.ctx.can(policy, *given):
             raise exception.Forbidden('Access was denied to this resource.')
         if body:
             given.append(arguments(req, body))
         return status, handler(req, *given, **variables)
+
     return run
 
 
 @functools.cache
 def _path_variables(controller: type, loader: str) -> tuple[str, ...]:
     """What a loader wants besides itself and the request."""
-    return tuple(inspect.signature(
-        getattr(controller, loader)).parameters)[2:]
+    return tuple(inspect.signature(getattr(controller, loader)).parameters)[2:]
 
 
-_STATUS_LINES = {int(status): f'{int(status)} {status.phrase}'
-                 for status in http.HTTPStatus}
+_STATUS_LINES = {
+    int(status): f'{int(status)} {status.phrase}' for status in http.HTTPStatus
+}
 
 
-def send(start_response: typing.Callable, status: int, body: bytes | None,
-         headers: typing.Iterable[tuple[str, str]] = (),
-         kind: str = 'application/json') -> list[bytes]:
+def send(
+    start_response: typing.Callable,
+    status: int,
+    body: bytes | None,
+    headers: typing.Iterable[tuple[str, str]] = (),
+    kind: str = 'application/json',
+) -> list[bytes]:
     """Start the answer and give its body, as WSGI wants it."""
     lines = [*headers]
     if status != 204:  # which may not even have a length
@@ -329,16 +384,20 @@ def send(start_response: typing.Callable, status: int, body: bytes | None,
     return [body] if body else []
 
 
-def send_json(start_response: typing.Callable, status: int,
-              content: typing.Any,
-              headers: typing.Iterable[tuple[str, str]] = ()) -> list[bytes]:
+def send_json(
+    start_response: typing.Callable,
+    status: int,
+    content: typing.Any,
+    headers: typing.Iterable[tuple[str, str]] = (),
+) -> list[bytes]:
     """Start the answer and give its body, dumped unless it is bytes."""
     if content is not None and type(content) is not bytes:
         content = orjson.dumps(content)
     return send(start_response, status, content, headers)
 
 
-def no_such_url(environ: dict, start_response: typing.Callable
-                ) -> typing.Iterable[bytes]:
+def no_such_url(
+    environ: dict, start_response: typing.Callable
+) -> typing.Iterable[bytes]:
     """Answer an unknown URL: no JSON fault but text, or as Accept says."""
     return exc.HTTPNotFound()(environ, start_response)

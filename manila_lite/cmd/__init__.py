@@ -12,12 +12,15 @@ CONCURRENCY = os.environ.get('MANILA_LITE_CONCURRENCY', 'threading')
 
 if CONCURRENCY == 'eventlet':
     import warnings
+
     warnings.filterwarnings('ignore', message=r'\s*Eventlet is deprecated')
     try:
         import eventlet
     except ImportError:
-        sys.exit('MANILA_LITE_CONCURRENCY is eventlet, which is not '
-                 'installed: pip install manila_lite[eventlet]')
+        sys.exit(
+            'MANILA_LITE_CONCURRENCY is eventlet, which is not '
+            'installed: pip install manila_lite[eventlet]'
+        )
     eventlet.monkey_patch()
 elif CONCURRENCY == 'threading':
     # Libraries import eventlet wherever it is installed, which costs
@@ -25,5 +28,7 @@ elif CONCURRENCY == 'threading':
     if 'eventlet' not in sys.modules:
         sys.modules['eventlet'] = None  # type: ignore[assignment]
 else:
-    sys.exit('MANILA_LITE_CONCURRENCY is threading or eventlet, not '
-             f'"{CONCURRENCY}"')
+    sys.exit(
+        'MANILA_LITE_CONCURRENCY is threading or eventlet, not '
+        f'"{CONCURRENCY}"'
+    )

@@ -28,14 +28,18 @@ def announced(folder: pathlib.Path, id: str) -> Iterator[None]:
             fcntl.flock(held, fcntl.LOCK_EX)
             stack.callback(mine.unlink, missing_ok=True)
         except OSError as error:
-            LOG.warning('Nobody can be told that this process lives; when '
-                        'it dies, its work is taken over after the lease: '
-                        '%s', error)
+            LOG.warning(
+                'Nobody can be told that this process lives; when '
+                'it dies, its work is taken over after the lease: '
+                '%s',
+                error,
+            )
         yield
 
 
-def bury(folder: pathlib.Path, taken_over: Callable[[str], typing.Any]
-         ) -> None:
+def bury(
+    folder: pathlib.Path, taken_over: Callable[[str], typing.Any]
+) -> None:
     """Call with the id of each that is over, and forget it then.
 
     Dying in between does no harm: the next start calls again.

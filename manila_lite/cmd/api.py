@@ -31,15 +31,20 @@ def main() -> None:
         with running.process(conf, db) as process:
             app, _ = build.api(process)
             server = web_server(
-                app, conf.osapi_share_listen, conf.osapi_share_listen_port)
+                app, conf.osapi_share_listen, conf.osapi_share_listen_port
+            )
             running.serve_until(stop, [running.Web(server)])
 
 
 def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:
     """The arguments that separate services take."""
     parser = argparse.ArgumentParser(prog=prog)
-    parser.add_argument('--config-file', action='append', metavar='F',
-                        help='configuration file; may be given again')
+    parser.add_argument(
+        '--config-file',
+        action='append',
+        metavar='F',
+        help='configuration file; may be given again',
+    )
     return parser.parse_args(argv)
 
 
@@ -55,8 +60,9 @@ def _application() -> typing.Callable:
     return build.api(process)[0]
 
 
-def application(environ: dict, start_response: typing.Callable
-                ) -> typing.Iterable[bytes]:
+def application(
+    environ: dict, start_response: typing.Callable
+) -> typing.Iterable[bytes]:
     """The whole API for any WSGI server; built at the first request."""
     return _application()(environ, start_response)
 

@@ -142,17 +142,21 @@ class Process:
     def settings(self, workers: int) -> Settings:
         work = self.conf.work
         return Settings(
-            lease=work.lease, sweep_interval=work.sweep_interval,
-            workers=workers, max_attempts=work.max_attempts,
+            lease=work.lease,
+            sweep_interval=work.sweep_interval,
+            workers=workers,
+            max_attempts=work.max_attempts,
             retry_delay=work.retry_delay,
             operation_timeout=work.operation_timeout,
-            message_ttl=self.conf.message_ttl)
+            message_ttl=self.conf.message_ttl,
+        )
 
     def limits(self) -> dict[str, int]:
         return quota_limits.from_options(self.conf.quota)
 
 
 # The API
+
 
 @dataclasses.dataclass
 class ApiServices:
@@ -185,84 +189,126 @@ def api(process: Process, *, auth=None, checks=None, enforcer=None):
     conf = process.conf
     enforcer = enforcer or Enforcer(conf)
     found = ApiServices(
-        conf=conf, db=process.db, enforcer=enforcer,
+        conf=conf,
+        db=process.db,
+        enforcer=enforcer,
         shares=share_operations(process),
         access=access_operations(process),
         snapshots=snapshot_operations(process),
         snapshot_access=SnapshotAccess(
-            process.db, process.client(SnapshotAccessRpc),
-            Brake(process.db, conf.work.max_queue)),
+            process.db,
+            process.client(SnapshotAccessRpc),
+            Brake(process.db, conf.work.max_queue),
+        ),
         locks=Locks(process.db),
-        managing=Managing(conf, process.db, process.client(PlacementRpc),
-                          process.client(ManagingRpc)),
-        services=Services(process.db, process.client(EnsuringRpc),
-                          conf.service_down_time),
+        managing=Managing(
+            conf,
+            process.db,
+            process.client(PlacementRpc),
+            process.client(ManagingRpc),
+        ),
+        services=Services(
+            process.db, process.client(EnsuringRpc), conf.service_down_time
+        ),
         recovery=Recovery(process.db, process.client(ReconciliationRpc)),
-        share_servers=ShareServers(process.db,
-                                   process.client(ShareServersRpc),
-                                   conf.service_down_time),
-        share_networks=ShareNetworks(process.db, process.limits(),
-                                     process.client(ShareServersRpc)),
+        share_servers=ShareServers(
+            process.db, process.client(ShareServersRpc), conf.service_down_time
+        ),
+        share_networks=ShareNetworks(
+            process.db, process.limits(), process.client(ShareServersRpc)
+        ),
         network_changes=NetworkChanges(
-            process.db, process.client(NetworkUpdatesRpc),
-            process.client(ShareServersRpc), conf.service_down_time),
+            process.db,
+            process.client(NetworkUpdatesRpc),
+            process.client(ShareServersRpc),
+            conf.service_down_time,
+        ),
         server_migrations=ServerMigrations(
-            process.db, process.client(PlacementRpc),
-            process.client(ServerMigrationRpc), conf.service_down_time),
+            process.db,
+            process.client(PlacementRpc),
+            process.client(ServerMigrationRpc),
+            conf.service_down_time,
+        ),
         replicas=replica_operations(process),
         limits=process.limits(),
         admin_only_metadata=frozenset(conf.admin_only_metadata),
         admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
-        pool_matches=pool_matches)
+        pool_matches=pool_matches,
+    )
     everything = {'database': database_check(process.db), **(checks or {})}
-    app = build_app(conf, found, enforcer, CONTROLLERS, auth,
-                    checks=everything)
+    app = build_app(
+        conf, found, enforcer, CONTROLLERS, auth, checks=everything
+    )
     return app, found
 
 
 def access_operations(process: Process) -> Access:
-    return Access(process.db, process.client(AccessRpc),
-                  Brake(process.db, process.conf.work.max_queue),
-                  process.locks)
+    return Access(
+        process.db,
+        process.client(AccessRpc),
+        Brake(process.db, process.conf.work.max_queue),
+        process.locks,
+    )
 
 
 def share_operations(process: Process) -> Shares:
-    return Shares(process.conf, process.db, process.limits(),
-                  process.client(PlacementRpc),
-                  process.client(ProvisioningRpc),
-                  process.client(ReplicationRpc),
-                  Brake(process.db, process.conf.work.max_queue))
+    return Shares(
+        process.conf,
+        process.db,
+        process.limits(),
+        process.client(PlacementRpc),
+        process.client(ProvisioningRpc),
+        process.client(ReplicationRpc),
+        Brake(process.db, process.conf.work.max_queue),
+    )
 
 
 def replica_operations(process: Process) -> Replicas:
-    return Replicas(process.db, process.limits(),
-                    process.client(PlacementRpc),
-                    process.client(ReplicationRpc),
-                    process.client(ReplicaUpdatesRpc),
-                    process.client(AccessRpc),
-                    Brake(process.db, process.conf.work.max_queue))
+    return Replicas(
+        process.db,
+        process.limits(),
+        process.client(PlacementRpc),
+        process.client(ReplicationRpc),
+        process.client(ReplicaUpdatesRpc),
+        process.client(AccessRpc),
+        Brake(process.db, process.conf.work.max_queue),
+    )
 
 
 def snapshot_operations(process: Process) -> Snapshots:
-    return Snapshots(process.db, process.limits(),
-                     process.client(SnapshotsRpc),
-                     process.client(ReplicatedSnapshotsRpc),
-                     Brake(process.db, process.conf.work.max_queue))
+    return Snapshots(
+        process.db,
+        process.limits(),
+        process.client(SnapshotsRpc),
+        process.client(ReplicatedSnapshotsRpc),
+        Brake(process.db, process.conf.work.max_queue),
+    )
 
 
-def pool_matches(capabilities: typing.Mapping[str, typing.Any],
-                 extra_specs: typing.Mapping[str, str]) -> bool:
+def pool_matches(
+    capabilities: typing.Mapping[str, typing.Any],
+    extra_specs: typing.Mapping[str, str],
+) -> bool:
     """Whether a pool offers everything that extra specs demand."""
     pool = choose.Pool(
-        host='', capabilities=capabilities, zone=None, service_up=True,
-        service_enabled=True, total_gb=None, free_gb=None, allocated_gb=0,
-        pending_gb=0)
-    return not any(why_unmet(pool, key, wanted)
-                   for key, wanted in extra_specs.items())
+        host='',
+        capabilities=capabilities,
+        zone=None,
+        service_up=True,
+        service_enabled=True,
+        total_gb=None,
+        free_gb=None,
+        allocated_gb=0,
+        pending_gb=0,
+    )
+    return not any(
+        why_unmet(pool, key, wanted) for key, wanted in extra_specs.items()
+    )
 
 
 def database_check(db: Database):
     """Whether the database answers, for /healthcheck."""
+
     def check() -> str | None:
         try:
             db.read(services.list_zones)
@@ -270,16 +316,24 @@ def database_check(db: Database):
             LOG.warning('The database does not answer', exc_info=True)
             return 'does not answer'
         return None
+
     return check
 
 
 # Services that carry work out
 
+
 class Service:
     """A runner with what wakes it and what runs beside it."""
 
-    def __init__(self, runners: list[typing.Any], tasks: list[Task], *,
-                 listeners: list[typing.Any], fuzz: float):
+    def __init__(
+        self,
+        runners: list[typing.Any],
+        tasks: list[Task],
+        *,
+        listeners: list[typing.Any],
+        fuzz: float,
+    ):
         self.runners = runners
         self.listeners = listeners
         self.periodic = Periodic(tasks, fuzz=fuzz)
@@ -302,8 +356,10 @@ class Service:
             runner.stop(0.0)
         self.periodic.stop()
         self._stop_listening()
-        ended = [runner.stop(max(0.0, deadline - time.monotonic()))
-                 for runner in self.runners]
+        ended = [
+            runner.stop(max(0.0, deadline - time.monotonic()))
+            for runner in self.runners
+        ]
         return all(ended)
 
     def _stop_listening(self) -> None:
@@ -311,8 +367,10 @@ class Service:
 
         What they hear meanwhile is lost to nobody: hints are only hints.
         """
-        threads = [threading.Thread(target=listener.stop, daemon=True)
-                   for listener in self.listeners]
+        threads = [
+            threading.Thread(target=listener.stop, daemon=True)
+            for listener in self.listeners
+        ]
         deadline = time.monotonic() + LISTENERS_STOP_AFTER
         for thread in threads:
             thread.start()
@@ -323,52 +381,88 @@ class Service:
 def scheduler(process: Process) -> Service:
     """The service that places share instances."""
     conf, db = process.conf, process.db
-    multipliers = {'CapacityWeigher': conf.capacity_weight_multiplier,
-                   'PoolWeigher': conf.pool_weight_multiplier}
+    multipliers = {
+        'CapacityWeigher': conf.capacity_weight_multiplier,
+        'PoolWeigher': conf.pool_weight_multiplier,
+    }
     rules = Rules(
         choose.load(conf.scheduler_default_filters, 'filters'),
-        choose.load(conf.scheduler_default_weighers, 'weighers',
-                    multipliers),
-        choose.load(conf.scheduler_default_extend_filters, 'filters'))
+        choose.load(conf.scheduler_default_weighers, 'weighers', multipliers),
+        choose.load(conf.scheduler_default_extend_filters, 'filters'),
+    )
     placement = Placement(
-        db, rules, down_time=conf.service_down_time, chance=process.chance)
+        db, rules, down_time=conf.service_down_time, chance=process.chance
+    )
     owner = f'{SCHEDULER_BINARY}@{conf.host}:{process.id}'
     unplaced = Unplaced(db, owner, conf.message_ttl)
     runner = Runner(
-        db, queues=[SCHEDULER_TOPIC], handlers=endpoint_handlers(placement),
+        db,
+        queues=[SCHEDULER_TOPIC],
+        handlers=endpoint_handlers(placement),
         owner=owner,
         settings=process.settings(conf.work.scheduler_workers),
-        chance=process.chance, acts_outside=False)
+        chance=process.chance,
+        acts_outside=False,
+    )
 
     def beat() -> None:
-        if not db.write(services.beat, host=conf.host,
-                        binary=SCHEDULER_BINARY, incarnation=process.id,
-                        health=None):
+        if not db.write(
+            services.beat,
+            host=conf.host,
+            binary=SCHEDULER_BINARY,
+            incarnation=process.id,
+            health=None,
+        ):
             register()
 
     def register() -> None:
-        db.write(services.register, host=conf.host, binary=SCHEDULER_BINARY,
-                 topic=SCHEDULER_TOPIC, zone=conf.storage_availability_zone,
-                 incarnation=process.id, enabled=conf.enable_new_services)
+        db.write(
+            services.register,
+            host=conf.host,
+            binary=SCHEDULER_BINARY,
+            topic=SCHEDULER_TOPIC,
+            zone=conf.storage_availability_zone,
+            incarnation=process.id,
+            enabled=conf.enable_new_services,
+        )
 
     keep = datetime.timedelta(seconds=conf.work.journal_retention)
     tasks = [
         Task('heartbeat', conf.report_interval, beat),
         Task('rescue', conf.periodic_interval, unplaced.run_pass),
-        Task('expired messages', conf.message_reap_interval,
-             lambda: db.write(message_rows.purge_expired)),
-        Task('old journal', conf.message_reap_interval,
-             lambda: db.write(table.prune_journal, db.utcnow() - keep)),
-        Task('old server migrations', conf.message_reap_interval,
-             lambda: db.write(server_migration_rows.prune,
-                              db.utcnow() - keep)),
-        Task('old decisions', conf.message_reap_interval,
-             lambda: db.write(recovery_rows.prune_log, db.utcnow()
-                              - datetime.timedelta(
-                                  seconds=conf.recovery.log_retention))),
+        Task(
+            'expired messages',
+            conf.message_reap_interval,
+            lambda: db.write(message_rows.purge_expired),
+        ),
+        Task(
+            'old journal',
+            conf.message_reap_interval,
+            lambda: db.write(table.prune_journal, db.utcnow() - keep),
+        ),
+        Task(
+            'old server migrations',
+            conf.message_reap_interval,
+            lambda: db.write(server_migration_rows.prune, db.utcnow() - keep),
+        ),
+        Task(
+            'old decisions',
+            conf.message_reap_interval,
+            lambda: db.write(
+                recovery_rows.prune_log,
+                db.utcnow()
+                - datetime.timedelta(seconds=conf.recovery.log_retention),
+            ),
+        ),
     ]
-    service = Service([runner], tasks, fuzz=0.0, listeners=_listen(
-        process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]))
+    service = Service(
+        [runner],
+        tasks,
+        fuzz=0.0,
+        listeners=_listen(
+            process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]
+        ),
+    )
     service.register = register
     service.unplaced = unplaced
     service.answers = [placement]
@@ -381,9 +475,17 @@ def share_service(process: Process) -> Service:
     backends = [backend(process, name) for name in options.backends(conf)]
     tasks = [task for one in backends for task in _tasks(process, one)]
     service = Service(
-        backends, tasks, fuzz=0.0, listeners=_listen(process, [
-            (SHARE_TOPIC, one.host, one.runner, one.answers)
-            for one in backends]))
+        backends,
+        tasks,
+        fuzz=0.0,
+        listeners=_listen(
+            process,
+            [
+                (SHARE_TOPIC, one.host, one.runner, one.answers)
+                for one in backends
+            ],
+        ),
+    )
     service.backends = backends
     return service
 
@@ -391,9 +493,10 @@ def share_service(process: Process) -> Service:
 def _listen(process: Process, served) -> list[HintListener]:
     if process.transport is None:
         return []
-    return [HintListener(process.transport, topic, server, runner.wake,
-                         endpoints)
-            for topic, server, runner, endpoints in served]
+    return [
+        HintListener(process.transport, topic, server, runner.wake, endpoints)
+        for topic, server, runner, endpoints in served
+    ]
 
 
 def backend(process: Process, name: str) -> Backend:
@@ -402,43 +505,71 @@ def backend(process: Process, name: str) -> Backend:
     host = f'{conf.host}@{name}'
     configuration = Configuration(conf, name)
     driver = registry.load(configuration.share_driver)(
-        configuration=configuration, private_storage=None)
-    names = Names(conf.share_name_template,
-                  conf.share_snapshot_name_template)
+        configuration=configuration, private_storage=None
+    )
+    names = Names(conf.share_name_template, conf.share_snapshot_name_template)
     setup = server_setup(process, driver, configuration, names, host)
     servers = ShareServersEndpoint(
-        db, driver, process.client(ShareServersRpc), host, setup,
-        with_last_share=conf.delete_share_server_with_last_share)
-    provisioning = Provisioning(driver, names, conf.periodic_interval,
-                                setup, servers)
-    snapshots = SnapshotsEndpoint(
-        driver, names, conf.message_ttl)
+        db,
+        driver,
+        process.client(ShareServersRpc),
+        host,
+        setup,
+        with_last_share=conf.delete_share_server_with_last_share,
+    )
+    provisioning = Provisioning(
+        driver, names, conf.periodic_interval, setup, servers
+    )
+    snapshots = SnapshotsEndpoint(driver, names, conf.message_ttl)
     replicated_snapshots = ReplicatedSnapshots(
-        snapshots, process.client(ReplicatedSnapshotsRpc), host,
-        process.locks)
+        snapshots, process.client(ReplicatedSnapshotsRpc), host, process.locks
+    )
     access = AccessEndpoint(
-        db, driver, process.client(AccessRpc), host,
+        db,
+        driver,
+        process.client(AccessRpc),
+        host,
         name_template=conf.share_name_template,
-        message_ttl=conf.message_ttl, locks=process.locks)
+        message_ttl=conf.message_ttl,
+        locks=process.locks,
+    )
     snapshot_access = SnapshotAccessEndpoint(
-        db, driver, process.client(SnapshotAccessRpc), host, names=names,
-        message_ttl=conf.message_ttl)
+        db,
+        driver,
+        process.client(SnapshotAccessRpc),
+        host,
+        names=names,
+        message_ttl=conf.message_ttl,
+    )
     rules = RuleTelling(process.client(AccessRpc))
     replication = ReplicasEndpoint(
-        driver, names, setup, servers, rules,
-        Promotion(rules, conf.message_ttl), process.locks)
-    reconciliation = _reconciliation(process, host, provisioning, snapshots,
-                                     access, setup, replication)
+        driver,
+        names,
+        setup,
+        servers,
+        rules,
+        Promotion(rules, conf.message_ttl),
+        process.locks,
+    )
+    reconciliation = _reconciliation(
+        process, host, provisioning, snapshots, access, setup, replication
+    )
     managing = ManagingEndpoint(driver, names, process.limits(), servers)
     ensuring = Ensuring(
-        db, driver, process.client(EnsuringRpc), host,
+        db,
+        driver,
+        process.client(EnsuringRpc),
+        host,
         name_template=conf.share_name_template,
         update_status=conf.update_shares_status_on_ensure,
-        message_ttl=conf.message_ttl, access=access)
+        message_ttl=conf.message_ttl,
+        access=access,
+    )
     migrations = server_migrations(process, driver, setup, names)
     updates = replica_updates(process, driver, host, names, access)
     runner = Runner(
-        db, queues=[host],
+        db,
+        queues=[host],
         handlers=endpoint_handlers(provisioning)
         | endpoint_handlers(snapshots)
         | endpoint_handlers(replicated_snapshots)
@@ -453,18 +584,30 @@ def backend(process: Process, name: str) -> Backend:
         | endpoint_handlers(reconciliation)
         | endpoint_handlers(ensuring),
         owner=f'manila-share@{host}:{process.id}',
-        rescue=reconciliation.rescue, recheck=reconciliation.recheck,
+        rescue=reconciliation.rescue,
+        recheck=reconciliation.recheck,
         settings=process.settings(conf.work.workers_per_backend),
-        chance=process.chance)
+        chance=process.chance,
+    )
     made = Backend(
-        db, driver, runner, ensuring, host=host,
-        zone=(configuration.safe_get('backend_availability_zone')
-              or conf.storage_availability_zone),
-        incarnation=process.id, enabled=conf.enable_new_services,
-        expire=_expirer(process), servers=setup)
+        db,
+        driver,
+        runner,
+        ensuring,
+        host=host,
+        zone=(
+            configuration.safe_get('backend_availability_zone')
+            or conf.storage_availability_zone
+        ),
+        incarnation=process.id,
+        enabled=conf.enable_new_services,
+        expire=_expirer(process),
+        servers=setup,
+    )
     if conf.startup_reconciliation_enabled:
-        made.recover_after(conf.startup_reconciliation_wait_seconds,
-                           reconciliation.look)
+        made.recover_after(
+            conf.startup_reconciliation_wait_seconds, reconciliation.look
+        )
     made.reconciliation = reconciliation
     made.access = access
     made.provisioning = provisioning
@@ -472,7 +615,8 @@ def backend(process: Process, name: str) -> Backend:
     made.replicated_snapshots = replicated_snapshots
     made.snapshot_access = snapshot_access
     made.deferred_deletion = DeferredDeletion(
-        db, process.client(ProvisioningRpc), host)
+        db, process.client(ProvisioningRpc), host
+    )
     made.managing = managing
     made.replication = replication
     made.share_servers = servers
@@ -482,82 +626,137 @@ def backend(process: Process, name: str) -> Backend:
     return made
 
 
-def server_migrations(process: Process, driver: typing.Any,
-                      setup: ServerSetup, names: Names
-                      ) -> ServerMigrationsEndpoint:
+def server_migrations(
+    process: Process, driver: typing.Any, setup: ServerSetup, names: Names
+) -> ServerMigrationsEndpoint:
     """Who moves share servers to a back end."""
     conf = process.conf
     return ServerMigrationsEndpoint(
-        process.db, driver,
-        Phases(process.client(AccessRpc), process.client(SnapshotAccessRpc),
-               process.client(ShareServersRpc)),
-        setup, setup.service_host, names=names,
+        process.db,
+        driver,
+        Phases(
+            process.client(AccessRpc),
+            process.client(SnapshotAccessRpc),
+            process.client(ShareServersRpc),
+        ),
+        setup,
+        setup.service_host,
+        names=names,
         interval=conf.server_migration_driver_continue_update_interval,
-        questions=Questions(conf.recovery.question_timeout,
-                            conf.recovery.unanswered_questions))
+        questions=Questions(
+            conf.recovery.question_timeout, conf.recovery.unanswered_questions
+        ),
+    )
 
 
-def replica_updates(process: Process, driver: typing.Any, host: str,
-                    names: Names, access: AccessEndpoint) -> ReplicaUpdates:
+def replica_updates(
+    process: Process,
+    driver: typing.Any,
+    host: str,
+    names: Names,
+    access: AccessEndpoint,
+) -> ReplicaUpdates:
     """Who looks how well the replicas on a back end follow."""
     conf = process.conf
     return ReplicaUpdates(
-        process.db, driver, process.client(ReplicaUpdatesRpc), host,
-        ReplicaNotes(process.db, access, conf.message_ttl), names=names,
+        process.db,
+        driver,
+        process.client(ReplicaUpdatesRpc),
+        host,
+        ReplicaNotes(process.db, access, conf.message_ttl),
+        names=names,
         locks=process.locks,
-        questions=ReplicaQuestions(Questions(
-            conf.recovery.question_timeout,
-            conf.recovery.unanswered_questions)))
+        questions=ReplicaQuestions(
+            Questions(
+                conf.recovery.question_timeout,
+                conf.recovery.unanswered_questions,
+            )
+        ),
+    )
 
 
-def server_setup(process: Process, driver: typing.Any,
-                 configuration: Configuration, names: Names,
-                 host: str) -> ServerSetup:
+def server_setup(
+    process: Process,
+    driver: typing.Any,
+    configuration: Configuration,
+    names: Names,
+    host: str,
+) -> ServerSetup:
     """Who finds and makes the share servers of a back end."""
     networks = None
     if driver.driver_handles_share_servers:
+
         def network(group: str, label: str) -> typing.Any:
             return load_network(process.db, process.conf, group, label)
+
         for_admins = configuration.admin_network_config_group
         networks = Networks(
-            network(configuration.network_config_group
-                    or configuration.config_group, USER),
-            for_admins and network(for_admins, ADMIN))
+            network(
+                configuration.network_config_group
+                or configuration.config_group,
+                USER,
+            ),
+            for_admins and network(for_admins, ADMIN),
+        )
     return ServerSetup(
-        process.db, driver, host, names=names, networks=networks,
-        limits=ServerLimits(driver.max_shares_per_share_server,
-                            driver.max_share_server_size),
+        process.db,
+        driver,
+        host,
+        names=names,
+        networks=networks,
+        limits=ServerLimits(
+            driver.max_shares_per_share_server, driver.max_share_server_size
+        ),
         backend_name=driver.backend_name,
-        message_ttl=process.conf.message_ttl)
+        message_ttl=process.conf.message_ttl,
+    )
 
 
-def _reconciliation(process: Process, host: str, provisioning: Provisioning,
-                    snapshots: SnapshotsEndpoint, access: AccessEndpoint,
-                    setup: ServerSetup,
-                    replication: ReplicasEndpoint) -> Reconciliation:
+def _reconciliation(
+    process: Process,
+    host: str,
+    provisioning: Provisioning,
+    snapshots: SnapshotsEndpoint,
+    access: AccessEndpoint,
+    setup: ServerSetup,
+    replication: ReplicasEndpoint,
+) -> Reconciliation:
     """The rescues of a back end, of each kind of resource there is."""
     conf = process.conf
     rescues = process.client(ReconciliationRpc).on(host)
-    works = {contract.name: process.client(contract).on(host)
-             for contract in (ProvisioningRpc, SnapshotsRpc,
-                              SnapshotAccessRpc, ShareServersRpc,
-                              ServerMigrationRpc, ReplicationRpc,
-                              ReplicatedSnapshotsRpc)}
+    works = {
+        contract.name: process.client(contract).on(host)
+        for contract in (
+            ProvisioningRpc,
+            SnapshotsRpc,
+            SnapshotAccessRpc,
+            ShareServersRpc,
+            ServerMigrationRpc,
+            ReplicationRpc,
+            ReplicatedSnapshotsRpc,
+        )
+    }
     resources = [
         ServerRescues(rescues, works, setup),
         ServerTasks(rescues, works),
-        ShareInstances(rescues, works, provisioning, conf.message_ttl,
-                       replication),
+        ShareInstances(
+            rescues, works, provisioning, conf.message_ttl, replication
+        ),
         SnapshotInstances(rescues, works, snapshots, conf.message_ttl),
         RuleSets(rescues, works, access),
         SnapshotRuleSets(rescues, works),
     ]
     return Reconciliation(
-        process.db, {kind: one for one in resources for kind in one.kinds},
-        process.client(ReconciliationRpc), host, process.locks,
-        Questions(conf.recovery.question_timeout,
-                  conf.recovery.unanswered_questions),
-        conf.recovery.batch)
+        process.db,
+        {kind: one for one in resources for kind in one.kinds},
+        process.client(ReconciliationRpc),
+        host,
+        process.locks,
+        Questions(
+            conf.recovery.question_timeout, conf.recovery.unanswered_questions
+        ),
+        conf.recovery.batch,
+    )
 
 
 def _expirer(process: Process):
@@ -567,8 +766,12 @@ def _expirer(process: Process):
     def expire(made: Backend, share_id: str) -> None:
         try:
             share = process.db.read(shares.target, share_id)
-            operations.delete(RequestContext(
-                project_id=share.project_id, user_id=share.user_id), share)
+            operations.delete(
+                RequestContext(
+                    project_id=share.project_id, user_id=share.user_id
+                ),
+                share,
+            )
         except (exception.NotFound, exception.InvalidStatus) as error:
             LOG.info('Share %s in the recycle bin: %s', share_id, error)
 
@@ -588,41 +791,57 @@ def _tasks(process: Process, made: Backend) -> list[Task]:
         Task('report', conf.periodic_interval, when_up(made.report)),
         *_recoveries(conf, when_up(made.reconciliation.look)),
         Task('access rules', conf.periodic_interval, made.access.run_pass),
-        Task('access rules of snapshots', conf.periodic_interval,
-             made.snapshot_access.run_pass),
-        Task('recycle bin',
-             conf.check_for_expired_shares_in_recycle_bin_interval,
-             made.expire),
-        Task('replicas', conf.replica_state_update_interval,
-             when_up(made.replica_updates.look)),
+        Task(
+            'access rules of snapshots',
+            conf.periodic_interval,
+            made.snapshot_access.run_pass,
+        ),
+        Task(
+            'recycle bin',
+            conf.check_for_expired_shares_in_recycle_bin_interval,
+            made.expire,
+        ),
+        Task(
+            'replicas',
+            conf.replica_state_update_interval,
+            when_up(made.replica_updates.look),
+        ),
         *_clean_ups(conf, made.share_servers),
-        Task('deferred deletion', conf.periodic_deferred_delete_interval,
-             made.deferred_deletion.retry),
+        Task(
+            'deferred deletion',
+            conf.periodic_deferred_delete_interval,
+            made.deferred_deletion.retry,
+        ),
     ]
 
 
-def _clean_ups(conf: typing.Any,
-               servers: ShareServersEndpoint) -> list[Task]:
+def _clean_ups(conf: typing.Any, servers: ShareServersEndpoint) -> list[Task]:
     """The end of share servers that nothing is on."""
     if not (conf.automatic_share_server_cleanup and servers.setup.networks):
         return []
     idle_for = datetime.timedelta(
-        minutes=conf.unused_share_server_cleanup_interval)
-    return [Task('unused share servers', conf.periodic_interval,
-                 lambda: servers.clean_up(idle_for))]
+        minutes=conf.unused_share_server_cleanup_interval
+    )
+    return [
+        Task(
+            'unused share servers',
+            conf.periodic_interval,
+            lambda: servers.clean_up(idle_for),
+        )
+    ]
 
 
 def _recoveries(conf: typing.Any, look: typing.Callable) -> list[Task]:
     """The look on a timer; the first one is that of the start."""
     interval = conf.recovery.interval
-    return [Task('rescue', interval, look, after=interval)
-            ] if interval else []
+    return [Task('rescue', interval, look, after=interval)] if interval else []
 
 
 def connect_hints(db: Database, sender: typing.Any) -> None:
     """Have the hints of every transaction sent after its commit."""
+
     def deliver(hints) -> None:
         for hint in hints:
             sender.send(*hint)
-    db.deliver = deliver
 
+    db.deliver = deliver

@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 # Databases
 
+
 def db_sync(args: argparse.Namespace) -> None:
     """make the schema that of this release"""
     with _database(_conf(args), create=True) as db:
@@ -65,23 +66,42 @@ def db_check(args: argparse.Namespace) -> int:
 
 # What runs, and what is owed
 
+
 def service_list(args: argparse.Namespace) -> None:
     """show the services, and what is wrong with those that are down"""
     conf = _conf(args)
     with _database(conf, ready=True) as db:
         found = db.read(services.list_all)
     _print_table(
-        ('binary', 'host', 'zone', 'status', 'state', 'updated_at',
-         'problem'),
-        ((row.binary, row.host, row.zone,
-          'disabled' if row.disabled else 'enabled',
-          'up' if services.is_up(row, conf.service_down_time) else 'down',
-          row.updated_at and row.updated_at.isoformat(' ', 'seconds'),
-          row.health or row.disabled_reason) for row in found))
+        ('binary', 'host', 'zone', 'status', 'state', 'updated_at', 'problem'),
+        (
+            (
+                row.binary,
+                row.host,
+                row.zone,
+                'disabled' if row.disabled else 'enabled',
+                'up'
+                if services.is_up(row, conf.service_down_time)
+                else 'down',
+                row.updated_at and row.updated_at.isoformat(' ', 'seconds'),
+                row.health or row.disabled_reason,
+            )
+            for row in found
+        ),
+    )
 
 
-WORK_FIELDS = ('id', 'kind', 'resource', 'resource_id', 'state', 'owner',
-               'age', 'attempt', 'error')
+WORK_FIELDS = (
+    'id',
+    'kind',
+    'resource',
+    'resource_id',
+    'state',
+    'owner',
+    'age',
+    'attempt',
+    'error',
+)
 
 
 def work_list(args: argparse.Namespace) -> None:
@@ -93,8 +113,14 @@ def work_list(args: argparse.Namespace) -> None:
 
 def _owed(session: Session) -> list[dict[str, typing.Any]]:
     return [
-        {field: _age(session, row) if field == 'age' else getattr(row, field)
-         for field in WORK_FIELDS} for row in work.list_work(session)]
+        {
+            field: _age(session, row)
+            if field == 'age'
+            else getattr(row, field)
+            for field in WORK_FIELDS
+        }
+        for row in work.list_work(session)
+    ]
 
 
 def _age(session: Session, row: typing.Any) -> int:
@@ -138,20 +164,31 @@ def status_upgrade_check(args: argparse.Namespace) -> int:
 
 # Users of auth_strategy = http_basic
 
+
 def user_add(args: argparse.Namespace) -> None:
     """add a user; the password is asked for, or read from standard input"""
     path = _conf(args).http_basic.users_file
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    users.add(path, args.name, _password(args.name), args.user_id,
-              args.project, args.role)
+    users.add(
+        path,
+        args.name,
+        _password(args.name),
+        args.user_id,
+        args.project,
+        args.role,
+    )
 
 
 def user_list(args: argparse.Namespace) -> None:
     """show the users"""
     found = users.read(_conf(args).http_basic.users_file)
-    _print_table(('name', 'user_id', 'project_id', 'roles'), (
-        (user.name, user.user_id, user.project_id, ','.join(user.roles))
-        for user in found.values()))
+    _print_table(
+        ('name', 'user_id', 'project_id', 'roles'),
+        (
+            (user.name, user.user_id, user.project_id, ','.join(user.roles))
+            for user in found.values()
+        ),
+    )
 
 
 def user_remove(args: argparse.Namespace) -> None:
@@ -170,14 +207,17 @@ def _password(name: str) -> str:
 
 # What the commands share
 
+
 def _conf(args: argparse.Namespace) -> cfg.ConfigOpts:
-    return start.configure(PROG, config_files=args.config_file,
-                           state_dir=args.state_dir)
+    return start.configure(
+        PROG, config_files=args.config_file, state_dir=args.state_dir
+    )
 
 
 @contextlib.contextmanager
-def _database(conf: cfg.ConfigOpts, *, create: bool = False,
-              ready: bool = False) -> Iterator[Database]:
+def _database(
+    conf: cfg.ConfigOpts, *, create: bool = False, ready: bool = False
+) -> Iterator[Database]:
     """The database; with `ready`, one that has our schema."""
     db = start.database(conf, create=create)
     try:
@@ -188,8 +228,11 @@ def _database(conf: cfg.ConfigOpts, *, create: bool = False,
         db.dispose()
 
 
-def _show(args: argparse.Namespace, head: Sequence[str],
-          found: Sequence[dict[str, typing.Any]]) -> None:
+def _show(
+    args: argparse.Namespace,
+    head: Sequence[str],
+    found: Sequence[dict[str, typing.Any]],
+) -> None:
     """Print rows as JSON where that was asked for, else as a table."""
     if args.json:
         print(json.dumps(found, indent=2))
@@ -197,49 +240,89 @@ def _show(args: argparse.Namespace, head: Sequence[str],
         _print_table(head, ([row[name] for name in head] for row in found))
 
 
-def _print_table(head: Sequence[str],
-                 rows: Iterable[Iterable[object]]) -> None:
+def _print_table(
+    head: Sequence[str], rows: Iterable[Iterable[object]]
+) -> None:
     """Print columns as wide as they need to be."""
     lines = [tuple(head)]
-    lines += [tuple('-' if cell is None else ' '.join(str(cell).split())
-                    for cell in row) for row in rows]
+    lines += [
+        tuple(
+            '-' if cell is None else ' '.join(str(cell).split())
+            for cell in row
+        )
+        for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        print('  '.join(f'{cell:{width}}' for cell, width
-                        in zip(line, widths, strict=True)).rstrip())
+        print(
+            '  '.join(
+                f'{cell:{width}}'
+                for cell, width in zip(line, widths, strict=True)
+            ).rstrip()
+        )
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        PROG, parents=[_where(None)],
+        PROG,
+        parents=[_where(None)],
         description='Administration of a manila_lite installation.',
         epilog='Exit codes: 0 done, 1 an error, 2 a wrong command line; '
-               '"db check" and "status upgrade-check" tell their own.')
+        '"db check" and "status upgrade-check" tell their own.',
+    )
     nouns = parser.add_subparsers(metavar='NOUN', required=True)
-    _add(nouns, 'db', 'the schema of the database',
-         sync=db_sync, version=db_version, check=db_check)
-    _add(nouns, 'service', 'the services of all nodes',
-         list=service_list)
-    _add(nouns, 'status', 'the state of the installation',
-         upgrade_check=status_upgrade_check)
-    recovery.add_to(_add(
-        nouns, 'recovery', 'resources in flight that nobody works on',
-        list=recovery_list, preview=recovery_preview, run=recovery_run,
-        log=recovery_log))
-    of_work = _add(nouns, 'work', 'requests that were accepted',
-                   list=work_list)
-    of_work['list'].add_argument('--json', action='store_true',
-                                 help='print JSON instead of a table')
-    of_users = _add(nouns, 'user', 'who may sign in with http_basic',
-                    add=user_add, list=user_list,
-                    remove=user_remove)
+    _add(
+        nouns,
+        'db',
+        'the schema of the database',
+        sync=db_sync,
+        version=db_version,
+        check=db_check,
+    )
+    _add(nouns, 'service', 'the services of all nodes', list=service_list)
+    _add(
+        nouns,
+        'status',
+        'the state of the installation',
+        upgrade_check=status_upgrade_check,
+    )
+    recovery.add_to(
+        _add(
+            nouns,
+            'recovery',
+            'resources in flight that nobody works on',
+            list=recovery_list,
+            preview=recovery_preview,
+            run=recovery_run,
+            log=recovery_log,
+        )
+    )
+    of_work = _add(
+        nouns, 'work', 'requests that were accepted', list=work_list
+    )
+    of_work['list'].add_argument(
+        '--json', action='store_true', help='print JSON instead of a table'
+    )
+    of_users = _add(
+        nouns,
+        'user',
+        'who may sign in with http_basic',
+        add=user_add,
+        list=user_list,
+        remove=user_remove,
+    )
     for verb in ('add', 'remove'):
         of_users[verb].add_argument('name', metavar='NAME')
     add = of_users['add'].add_argument
     add('--project', metavar='ID', required=True, help='id of the project')
     add('--user-id', metavar='ID', required=True, help='id of the user')
-    add('--role', metavar='ROLE', required=True, action='append',
-        help='reader, member, admin or another; may be repeated')
+    add(
+        '--role',
+        metavar='ROLE',
+        required=True,
+        action='append',
+        help='reader, member, admin or another; may be repeated',
+    )
     return parser
 
 
@@ -249,27 +332,37 @@ def _where(default: str | None) -> argparse.ArgumentParser:
     They may stand before and after the command; not given after it, they
     must not hide what was given before.
     """
-    parser = argparse.ArgumentParser(add_help=False,
-                                     argument_default=default)
-    parser.add_argument('--config-file', metavar='FILE', action='append',
-                        help='file to read; may be repeated')
-    parser.add_argument('--state-dir', metavar='DIR',
-                        help='directory with the state of "manila-lite '
-                             'serve", and its database unless a file '
-                             'names another')
+    parser = argparse.ArgumentParser(add_help=False, argument_default=default)
+    parser.add_argument(
+        '--config-file',
+        metavar='FILE',
+        action='append',
+        help='file to read; may be repeated',
+    )
+    parser.add_argument(
+        '--state-dir',
+        metavar='DIR',
+        help='directory with the state of "manila-lite '
+        'serve", and its database unless a file '
+        'names another',
+    )
     return parser
 
 
-def _add(nouns: typing.Any, noun: str, about: str,
-         **runs: Callable[..., int | None]
-         ) -> dict[str, argparse.ArgumentParser]:
+def _add(
+    nouns: typing.Any, noun: str, about: str, **runs: Callable[..., int | None]
+) -> dict[str, argparse.ArgumentParser]:
     verbs = nouns.add_parser(noun, help=about).add_subparsers(
-        metavar='VERB', required=True)
+        metavar='VERB', required=True
+    )
     made = {}
     for name, run in runs.items():
         made[name] = verbs.add_parser(
-            name.replace('_', '-'), help=run.__doc__,
-            description=run.__doc__, parents=[_where(argparse.SUPPRESS)])
+            name.replace('_', '-'),
+            help=run.__doc__,
+            description=run.__doc__,
+            parents=[_where(argparse.SUPPRESS)],
+        )
         made[name].set_defaults(run=run)
     return made
 

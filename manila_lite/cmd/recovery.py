@@ -17,11 +17,29 @@ from manila_lite.share.operations.recovery import RESOURCES
 from manila_lite.share.operations.recovery import Recovery
 from manila_lite.work import table
 
-IN_FLIGHT = ('resource_type', 'resource_id', 'status', 'host', 'age',
-             'holder', 'owner', 'next_step')
-LOG = ('made_at', 'resource', 'resource_id', 'status_before', 'action',
-       'status_after', 'reason', 'evidence', 'duration', 'made_by',
-       'asked_by')
+IN_FLIGHT = (
+    'resource_type',
+    'resource_id',
+    'status',
+    'host',
+    'age',
+    'holder',
+    'owner',
+    'next_step',
+)
+LOG = (
+    'made_at',
+    'resource',
+    'resource_id',
+    'status_before',
+    'action',
+    'status_after',
+    'reason',
+    'evidence',
+    'duration',
+    'made_by',
+    'asked_by',
+)
 
 Rows = list[dict[str, typing.Any]]
 
@@ -32,15 +50,26 @@ def add_to(verbs: dict[str, argparse.ArgumentParser]) -> None:
         add = verbs[name].add_argument
         add('--resource-type', choices=RESOURCES, help='of this kind only')
         add('--host', metavar='HOST', help='of this service only')
-        add('--limit', type=_positive, default=1000, metavar='NUMBER',
-            help='at most so many (default %(default)s)')
-        add('--json', action='store_true',
-            help='print JSON instead of a table')
-    verbs['log'].add_argument('--resource-id', metavar='ID',
-                              help='about this resource only')
+        add(
+            '--limit',
+            type=_positive,
+            default=1000,
+            metavar='NUMBER',
+            help='at most so many (default %(default)s)',
+        )
+        add(
+            '--json', action='store_true', help='print JSON instead of a table'
+        )
+    verbs['log'].add_argument(
+        '--resource-id', metavar='ID', help='about this resource only'
+    )
     add = verbs['run'].add_argument
-    add('resource_type', nargs='?', choices=RESOURCES,
-        help='kind of the one resource to look at')
+    add(
+        'resource_type',
+        nargs='?',
+        choices=RESOURCES,
+        help='kind of the one resource to look at',
+    )
     add('resource_id', nargs='?', metavar='ID', help='its id')
     add('--host', metavar='HOST', help='ask this service, not all')
 
@@ -52,23 +81,33 @@ def _positive(text: str) -> int:
     return number
 
 
-def in_flight(db: Database, args: argparse.Namespace, *,
-              candidates: bool) -> Rows:
+def in_flight(
+    db: Database, args: argparse.Namespace, *, candidates: bool
+) -> Rows:
     """The resources that were asked for, ages in whole seconds."""
     found = _recovery(db).in_flight(
-        limit=args.limit, resource_type=args.resource_type, host=args.host,
-        candidates=candidates)
-    return [one._asdict() | {'age': None if one.age is None
-                             else int(one.age)} for one in found]
+        limit=args.limit,
+        resource_type=args.resource_type,
+        host=args.host,
+        candidates=candidates,
+    )
+    return [
+        one._asdict() | {'age': None if one.age is None else int(one.age)}
+        for one in found
+    ]
 
 
 def log(db: Database, args: argparse.Namespace) -> Rows:
     """The decisions that were asked for."""
     found = _recovery(db).log(
-        limit=args.limit, resource=args.resource_type, host=args.host,
-        resource_id=args.resource_id)
-    return [{name: _plain(getattr(row, name)) for name in LOG}
-            for row in found]
+        limit=args.limit,
+        resource=args.resource_type,
+        host=args.host,
+        resource_id=args.resource_id,
+    )
+    return [
+        {name: _plain(getattr(row, name)) for name in LOG} for row in found
+    ]
 
 
 def _plain(value: typing.Any) -> typing.Any:
@@ -90,7 +129,8 @@ def run(db: Database, args: argparse.Namespace) -> str:
         raise exception.InvalidInput(reason='an id is missing')
     hosts = recovery.run_pass(ctx, args.host)
     return '\n'.join(f'{host} was asked.' for host in hosts) or (
-        'There is no share service.')
+        'There is no share service.'
+    )
 
 
 def _user() -> str:

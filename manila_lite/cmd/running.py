@@ -66,8 +66,11 @@ def process(conf: typing.Any, db: Database, default_url: str = 'rabbit://'):
         db.dispose()
 
 
-def serve_until(stop: Stop, services: list[typing.Any],
-                on_ready: Callable[[], None] | None = None) -> None:
+def serve_until(
+    stop: Stop,
+    services: list[typing.Any],
+    on_ready: Callable[[], None] | None = None,
+) -> None:
     """Start services, wait for the word, stop them in reverse."""
     started = []
     try:
@@ -83,8 +86,10 @@ def serve_until(stop: Stop, services: list[typing.Any],
         LOG.info('Stopping')
         for service in reversed(started):
             if not service.stop(STOP_AFTER):
-                LOG.warning('Work in hand did not end in time; another '
-                            'process will take it over')
+                LOG.warning(
+                    'Work in hand did not end in time; another '
+                    'process will take it over'
+                )
 
 
 def spare_collector() -> None:
@@ -110,7 +115,8 @@ class Web:
     def __init__(self, server: typing.Any):
         self.server = server
         self._thread = threading.Thread(
-            target=server.run, name='web', daemon=True)
+            target=server.run, name='web', daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()
@@ -123,13 +129,17 @@ class Web:
 
 def refuse_open_noauth(conf: typing.Any, host: str) -> None:
     """noauth makes everybody an administrator: loopback only, unless told."""
-    if (conf.auth_strategy in NOAUTH
-            and not conf.noauth_allow_remote and not is_loopback(host)):
+    if (
+        conf.auth_strategy in NOAUTH
+        and not conf.noauth_allow_remote
+        and not is_loopback(host)
+    ):
         raise options.BadConfiguration(
             f'auth_strategy {conf.auth_strategy} makes every caller an '
             f'administrator and {host} is not a loopback address; choose '
             'another auth_strategy, listen on 127.0.0.1, or set '
-            'noauth_allow_remote = true')
+            'noauth_allow_remote = true'
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -138,8 +148,9 @@ def is_loopback(host: str) -> bool:
         found = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError as error:
         raise options.BadConfiguration(
-            f'cannot listen on {host}: {error}') from error
-    return all(ipaddress.ip_address(address.partition('%')[0]).is_loopback
-               for address in found)
-
-
+            f'cannot listen on {host}: {error}'
+        ) from error
+    return all(
+        ipaddress.ip_address(address.partition('%')[0]).is_loopback
+        for address in found
+    )

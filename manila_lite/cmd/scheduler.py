@@ -13,8 +13,7 @@ PROG = 'manila-lite-scheduler'
 
 def main() -> None:
     with start.reporting(PROG):
-        conf = start.configure(
-            PROG, config_files=arguments(PROG).config_file)
+        conf = start.configure(PROG, config_files=arguments(PROG).config_file)
         stop = running.Stop()
         db = start.database(conf)
         schema.check(db)

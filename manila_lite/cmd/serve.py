@@ -33,10 +33,12 @@ PROG = 'manila-lite'
 
 DEFAULT_TYPE, DUMMY_TYPE = 'default', 'dummy'
 
-_SPECS = {'driver_handles_share_servers': 'False',
-          'snapshot_support': 'True',
-          'create_share_from_snapshot_support': 'True',
-          'revert_to_snapshot_support': 'True'}
+_SPECS = {
+    'driver_handles_share_servers': 'False',
+    'snapshot_support': 'True',
+    'create_share_from_snapshot_support': 'True',
+    'revert_to_snapshot_support': 'True',
+}
 
 _ANSWERS = 'manila_lite answers at {url}'
 _PASTE = """Paste this, in a shell where the official client is installed:
@@ -54,12 +56,19 @@ def main() -> None:
 def _arguments() -> typing.Any:
     parser = argparse.ArgumentParser(prog=PROG)
     commands = parser.add_subparsers(dest='command', required=True)
-    serve = commands.add_parser(
-        'serve', help='run everything in this process')
-    serve.add_argument('--config-file', action='append', metavar='F',
-                       help='replaces the built-in back ends and types')
-    serve.add_argument('--state-dir', default='state', metavar='D',
-                       help='database, locks and data (default: ./state)')
+    serve = commands.add_parser('serve', help='run everything in this process')
+    serve.add_argument(
+        '--config-file',
+        action='append',
+        metavar='F',
+        help='replaces the built-in back ends and types',
+    )
+    serve.add_argument(
+        '--state-dir',
+        default='state',
+        metavar='D',
+        help='database, locks and data (default: ./state)',
+    )
     serve.add_argument('--host', help='address to listen on')
     serve.add_argument('--port', type=int, help='port to listen on')
     return parser.parse_args()
@@ -70,8 +79,10 @@ def _serve(args: typing.Any) -> None:
     running.refuse_open_noauth(conf, conf.osapi_share_listen)
     stop = running.Stop()
     db = start.database(conf)
-    with _alone(conf.state_path), running.process(
-            conf, db, 'memory://') as process:
+    with (
+        _alone(conf.state_path),
+        running.process(conf, db, 'memory://') as process,
+    ):
         schema.sync(db)
         if not args.config_file:
             db.write(_add_types)
@@ -79,12 +90,15 @@ def _serve(args: typing.Any) -> None:
         scheduler = build.scheduler(process)
         share = build.share_service(process)
         # Nobody else lives here: what is held is held by the dead.
-        for runner in (*scheduler.runners,
-                       *(backend.runner for backend in share.backends)):
+        for runner in (
+            *scheduler.runners,
+            *(backend.runner for backend in share.backends),
+        ):
             db.write(table.expire_leases, runner.queues)
         app, _ = build.api(process, checks=_checks(share.backends))
         server = web_server(
-            app, conf.osapi_share_listen, conf.osapi_share_listen_port)
+            app, conf.osapi_share_listen, conf.osapi_share_listen_port
+        )
         scheduler.register()
 
         def ready() -> None:
@@ -94,12 +108,14 @@ def _serve(args: typing.Any) -> None:
                 print(_PASTE.format(url=url), flush=True)
 
         running.serve_until(
-            stop, [_Awaited(share), scheduler, running.Web(server)], ready)
+            stop, [_Awaited(share), scheduler, running.Web(server)], ready
+        )
 
 
 def _configure(args: typing.Any) -> typing.Any:
-    conf = start.configure(PROG, config_files=args.config_file or [],
-                           state_dir=args.state_dir)
+    conf = start.configure(
+        PROG, config_files=args.config_file or [], state_dir=args.state_dir
+    )
     conf.set_default('auth_strategy', 'noauth')
     conf.set_default('osapi_share_listen', '127.0.0.1')
     if args.host:
@@ -114,8 +130,9 @@ def _configure(args: typing.Any) -> typing.Any:
             options.register_backend(conf, name)
             conf.set_override('share_driver', name, name)
             conf.set_override('driver_handles_share_servers', False, name)
-        conf.set_override('dummy_driver_default_driver_method_delay', 0,
-                          'dummy')
+        conf.set_override(
+            'dummy_driver_default_driver_method_delay', 0, 'dummy'
+        )
         conf.set_override('dummy_driver_driver_methods_delays', {}, 'dummy')
     return conf
 
@@ -147,8 +164,7 @@ def _alone(folder: str) -> Iterator[None]:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     lock = lockutils.InterProcessLock(os.path.join(folder, 'serve.lock'))
     if not lock.acquire(blocking=False):
-        raise options.BadConfiguration(
-            f'another process serves from {folder}')
+        raise options.BadConfiguration(f'another process serves from {folder}')
     try:
         yield
     finally:
@@ -163,20 +179,37 @@ def _add_types(session: Session) -> None:
         return
     for name, backend in ((DEFAULT_TYPE, 'local'), (DUMMY_TYPE, 'dummy')):
         type_id = session.new_id()
-        session.run(sa.insert(table_of_types), id=type_id, name=name,
-                    is_public=True, created_at=session.now)
-        session.run_many(sa.insert(specs), [
-            {'share_type_id': type_id, 'spec_key': key, 'spec_value': value}
-            for key, value in (_SPECS | {'share_backend_name': backend}
-                               ).items()])
+        session.run(
+            sa.insert(table_of_types),
+            id=type_id,
+            name=name,
+            is_public=True,
+            created_at=session.now,
+        )
+        session.run_many(
+            sa.insert(specs),
+            [
+                {
+                    'share_type_id': type_id,
+                    'spec_key': key,
+                    'spec_value': value,
+                }
+                for key, value in (
+                    _SPECS | {'share_backend_name': backend}
+                ).items()
+            ],
+        )
 
 
 def _checks(backends: list[typing.Any]) -> dict[str, typing.Callable]:
     """For /healthcheck, which everybody may read: no reason, no path."""
+
     def check(backend: typing.Any) -> str | None:
         return None if backend.is_up else 'is not up, see "service list"'
-    return {backend.host: functools.partial(check, backend)
-            for backend in backends}
+
+    return {
+        backend.host: functools.partial(check, backend) for backend in backends
+    }
 
 
 def _url(conf: typing.Any, port: int) -> str:

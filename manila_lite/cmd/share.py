@@ -17,14 +17,15 @@ PROG = 'manila-lite-share'
 
 def main() -> None:
     with start.reporting(PROG):
-        conf = start.configure(
-            PROG, config_files=arguments(PROG).config_file)
+        conf = start.configure(PROG, config_files=arguments(PROG).config_file)
         stop = running.Stop()
         db = start.database(conf)
         schema.check(db)
         folder = pathlib.Path(conf.state_path, 'alive')
-        with running.process(conf, db) as process, alive.announced(
-                folder, process.id):
+        with (
+            running.process(conf, db) as process,
+            alive.announced(folder, process.id),
+        ):
             share = build.share_service(process)
             alive.bury(folder, lambda id: _take_over(process, share, id))
             running.serve_until(stop, [share])
@@ -34,8 +35,11 @@ def _take_over(process: build.Process, share: typing.Any, id: str) -> None:
     """What a start that is over had in hand need not wait for its lease."""
     for backend in share.backends:
         runner = backend.runner
-        process.db.write(table.expire_leases, runner.queues,
-                         runner.owner.replace(process.id, id))
+        process.db.write(
+            table.expire_leases,
+            runner.queues,
+            runner.owner.replace(process.id, id),
+        )
 
 
 if __name__ == '__main__':

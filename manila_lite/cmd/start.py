@@ -25,8 +25,15 @@ LOG = logging.getLogger(__name__)
 DATABASE_FILE = 'manila_lite.sqlite'
 """The database inside a state directory."""
 
-EXPECTED = (cfg.Error, log.LogConfigError, exception.ManilaLiteError,
-            db_exc.DBError, sa_exc.SQLAlchemyError, sqlite3.Error, OSError)
+EXPECTED = (
+    cfg.Error,
+    log.LogConfigError,
+    exception.ManilaLiteError,
+    db_exc.DBError,
+    sa_exc.SQLAlchemyError,
+    sqlite3.Error,
+    OSError,
+)
 """Errors that an operator can mend; anything else is a fault of ours."""
 
 _OF_DATABASES = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
@@ -55,10 +62,14 @@ def in_one_line(error: BaseException) -> str:
     return _URL_PASSWORD.sub(r'\1***@', text)
 
 
-def configure(prog: str, argv: Sequence[str] = (), *,
-              config_files: Sequence[str] | None = None,
-              state_dir: str | None = None,
-              conf: cfg.ConfigOpts = cfg.CONF) -> cfg.ConfigOpts:
+def configure(
+    prog: str,
+    argv: Sequence[str] = (),
+    *,
+    config_files: Sequence[str] | None = None,
+    state_dir: str | None = None,
+    conf: cfg.ConfigOpts = cfg.CONF,
+) -> cfg.ConfigOpts:
     """The configuration, read, checked and with the log going.
 
     `argv` may name files itself; `config_files` count when it does not,
@@ -69,10 +80,14 @@ def configure(prog: str, argv: Sequence[str] = (), *,
     options.register_all(conf)
     conf.register_opts(db_options.database_opts, 'database')
     log.register_options(conf)
-    conf(list(argv), project=options.PROJECT, prog=prog,
-         version=metadata.version('manila_lite'),
-         default_config_files=config_files,
-         default_config_dirs=None if config_files is None else [])
+    conf(
+        list(argv),
+        project=options.PROJECT,
+        prog=prog,
+        version=metadata.version('manila_lite'),
+        default_config_files=config_files,
+        default_config_dirs=None if config_files is None else [],
+    )
     if state_dir is not None:
         _keep_state_in(conf, os.path.abspath(state_dir))
     options.check(conf)
@@ -89,20 +104,24 @@ def database(conf: cfg.ConfigOpts, *, create: bool = True) -> Database:
     section = conf.database
     if not section.connection:
         raise options.BadConfiguration(
-            'no database: connection in section [database] is not set')
+            'no database: connection in section [database] is not set'
+        )
     try:
         path = _file_of(section.connection)
         if path and create:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         elif path and not os.path.exists(path):
             raise options.BadConfiguration(f'there is no database {path}')
-        return Database(section.connection,
-                        pool_size=section.max_pool_size,
-                        max_overflow=section.max_overflow,
-                        recycle=section.connection_recycle_time)
+        return Database(
+            section.connection,
+            pool_size=section.max_pool_size,
+            max_overflow=section.max_overflow,
+            recycle=section.connection_recycle_time,
+        )
     except (sa_exc.ArgumentError, ImportError) as error:
         raise options.BadConfiguration(
-            f'connection in section [database]: {error}') from error
+            f'connection in section [database]: {error}'
+        ) from error
 
 
 def _file_of(url: str) -> str | None:
@@ -124,10 +143,14 @@ def _log(conf: cfg.ConfigOpts) -> None:
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)
     # oslo.db logs the errors that it raises; who catches them says so.
-    log.set_defaults(default_log_levels=[
-        *log.get_default_log_levels(), 'alembic=WARN',
-        'oslo_service.backend=WARN',
-        'oslo_db.sqlalchemy.exc_filters=CRITICAL'])
+    log.set_defaults(
+        default_log_levels=[
+            *log.get_default_log_levels(),
+            'alembic=WARN',
+            'oslo_service.backend=WARN',
+            'oslo_db.sqlalchemy.exc_filters=CRITICAL',
+        ]
+    )
     log.setup(conf, options.PROJECT)
     if conf.debug:
         conf.log_opt_values(LOG, logging.DEBUG)  # without secret ones

@@ -21,9 +21,16 @@ from manila_lite.scheduler import choose
 from manila_lite.share.drivers import registry
 
 LIBRARIES = (
-    'manila_lite', 'oslo.log', 'oslo.db', 'oslo.messaging',
-    'oslo.concurrency', 'oslo.policy', 'oslo.middleware.cors',
-    'oslo.middleware.http_proxy_to_wsgi', 'keystonemiddleware.auth_token')
+    'manila_lite',
+    'oslo.log',
+    'oslo.db',
+    'oslo.messaging',
+    'oslo.concurrency',
+    'oslo.policy',
+    'oslo.middleware.cors',
+    'oslo.middleware.http_proxy_to_wsgi',
+    'keystonemiddleware.auth_token',
+)
 """Whose options may stand in our files."""
 
 _WIDTH = 60
@@ -55,9 +62,11 @@ def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[Result]:
         yield _failure('Configuration', error)
         return  # nothing else can be looked at
     yield Result('Configuration', Code.SUCCESS)
-    for name, check in (('Database schema', _check_schema),
-                        ('Drivers', _check_drivers),
-                        ('Filters and weighers', _check_scheduler)):
+    for name, check in (
+        ('Database schema', _check_schema),
+        ('Drivers', _check_drivers),
+        ('Filters and weighers', _check_scheduler),
+    ):
         try:
             check(conf)
         except start.EXPECTED as error:
@@ -65,8 +74,11 @@ def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[Result]:
         else:
             yield Result(name, Code.SUCCESS)
     old = '; '.join(deprecated(conf))
-    yield Result('Deprecated options',
-                 Code.WARNING if old else Code.SUCCESS, old or None)
+    yield Result(
+        'Deprecated options',
+        Code.WARNING if old else Code.SUCCESS,
+        old or None,
+    )
 
 
 def _failure(name: str, error: Exception) -> Result:
@@ -106,17 +118,21 @@ def deprecated(conf: cfg.ConfigOpts) -> Iterator[str]:
                     yield f'{path}: [{section}] {name} {advice[key]}'
 
 
-def _advice(conf: cfg.ConfigOpts
-            ) -> Iterator[tuple[tuple[str, str], str]]:
+def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
     """Section and name of what should not be set, and what to do."""
     for section, option in _known_options(conf):
         if option.deprecated_for_removal:
-            yield ((section, option.dest), 'will be removed: '
-                   f'{option.deprecated_reason or "leave it out"}')
+            yield (
+                (section, option.dest),
+                'will be removed: '
+                f'{option.deprecated_reason or "leave it out"}',
+            )
         for old in option.deprecated_opts:
             was = (old.group or section, old.name or option.name)
-            yield ((was[0], was[1].replace('-', '_')),
-                   f'is now [{section}] {option.name}')
+            yield (
+                (was[0], was[1].replace('-', '_')),
+                f'is now [{section}] {option.name}',
+            )
 
 
 def _known_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, cfg.Opt]]:
@@ -128,8 +144,11 @@ def _known_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, cfg.Opt]]:
             continue
         for group, opts in library.load()():
             section = getattr(group, 'name', group) or 'DEFAULT'
-            for place in (conf.enabled_share_backends or ()
-                          if section == example else (section,)):
+            for place in (
+                conf.enabled_share_backends or ()
+                if section == example
+                else (section,)
+            ):
                 yield from ((place, option) for option in opts)
 
 
@@ -137,7 +156,9 @@ def _print(results: list[Result]) -> None:
     line = f'+{"-" * (_WIDTH + 2)}+'
     print(line, f'| {"Upgrade Check Results":{_WIDTH}} |', line, sep='\n')
     for result in results:
-        text = (f'Check: {result.name}',
-                f'Result: {result.code.name.capitalize()}',
-                *textwrap.wrap(f'Details: {result.details}', _WIDTH))
+        text = (
+            f'Check: {result.name}',
+            f'Result: {result.code.name.capitalize()}',
+            *textwrap.wrap(f'Details: {result.details}', _WIDTH),
+        )
         print(*(f'| {row:{_WIDTH}} |' for row in text), line, sep='\n')

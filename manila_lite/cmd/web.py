@@ -27,10 +27,18 @@ class _Threads:
 
     def __init__(self, app, host, port):
         from waitress import server
+
         self._server = server.create_server(
-            app, host=host, port=port, threads=20, ident='manila_lite',
-            clear_untrusted_proxy_headers=True, asyncore_use_poll=True,
-            max_request_body_size=1 << 20, backlog=1024)
+            app,
+            host=host,
+            port=port,
+            threads=20,
+            ident='manila_lite',
+            clear_untrusted_proxy_headers=True,
+            asyncore_use_poll=True,
+            max_request_body_size=1 << 20,
+            backlog=1024,
+        )
         self.port = self._server.effective_port
 
     def run(self) -> None:
@@ -53,19 +61,23 @@ class _Green:
     def __init__(self, app, host, port):
         import eventlet
         import eventlet.wsgi
+
         family = socket.AF_INET6 if ':' in host else socket.AF_INET
         self._app = app
-        self._socket = eventlet.listen((host, port), family=family,
-                                       backlog=1024)
+        self._socket = eventlet.listen(
+            (host, port), family=family, backlog=1024
+        )
         self.port = self._socket.getsockname()[1]
 
     def run(self) -> None:
         import eventlet.wsgi
+
         self._running = eventlet.getcurrent()
-        eventlet.wsgi.server(self._socket, self._app, log_output=False,
-                             debug=False)
+        eventlet.wsgi.server(
+            self._socket, self._app, log_output=False, debug=False
+        )
 
     def close(self) -> None:
         import eventlet
-        eventlet.kill(self._running, SystemExit)
 
+        eventlet.kill(self._running, SystemExit)

@@ -31,9 +31,23 @@ from manila_lite.conf import wsgi
 
 PROJECT = 'manila_lite'
 
-_AREAS = (core, api, auth, http_basic, coordination, database, messages,
-          network, quota, recovery, scheduler, service, share_manager, work,
-          wsgi)
+_AREAS = (
+    core,
+    api,
+    auth,
+    http_basic,
+    coordination,
+    database,
+    messages,
+    network,
+    quota,
+    recovery,
+    scheduler,
+    service,
+    share_manager,
+    work,
+    wsgi,
+)
 _IN_BACKEND_SECTIONS = (backend, local, dummy)
 
 
@@ -53,13 +67,16 @@ def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
         part.register_backend(conf, group)
 
 
-def new(args: Iterable[str] = (), files: Iterable[str] = ()
-        ) -> cfg.ConfigOpts:
+def new(args: Iterable[str] = (), files: Iterable[str] = ()) -> cfg.ConfigOpts:
     """A configuration of its own, read from these arguments and files."""
     conf = cfg.ConfigOpts()
     register_all(conf)
-    conf(list(args), project=PROJECT, default_config_files=list(files),
-         default_config_dirs=[])
+    conf(
+        list(args),
+        project=PROJECT,
+        default_config_files=list(files),
+        default_config_dirs=[],
+    )
     return conf
 
 
@@ -69,15 +86,19 @@ def backends(conf: cfg.ConfigOpts) -> list[str]:
     if not names:
         raise BadConfiguration('enabled_share_backends names no back end')
     if len(set(names)) != len(names):
-        raise BadConfiguration('enabled_share_backends names a back end '
-                               f'twice: {", ".join(names)}')
+        raise BadConfiguration(
+            'enabled_share_backends names a back end '
+            f'twice: {", ".join(names)}'
+        )
     for name in names:
         register_backend(conf, name)
         for required in ('share_driver', 'driver_handles_share_servers'):
             if conf[name][required] in (None, ''):
-                raise BadConfiguration(f'back end "{name}": option '
-                                       f'{required} is missing from section '
-                                       f'[{name}]')
+                raise BadConfiguration(
+                    f'back end "{name}": option '
+                    f'{required} is missing from section '
+                    f'[{name}]'
+                )
     return list(names)
 
 
@@ -87,13 +108,17 @@ def check(conf: cfg.ConfigOpts) -> None:
         if isinstance(value, cfg.ConfigOpts.GroupAttr):
             list(value.values())
     if conf.osapi_share_use_ssl:
-        raise BadConfiguration('osapi_share_use_ssl: the API does not speak '
-                               'TLS itself; use a proxy in front of it')
+        raise BadConfiguration(
+            'osapi_share_use_ssl: the API does not speak '
+            'TLS itself; use a proxy in front of it'
+        )
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
     """Groups and options, for the generator of the sample file."""
     example = itertools.chain.from_iterable(
-        part.OPTS for part in _IN_BACKEND_SECTIONS)
+        part.OPTS for part in _IN_BACKEND_SECTIONS
+    )
     return [(area.GROUP, area.OPTS) for area in _AREAS] + [
-        (backend.GROUP, list(example))]
+        (backend.GROUP, list(example))
+    ]

@@ -4,10 +4,13 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup('coordination', title='Locks between processes')
 OPTS = [
-    cfg.StrOpt('backend_url', default='file://$state_path',
-               help='tooz URL of the lock service. Files do for one node; '
-                    'use redis:// or etcd3+http:// when several nodes '
-                    'serve the same back ends.'),
+    cfg.StrOpt(
+        'backend_url',
+        default='file://$state_path',
+        help='tooz URL of the lock service. Files do for one node; '
+        'use redis:// or etcd3+http:// when several nodes '
+        'serve the same back ends.',
+    ),
 ]
 
 

@@ -30,60 +30,102 @@ def _my_ip() -> str:
 
 GROUP = None
 OPTS = [
-    cfg.StrOpt('state_path', default='/var/lib/manila',
-               help='Directory of everything a service keeps beside the '
-                    'database. Give each node its own; set it when the '
-                    'default is not writable for the service user.'),
-    cfg.HostAddressOpt('my_ip', default=_my_ip(),
-                       sample_default='<address of the machine>',
-                       help='Address under which clients reach this node. '
-                            'Set it when the machine has several.'),
-    cfg.HostAddressOpt('host', default=_hostname(),
-                       sample_default='<name of the machine>',
-                       help='Name of this node; a share service is called '
-                            'host@backend. Give the nodes that serve the '
-                            'same back ends one common name. Changing it '
-                            'later orphans the shares of the old name.'),
-    cfg.StrOpt('storage_availability_zone', default='nova',
-               help='Zone of the services of this node. Set it per node '
-                    'when racks or rooms fail independently.'),
-    cfg.StrOpt('default_share_type',
-               help='Share type of requests that name none. Set it unless '
-                    'every user is to choose: without it such shares end '
-                    'in error.'),
-    cfg.IntOpt('service_down_time', default=60,
-               help='Seconds without a heartbeat after which a service '
-                    'counts as down. Keep it several times '
-                    'report_interval.'),
-    cfg.ListOpt('enabled_share_backends',
-                item_type=types.String(regex=r'^[^@#\s]+$'),
-                help='Names of the sections of the back ends that this '
-                     'node runs. Add a name and its section to add a back '
-                     'end; required by the share service.'),
-    cfg.ListOpt('enabled_share_protocols', default=['NFS', 'CIFS'],
-                help='Protocols users may ask for. Keep those the enabled '
-                     'back ends can export.'),
-    cfg.IntOpt('soft_deleted_share_retention_time', default=604800,
-               help='Seconds a share stays in the recycle bin. Shorten it '
-                    'when the capacity is needed earlier.'),
-    cfg.ListOpt('admin_only_metadata',
-                default=['__affinity_same_host',
-                         '__affinity_different_host', '__managed_at'],
-                help='Share metadata keys that only administrators may '
-                     'change. Add keys your own tools rely on.'),
-    cfg.ListOpt('driver_updatable_metadata', default=[],
-                help='Share metadata keys whose changes are told to the '
-                     'driver. Name those the drivers in use document.'),
-    cfg.ListOpt('driver_updatable_subnet_metadata', default=[],
-                help='Metadata keys of share network subnets whose changes '
-                     'are told to the driver. Name those the drivers in '
-                     'use document.'),
-    cfg.ListOpt('admin_only_el_metadata', default=['preferred'],
-                help='Export location metadata keys that only '
-                     'administrators may change.'),
-    cfg.BoolOpt('update_shares_status_on_ensure', default=True,
-                help='Show shares as ensuring while their exports are made '
-                     'sure of. Turn off when users are not to notice.'),
+    cfg.StrOpt(
+        'state_path',
+        default='/var/lib/manila',
+        help='Directory of everything a service keeps beside the '
+        'database. Give each node its own; set it when the '
+        'default is not writable for the service user.',
+    ),
+    cfg.HostAddressOpt(
+        'my_ip',
+        default=_my_ip(),
+        sample_default='<address of the machine>',
+        help='Address under which clients reach this node. '
+        'Set it when the machine has several.',
+    ),
+    cfg.HostAddressOpt(
+        'host',
+        default=_hostname(),
+        sample_default='<name of the machine>',
+        help='Name of this node; a share service is called '
+        'host@backend. Give the nodes that serve the '
+        'same back ends one common name. Changing it '
+        'later orphans the shares of the old name.',
+    ),
+    cfg.StrOpt(
+        'storage_availability_zone',
+        default='nova',
+        help='Zone of the services of this node. Set it per node '
+        'when racks or rooms fail independently.',
+    ),
+    cfg.StrOpt(
+        'default_share_type',
+        help='Share type of requests that name none. Set it unless '
+        'every user is to choose: without it such shares end '
+        'in error.',
+    ),
+    cfg.IntOpt(
+        'service_down_time',
+        default=60,
+        help='Seconds without a heartbeat after which a service '
+        'counts as down. Keep it several times '
+        'report_interval.',
+    ),
+    cfg.ListOpt(
+        'enabled_share_backends',
+        item_type=types.String(regex=r'^[^@#\s]+$'),
+        help='Names of the sections of the back ends that this '
+        'node runs. Add a name and its section to add a back '
+        'end; required by the share service.',
+    ),
+    cfg.ListOpt(
+        'enabled_share_protocols',
+        default=['NFS', 'CIFS'],
+        help='Protocols users may ask for. Keep those the enabled '
+        'back ends can export.',
+    ),
+    cfg.IntOpt(
+        'soft_deleted_share_retention_time',
+        default=604800,
+        help='Seconds a share stays in the recycle bin. Shorten it '
+        'when the capacity is needed earlier.',
+    ),
+    cfg.ListOpt(
+        'admin_only_metadata',
+        default=[
+            '__affinity_same_host',
+            '__affinity_different_host',
+            '__managed_at',
+        ],
+        help='Share metadata keys that only administrators may '
+        'change. Add keys your own tools rely on.',
+    ),
+    cfg.ListOpt(
+        'driver_updatable_metadata',
+        default=[],
+        help='Share metadata keys whose changes are told to the '
+        'driver. Name those the drivers in use document.',
+    ),
+    cfg.ListOpt(
+        'driver_updatable_subnet_metadata',
+        default=[],
+        help='Metadata keys of share network subnets whose changes '
+        'are told to the driver. Name those the drivers in '
+        'use document.',
+    ),
+    cfg.ListOpt(
+        'admin_only_el_metadata',
+        default=['preferred'],
+        help='Export location metadata keys that only '
+        'administrators may change.',
+    ),
+    cfg.BoolOpt(
+        'update_shares_status_on_ensure',
+        default=True,
+        help='Show shares as ensuring while their exports are made '
+        'sure of. Turn off when users are not to notice.',
+    ),
 ]
 
 

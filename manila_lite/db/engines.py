@@ -24,16 +24,19 @@ BUSY_TIMEOUT = 10
 
 _SETTINGS = {
     ('mysql', 'write'): (
-        'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',),
+        'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+    ),
     ('mysql', 'read'): (
-        'SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, '
-        'READ ONLY',),
+        'SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY',
+    ),
     ('postgresql', 'write'): (
         'SET SESSION CHARACTERISTICS AS TRANSACTION '
-        'ISOLATION LEVEL READ COMMITTED',),
+        'ISOLATION LEVEL READ COMMITTED',
+    ),
     ('postgresql', 'read'): (
         'SET SESSION CHARACTERISTICS AS TRANSACTION '
-        'ISOLATION LEVEL REPEATABLE READ READ ONLY',),
+        'ISOLATION LEVEL REPEATABLE READ READ ONLY',
+    ),
 }
 
 
@@ -43,22 +46,38 @@ def dialect_of(url: str) -> str:
     return 'mysql' if name == 'mariadb' else name
 
 
-def create(url: str, use: str, *, clock: Callable[[], float] = time.time,
-           pool_size: int = 5, max_overflow: int = 50,
-           recycle: int = 3600) -> sa.Engine:
+def create(
+    url: str,
+    use: str,
+    *,
+    clock: Callable[[], float] = time.time,
+    pool_size: int = 5,
+    max_overflow: int = 50,
+    recycle: int = 3600,
+) -> sa.Engine:
     """An engine for one use: `read` or `write`."""
     if dialect_of(url) == 'sqlite':
         return _sqlite(url, clock)
     engine = oslo_engines.create_engine(
-        url, connection_recycle_time=recycle, max_pool_size=pool_size,
-        max_overflow=max_overflow, thread_checkin=False, max_retries=0,
-        connection_parameters=None if 'charset' in url
-        or dialect_of(url) != 'mysql' else 'charset=utf8mb4')
+        url,
+        connection_recycle_time=recycle,
+        max_pool_size=pool_size,
+        max_overflow=max_overflow,
+        thread_checkin=False,
+        max_retries=0,
+        connection_parameters=None
+        if 'charset' in url or dialect_of(url) != 'mysql'
+        else 'charset=utf8mb4',
+    )
     settings = _SETTINGS[dialect_of(url), use]
 
     @event.listens_for(engine, 'do_connect')
-    def connect(dialect: sa.Dialect, record: object, args: typing.Any,
-                options: typing.Any) -> typing.Any:
+    def connect(
+        dialect: sa.Dialect,
+        record: object,
+        args: typing.Any,
+        options: typing.Any,
+    ) -> typing.Any:
         try:
             return dialect.connect(*args, **options)
         except dialect.loaded_dbapi.OperationalError as error:
@@ -78,9 +97,13 @@ def create(url: str, use: str, *, clock: Callable[[], float] = time.time,
 
 def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
     engine = sa.create_engine(
-        url, poolclass=pool.QueuePool, pool_size=5, max_overflow=-1,
+        url,
+        poolclass=pool.QueuePool,
+        pool_size=5,
+        max_overflow=-1,
         pool_reset_on_return=None,
-        connect_args={'check_same_thread': False, 'timeout': BUSY_TIMEOUT})
+        connect_args={'check_same_thread': False, 'timeout': BUSY_TIMEOUT},
+    )
     exc_filters.register_engine(engine)
 
     @event.listens_for(engine, 'connect')
@@ -88,8 +111,7 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         # The driver must not begin by itself: writers begin IMMEDIATE.
         connection.isolation_level = None
         connection.create_function('epoch_now', 0, clock)
-        connection.create_function(
-            'regexp', 2, _regexp, deterministic=True)
+        connection.create_function('regexp', 2, _regexp, deterministic=True)
         _keep_a_log(connection, engine.dialect.loaded_dbapi)
         connection.execute('PRAGMA synchronous = FULL')
         connection.execute('PRAGMA foreign_keys = ON')

@@ -13,8 +13,7 @@ class FifoLock:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._waiting: collections.deque[threading.Lock] = (
-            collections.deque())
+        self._waiting: collections.deque[threading.Lock] = collections.deque()
         self._held = False
 
     def __enter__(self) -> None:

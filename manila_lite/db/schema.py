@@ -30,17 +30,23 @@ HEAD = '0008'
 _NAME = sa.func.sha1(sa.func.concat('manila_lite/', sa.func.database()))
 _NUMBER = 0x6D616E696C61
 _LOCKS = {
-    'mysql': (sa.select(sa.func.get_lock(_NAME, 3600)),
-              sa.select(sa.func.release_lock(_NAME))),
-    'postgresql': (sa.select(sa.func.pg_advisory_lock(_NUMBER)),
-                   sa.select(sa.func.pg_advisory_unlock(_NUMBER))),
+    'mysql': (
+        sa.select(sa.func.get_lock(_NAME, 3600)),
+        sa.select(sa.func.release_lock(_NAME)),
+    ),
+    'postgresql': (
+        sa.select(sa.func.pg_advisory_lock(_NUMBER)),
+        sa.select(sa.func.pg_advisory_unlock(_NUMBER)),
+    ),
 }
 
 # As alembic would make it.
 _VERSION = sa.Table(
-    'alembic_version', sa.MetaData(),
+    'alembic_version',
+    sa.MetaData(),
     sa.Column('version_num', sa.String(32), nullable=False),
-    sa.PrimaryKeyConstraint('version_num', name='alembic_version_pkc'))
+    sa.PrimaryKeyConstraint('version_num', name='alembic_version_pkc'),
+)
 
 
 class WrongSchema(exception.ManilaLiteError):
@@ -60,12 +66,14 @@ def check(db: Database) -> None:
     if found == HEAD:
         return
     if found is None:
-        raise WrongSchema(found='has no schema',
-                          advice='run "manila-lite-manage db sync"')
+        raise WrongSchema(
+            found='has no schema', advice='run "manila-lite-manage db sync"'
+        )
     raise WrongSchema(
         found=f'has schema {found}, this release needs {HEAD}',
         advice='run "manila-lite-manage db sync", or the release that the '
-               'schema belongs to')
+        'schema belongs to',
+    )
 
 
 def sync(db: Database) -> None:
@@ -82,6 +90,7 @@ def migrate(session: Session, revision: str) -> None:
     """Run the migrations up or down to a revision, `head` or `base`."""
     from alembic import command
     from alembic import util
+
     options = configuration(session.connection)
     try:
         if revision == 'base':
@@ -91,13 +100,14 @@ def migrate(session: Session, revision: str) -> None:
     except util.CommandError as error:
         raise WrongSchema(
             found='has a schema that this release does not know',
-            advice=str(error)) from error
+            advice=str(error),
+        ) from error
 
 
-def configuration(connection: sa.Connection | None = None
-                  ) -> 'config.Config':
+def configuration(connection: sa.Connection | None = None) -> 'config.Config':
     """What alembic needs to find the migrations, and the database."""
     from alembic import config
+
     options = config.Config(attributes={'connection': connection})
     options.set_main_option('script_location', 'manila_lite.db:migrations')
     return options
@@ -129,7 +139,8 @@ def _create(session: Session) -> None:
         # earlier attempt; it may as well be somebody else's data.
         raise WrongSchema(
             found=f'has tables ({", ".join(sorted(found))}) but no version',
-            advice='empty it if they are left from an interrupted start')
+            advice='empty it if they are left from an interrupted start',
+        )
     models.metadata.create_all(connection, checkfirst=False)
     _VERSION.create(connection, checkfirst=True)
     session.run(sa.insert(_VERSION), version_num=HEAD)
@@ -148,8 +159,10 @@ def _alone(db: Database) -> Iterator[None]:
     take, give_back = _LOCKS[db.dialect]
     with db.engine.connect() as connection:
         if connection.scalar(take) == 0:
-            raise WrongSchema(found='is being migrated by somebody else',
-                              advice='try again when that is over')
+            raise WrongSchema(
+                found='is being migrated by somebody else',
+                advice='try again when that is over',
+            )
         connection.commit()
         try:
             yield

@@ -57,8 +57,9 @@ class Hint(typing.NamedTuple):
 class Session:
     """One transaction. `now` is naive UTC, one moment for all of it."""
 
-    def __init__(self, db: 'Database', connection: sa.Connection,
-                 by: By | None):
+    def __init__(
+        self, db: 'Database', connection: sa.Connection, by: By | None
+    ):
         self.db = db
         self.connection = connection
         self.dialect = db.dialect
@@ -74,8 +75,9 @@ class Session:
         """Run one statement; the number of rows it matched."""
         return self.execute(statement, params).rowcount
 
-    def run_many(self, statement: sa.Executable,
-                 rows: list[dict[str, object]]) -> None:
+    def run_many(
+        self, statement: sa.Executable, rows: list[dict[str, object]]
+    ) -> None:
         """Run one statement for every row of parameters."""
         if rows:
             self.execute(statement, rows)
@@ -90,12 +92,12 @@ class Session:
         except db_exc.DBDuplicateEntry as error:
             raise RowAppeared(table=statement.table.name) from error
 
-    def rows(self, statement: sa.Executable,
-             **params: object) -> typing.Sequence[sa.Row]:
+    def rows(
+        self, statement: sa.Executable, **params: object
+    ) -> typing.Sequence[sa.Row]:
         return self.execute(statement, params).all()
 
-    def one(self, statement: sa.Executable,
-            **params: object) -> sa.Row | None:
+    def one(self, statement: sa.Executable, **params: object) -> sa.Row | None:
         """The first row, or None."""
         return self.execute(statement, params).first()
 
@@ -103,8 +105,9 @@ class Session:
         """The first column of the first row, or None."""
         return self.execute(statement, params).scalar()
 
-    def execute(self, statement: sa.Executable, params: typing.Any
-                ) -> sa.CursorResult:
+    def execute(
+        self, statement: sa.Executable, params: typing.Any
+    ) -> sa.CursorResult:
         self.db.probe('statement')
         return self.connection.execute(statement, params or None)
 
@@ -130,12 +133,16 @@ class Database:
     every statement and around every commit.
     """
 
-    def __init__(self, url: str, *,
-                 clock: Callable[[], float] = time.time,
-                 new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
-                 chance: random.Random | None = None,
-                 sleep: Callable[[float], None] = time.sleep,
-                 **engine_options: int):
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        chance: random.Random | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        **engine_options: int,
+    ):
         self.url = url
         self.dialect = engines.dialect_of(url)
         self.clock = clock
@@ -146,28 +153,36 @@ class Database:
         self.probe: Callable[[str], None] = lambda name: None
         self.retries = 0
         self._writing = engines.create(
-            url, 'write', clock=clock, **engine_options)
+            url, 'write', clock=clock, **engine_options
+        )
         if self.dialect == 'sqlite':
             self._reading = self._writing
             self._turn: contextlib.AbstractContextManager = fifo.FifoLock()
         else:
             self._reading = engines.create(
-                url, 'read', clock=clock, **engine_options)
+                url, 'read', clock=clock, **engine_options
+            )
             self._turn = contextlib.nullcontext()
         self._writer: sa.Connection | None = None
 
     def utcnow(self) -> datetime.datetime:
         return datetime.datetime.fromtimestamp(
-            self.clock(), datetime.UTC).replace(tzinfo=None)
+            self.clock(), datetime.UTC
+        ).replace(tzinfo=None)
 
     @property
     def engine(self) -> sa.Engine:
         """The engine for writers; migrations use it."""
         return self._writing
 
-    def write(self, function: Callable[..., T], *args: typing.Any,
-              by: By | None = None, synced: bool = True,
-              **kwargs: typing.Any) -> T:
+    def write(
+        self,
+        function: Callable[..., T],
+        *args: typing.Any,
+        by: By | None = None,
+        synced: bool = True,
+        **kwargs: typing.Any,
+    ) -> T:
         """Run the function in one transaction and return its answer.
 
         It is run again, whole, when the database says so, and when it
@@ -181,28 +196,42 @@ class Database:
         for attempt in range(1, TRIES + 1):
             try:
                 return self._write_once(function, args, kwargs, by, synced)
-            except (sa_exc.DBAPIError, db_exc.DBError,
-                    exception.ManilaLiteError) as error:
+            except (
+                sa_exc.DBAPIError,
+                db_exc.DBError,
+                exception.ManilaLiteError,
+            ) as error:
                 repair = getattr(error, 'repair', None)
                 if attempt == TRIES or not (
-                        repair or self._is_transient(error)):
+                    repair or self._is_transient(error)
+                ):
                     raise
                 if repair:
                     repair(self)
                     continue
             self.retries += 1
-            self.sleep(self.chance.uniform(0.001, 0.01) * 2 ** attempt)
+            self.sleep(self.chance.uniform(0.001, 0.01) * 2**attempt)
         raise AssertionError('unreachable')
 
-    def read(self, function: Callable[..., T], *args: typing.Any,
-             by: By | None = None, **kwargs: typing.Any) -> T:
+    def read(
+        self,
+        function: Callable[..., T],
+        *args: typing.Any,
+        by: By | None = None,
+        **kwargs: typing.Any,
+    ) -> T:
         """Run a function that only reads, in one snapshot."""
         with self._reading.connect() as connection, connection.begin():
             return function(Session(self, connection, by), *args, **kwargs)
 
-    def _write_once(self, function: Callable[..., T], args: tuple,
-                    kwargs: dict[str, typing.Any], by: By | None,
-                    synced: bool) -> T:
+    def _write_once(
+        self,
+        function: Callable[..., T],
+        args: tuple,
+        kwargs: dict[str, typing.Any],
+        by: By | None,
+        synced: bool,
+    ) -> T:
         with self._turn, self._connection(synced) as connection:
             session = Session(self, connection, by)
             with connection.begin():
@@ -224,7 +253,8 @@ class Database:
         # One kept connection: only the holder of the turn uses it.
         if self._writer is None:
             self._writer = self._writing.connect().execution_options(
-                **{engines.WRITE: True})
+                **{engines.WRITE: True}
+            )
         engines.sync(self._writer, synced)
         yield self._writer
 
@@ -254,20 +284,22 @@ def transaction(method: Callable[..., T]) -> Callable[..., T]:
     It is called without the session, runs whole in `self.db.write`, and
     the context it is given first is who makes its moves.
     """
+
     @functools.wraps(method)
-    def run(self: typing.Any, *args: typing.Any,
-            **kwargs: typing.Any) -> T:
+    def run(self: typing.Any, *args: typing.Any, **kwargs: typing.Any) -> T:
         by = args[0] if args and hasattr(args[0], 'request_id') else None
-        return self.db.write(functools.partial(method, self), *args, by=by,
-                             **kwargs)
+        return self.db.write(
+            functools.partial(method, self), *args, by=by, **kwargs
+        )
+
     return run
 
 
 def reading(method: Callable[..., T]) -> Callable[..., T]:
     """Like `transaction`, for a method that only reads."""
+
     @functools.wraps(method)
-    def run(self: typing.Any, *args: typing.Any,
-            **kwargs: typing.Any) -> T:
-        return self.db.read(functools.partial(method, self), *args,
-                            **kwargs)
+    def run(self: typing.Any, *args: typing.Any, **kwargs: typing.Any) -> T:
+        return self.db.read(functools.partial(method, self), *args, **kwargs)
+
     return run

@@ -29,26 +29,37 @@ _AT_ONCE = 500
 """How many ids are named in one statement."""
 
 
-def born(session: Session, machine: machines.Machine, event: str,
-         **values: object) -> None:
+def born(
+    session: Session, machine: machines.Machine, event: str, **values: object
+) -> None:
     """Insert a row with the status its birth event gives."""
     values[machine.column] = machine.stored(machine.born[event])
     session.run(_insert(machine), **values)
-    session.run(_BIRTH, resource=machine.resource, resource_id=values['id'],
-                event=event, from_status=None,
-                to_status=machine.born[event], **_who(session))
+    session.run(
+        _BIRTH,
+        resource=machine.resource,
+        resource_id=values['id'],
+        event=event,
+        from_status=None,
+        to_status=machine.born[event],
+        **_who(session),
+    )
 
 
-def fire(session: Session, machine: machines.Machine, id: str, event: str,
-         **values: object) -> None:
+def fire(
+    session: Session,
+    machine: machines.Machine,
+    id: str,
+    event: str,
+    **values: object,
+) -> None:
     """Make one move of the state table, or refuse; never half of it.
 
     `values` are further columns that change with it. Raises InvalidStatus
     with the status found, or ResourceNotFound.
     """
     move = machine[event]
-    journal, guarded = _statements(machine, event, tuple(sorted(values)),
-                                   _ONE)
+    journal, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
     # The journal row is written first: it reads, under a row lock, which
     # of the statuses the move may leave is being left.
     if session.run(journal, guard_id=id, event=event, **_who(session)) != 1:
@@ -58,18 +69,29 @@ def fire(session: Session, machine: machines.Machine, id: str, event: str,
         raise _why_not(session, machine, id, move)
 
 
-def fire_all(session: Session, machine: machines.Machine,
-             ids: Collection[str], event: str, **values: object) -> None:
+def fire_all(
+    session: Session,
+    machine: machines.Machine,
+    ids: Collection[str],
+    event: str,
+    **values: object,
+) -> None:
     """Make the same move for every row, or refuse for all."""
     wanted = sorted(set(ids))
     for begin in range(0, len(wanted), _AT_ONCE):
-        part = wanted[begin:begin + _AT_ONCE]
-        _fire_where(session, machine, event, {'id': part}, values,
-                    expected=len(part))
+        part = wanted[begin : begin + _AT_ONCE]
+        _fire_where(
+            session, machine, event, {'id': part}, values, expected=len(part)
+        )
 
 
-def fire_matching(session: Session, machine: machines.Machine, event: str,
-                  match: Mapping[str, object], **values: object) -> int:
+def fire_matching(
+    session: Session,
+    machine: machines.Machine,
+    event: str,
+    match: Mapping[str, object],
+    **values: object,
+) -> int:
     """Make a move for all rows that match and may make it; how many.
 
     `match` has values of columns, or lists of which one must be met.
@@ -79,16 +101,32 @@ def fire_matching(session: Session, machine: machines.Machine, event: str,
     return _fire_where(session, machine, event, match, values)
 
 
-def born_all(session: Session, machine: machines.Machine, event: str,
-             rows: Collection[dict[str, object]]) -> None:
+def born_all(
+    session: Session,
+    machine: machines.Machine,
+    event: str,
+    rows: Collection[dict[str, object]],
+) -> None:
     """Insert rows with the status their birth event gives."""
     status, who = machine.born[event], _who(session)
-    session.run_many(_insert(machine), [
-        {**row, machine.column: machine.stored(status)} for row in rows])
-    session.run_many(_BIRTH, [
-        {'resource': machine.resource, 'resource_id': row['id'],
-         'event': event, 'from_status': None, 'to_status': status, **who}
-        for row in rows])
+    session.run_many(
+        _insert(machine),
+        [{**row, machine.column: machine.stored(status)} for row in rows],
+    )
+    session.run_many(
+        _BIRTH,
+        [
+            {
+                'resource': machine.resource,
+                'resource_id': row['id'],
+                'event': event,
+                'from_status': None,
+                'to_status': status,
+                **who,
+            }
+            for row in rows
+        ],
+    )
 
 
 class Together:
@@ -102,53 +140,70 @@ class Together:
         self.session = session
         self._journal: list[dict[str, object]] = []
 
-    def born(self, machine: machines.Machine, event: str,
-             rows: Collection[dict[str, object]]) -> None:
+    def born(
+        self,
+        machine: machines.Machine,
+        event: str,
+        rows: Collection[dict[str, object]],
+    ) -> None:
         """Insert rows with the status their birth event gives."""
         status = machine.born[event]
-        self.session.run_many(_insert(machine), [
-            {**row, machine.column: machine.stored(status)}
-            for row in rows])
+        self.session.run_many(
+            _insert(machine),
+            [{**row, machine.column: machine.stored(status)} for row in rows],
+        )
         for row in rows:
             self._note(machine, row['id'], event, None, status)
 
-    def fire(self, machine: machines.Machine, event: str,
-             found: Mapping[str, str]) -> None:
+    def fire(
+        self, machine: machines.Machine, event: str, found: Mapping[str, str]
+    ) -> None:
         """Make a move for those of the rows that may make it.
 
         `found` has the status by the id of the row.
         """
         move = machine[event]
-        leaving = {id: status for id, status in found.items()
-                   if move.leaves(status)}
+        leaving = {
+            id: status for id, status in found.items() if move.leaves(status)
+        }
         if not leaving:
             return
         _, guarded = _statements(machine, event, (), (('id', True),))
-        if self.session.run(guarded, guard_id=sorted(leaving)) != len(
-                leaving):
+        if self.session.run(guarded, guard_id=sorted(leaving)) != len(leaving):
             raise RowAppeared(table=machine.table)
         for id, status in sorted(leaving.items()):
             self._note(machine, id, event, status, move.target)
 
-    def fire_one(self, machine: machines.Machine, id: str,
-                 event: str) -> None:
+    def fire_one(self, machine: machines.Machine, id: str, event: str) -> None:
         """Make a move that leaves one status only; refuses as `fire` does.
 
         Nothing need be known of the row: the guard says what was left.
         """
         move = machine[event]
-        source, = move.sources
+        (source,) = move.sources
         _, guarded = _statements(machine, event, (), _ONE)
         if self.session.run(guarded, guard_id=id) != 1:
             raise _why_not(self.session, machine, id, move)
         self._note(machine, id, event, source, move.target)
 
-    def _note(self, machine: machines.Machine, id: object, event: str,
-              before: str | None, after: str | None) -> None:
-        self._journal.append({
-            'resource': machine.resource, 'resource_id': id, 'event': event,
-            'from_status': before, 'to_status': after,
-            **_who(self.session)})
+    def _note(
+        self,
+        machine: machines.Machine,
+        id: object,
+        event: str,
+        before: str | None,
+        after: str | None,
+    ) -> None:
+        self._journal.append(
+            {
+                'resource': machine.resource,
+                'resource_id': id,
+                'event': event,
+                'from_status': before,
+                'to_status': after,
+                **_who(self.session),
+            }
+        )
 
     def write(self) -> None:
         """Leave what was done in the journal."""
@@ -156,14 +211,25 @@ class Together:
         self._journal = []
 
 
-def _fire_where(session: Session, machine: machines.Machine, event: str,
-                match: Mapping[str, typing.Any],
-                values: Mapping[str, object],
-                expected: int | None = None) -> int:
+def _fire_where(
+    session: Session,
+    machine: machines.Machine,
+    event: str,
+    match: Mapping[str, typing.Any],
+    values: Mapping[str, object],
+    expected: int | None = None,
+) -> int:
     journal, guarded = _statements(
-        machine, event, tuple(sorted(values)),
-        tuple(sorted((name, isinstance(value, (list, tuple)))
-                     for name, value in match.items())))
+        machine,
+        event,
+        tuple(sorted(values)),
+        tuple(
+            sorted(
+                (name, isinstance(value, (list, tuple)))
+                for name, value in match.items()
+            )
+        ),
+    )
     matched = {f'guard_{name}': value for name, value in match.items()}
     count = session.run(journal, **matched, event=event, **_who(session))
     if expected is not None and count != expected:
@@ -178,8 +244,11 @@ def _fire_where(session: Session, machine: machines.Machine, event: str,
 
 def _who(session: Session) -> dict[str, object]:
     by = session.by
-    return {'request_id': by and by.request_id, 'made_by': by and by.actor,
-            'made_at': session.now}
+    return {
+        'request_id': by and by.request_id,
+        'made_by': by and by.actor,
+        'made_at': session.now,
+    }
 
 
 @functools.cache
@@ -188,41 +257,69 @@ def _insert(machine: machines.Machine) -> sa.Insert:
 
 
 @functools.cache
-def _statements(machine: machines.Machine, event: str,
-                names: tuple[str, ...], match: tuple[tuple[str, bool], ...]
-                ) -> tuple[sa.Insert, sa.Update | sa.Delete]:
+def _statements(
+    machine: machines.Machine,
+    event: str,
+    names: tuple[str, ...],
+    match: tuple[tuple[str, bool], ...],
+) -> tuple[sa.Insert, sa.Update | sa.Delete]:
     """The journal insert and the guarded change of one move, prebuilt."""
     move = machine[event]
     table = models.metadata.tables[machine.table]
     column = table.c[machine.column]
-    guard = (*(_matches(table.c[name], many) for name, many in match),
-             _is_one_of(machine, column, move.sources))
-    left = (column if machine.null is None
-            else sa.func.coalesce(column, machine.null))
-    found = sa.select(
-        sa.literal(machine.resource), table.c.id,
-        sa.bindparam('event', type_=sa.String()), left,
-        sa.literal(move.target, type_=sa.String()),
-        sa.bindparam('request_id', type_=sa.String()),
-        sa.bindparam('made_by', type_=sa.String()),
-        sa.bindparam('made_at', type_=JOURNAL.c.made_at.type),
-    ).where(*guard).with_for_update()
+    guard = (
+        *(_matches(table.c[name], many) for name, many in match),
+        _is_one_of(machine, column, move.sources),
+    )
+    left = (
+        column
+        if machine.null is None
+        else sa.func.coalesce(column, machine.null)
+    )
+    found = (
+        sa.select(
+            sa.literal(machine.resource),
+            table.c.id,
+            sa.bindparam('event', type_=sa.String()),
+            left,
+            sa.literal(move.target, type_=sa.String()),
+            sa.bindparam('request_id', type_=sa.String()),
+            sa.bindparam('made_by', type_=sa.String()),
+            sa.bindparam('made_at', type_=JOURNAL.c.made_at.type),
+        )
+        .where(*guard)
+        .with_for_update()
+    )
     if match != _ONE:
         found = found.order_by(table.c.id)  # one order of locks for all
     journal = sa.insert(JOURNAL).from_select(
-        ['resource', 'resource_id', 'event', 'from_status', 'to_status',
-         'request_id', 'made_by', 'made_at'], found)
+        [
+            'resource',
+            'resource_id',
+            'event',
+            'from_status',
+            'to_status',
+            'request_id',
+            'made_by',
+            'made_at',
+        ],
+        found,
+    )
     if move.target is machines.GONE:
         return journal, sa.delete(table).where(*guard)
-    changes = {name: sa.bindparam(f'new_{name}', type_=table.c[name].type)
-               for name in names}
-    changes[machine.column] = sa.literal(machine.stored(move.target),
-                                         type_=column.type)
+    changes = {
+        name: sa.bindparam(f'new_{name}', type_=table.c[name].type)
+        for name in names
+    }
+    changes[machine.column] = sa.literal(
+        machine.stored(move.target), type_=column.type
+    )
     return journal, sa.update(table).where(*guard).values(changes)
 
 
-def _is_one_of(machine: machines.Machine, column: sa.Column,
-               statuses: Collection[str]) -> sa.ColumnElement[bool]:
+def _is_one_of(
+    machine: machines.Machine, column: sa.Column, statuses: Collection[str]
+) -> sa.ColumnElement[bool]:
     stored = {machine.stored(status) for status in statuses}
     named = column.in_(sorted(status for status in stored if status))
     return sa.or_(named, column.is_(None)) if None in stored else named
@@ -235,28 +332,42 @@ def _matches(column: sa.Column, many: bool) -> sa.ColumnElement[bool]:
     return column == sa.bindparam(name)
 
 
-def _why_not_all(session: Session, machine: machines.Machine,
-                 ids: Collection[str], move: machines.Move
-                 ) -> exception.ManilaLiteError:
+def _why_not_all(
+    session: Session,
+    machine: machines.Machine,
+    ids: Collection[str],
+    move: machines.Move,
+) -> exception.ManilaLiteError:
     table = models.metadata.tables[machine.table]
-    found = {row[0]: machine.read(row[1]) for row in session.rows(
-        sa.select(table.c.id, table.c[machine.column])
-        .where(table.c.id.in_(ids)))}
+    found = {
+        row[0]: machine.read(row[1])
+        for row in session.rows(
+            sa.select(table.c.id, table.c[machine.column]).where(
+                table.c.id.in_(ids)
+            )
+        )
+    }
     for id in ids:
         if not move.leaves(found.get(id) or ''):
             return _why_not(session, machine, id, move)
     return RowAppeared(table=machine.table)
 
 
-def _why_not(session: Session, machine: machines.Machine, id: str,
-             move: machines.Move) -> exception.ManilaLiteError:
+def _why_not(
+    session: Session, machine: machines.Machine, id: str, move: machines.Move
+) -> exception.ManilaLiteError:
     table = models.metadata.tables[machine.table]
     found = session.one(
-        sa.select(table.c[machine.column]).where(table.c.id == id))
+        sa.select(table.c[machine.column]).where(table.c.id == id)
+    )
     if found is None:
         return exception.ResourceNotFound(
-            resource=machine.resource.replace('_', ' ').capitalize(), id=id)
+            resource=machine.resource.replace('_', ' ').capitalize(), id=id
+        )
     return exception.InvalidStatus(
-        resource=machine.resource.replace('_', ' '), id=id,
-        status=machine.read(found[0]), event=move.event,
-        allowed=', '.join(sorted(move.sources)))
+        resource=machine.resource.replace('_', ' '),
+        id=id,
+        status=machine.read(found[0]),
+        event=move.event,
+        allowed=', '.join(sorted(move.sources)),
+    )

@@ -22,8 +22,14 @@ class NetworkPlugin(abc.ABC):
     is described by options alone and has no subnet.
     """
 
-    def __init__(self, db: Database, options: Mapping[str, typing.Any], *,
-                 group: str, label: str = USER):
+    def __init__(
+        self,
+        db: Database,
+        options: Mapping[str, typing.Any],
+        *,
+        group: str,
+        label: str = USER,
+    ):
         self.db = db
         self.options = options
         self.group = group
@@ -33,22 +39,29 @@ class NetworkPlugin(abc.ABC):
     @property
     def ip_versions(self) -> frozenset[int]:
         """The versions that it may give addresses of, out of 4 and 6."""
-        return frozenset(version for version in (4, 6) if self.options[
-            f'network_plugin_ipv{version}_enabled'])
+        return frozenset(
+            version
+            for version in (4, 6)
+            if self.options[f'network_plugin_ipv{version}_enabled']
+        )
 
     def check(self) -> None:
         """Raise NetworkBadConfigurationException for unusable options."""
         if not self.ip_versions:
-            raise self.unusable('neither network_plugin_ipv4_enabled nor '
-                                'network_plugin_ipv6_enabled is set')
+            raise self.unusable(
+                'neither network_plugin_ipv4_enabled nor '
+                'network_plugin_ipv6_enabled is set'
+            )
 
     def unusable(self, reason: str) -> exception.ManilaLiteError:
         return exception.NetworkBadConfigurationException(
-            reason=f'section [{self.group}]: {reason}')
+            reason=f'section [{self.group}]: {reason}'
+        )
 
     @abc.abstractmethod
-    def allocate_network(self, share_server_id: str, subnet_id: str | None,
-                         count: int) -> Sequence[typing.Any]:
+    def allocate_network(
+        self, share_server_id: str, subnet_id: str | None, count: int
+    ) -> Sequence[typing.Any]:
         """Give a server so many addresses in a subnet; the rows of them.
 
         Those that it has in the subnet count: a second call gives no
@@ -57,19 +70,27 @@ class NetworkPlugin(abc.ABC):
 
     @abc.abstractmethod
     def manage_network_allocations(
-            self, share_server_id: str, subnet_id: str | None,
-            addresses: Collection[str]) -> list[str]:
+        self,
+        share_server_id: str,
+        subnet_id: str | None,
+        addresses: Collection[str],
+    ) -> list[str]:
         """Note that a server has these addresses, where they fit.
 
         The answer is those that do not belong to this network. Raises
         NetworkException when one has been given to another server.
         """
 
-    def deallocate_network(self, session: Session, share_server_id: str,
-                           subnet_id: str | None = None) -> int:
+    def deallocate_network(
+        self,
+        session: Session,
+        share_server_id: str,
+        subnet_id: str | None = None,
+    ) -> int:
         """Take the addresses of a server back, in one subnet or in all.
 
         In the transaction that says why; how many there were.
         """
-        return network_allocations.remove(session, share_server_id,
-                                          self.label, subnet_id)
+        return network_allocations.remove(
+            session, share_server_id, self.label, subnet_id
+        )

@@ -18,13 +18,15 @@ ENTRY_POINTS = 'manila_lite.network'
 
 # Paths found in configuration files that were written for the incumbent.
 _SUCCESSORS = {
-    'manila.network.standalone_network_plugin.StandaloneNetworkPlugin':
-        'standalone',
+    'manila.network.standalone_network_plugin.StandaloneNetworkPlugin': (
+        'standalone'
+    ),
 }
 
 
-def load(db: Database, conf: typing.Any, group: str,
-         label: str = USER) -> NetworkPlugin:
+def load(
+    db: Database, conf: typing.Any, group: str, label: str = USER
+) -> NetworkPlugin:
     """The plug-in that a section names, ready to work.
 
     Raises NetworkBadConfigurationException.
@@ -32,23 +34,29 @@ def load(db: Database, conf: typing.Any, group: str,
     values = options.values(conf, group)
     name = values['network_api_class']
     if name in _SUCCESSORS:
-        LOG.warning('network_api_class %s: the plug-in "%s" is used '
-                    'instead.', name, _SUCCESSORS[name])
+        LOG.warning(
+            'network_api_class %s: the plug-in "%s" is used instead.',
+            name,
+            _SUCCESSORS[name],
+        )
         name = _SUCCESSORS[name]
     return _find(name)(db, values, group=group, label=label)
 
 
 def known() -> dict[str, str]:
     """The plug-ins that can be named: where each of them is."""
-    return {point.name: point.value
-            for point in metadata.entry_points(group=ENTRY_POINTS)}
+    return {
+        point.name: point.value
+        for point in metadata.entry_points(group=ENTRY_POINTS)
+    }
 
 
 def _find(name: str) -> type[NetworkPlugin]:
     path = known().get(name)
     if path is None:
-        raise _unusable(name, 'known plug-ins are '
-                              f'{", ".join(sorted(known()))}')
+        raise _unusable(
+            name, f'known plug-ins are {", ".join(sorted(known()))}'
+        )
     module, _, attribute = path.partition(':')
     found = getattr(importlib.import_module(module), attribute, None)
     if not (inspect.isclass(found) and issubclass(found, NetworkPlugin)):
@@ -58,4 +66,5 @@ def _find(name: str) -> type[NetworkPlugin]:
 
 def _unusable(name: str, reason: str) -> exception.ManilaLiteError:
     return exception.NetworkBadConfigurationException(
-        reason=f'network_api_class "{name}" cannot be used: {reason}')
+        reason=f'network_api_class "{name}" cannot be used: {reason}'
+    )

@@ -42,10 +42,12 @@ class StandaloneNetwork(NetworkPlugin):
         self.network_type = self._option('network_type')
         self.segmentation_id = self._option('segmentation_id')
         if self.network_type not in (None, 'flat') and (
-                self.segmentation_id is None):
+            self.segmentation_id is None
+        ):
             raise self.unusable(
                 'standalone_network_plugin_segmentation_id is required for '
-                f'networks of type {self.network_type}')
+                f'networks of type {self.network_type}'
+            )
 
     def _option(self, name: str) -> typing.Any:
         return self.options[f'standalone_network_plugin_{name}']
@@ -53,8 +55,9 @@ class StandaloneNetwork(NetworkPlugin):
     def _required(self, name: str) -> str:
         value = self._option(name)
         if not value:
-            raise self.unusable(f'standalone_network_plugin_{name} is '
-                                'required')
+            raise self.unusable(
+                f'standalone_network_plugin_{name} is required'
+            )
         return value
 
     def _gateway(self) -> Address:
@@ -62,29 +65,33 @@ class StandaloneNetwork(NetworkPlugin):
         try:
             gateway = ipaddress.ip_address(given)
         except ValueError:
-            raise self.unusable('standalone_network_plugin_gateway is no '
-                                f'address: {given}') from None
+            raise self.unusable(
+                f'standalone_network_plugin_gateway is no address: {given}'
+            ) from None
         if gateway.version not in self.ip_versions:
             raise self.unusable(
                 f'the gateway {gateway} has version {gateway.version}, and '
-                f'network_plugin_ipv{gateway.version}_enabled is not set')
+                f'network_plugin_ipv{gateway.version}_enabled is not set'
+            )
         return gateway
 
     def _network(self) -> Network:
         mask = self._required('mask')
         try:
-            return ipaddress.ip_network(f'{self.gateway}/{mask}',
-                                        strict=False)
+            return ipaddress.ip_network(f'{self.gateway}/{mask}', strict=False)
         except ValueError:
-            raise self.unusable('standalone_network_plugin_mask is no mask: '
-                                f'{mask}') from None
+            raise self.unusable(
+                f'standalone_network_plugin_mask is no mask: {mask}'
+            ) from None
 
     def _ranges(self) -> list[Range]:
         given = self._option('allowed_ip_ranges')
         if given:
             return merged(self._range(one) for one in given)
-        first, last = (int(self.network.network_address),
-                       int(self.network.broadcast_address))
+        first, last = (
+            int(self.network.network_address),
+            int(self.network.broadcast_address),
+        )
         if last - first >= 2:  # network and broadcast are nobody's
             first, last = first + 1, last - 1
         return [Range(first, last)]
@@ -92,8 +99,10 @@ class StandaloneNetwork(NetworkPlugin):
     def _range(self, given: str) -> Range:
         first, _, last = given.partition('-')
         try:
-            ends = [ipaddress.ip_address(each.strip())
-                    for each in (first, last or first)]
+            ends = [
+                ipaddress.ip_address(each.strip())
+                for each in (first, last or first)
+            ]
         except ValueError:
             raise self._bad_range(f'{given} is no range') from None
         for each in ends:
@@ -105,24 +114,30 @@ class StandaloneNetwork(NetworkPlugin):
 
     def _bad_range(self, reason: str) -> exception.ManilaLiteError:
         return self.unusable(
-            f'standalone_network_plugin_allowed_ip_ranges: {reason}')
+            f'standalone_network_plugin_allowed_ip_ranges: {reason}'
+        )
 
     # Facts of the network
 
     @property
     def segment(self) -> str:
         """What its addresses are unique within."""
-        return (f'{self.network_type or "flat"}:'
-                f'{self.segmentation_id or 0}:{self.network}')
+        return (
+            f'{self.network_type or "flat"}:'
+            f'{self.segmentation_id or 0}:{self.network}'
+        )
 
     @property
     def facts(self) -> dict[str, typing.Any]:
         """What subnets and addresses say of the network."""
-        return {'network_type': self.network_type,
-                'segmentation_id': self.segmentation_id,
-                'cidr': str(self.network), 'gateway': str(self.gateway),
-                'ip_version': self.network.version,
-                'mtu': self._option('mtu')}
+        return {
+            'network_type': self.network_type,
+            'segmentation_id': self.segmentation_id,
+            'cidr': str(self.network),
+            'gateway': str(self.gateway),
+            'ip_version': self.network.version,
+            'mtu': self._option('mtu'),
+        }
 
     def free(self, taken: Collection[str]) -> Iterator[str]:
         """The addresses that can be given, the lowest first."""
@@ -136,58 +151,93 @@ class StandaloneNetwork(NetworkPlugin):
 
     # Give
 
-    def allocate_network(self, share_server_id: str, subnet_id: str | None,
-                         count: int) -> Sequence[typing.Any]:
-        return self.db.write(self._allocate, share_server_id, subnet_id,
-                             count)
+    def allocate_network(
+        self, share_server_id: str, subnet_id: str | None, count: int
+    ) -> Sequence[typing.Any]:
+        return self.db.write(self._allocate, share_server_id, subnet_id, count)
 
-    def _allocate(self, session: Session, share_server_id: str,
-                  subnet_id: str | None, count: int
-                  ) -> Sequence[typing.Any]:
+    def _allocate(
+        self,
+        session: Session,
+        share_server_id: str,
+        subnet_id: str | None,
+        count: int,
+    ) -> Sequence[typing.Any]:
         network_allocations.hold_segment(session, self.segment)
         wanted = count - network_allocations.count(
-            session, share_server_id, self.label, subnet_id)
+            session, share_server_id, self.label, subnet_id
+        )
         if wanted > 0:
             taken = network_allocations.taken(session, self.segment)
             found = list(itertools.islice(self.free(taken), wanted))
             if len(found) < wanted:
                 raise exception.NoFreeAddress(
-                    segment=self.network, wanted=wanted, free=len(found),
-                    size=sum(part.size for part in self.ranges))
+                    segment=self.network,
+                    wanted=wanted,
+                    free=len(found),
+                    size=sum(part.size for part in self.ranges),
+                )
             self._insert(session, share_server_id, subnet_id, found)
-        return network_allocations.of(session, share_server_id, self.label,
-                                      subnet_id)
+        return network_allocations.of(
+            session, share_server_id, self.label, subnet_id
+        )
 
     def manage_network_allocations(
-            self, share_server_id: str, subnet_id: str | None,
-            addresses: Collection[str]) -> list[str]:
-        return self.db.write(self._manage, share_server_id, subnet_id,
-                             addresses)
+        self,
+        share_server_id: str,
+        subnet_id: str | None,
+        addresses: Collection[str],
+    ) -> list[str]:
+        return self.db.write(
+            self._manage, share_server_id, subnet_id, addresses
+        )
 
-    def _manage(self, session: Session, share_server_id: str,
-                subnet_id: str | None, addresses: Collection[str]
-                ) -> list[str]:
-        own = {str(ipaddress.ip_address(one)) for one in addresses
-               if ipaddress.ip_address(one) in self.network}
+    def _manage(
+        self,
+        session: Session,
+        share_server_id: str,
+        subnet_id: str | None,
+        addresses: Collection[str],
+    ) -> list[str]:
+        own = {
+            str(ipaddress.ip_address(one))
+            for one in addresses
+            if ipaddress.ip_address(one) in self.network
+        }
         network_allocations.hold_segment(session, self.segment)
         holders = network_allocations.holders(session, self.segment, own)
         for address, holder in sorted(holders.items()):
             if holder != share_server_id:
                 raise exception.NetworkException(
-                    reason=f'{address} belongs to share server {holder}')
-        self._insert(session, share_server_id, subnet_id,
-                     sorted(own - holders.keys()))
-        return [one for one in addresses
-                if str(ipaddress.ip_address(one)) not in own]
+                    reason=f'{address} belongs to share server {holder}'
+                )
+        self._insert(
+            session, share_server_id, subnet_id, sorted(own - holders.keys())
+        )
+        return [
+            one
+            for one in addresses
+            if str(ipaddress.ip_address(one)) not in own
+        ]
 
-    def _insert(self, session: Session, share_server_id: str,
-                subnet_id: str | None, addresses: Collection[str]) -> None:
+    def _insert(
+        self,
+        session: Session,
+        share_server_id: str,
+        subnet_id: str | None,
+        addresses: Collection[str],
+    ) -> None:
         network_allocations.insert(
-            session, share_server_id, self.label, self.segment, subnet_id,
-            addresses, self.facts)
+            session,
+            share_server_id,
+            self.label,
+            self.segment,
+            subnet_id,
+            addresses,
+            self.facts,
+        )
         if subnet_id is not None:
-            network_allocations.describe_subnet(session, subnet_id,
-                                                self.facts)
+            network_allocations.describe_subnet(session, subnet_id, self.facts)
 
 
 def merged(ranges: typing.Iterable[Range]) -> list[Range]:

@@ -31,18 +31,40 @@ from manila_lite.policies import share_type
 from manila_lite.policies import share_types_extra_spec
 
 _RESOURCES = (
-    base, availability_zone, scheduler_stats, service, quota_set,
-    quota_class_set, share, share_instance, share_snapshot,
-    share_snapshot_instance, share_type,
-    share_types_extra_spec, share_access_rule, share_access_metadata,
+    base,
+    availability_zone,
+    scheduler_stats,
+    service,
+    quota_set,
+    quota_class_set,
+    share,
+    share_instance,
+    share_snapshot,
+    share_snapshot_instance,
+    share_type,
+    share_types_extra_spec,
+    share_access_rule,
+    share_access_metadata,
     share_export_location,
-    share_instance_export_location, share_snapshot_export_location,
-    share_snapshot_instance_export_location, message, recovery, resource_lock,
-    share_network, share_network_subnet, security_service, share_server,
-    share_replica, share_replica_export_location)
+    share_instance_export_location,
+    share_snapshot_export_location,
+    share_snapshot_instance_export_location,
+    message,
+    recovery,
+    resource_lock,
+    share_network,
+    share_network_subnet,
+    security_service,
+    share_server,
+    share_replica,
+    share_replica_export_location,
+)
 
 
 def list_rules():
     """All rules with their defaults, for the enforcer and the generator."""
-    return list(itertools.chain.from_iterable(
-        resource.RULES for resource in _RESOURCES))
+    return list(
+        itertools.chain.from_iterable(
+            resource.RULES for resource in _RESOURCES
+        )
+    )

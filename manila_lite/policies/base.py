@@ -13,10 +13,8 @@ ADMIN = 'rule:context_is_admin'
 ADMIN_OR_MEMBER = '(rule:context_is_admin) or (rule:project-member)'
 ADMIN_OR_READER = '(rule:context_is_admin) or (rule:project-reader)'
 
-SERVICE_OR_MEMBER = ('(rule:admin_or_service_api) or '
-                     '(rule:project-member)')
-SERVICE_OR_READER = ('(rule:admin_or_service_api) or '
-                     '(rule:project-reader)')
+SERVICE_OR_MEMBER = '(rule:admin_or_service_api) or (rule:project-member)'
+SERVICE_OR_READER = '(rule:admin_or_service_api) or (rule:project-reader)'
 SERVICE = 'rule:admin_or_service_api'
 OWNER_USER_OR_SERVICE = '(rule:owner-user or rule:admin_or_service_api)'
 
@@ -40,24 +38,34 @@ if _checks.extension_checks is None:
     _checks.extension_checks = {
         entry_point.name: _loaded_when_met(entry_point)
         for entry_point in importlib.metadata.entry_points(
-            group='oslo.policy.rule_checks')}
+            group='oslo.policy.rule_checks'
+        )
+    }
 
 
 PROJECT_SCOPE = ('project',)
 ANY_SCOPE = ('system', 'project')
 
 
-def _rule(name, check, description, operations, older,
-          scopes=PROJECT_SCOPE):
+def _rule(name, check, description, operations, older, scopes=PROJECT_SCOPE):
     """One documented rule; an operation is written 'GET /v2/shares'."""
     return policy.DocumentedRuleDefault(
-        name, check, description,
-        [dict(zip(('method', 'path'), operation.split(), strict=True))
-         for operation in operations],
+        name,
+        check,
+        description,
+        [
+            dict(zip(('method', 'path'), operation.split(), strict=True))
+            for operation in operations
+        ],
         scope_types=list(scopes),
-        deprecated_rule=older and policy.DeprecatedRule(
-            name, older, deprecated_reason=OLDER_REASON,
-            deprecated_since=OLDER_SINCE))
+        deprecated_rule=older
+        and policy.DeprecatedRule(
+            name,
+            older,
+            deprecated_reason=OLDER_REASON,
+            deprecated_since=OLDER_SINCE,
+        ),
+    )
 
 
 def admin(name, description, *operations, older=OLDER_ADMIN):
@@ -65,18 +73,18 @@ def admin(name, description, *operations, older=OLDER_ADMIN):
     return _rule(name, ADMIN, description, operations, older)
 
 
-def member(name, description, *operations, older=OLDER_OWNER,
-           scopes=PROJECT_SCOPE):
+def member(
+    name, description, *operations, older=OLDER_OWNER, scopes=PROJECT_SCOPE
+):
     """A rule for administrators and members of the owning project."""
-    return _rule(name, ADMIN_OR_MEMBER, description, operations, older,
-                 scopes)
+    return _rule(name, ADMIN_OR_MEMBER, description, operations, older, scopes)
 
 
-def reader(name, description, *operations, older=OLDER_OWNER,
-           scopes=PROJECT_SCOPE):
+def reader(
+    name, description, *operations, older=OLDER_OWNER, scopes=PROJECT_SCOPE
+):
     """A rule for administrators and readers of the owning project."""
-    return _rule(name, ADMIN_OR_READER, description, operations, older,
-                 scopes)
+    return _rule(name, ADMIN_OR_READER, description, operations, older, scopes)
 
 
 def rule(name, check, description, *operations, older):
@@ -85,37 +93,70 @@ def rule(name, check, description, *operations, older):
 
 
 def _persona(name, check, description, scope_types=('project',)):
-    return policy.RuleDefault(name, check, description,
-                              scope_types=list(scope_types) or None)
+    return policy.RuleDefault(
+        name, check, description, scope_types=list(scope_types) or None
+    )
 
 
 RULES = [
-    _persona('project-admin', 'role:admin and project_id:%(project_id)s',
-             'An administrator, in the own project.'),
-    _persona('project-member', 'role:member and project_id:%(project_id)s',
-             'A member of the owning project.'),
-    _persona('project-reader', 'role:reader and project_id:%(project_id)s',
-             'A reader of the owning project.'),
-    _persona('owner-user',
-             'user_id:%(user_id)s and project_id:%(project_id)s',
-             'The user who made the resource.'),
-    _persona('admin_or_service_api', 'role:admin or role:service',
-             'An administrator or another service.'),
-    _persona('context_is_admin', 'role:admin',
-             'An administrator of the service; decides what the request '
-             'context calls admin.'),
-    _persona('context_is_host_admin',
-             'role:admin and project_id:%(project_id)s',
-             'An administrator of the project that owns the host.'),
-    _persona('admin_or_owner',
-             'is_admin:True or project_id:%(project_id)s',
-             'An administrator or any user of the owning project.', ()),
-    _persona('admin_or_owner_user',
-             'is_admin:True or project_id:%(project_id)s and '
-             'user_id:%(user_id)s',
-             'An administrator or the user who made the resource.', ()),
-    _persona('default', 'rule:admin_or_owner',
-             'Answers for every rule that is not defined.', ()),
-    _persona('admin_api', 'is_admin:True',
-             'An administrator, by the request context.', ()),
+    _persona(
+        'project-admin',
+        'role:admin and project_id:%(project_id)s',
+        'An administrator, in the own project.',
+    ),
+    _persona(
+        'project-member',
+        'role:member and project_id:%(project_id)s',
+        'A member of the owning project.',
+    ),
+    _persona(
+        'project-reader',
+        'role:reader and project_id:%(project_id)s',
+        'A reader of the owning project.',
+    ),
+    _persona(
+        'owner-user',
+        'user_id:%(user_id)s and project_id:%(project_id)s',
+        'The user who made the resource.',
+    ),
+    _persona(
+        'admin_or_service_api',
+        'role:admin or role:service',
+        'An administrator or another service.',
+    ),
+    _persona(
+        'context_is_admin',
+        'role:admin',
+        'An administrator of the service; decides what the request '
+        'context calls admin.',
+    ),
+    _persona(
+        'context_is_host_admin',
+        'role:admin and project_id:%(project_id)s',
+        'An administrator of the project that owns the host.',
+    ),
+    _persona(
+        'admin_or_owner',
+        'is_admin:True or project_id:%(project_id)s',
+        'An administrator or any user of the owning project.',
+        (),
+    ),
+    _persona(
+        'admin_or_owner_user',
+        'is_admin:True or project_id:%(project_id)s and user_id:%(user_id)s',
+        'An administrator or the user who made the resource.',
+        (),
+    ),
+    _persona(
+        'default',
+        'rule:admin_or_owner',
+        'Answers for every rule that is not defined.',
+        (),
+    ),
+    _persona(
+        'admin_api',
+        'is_admin:True',
+        'An administrator, by the request context.',
+        (),
+    ),
 ]

@@ -19,11 +19,24 @@ Predicate: TypeAlias = Callable[[Any, context.RequestContext], bool]
 
 # What a rule may ask of the caller: RequestContext.to_policy_values() and
 # is_admin, which the older defaults ask for. All are strings or lists.
-CREDENTIALS = frozenset((
-    'user_id', 'user_domain_id', 'system_scope', 'domain_id', 'project_id',
-    'project_domain_id', 'roles', 'is_admin_project', 'service_user_id',
-    'service_user_domain_id', 'service_project_id',
-    'service_project_domain_id', 'service_roles', 'is_admin'))
+CREDENTIALS = frozenset(
+    (
+        'user_id',
+        'user_domain_id',
+        'system_scope',
+        'domain_id',
+        'project_id',
+        'project_domain_id',
+        'roles',
+        'is_admin_project',
+        'service_user_id',
+        'service_user_domain_id',
+        'service_project_id',
+        'service_project_domain_id',
+        'service_roles',
+        'is_admin',
+    )
+)
 # What is told of a target that is neither a mapping nor a row.
 _OWNERSHIP = ('id', 'project_id', 'user_id')
 
@@ -46,8 +59,9 @@ class Closures(dict[str, Predicate]):
 
     def __init__(self, enforcer: policy.Enforcer):
         compiler = _Compiler(enforcer)
-        super().__init__((name, compiler.scoped(name))
-                         for name in enforcer.rules)
+        super().__init__(
+            (name, compiler.scoped(name)) for name in enforcer.rules
+        )
         self._default = compiler.scoped(_UNDEFINED)
 
     def __missing__(self, name: str) -> Predicate:
@@ -130,13 +144,11 @@ def _negated(inner: Predicate) -> Predicate:
 
 
 def _both(first: Predicate, second: Predicate) -> Predicate:
-    return lambda target, creds: (first(target, creds) and
-                                  second(target, creds))
+    return lambda target, creds: first(target, creds) and second(target, creds)
 
 
 def _either(first: Predicate, second: Predicate) -> Predicate:
-    return lambda target, creds: (first(target, creds) or
-                                  second(target, creds))
+    return lambda target, creds: first(target, creds) or second(target, creds)
 
 
 def _role(match: str) -> Predicate:
@@ -147,8 +159,8 @@ def _role(match: str) -> Predicate:
 
     def check(target, creds):
         role = wanted(target)
-        return (role is not None
-                and role.lower() in map(str.lower, creds.roles))
+        return role is not None and role.lower() in map(str.lower, creds.roles)
+
     return check
 
 
@@ -162,11 +174,11 @@ def _generic(kind: str, match: str) -> Predicate:
     return lambda target, creds: wanted(target) == literal
 
 
-def _credential(name: str, wanted: Callable[[Any], str | None]
-                ) -> Predicate:
+def _credential(name: str, wanted: Callable[[Any], str | None]) -> Predicate:
     if name == 'system':  # the older name; set only when there is a scope
-        return lambda target, creds: (bool(creds.system_scope) and
-                                      wanted(target) == creds.system_scope)
+        return lambda target, creds: (
+            bool(creds.system_scope) and wanted(target) == creds.system_scope
+        )
     if name not in CREDENTIALS:
         return _never
     if name in ('roles', 'service_roles'):
@@ -186,6 +198,7 @@ def _filled(match: str) -> Callable[[Any], str | None]:
     def fill(target):
         value = _value(target, key)
         return None if value is _MISSING else str(value)
+
     return fill
 
 
@@ -217,16 +230,24 @@ def _value(target: Any, key: str) -> Any:
 
 def _in_scope(scopes: frozenset[str], inner: Predicate) -> Predicate:
     def check(target, creds):
-        scope = ('system' if creds.system_scope else
-                 'domain' if creds.domain_id else 'project')
+        scope = (
+            'system'
+            if creds.system_scope
+            else 'domain'
+            if creds.domain_id
+            else 'project'
+        )
         return scope in scopes and inner(target, creds)
+
     return check
 
 
 def _ask_library(enforcer: policy.Enforcer, name: str) -> Predicate:
     def check(target, creds):
-        return bool(enforcer.enforce(name, _as_dict(target),
-                                     credentials(creds)))
+        return bool(
+            enforcer.enforce(name, _as_dict(target), credentials(creds))
+        )
+
     return check
 
 
@@ -241,5 +262,6 @@ def _as_dict(target: Any) -> dict[str, Any]:
         return dict(target)
     if hasattr(target, '_asdict'):  # a database row
         return target._asdict()
-    return {key: getattr(target, key) for key in _OWNERSHIP
-            if hasattr(target, key)}
+    return {
+        key: getattr(target, key) for key in _OWNERSHIP if hasattr(target, key)
+    }

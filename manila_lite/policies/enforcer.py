@@ -27,8 +27,13 @@ class Enforcer:
     Broken later, they are reported once and the old rules stay.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, policy_file: str | None = None,
-                 *, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        policy_file: str | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._conf = conf
         # The library's own class registers the [oslo_policy] options.
         self._policy_file = policy.Enforcer(conf, policy_file).policy_file
@@ -38,8 +43,9 @@ class Enforcer:
         self._closures = self._load()
         self._look_again_at = clock() + _LOOK_EVERY
 
-    def allows(self, rule: str, target: Any,
-               creds: context.RequestContext) -> bool:
+    def allows(
+        self, rule: str, target: Any, creds: context.RequestContext
+    ) -> bool:
         """Tell whether the caller may do `rule` to the target.
 
         The target has `project_id` and `user_id` as attributes or keys.
@@ -83,10 +89,14 @@ class Enforcer:
         library.register_defaults(policies.list_rules())
         try:
             library.load_rules()
-        except (ValueError, TypeError, AttributeError, OSError,
-                cfg.Error) as error:  # all that odd content has shown
-            raise cfg.ConfigFileParseError(self._policy_file, error) \
-                from error
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+            OSError,
+            cfg.Error,
+        ) as error:  # all that odd content has shown
+            raise cfg.ConfigFileParseError(self._policy_file, error) from error
         # What the library is still asked, it answers from these rules:
         # reading files is our business.
         library.use_conf = False

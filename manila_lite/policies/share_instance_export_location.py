@@ -3,10 +3,14 @@
 from manila_lite.policies import base
 
 RULES = [
-    base.admin('share_instance_export_location:index',
-               'List export locations of a share instance.',
-               'GET /v2/share_instances/{id}/export_locations'),
-    base.admin('share_instance_export_location:show',
-               'Show an export location of a share instance.',
-               'GET /v2/share_instances/{id}/export_locations/{el}'),
+    base.admin(
+        'share_instance_export_location:index',
+        'List export locations of a share instance.',
+        'GET /v2/share_instances/{id}/export_locations',
+    ),
+    base.admin(
+        'share_instance_export_location:show',
+        'Show an export location of a share instance.',
+        'GET /v2/share_instances/{id}/export_locations/{el}',
+    ),
 ]

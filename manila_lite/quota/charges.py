@@ -49,9 +49,15 @@ CREDIT = Change('credit', -1, 0)
 ADJUST = Change('adjust', 1, 0)
 
 
-def charge(session: Session, owner: Owner, deltas: Deltas, *,
-           limits: Mapping[str, int], reserve: bool = False,
-           size: int | None = None) -> None:
+def charge(
+    session: Session,
+    owner: Owner,
+    deltas: Deltas,
+    *,
+    limits: Mapping[str, int],
+    reserve: bool = False,
+    size: int | None = None,
+) -> None:
     """Add to what the owner uses; raises a QuotaError past a limit.
 
     With `reserve` the work submitted next in this transaction owns the
@@ -78,8 +84,9 @@ def release(session: Session, owner: Owner, deltas: Deltas) -> None:
     _apply(session, RELEASE, owner, deltas)
 
 
-def release_all(session: Session,
-                reservations: Iterable[list[typing.Any]]) -> None:
+def release_all(
+    session: Session, reservations: Iterable[list[typing.Any]]
+) -> None:
     """Give back all that the `charges` of a work row say."""
     for owner, deltas in map(recount.from_reservation, reservations):
         release(session, owner, deltas)
@@ -90,8 +97,13 @@ def credit(session: Session, owner: Owner, deltas: Deltas) -> None:
     _apply(session, CREDIT, owner, deltas)
 
 
-def adjust(session: Session, owner: Owner, deltas: Deltas, *,
-           limits: Mapping[str, int] | None = None) -> None:
+def adjust(
+    session: Session,
+    owner: Owner,
+    deltas: Deltas,
+    *,
+    limits: Mapping[str, int] | None = None,
+) -> None:
     """Add a difference that is a fact already, whatever the limits.
 
     `limits` are those of the options, where the owner may be new.
@@ -109,10 +121,16 @@ class ChangeRefused(exception.QuotaError):
 
     message = 'Quota of project {project_id} refuses to {change} {deltas}.'
 
-    def __init__(self, change: Change, owner: Owner, deltas: Deltas,
-                 limits: Mapping[str, int]):
-        super().__init__(project_id=owner.project_id, change=change.name,
-                         deltas=deltas)
+    def __init__(
+        self,
+        change: Change,
+        owner: Owner,
+        deltas: Deltas,
+        limits: Mapping[str, int],
+    ):
+        super().__init__(
+            project_id=owner.project_id, change=change.name, deltas=deltas
+        )
         self.change = change
         self.owner = owner
         self.deltas = deltas
@@ -120,34 +138,50 @@ class ChangeRefused(exception.QuotaError):
 
     def repair(self, db: Database) -> None:
         """Create rows that are missing, else say which limit it was."""
-        if db.write(sets.create_usages, self.limits,
-                    self.owner.keys(self.deltas)):
+        if db.write(
+            sets.create_usages, self.limits, self.owner.keys(self.deltas)
+        ):
             return
         rows = db.read(_read, self.owner, self.deltas)
         if self.change.limited:
             for row in rows:
                 _check(row, self.deltas[row.resource])
         if any(self._is_too_low(row) for row in rows):
-            wrong = db.write(recount.correct, self.limits,
-                             self.owner.project_id)
-            LOG.error('Usage of project %s was too low to %s %s and has '
-                      'been recounted: %s', self.owner.project_id,
-                      self.change.name, dict(self.deltas), wrong)
+            wrong = db.write(
+                recount.correct, self.limits, self.owner.project_id
+            )
+            LOG.error(
+                'Usage of project %s was too low to %s %s and has '
+                'been recounted: %s',
+                self.owner.project_id,
+                self.change.name,
+                dict(self.deltas),
+                wrong,
+            )
 
     def _is_too_low(self, row: sa.Row) -> bool:
         delta = 0 if row.resource == PER_SHARE else self.deltas[row.resource]
-        return (row.in_use + self.change.in_use * delta < 0
-                or row.reserved + self.change.reserved * delta < 0)
+        return (
+            row.in_use + self.change.in_use * delta < 0
+            or row.reserved + self.change.reserved * delta < 0
+        )
 
 
-def _apply(session: Session, change: Change, owner: Owner, deltas: Deltas,
-           limits: Mapping[str, int] | None = None) -> None:
+def _apply(
+    session: Session,
+    change: Change,
+    owner: Owner,
+    deltas: Deltas,
+    limits: Mapping[str, int] | None = None,
+) -> None:
     deltas = {name: delta for name, delta in sorted(deltas.items()) if delta}
     if not deltas:
         return
     changed = session.run(
         _statement(session.dialect, change, *_shape(owner, deltas)),
-        **_params(owner), **{f'by_{key}': n for key, n in deltas.items()})
+        **_params(owner),
+        **{f'by_{key}': n for key, n in deltas.items()},
+    )
     if changed != len(owner.keys(deltas)):
         raise ChangeRefused(change, owner, deltas, limits or {})
 
@@ -158,37 +192,62 @@ def _shape(owner: Owner, deltas: Deltas) -> tuple[tuple[str, ...], ...]:
 
 
 def _params(owner: Owner) -> dict[str, str]:
-    return {'of_project': owner.project_id,
-            **{f'of_{scope.kind}_id': scope.id for scope in owner.scopes}}
+    return {
+        'of_project': owner.project_id,
+        **{f'of_{scope.kind}_id': scope.id for scope in owner.scopes},
+    }
 
 
-def _rows(kinds: tuple[str, ...],
-          resources: tuple[str, ...]) -> sa.ColumnElement[bool]:
+def _rows(
+    kinds: tuple[str, ...], resources: tuple[str, ...]
+) -> sa.ColumnElement[bool]:
     return sa.and_(
         USAGE.c.project_id == sa.bindparam('of_project'),
-        sa.or_(*(sa.and_(USAGE.c.scope == kind,
-                         USAGE.c.scope_id == sa.bindparam(f'of_{kind}_id'))
-                 for kind in kinds)),
-        USAGE.c.resource.in_(resources))
+        sa.or_(
+            *(
+                sa.and_(
+                    USAGE.c.scope == kind,
+                    USAGE.c.scope_id == sa.bindparam(f'of_{kind}_id'),
+                )
+                for kind in kinds
+            )
+        ),
+        USAGE.c.resource.in_(resources),
+    )
 
 
 @functools.cache
-def _statement(dialect: str, change: Change, kinds: tuple[str, ...],
-               resources: tuple[str, ...]) -> sa.Update:
+def _statement(
+    dialect: str,
+    change: Change,
+    kinds: tuple[str, ...],
+    resources: tuple[str, ...],
+) -> sa.Update:
     """The UPDATE that changes every row, or fewer when it is refused."""
-    amounts = {name: sa.bindparam(f'by_{name}', type_=sa.BigInteger())
-               for name in resources}
+    amounts = {
+        name: sa.bindparam(f'by_{name}', type_=sa.BigInteger())
+        for name in resources
+    }
     asked = sa.case(amounts, value=USAGE.c.resource)
     delta = sa.case({**amounts, PER_SHARE: 0}, value=USAGE.c.resource)
-    values = {name: USAGE.c[name] + times * delta for name, times
-              in (('in_use', change.in_use), ('reserved', change.reserved))
-              if times}
+    values = {
+        name: USAGE.c[name] + times * delta
+        for name, times in (
+            ('in_use', change.in_use),
+            ('reserved', change.reserved),
+        )
+        if times
+    }
     guards = [value >= 0 for value in values.values()]
     if change.limited:
-        guards.append(sa.or_(
-            asked <= 0, USAGE.c.hard_limit < 0,
-            USAGE.c.in_use + USAGE.c.reserved + asked
-            <= USAGE.c.hard_limit))
+        guards.append(
+            sa.or_(
+                asked <= 0,
+                USAGE.c.hard_limit < 0,
+                USAGE.c.in_use + USAGE.c.reserved + asked
+                <= USAGE.c.hard_limit,
+            )
+        )
     rows = [_rows(kinds, resources)]
     if dialect == 'postgresql':
         rows = _held_in_order(rows)
@@ -196,11 +255,17 @@ def _statement(dialect: str, change: Change, kinds: tuple[str, ...],
 
 
 def _held_in_order(
-        rows: list[sa.ColumnElement[bool]]) -> list[sa.ColumnElement[bool]]:
+    rows: list[sa.ColumnElement[bool]],
+) -> list[sa.ColumnElement[bool]]:
     """The same rows, locked by key: PostgreSQL meets them in any order."""
     keys = [USAGE.c[name] for name in Key._fields]
-    held = (sa.select(*keys).where(*rows).order_by(*keys)
-            .with_for_update().cte('held'))
+    held = (
+        sa.select(*keys)
+        .where(*rows)
+        .order_by(*keys)
+        .with_for_update()
+        .cte('held')
+    )
     return [key == held.c[key.name] for key in keys]
 
 
@@ -219,12 +284,13 @@ _ERRORS: dict[str, type[exception.QuotaError]] = {
 _WHAT = {PROJECT: '', SHARE_TYPE: 'share type ', USER: 'user '}
 
 
-def _read(session: Session, owner: Owner,
-          deltas: Deltas) -> typing.Sequence[sa.Row]:
-    rows = session.rows(sa.select(USAGE).where(_rows(*_shape(owner, deltas))),
-                        **_params(owner))
-    return sorted(rows, key=lambda row: (row.scope,
-                                         NAMES.index(row.resource)))
+def _read(
+    session: Session, owner: Owner, deltas: Deltas
+) -> typing.Sequence[sa.Row]:
+    rows = session.rows(
+        sa.select(USAGE).where(_rows(*_shape(owner, deltas))), **_params(owner)
+    )
+    return sorted(rows, key=lambda row: (row.scope, NAMES.index(row.resource)))
 
 
 def _check(row: sa.Row, asked: int) -> None:
@@ -233,5 +299,11 @@ def _check(row: sa.Row, asked: int) -> None:
     if asked <= 0 or row.hard_limit < 0 or used + asked <= row.hard_limit:
         return
     raise _ERRORS.get(row.resource, exception.QuotaExceeded)(
-        resource=row.resource, what=_WHAT[row.scope], asked=asked,
-        used=used, allowed=row.hard_limit, size=asked, limit=row.hard_limit)
+        resource=row.resource,
+        what=_WHAT[row.scope],
+        asked=asked,
+        used=used,
+        allowed=row.hard_limit,
+        size=asked,
+        limit=row.hard_limit,
+    )

@@ -6,7 +6,7 @@ import typing
 from manila_lite import exception
 
 UNLIMITED = -1
-LARGEST = 2 ** 31 - 1
+LARGEST = 2**31 - 1
 """No limit is higher: the published column is an integer of 32 bits."""
 
 PER_SHARE = 'per_share_gigabytes'
@@ -42,7 +42,8 @@ RESOURCES = (
 )
 NAMES = tuple(resource.name for resource in RESOURCES)
 NAMES_PER_TYPE = tuple(
-    resource.name for resource in RESOURCES if resource.per_type)
+    resource.name for resource in RESOURCES if resource.per_type
+)
 
 
 def from_options(group: typing.Any) -> dict[str, int]:
@@ -50,15 +51,22 @@ def from_options(group: typing.Any) -> dict[str, int]:
     return {name: getattr(group, name) for name in NAMES}
 
 
-def layered(*layers: Mapping[str, int],
-            names: tuple[str, ...] = NAMES) -> dict[str, int]:
+def layered(
+    *layers: Mapping[str, int], names: tuple[str, ...] = NAMES
+) -> dict[str, int]:
     """The limits in force, in order: a later layer hides an earlier."""
-    return {name: next((layer[name] for layer in reversed(layers)
-                        if name in layer), UNLIMITED) for name in names}
+    return {
+        name: next(
+            (layer[name] for layer in reversed(layers) if name in layer),
+            UNLIMITED,
+        )
+        for name in names
+    }
 
 
-def parse(values: Mapping[str, object],
-          names: tuple[str, ...] = NAMES) -> dict[str, int]:
+def parse(
+    values: Mapping[str, object], names: tuple[str, ...] = NAMES
+) -> dict[str, int]:
     """The limits a request asks for; raises InvalidInput.
 
     Whole numbers from -1 up, which may be written as strings.
@@ -66,7 +74,8 @@ def parse(values: Mapping[str, object],
     unknown = sorted(set(values) - set(names))
     if unknown:
         raise exception.InvalidInput(
-            reason=f'{", ".join(unknown)} cannot be limited here')
+            reason=f'{", ".join(unknown)} cannot be limited here'
+        )
     return {name: _number(name, value) for name, value in values.items()}
 
 
@@ -77,17 +86,23 @@ def _number(name: str, value: object) -> int:
         number = int(value)
     except ValueError:
         raise exception.InvalidInput(
-            reason=f'{name} must be a whole number, not {value!r}') from None
+            reason=f'{name} must be a whole number, not {value!r}'
+        ) from None
     if not UNLIMITED <= number <= LARGEST:
         raise exception.InvalidInput(
             reason=f'{name} must be between {UNLIMITED} and {LARGEST}, '
-                   f'not {number}')
+            f'not {number}'
+        )
     return number
 
 
-def check(values: Mapping[str, int], *, used: Mapping[str, int],
-          ceilings: Mapping[str, int] | None = None,
-          force: bool = False) -> None:
+def check(
+    values: Mapping[str, int],
+    *,
+    used: Mapping[str, int],
+    ceilings: Mapping[str, int] | None = None,
+    force: bool = False,
+) -> None:
     """Return when the limits may be set; raises InvalidInput otherwise.
 
     `ceilings` are the project's limits, which those of its users and
@@ -98,11 +113,13 @@ def check(values: Mapping[str, int], *, used: Mapping[str, int],
         if is_wider(limit, ceiling):
             raise exception.InvalidInput(
                 reason=f'{name} may not exceed the limit of the project, '
-                       f'{ceiling}')
+                f'{ceiling}'
+            )
         if not force and limit != UNLIMITED and limit < used.get(name, 0):
             raise exception.InvalidInput(
                 reason=f'{name} may not be less than what is in use, '
-                       f'{used[name]}, unless forced')
+                f'{used[name]}, unless forced'
+            )
 
 
 def is_wider(limit: int, ceiling: int) -> bool:

@@ -51,39 +51,54 @@ def from_reservation(entry: Iterable[typing.Any]) -> Charge:
     return Owner(*owner), deltas
 
 
-def recount(session: Session,
-            project_id: str | None = None) -> dict[Key, Usage]:
+def recount(
+    session: Session, project_id: str | None = None
+) -> dict[Key, Usage]:
     """What is used by a project, or by all; nothing is not listed."""
-    in_use = _sum(itertools.chain(
-        _used(session, _SHARES, SHARE, project_id),
-        _used(session, _SNAPSHOTS, SNAPSHOT, project_id),
-        _used(session, _NETWORKS, NETWORK, project_id)))
+    in_use = _sum(
+        itertools.chain(
+            _used(session, _SHARES, SHARE, project_id),
+            _used(session, _SNAPSHOTS, SNAPSHOT, project_id),
+            _used(session, _NETWORKS, NETWORK, project_id),
+        )
+    )
     reserved = _sum(_owed(session, project_id))
-    return {key: Usage(in_use[key], reserved[key])
-            for key in sorted({*in_use, *reserved})
-            if in_use[key] or reserved[key]}
+    return {
+        key: Usage(in_use[key], reserved[key])
+        for key in sorted({*in_use, *reserved})
+        if in_use[key] or reserved[key]
+    }
 
 
-def differences(session: Session,
-                project_id: str | None = None) -> list[Difference]:
+def differences(
+    session: Session, project_id: str | None = None
+) -> list[Difference]:
     """Where usage rows and a recount disagree; rightly nowhere."""
-    stored = {Key(*row[:-2]): Usage(row.in_use, row.reserved)
-              for row in quotas.list_all_usages(session, project_id)}
+    stored = {
+        Key(*row[:-2]): Usage(row.in_use, row.reserved)
+        for row in quotas.list_all_usages(session, project_id)
+    }
     counted = recount(session, project_id)
-    pairs = ((key, stored.get(key, Usage()), counted.get(key, Usage()))
-             for key in sorted({*stored, *counted}))
+    pairs = (
+        (key, stored.get(key, Usage()), counted.get(key, Usage()))
+        for key in sorted({*stored, *counted})
+    )
     return [Difference(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def correct(session: Session, defaults: Mapping[str, int],
-            project_id: str | None = None) -> list[Difference]:
+def correct(
+    session: Session,
+    defaults: Mapping[str, int],
+    project_id: str | None = None,
+) -> list[Difference]:
     """Write a recount to the usage rows; what was wrong before."""
     quotas.hold_limits(session)
     quotas.list_all_usages(session, project_id, lock=True)
     found = differences(session, project_id)
     sets.create_usages(session, defaults, [wrong.key for wrong in found])
     quotas.set_usages(
-        session, [(wrong.key, *wrong.counted) for wrong in found])
+        session, [(wrong.key, *wrong.counted) for wrong in found]
+    )
     return found
 
 
@@ -97,50 +112,72 @@ def _sum(charges: Iterable[Charge]) -> Counter[Key]:
 
 # A share whose deletion is deferred was given back when it was accepted.
 _COUNTING = (
-    sa.select(INSTANCE.c.share_id,
-              sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
-              sa.func.count().label('instances'))
+    sa.select(
+        INSTANCE.c.share_id,
+        sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
+        sa.func.count().label('instances'),
+    )
     .where(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
-    .group_by(INSTANCE.c.share_id).subquery())
-_REPLICAS = sa.case((SHARE.c.replication_type.is_(None), 0),
-                    else_=_COUNTING.c.instances)
+    .group_by(INSTANCE.c.share_id)
+    .subquery()
+)
+_REPLICAS = sa.case(
+    (SHARE.c.replication_type.is_(None), 0), else_=_COUNTING.c.instances
+)
 _SHARES = (
-    sa.select(SHARE.c.project_id, SHARE.c.user_id, _COUNTING.c.share_type_id,
-              sa.func.count().label('shares'),
-              sa.func.sum(SHARE.c.size).label('gigabytes'),
-              sa.func.sum(_REPLICAS).label('share_replicas'),
-              sa.func.sum(_REPLICAS * SHARE.c.size)
-              .label('replica_gigabytes'))
+    sa.select(
+        SHARE.c.project_id,
+        SHARE.c.user_id,
+        _COUNTING.c.share_type_id,
+        sa.func.count().label('shares'),
+        sa.func.sum(SHARE.c.size).label('gigabytes'),
+        sa.func.sum(_REPLICAS).label('share_replicas'),
+        sa.func.sum(_REPLICAS * SHARE.c.size).label('replica_gigabytes'),
+    )
     .join(_COUNTING, _COUNTING.c.share_id == SHARE.c.id)
     # What was never taken over has no size, and counts for nothing.
     .where(SHARE.c.size > 0)
-    .group_by(SHARE.c.project_id, SHARE.c.user_id,
-              _COUNTING.c.share_type_id))
+    .group_by(SHARE.c.project_id, SHARE.c.user_id, _COUNTING.c.share_type_id)
+)
 # A snapshot counts for the type of its share.
 _TYPES = (
-    sa.select(INSTANCE.c.share_id,
-              sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'))
-    .group_by(INSTANCE.c.share_id).subquery())
+    sa.select(
+        INSTANCE.c.share_id,
+        sa.func.min(INSTANCE.c.share_type_id).label('share_type_id'),
+    )
+    .group_by(INSTANCE.c.share_id)
+    .subquery()
+)
 _SNAPSHOTS = (
-    sa.select(SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
-              _TYPES.c.share_type_id,
-              sa.func.count().label('snapshots'),
-              sa.func.sum(SNAPSHOT.c.size).label('snapshot_gigabytes'))
+    sa.select(
+        SNAPSHOT.c.project_id,
+        SNAPSHOT.c.user_id,
+        _TYPES.c.share_type_id,
+        sa.func.count().label('snapshots'),
+        sa.func.sum(SNAPSHOT.c.size).label('snapshot_gigabytes'),
+    )
     .join(_TYPES, _TYPES.c.share_id == SNAPSHOT.c.share_id)
     # What was never taken over has no size, and counts for nothing.
     .where(SNAPSHOT.c.size > 0)
-    .group_by(SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
-              _TYPES.c.share_type_id))
-_NETWORKS = (
-    sa.select(NETWORK.c.project_id, NETWORK.c.user_id,
-              sa.null().label('share_type_id'),
-              sa.func.count().label('share_networks'))
-    .group_by(NETWORK.c.project_id, NETWORK.c.user_id))
+    .group_by(
+        SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, _TYPES.c.share_type_id
+    )
+)
+_NETWORKS = sa.select(
+    NETWORK.c.project_id,
+    NETWORK.c.user_id,
+    sa.null().label('share_type_id'),
+    sa.func.count().label('share_networks'),
+).group_by(NETWORK.c.project_id, NETWORK.c.user_id)
 _OWED = sa.select(WORK.c.charges).where(WORK.c.charges.is_not(None))
 
 
-def _used(session: Session, statement: sa.Select, table: sa.Table,
-          project_id: str | None) -> Iterator[Charge]:
+def _used(
+    session: Session,
+    statement: sa.Select,
+    table: sa.Table,
+    project_id: str | None,
+) -> Iterator[Charge]:
     if project_id is not None:
         statement = statement.where(table.c.project_id == project_id)
     for row in session.rows(statement):
@@ -151,7 +188,6 @@ def _used(session: Session, statement: sa.Select, table: sa.Table,
 
 def _owed(session: Session, project_id: str | None) -> Iterator[Charge]:
     for row in session.rows(_OWED):
-        for owner, deltas in map(from_reservation,
-                                 orjson.loads(row.charges)):
+        for owner, deltas in map(from_reservation, orjson.loads(row.charges)):
             if project_id in (None, owner.project_id):
                 yield owner, deltas

@@ -33,8 +33,12 @@ class Allowance(typing.NamedTuple):
     reserved: int
 
 
-def scope_of(project_id: str, *, user_id: str | None = None,
-             share_type_id: str | None = None) -> Scope:
+def scope_of(
+    project_id: str,
+    *,
+    user_id: str | None = None,
+    share_type_id: str | None = None,
+) -> Scope:
     """The scope of a user or a share type in a project, else of it all."""
     if user_id is not None:
         return Scope(project_id, USER, user_id)
@@ -44,29 +48,38 @@ def scope_of(project_id: str, *, user_id: str | None = None,
 
 
 def _names(scope: Scope) -> tuple[str, ...]:
-    return (limits.NAMES_PER_TYPE if scope.kind == SHARE_TYPE
-            else limits.NAMES)
+    return limits.NAMES_PER_TYPE if scope.kind == SHARE_TYPE else limits.NAMES
 
 
-def show(session: Session, defaults: Limits,
-         scope: Scope) -> dict[str, int]:
+def show(session: Session, defaults: Limits, scope: Scope) -> dict[str, int]:
     """The limits of a scope, by resource, in their order."""
-    return layered(defaults, *quotas.get_layers(session, scope),
-                   names=_names(scope))
+    return layered(
+        defaults, *quotas.get_layers(session, scope), names=_names(scope)
+    )
 
 
-def show_usage(session: Session, defaults: Limits,
-               scope: Scope) -> dict[str, Allowance]:
+def show_usage(
+    session: Session, defaults: Limits, scope: Scope
+) -> dict[str, Allowance]:
     """The limits of a scope together with what it uses."""
-    used = {row.resource: (row.in_use, row.reserved)
-            for row in quotas.list_usages(session, scope)}
-    return {name: Allowance(limit, *used.get(name, (0, 0)))
-            for name, limit in show(session, defaults, scope).items()}
+    used = {
+        row.resource: (row.in_use, row.reserved)
+        for row in quotas.list_usages(session, scope)
+    }
+    return {
+        name: Allowance(limit, *used.get(name, (0, 0)))
+        for name, limit in show(session, defaults, scope).items()
+    }
 
 
-def change(session: Session, defaults: Limits, scope: Scope,
-           values: Mapping[str, object], *,
-           force: bool = False) -> dict[str, int]:
+def change(
+    session: Session,
+    defaults: Limits,
+    scope: Scope,
+    values: Mapping[str, object],
+    *,
+    force: bool = False,
+) -> dict[str, int]:
     """Set some limits of a scope; all of its limits after that.
 
     Raises InvalidInput when a limit may not be set; `force` allows less
@@ -77,10 +90,13 @@ def change(session: Session, defaults: Limits, scope: Scope,
     layers = quotas.get_layers(session, scope)
     usages = quotas.list_usages(session, scope, lock=True)
     limits.check(
-        asked, force=force,
+        asked,
+        force=force,
         used={row.resource: row.in_use + row.reserved for row in usages},
-        ceilings=None if scope.kind == PROJECT
-        else layered(defaults, layers.default_class, layers.project))
+        ceilings=None
+        if scope.kind == PROJECT
+        else layered(defaults, layers.default_class, layers.project),
+    )
     quotas.set_limits(session, scope, asked)
     quotas.set_in_force(session, scope, asked)
     return layered(defaults, *layers, asked, names=_names(scope))
@@ -96,14 +112,19 @@ def forget(session: Session, defaults: Limits, scope: Scope) -> None:
         quotas.set_users_in_force(session, scope.project_id, UNLIMITED)
 
 
-def show_class(session: Session, defaults: Limits,
-               class_name: str = DEFAULT_CLASS) -> dict[str, int]:
+def show_class(
+    session: Session, defaults: Limits, class_name: str = DEFAULT_CLASS
+) -> dict[str, int]:
     """The limits of a class; those of `default` hold for new projects."""
     return layered(defaults, quotas.get_class_limits(session, class_name))
 
 
-def change_class(session: Session, defaults: Limits, class_name: str,
-                 values: Mapping[str, object]) -> dict[str, int]:
+def change_class(
+    session: Session,
+    defaults: Limits,
+    class_name: str,
+    values: Mapping[str, object],
+) -> dict[str, int]:
     """Set some limits of a class; all of its limits after that."""
     asked = limits.parse(values)
     quotas.hold_limits(session)
@@ -116,30 +137,34 @@ def change_class(session: Session, defaults: Limits, class_name: str,
 def refresh_defaults(session: Session, defaults: Limits) -> int:
     """Put changed options in force; the number of usage rows changed."""
     quotas.hold_limits(session)
-    return quotas.set_defaults_in_force(
-        session, show_class(session, defaults))
+    return quotas.set_defaults_in_force(session, show_class(session, defaults))
 
 
-def create_usages(session: Session, defaults: Limits,
-                  keys: Collection[Key]) -> int:
+def create_usages(
+    session: Session, defaults: Limits, keys: Collection[Key]
+) -> int:
     """Create those of the usage rows that are missing; their number."""
     quotas.hold_limits(session)
     created = 0
     for scope, group in itertools.groupby(
-            sorted(keys), key=lambda key: Scope(*key[:-1])):
+        sorted(keys), key=lambda key: Scope(*key[:-1])
+    ):
         found = {row.resource for row in quotas.list_usages(session, scope)}
         missing = [key for key in group if key.resource not in found]
         if missing:
-            in_force = _in_force(defaults, scope,
-                                 quotas.get_layers(session, scope))
+            in_force = _in_force(
+                defaults, scope, quotas.get_layers(session, scope)
+            )
             quotas.insert_usages(
-                session, {key: in_force[key.resource] for key in missing})
+                session, {key: in_force[key.resource] for key in missing}
+            )
             created += len(missing)
     return created
 
 
-def _in_force(defaults: Limits, scope: Scope,
-              layers: Layers) -> dict[str, int]:
+def _in_force(
+    defaults: Limits, scope: Scope, layers: Layers
+) -> dict[str, int]:
     """The limits for usage rows; the project's guards what has no own."""
     if scope.kind == PROJECT:
         return layered(defaults, layers.default_class, layers.project)

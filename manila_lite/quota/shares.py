@@ -24,8 +24,7 @@ Reservations = Collection[list[typing.Any]]
 
 def owner_of(instance: typing.Any) -> Owner:
     """Whose quota an instance counts against."""
-    return Owner(instance.project_id, instance.user_id,
-                 instance.share_type_id)
+    return Owner(instance.project_id, instance.user_id, instance.share_type_id)
 
 
 def deltas_of(instance: typing.Any) -> dict[str, int]:
@@ -36,12 +35,16 @@ def deltas_of(instance: typing.Any) -> dict[str, int]:
     """
     if not instance.size:
         return {}
-    return {'shares': 1, **size_deltas(instance, instance.size),
-            **({'share_replicas': 1} if instance.replication_type else {})}
+    return {
+        'shares': 1,
+        **size_deltas(instance, instance.size),
+        **({'share_replicas': 1} if instance.replication_type else {}),
+    }
 
 
-def size_deltas(instance: typing.Any, size: int,
-                replicas: int = 1) -> dict[str, int]:
+def size_deltas(
+    instance: typing.Any, size: int, replicas: int = 1
+) -> dict[str, int]:
     """What `size` GiB of a share use, by resource.
 
     `replicas` is how many it has, where it can have any.
@@ -57,8 +60,9 @@ def replica_deltas(instance: typing.Any) -> dict[str, int]:
     return {'share_replicas': 1, 'replica_gigabytes': instance.size}
 
 
-def take_copies(session: Session,
-                instance: typing.Any) -> Sequence[typing.Any]:
+def take_copies(
+    session: Session, instance: typing.Any
+) -> Sequence[typing.Any]:
     """All instances of the share, which stay as they are until the end.
 
     To be called before any of them is moved, so that all who do take them
@@ -69,10 +73,15 @@ def take_copies(session: Session,
     return replicas.take(session, instance.share_id)
 
 
-def resize(session: Session, instance: typing.Any, size: int,
-           copies: Sequence[typing.Any], *,
-           reservations: Reservations = (),
-           placed: tuple[str | None, int] = (None, 0)) -> None:
+def resize(
+    session: Session,
+    instance: typing.Any,
+    size: int,
+    copies: Sequence[typing.Any],
+    *,
+    reservations: Reservations = (),
+    placed: tuple[str | None, int] = (None, 0),
+) -> None:
     """Give a share another size, and note what that changes in the books.
 
     `copies` are those of `take_copies`. What was reserved for the change
@@ -102,8 +111,9 @@ def resize(session: Session, instance: typing.Any, size: int,
         pools.change_allocated(session, host, by_host[host])
 
 
-def discard(session: Session, instance: typing.Any,
-            event: str = 'deleted') -> None:
+def discard(
+    session: Session, instance: typing.Any, event: str = 'deleted'
+) -> None:
     """Remove an instance by its last move, and what it counted for."""
     size = instance.size
     if instance.replica_state is not None:
@@ -114,8 +124,7 @@ def discard(session: Session, instance: typing.Any,
     if shares.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance))
     elif instance.replica_state and size:
-        charges.credit(session, owner_of(instance),
-                       replica_deltas(instance))
+        charges.credit(session, owner_of(instance), replica_deltas(instance))
     # Everybody changes quota before pools: else they wait for each other.
     pools.change_allocated(session, instance.host, -size)
 

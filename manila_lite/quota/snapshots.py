@@ -13,8 +13,7 @@ def owner_of(snapshot: typing.Any) -> Owner:
 
     `snapshot` is an instance as `driver_view.find_snapshot` reads it.
     """
-    return Owner(snapshot.project_id, snapshot.user_id,
-                 snapshot.share_type_id)
+    return Owner(snapshot.project_id, snapshot.user_id, snapshot.share_type_id)
 
 
 def deltas_of(size: int) -> dict[str, int]:
@@ -26,9 +25,9 @@ def deltas_of(size: int) -> dict[str, int]:
     return {'snapshots': 1, 'snapshot_gigabytes': size} if size else {}
 
 
-def discard(session: Session, instance: typing.Any,
-            event: str = 'deleted') -> None:
+def discard(
+    session: Session, instance: typing.Any, event: str = 'deleted'
+) -> None:
     """Remove an instance by its last move, and what it counted for."""
     if snapshots.remove_instance(session, instance, event):
-        charges.credit(session, owner_of(instance),
-                       deltas_of(instance.size))
+        charges.credit(session, owner_of(instance), deltas_of(instance.size))

@@ -62,8 +62,10 @@ class Method:
         """The arguments with defaults filled in; TypeError: do not fit."""
         values = {**self.defaults, **given}
         if values.keys() != set(self.args):
-            raise TypeError(f'{self.kind} takes {list(self.args)}, '
-                            f'given were {sorted(given)}')
+            raise TypeError(
+                f'{self.kind} takes {list(self.args)}, '
+                f'given were {sorted(given)}'
+            )
         return values
 
 
@@ -101,11 +103,16 @@ class Call(Method):
     timeout: float
 
 
-def durable(*, failure: tuple[Machine, str] | None = None,
-            action: typing.Any = None, detail: typing.Any = None,
-            refused: Refused | None = None, one_per: str | None = None,
-            resource: str = RESOURCE,
-            repeatable: bool = False) -> Callable[[Stub], Stub]:
+def durable(
+    *,
+    failure: tuple[Machine, str] | None = None,
+    action: typing.Any = None,
+    detail: typing.Any = None,
+    refused: Refused | None = None,
+    one_per: str | None = None,
+    resource: str = RESOURCE,
+    repeatable: bool = False,
+) -> Callable[[Stub], Stub]:
     """Declare a stub to be work; it is stored with what asked for it.
 
     `failure` is the move to make when the work has failed for good,
@@ -116,21 +123,31 @@ def durable(*, failure: tuple[Machine, str] | None = None,
     if failure is not None:
         machine, event = failure
         events = {**(refused or {}), Exception: (event, detail)}
-        failures = [(error, _failure(machine, event, action, detail))
-                    for error, (event, detail) in events.items()]
+        failures = [
+            (error, _failure(machine, event, action, detail))
+            for error, (event, detail) in events.items()
+        ]
     elif refused:
         raise TypeError('refused errors need a failure for the others')
-    return _declare(Durable, failures=tuple(failures), one_per=one_per,
-                    resource=resource, repeatable=repeatable)
+    return _declare(
+        Durable,
+        failures=tuple(failures),
+        one_per=one_per,
+        resource=resource,
+        repeatable=repeatable,
+    )
 
 
-def _failure(machine: Machine, event: str, action: typing.Any,
-             detail: typing.Any) -> Failure:
+def _failure(
+    machine: Machine, event: str, action: typing.Any, detail: typing.Any
+) -> Failure:
     try:
         machine[event]
     except KeyError:
-        raise TypeError(f'{machine.resource} has no move {event}, which a '
-                        'contract declares as a failure') from None
+        raise TypeError(
+            f'{machine.resource} has no move {event}, which a '
+            'contract declares as a failure'
+        ) from None
     return Failure(machine, event, action, detail)
 
 
@@ -139,12 +156,15 @@ def call(*, timeout: float = 30) -> Callable[[Stub], Stub]:
     return _declare(Call, timeout=timeout)
 
 
-def _declare(made: type[Method],
-             **facts: typing.Any) -> Callable[[Stub], Stub]:
+def _declare(
+    made: type[Method], **facts: typing.Any
+) -> Callable[[Stub], Stub]:
     def mark(stub: Stub) -> Stub:
         stub._declared = functools.partial(  # type: ignore[attr-defined]
-            made, **facts)
+            made, **facts
+        )
         return stub
+
     return mark
 
 
@@ -162,27 +182,39 @@ class Contract:
 
     def __init_subclass__(cls) -> None:
         if 'name' not in vars(cls):
-            cls.name = re.sub(r'(?<!^)(?=[A-Z])', '_',
-                              cls.__name__.removesuffix('Rpc')).lower()
+            cls.name = re.sub(
+                r'(?<!^)(?=[A-Z])', '_', cls.__name__.removesuffix('Rpc')
+            ).lower()
         cls.methods = {
             name: _method(cls, name, stub)
-            for name, stub in vars(cls).items() if inspect.isfunction(stub)}
+            for name, stub in vars(cls).items()
+            if inspect.isfunction(stub)
+        }
 
 
-def _method(contract: type[Contract], name: str,
-            stub: Callable[..., typing.Any]) -> Method:
+def _method(
+    contract: type[Contract], name: str, stub: Callable[..., typing.Any]
+) -> Method:
     declared = getattr(stub, '_declared', None)
     if declared is None:
-        raise TypeError(f'{contract.__name__}.{name} is declared neither '
-                        '@durable nor @call')
+        raise TypeError(
+            f'{contract.__name__}.{name} is declared neither '
+            '@durable nor @call'
+        )
     parameters = _parameters(stub)
     if list(parameters)[:2] != ['self', 'ctx']:
-        raise TypeError(f'{contract.__name__}.{name} takes self and ctx '
-                        'before its arguments')
+        raise TypeError(
+            f'{contract.__name__}.{name} takes self and ctx '
+            'before its arguments'
+        )
     args = tuple(parameters)[2:]
     method: Method = declared(
-        topic=contract.topic, kind=f'{contract.name}.{name}', method=name,
-        args=args, defaults=_defaults(parameters))
+        topic=contract.topic,
+        kind=f'{contract.name}.{name}',
+        method=name,
+        args=args,
+        defaults=_defaults(parameters),
+    )
     if isinstance(method, Durable):
         missing = {method.resource, method.one_per} - {None, *args}
         if missing:
@@ -192,26 +224,41 @@ def _method(contract: type[Contract], name: str,
 
 def _parameters(function: Callable[..., typing.Any]) -> Args:
     """The default of every parameter, by name and in order."""
-    return {name: parameter.default for name, parameter
-            in inspect.signature(function).parameters.items()}
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
 
 
 def _defaults(parameters: Args) -> Args:
-    return {name: default for name, default in parameters.items()
-            if default is not inspect.Parameter.empty}
+    return {
+        name: default
+        for name, default in parameters.items()
+        if default is not inspect.Parameter.empty
+    }
 
 
 def work_kinds(contract: type[Contract]) -> dict[str, Durable]:
     """The durable methods of a contract by the kind of their work."""
-    return {method.kind: method for method in contract.methods.values()
-            if isinstance(method, Durable)}
+    return {
+        method.kind: method
+        for method in contract.methods.values()
+        if isinstance(method, Durable)
+    }
 
 
 class Submit(typing.Protocol):
     """How work is stored: `manila_lite.work.table` does it."""
 
-    def __call__(self, session: typing.Any, ctx: context.RequestContext,
-                 durable: Durable, queue: str, args: Args, /) -> object: ...
+    def __call__(
+        self,
+        session: typing.Any,
+        ctx: context.RequestContext,
+        durable: Durable,
+        queue: str,
+        args: Args,
+        /,
+    ) -> object: ...
 
 
 class Client:
@@ -222,9 +269,13 @@ class Client:
     answer. Without `on` whoever serves the topic is asked.
     """
 
-    def __init__(self, contract: type[Contract], submit: Submit,
-                 transport: rpc_transport.Transport,
-                 queue: str | None = None):
+    def __init__(
+        self,
+        contract: type[Contract],
+        submit: Submit,
+        transport: rpc_transport.Transport,
+        queue: str | None = None,
+    ):
         self.contract = contract
         self._submit = submit
         self._transport = transport
@@ -232,8 +283,12 @@ class Client:
 
     def on(self, host: str) -> 'Client':
         """The same for the queue of one host; a pool is of its back end."""
-        return Client(self.contract, self._submit, self._transport,
-                      host.partition('#')[0])
+        return Client(
+            self.contract,
+            self._submit,
+            self._transport,
+            host.partition('#')[0],
+        )
 
     def __getattr__(self, name: str) -> Callable[..., typing.Any]:
         method = self.contract.methods.get(name)
@@ -243,24 +298,39 @@ class Client:
             return functools.partial(self._call, method)
         raise AttributeError(f'{self.contract.__name__} has no {name}')
 
-    def _store(self, method: Durable, session: typing.Any,
-               ctx: context.RequestContext, **args: typing.Any) -> object:
-        return self._submit(session, ctx, method,
-                            self._queue or method.topic,
-                            method.complete(args))
+    def _store(
+        self,
+        method: Durable,
+        session: typing.Any,
+        ctx: context.RequestContext,
+        **args: typing.Any,
+    ) -> object:
+        return self._submit(
+            session,
+            ctx,
+            method,
+            self._queue or method.topic,
+            method.complete(args),
+        )
 
-    def _call(self, method: Call, ctx: context.RequestContext,
-              **args: typing.Any) -> typing.Any:
+    def _call(
+        self, method: Call, ctx: context.RequestContext, **args: typing.Any
+    ) -> typing.Any:
         values = method.complete(args)
         client = self._transport.client(
-            method.topic, self._queue, namespace=self.contract.name,
-            version=self.contract.version)
+            method.topic,
+            self._queue,
+            namespace=self.contract.name,
+            version=self.contract.version,
+        )
         return client.call(ctx, method.method, values, method.timeout)
 
 
-_HOOKS = {'prepare': ('self', 'session', 'job'),
-          'dropped': ('self', 'session', 'job'),
-          'failed': ('self', 'session', 'job', 'error')}
+_HOOKS = {
+    'prepare': ('self', 'session', 'job'),
+    'dropped': ('self', 'session', 'job'),
+    'failed': ('self', 'session', 'job', 'error'),
+}
 
 
 def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
@@ -271,11 +341,13 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
     `prepare_<durable>(self, session, job)`, `dropped_<durable>` with the
     same and `failed_<durable>(self, session, job, error)`.
     """
+
     def check(endpoint: Endpoint) -> Endpoint:
         for name, method in contract.methods.items():
             first = 'job' if isinstance(method, Durable) else 'ctx'
-            _require(endpoint, name, ('self', first, *method.args),
-                     method.defaults)
+            _require(
+                endpoint, name, ('self', first, *method.args), method.defaults
+            )
             if isinstance(method, Call):
                 getattr(endpoint, name).exposed = True
         for name in dir(endpoint):
@@ -283,15 +355,22 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
             if prefix in _HOOKS:
                 _require(endpoint, name, _HOOKS[prefix], {})
                 if not isinstance(contract.methods.get(durable), Durable):
-                    raise TypeError(f'{endpoint.__name__}.{name} belongs to '
-                                    f'nothing durable in {contract.name}')
+                    raise TypeError(
+                        f'{endpoint.__name__}.{name} belongs to '
+                        f'nothing durable in {contract.name}'
+                    )
         endpoint.contract = contract  # type: ignore[attr-defined]
         return endpoint
+
     return check
 
 
-def _require(endpoint: type, name: str, wanted: tuple[str, ...],
-             defaults: Mapping[str, typing.Any]) -> None:
+def _require(
+    endpoint: type,
+    name: str,
+    wanted: tuple[str, ...],
+    defaults: Mapping[str, typing.Any],
+) -> None:
     function = getattr(endpoint, name, None)
     if function is None:
         raise TypeError(f'{endpoint.__name__} lacks {name}')
@@ -299,7 +378,8 @@ def _require(endpoint: type, name: str, wanted: tuple[str, ...],
     if tuple(found) != wanted or _defaults(found) != defaults:
         raise TypeError(
             f'{endpoint.__name__}.{name} must take ({", ".join(wanted)}) '
-            f'with the defaults {dict(defaults)}')
+            f'with the defaults {dict(defaults)}'
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -323,8 +403,12 @@ class Handler:
 def endpoint_handlers(endpoint: typing.Any) -> dict[str, Handler]:
     """The handlers that an endpoint has, by the kind of work."""
     return {
-        kind: Handler(durable, getattr(endpoint, durable.method),
-                      getattr(endpoint, f'prepare_{durable.method}', None),
-                      getattr(endpoint, f'failed_{durable.method}', None),
-                      getattr(endpoint, f'dropped_{durable.method}', None))
-        for kind, durable in work_kinds(endpoint.contract).items()}
+        kind: Handler(
+            durable,
+            getattr(endpoint, durable.method),
+            getattr(endpoint, f'prepare_{durable.method}', None),
+            getattr(endpoint, f'failed_{durable.method}', None),
+            getattr(endpoint, f'dropped_{durable.method}', None),
+        )
+        for kind, durable in work_kinds(endpoint.contract).items()
+    }

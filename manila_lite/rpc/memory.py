@@ -29,8 +29,9 @@ class MemoryMessage(base.RpcIncomingMessage):
         super().__init__(*jsonutils.loads(text))
         self._answer = answer
 
-    def reply(self, reply: typing.Any = None,
-              failure: typing.Any = None) -> None:
+    def reply(
+        self, reply: typing.Any = None, failure: typing.Any = None
+    ) -> None:
         if self._answer is None:
             return
         if failure is not None:
@@ -47,8 +48,12 @@ class MemoryMessage(base.RpcIncomingMessage):
 class MemoryListener(base.Listener):
     """What one server listens with, at its addresses."""
 
-    def __init__(self, broker: 'Broker', addresses: Collection[Address],
-                 batch_timeout: float | None):
+    def __init__(
+        self,
+        broker: 'Broker',
+        addresses: Collection[Address],
+        batch_timeout: float | None,
+    ):
         super().__init__(batch_size=1, batch_timeout=batch_timeout)
         self.addresses = addresses
         self._broker = broker
@@ -70,14 +75,14 @@ class Broker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._listeners: dict[
-            Address, collections.deque[MemoryListener]] = {}
+        self._listeners: dict[Address, collections.deque[MemoryListener]] = {}
 
     def subscribe(self, listener: MemoryListener) -> None:
         with self._lock:
             for address in listener.addresses:
                 self._listeners.setdefault(
-                    address, collections.deque()).append(listener)
+                    address, collections.deque()
+                ).append(listener)
 
     def unsubscribe(self, listener: MemoryListener) -> None:
         """Return when the listener gets nothing any more."""
@@ -87,8 +92,14 @@ class Broker:
                 if not self._listeners[address]:
                     del self._listeners[address]
 
-    def deliver(self, address: Address, text: str, *, fanout: bool = False,
-                answer: 'futures.Future[str] | None' = None) -> bool:
+    def deliver(
+        self,
+        address: Address,
+        text: str,
+        *,
+        fanout: bool = False,
+        answer: 'futures.Future[str] | None' = None,
+    ) -> bool:
         """Hand over to the next listener in turn or to all; False: to none.
 
         Under the lock, so that a stopped listener is never called; the
@@ -106,7 +117,8 @@ class Broker:
 
 
 _brokers: weakref.WeakValueDictionary[typing.Any, Broker] = (
-    weakref.WeakValueDictionary())
+    weakref.WeakValueDictionary()
+)
 _brokers_lock = threading.Lock()
 
 
@@ -128,61 +140,91 @@ class MemoryDriver(base.BaseDriver):
     once with MessageUndeliverable.
     """
 
-    def __init__(self, conf: typing.Any, url: typing.Any,
-                 default_exchange: str | None = None,
-                 allowed_remote_exmods: list[str] | None = None):
+    def __init__(
+        self,
+        conf: typing.Any,
+        url: typing.Any,
+        default_exchange: str | None = None,
+        allowed_remote_exmods: list[str] | None = None,
+    ):
         super().__init__(conf, url, default_exchange, allowed_remote_exmods)
         self._broker = _broker_of(url)
 
-    def send(self, target: typing.Any, ctxt: typing.Any,
-             message: typing.Any, wait_for_reply: bool | None = None,
-             timeout: float | None = None,
-             call_monitor_timeout: float | None = None,
-             retry: int | None = None,
-             transport_options: typing.Any = None) -> typing.Any:
+    def send(
+        self,
+        target: typing.Any,
+        ctxt: typing.Any,
+        message: typing.Any,
+        wait_for_reply: bool | None = None,
+        timeout: float | None = None,
+        call_monitor_timeout: float | None = None,
+        retry: int | None = None,
+        transport_options: typing.Any = None,
+    ) -> typing.Any:
         answer: futures.Future[str] | None = (
-            futures.Future() if wait_for_reply else None)
+            futures.Future() if wait_for_reply else None
+        )
         address = self._address(target, target.server)
         heard = self._broker.deliver(
-            address, jsonutils.dumps((ctxt, message)),
-            fanout=bool(target.fanout), answer=answer)
+            address,
+            jsonutils.dumps((ctxt, message)),
+            fanout=bool(target.fanout),
+            answer=answer,
+        )
         must_be_heard = wait_for_reply or (
-            transport_options is not None and transport_options.at_least_once)
+            transport_options is not None and transport_options.at_least_once
+        )
         if not heard and must_be_heard:
             raise exceptions.MessageUndeliverable(
-                None, address[0], address[1:], message)
+                None, address[0], address[1:], message
+            )
         return None if answer is None else self._result(answer, timeout)
 
     def _address(self, target: typing.Any, server: str | None) -> Address:
         exchange = target.exchange or self._default_exchange
         return exchange, target.topic, None if target.fanout else server
 
-    def _result(self, answer: 'futures.Future[str]',
-                timeout: float | None) -> typing.Any:
+    def _result(
+        self, answer: 'futures.Future[str]', timeout: float | None
+    ) -> typing.Any:
         try:
             reply, failure = jsonutils.loads(answer.result(timeout))
         except futures.TimeoutError:
             raise exceptions.MessagingTimeout(
-                f'no answer within {timeout} seconds') from None
+                f'no answer within {timeout} seconds'
+            ) from None
         if failure is not None:
             raise common.deserialize_remote_exception(
-                failure, self._allowed_remote_exmods)
+                failure, self._allowed_remote_exmods
+            )
         return reply
 
-    def listen(self, target: typing.Any, batch_size: int,
-               batch_timeout: float | None) -> MemoryListener:
-        addresses = (self._address(target, None),
-                     self._address(target, target.server))
+    def listen(
+        self, target: typing.Any, batch_size: int, batch_timeout: float | None
+    ) -> MemoryListener:
+        addresses = (
+            self._address(target, None),
+            self._address(target, target.server),
+        )
         return MemoryListener(self._broker, addresses, batch_timeout)
 
-    def send_notification(self, target: typing.Any, ctxt: typing.Any,
-                          message: typing.Any, version: float,
-                          retry: int | None = None) -> None:
+    def send_notification(
+        self,
+        target: typing.Any,
+        ctxt: typing.Any,
+        message: typing.Any,
+        version: float,
+        retry: int | None = None,
+    ) -> None:
         raise NotImplementedError('memory:// carries no notifications')
 
-    def listen_for_notifications(self, targets_and_priorities: typing.Any,
-                                 pool: str | None, batch_size: int,
-                                 batch_timeout: float | None) -> None:
+    def listen_for_notifications(
+        self,
+        targets_and_priorities: typing.Any,
+        pool: str | None,
+        batch_size: int,
+        batch_timeout: float | None,
+    ) -> None:
         raise NotImplementedError('memory:// carries no notifications')
 
     def cleanup(self) -> None:

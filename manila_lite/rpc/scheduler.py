@@ -21,34 +21,58 @@ class PlacementRpc(Contract):
 
     topic, version = TOPIC, '1.0'
 
-    @durable(failure=(SHARE_INSTANCE, 'create_failed'), repeatable=True,
-             action=Action.ALLOCATE_HOST, detail=Detail.NO_VALID_HOST)
-    def create_share_instance(self, ctx: Ctx, instance_id: str,
-                              zones: list[str],
-                              hints: dict[str, typing.Any],
-                              snapshot_id: str | None = None,
-                              source_host: str | None = None
-                              ) -> None: ...
+    @durable(
+        failure=(SHARE_INSTANCE, 'create_failed'),
+        repeatable=True,
+        action=Action.ALLOCATE_HOST,
+        detail=Detail.NO_VALID_HOST,
+    )
+    def create_share_instance(
+        self,
+        ctx: Ctx,
+        instance_id: str,
+        zones: list[str],
+        hints: dict[str, typing.Any],
+        snapshot_id: str | None = None,
+        source_host: str | None = None,
+    ) -> None: ...
 
-    @durable(failure=(SHARE_INSTANCE, 'create_failed'), repeatable=True,
-             action=Action.ALLOCATE_HOST, detail=Detail.NO_VALID_HOST)
-    def create_share_replica(self, ctx: Ctx, instance_id: str,
-                             zones: list[str],
-                             hints: dict[str, typing.Any]) -> None: ...
+    @durable(
+        failure=(SHARE_INSTANCE, 'create_failed'),
+        repeatable=True,
+        action=Action.ALLOCATE_HOST,
+        detail=Detail.NO_VALID_HOST,
+    )
+    def create_share_replica(
+        self,
+        ctx: Ctx,
+        instance_id: str,
+        zones: list[str],
+        hints: dict[str, typing.Any],
+    ) -> None: ...
 
-    @durable(failure=(SHARE_INSTANCE, 'extend_refused'), repeatable=True,
-             action=Action.EXTEND, detail=Detail.NO_VALID_HOST)
-    def extend_share_instance(self, ctx: Ctx, instance_id: str, new_size: int,
-                              growth: int) -> None: ...
+    @durable(
+        failure=(SHARE_INSTANCE, 'extend_refused'),
+        repeatable=True,
+        action=Action.EXTEND,
+        detail=Detail.NO_VALID_HOST,
+    )
+    def extend_share_instance(
+        self, ctx: Ctx, instance_id: str, new_size: int, growth: int
+    ) -> None: ...
 
-    @durable(failure=(SHARE_INSTANCE, 'manage_failed'), repeatable=True,
-             action=Action.ALLOCATE_HOST, detail=Detail.NO_VALID_HOST)
-    def manage_share_instance(self, ctx: Ctx, instance_id: str,
-                              driver_options: dict[str, typing.Any]
-                              ) -> None: ...
+    @durable(
+        failure=(SHARE_INSTANCE, 'manage_failed'),
+        repeatable=True,
+        action=Action.ALLOCATE_HOST,
+        detail=Detail.NO_VALID_HOST,
+    )
+    def manage_share_instance(
+        self, ctx: Ctx, instance_id: str, driver_options: dict[str, typing.Any]
+    ) -> None: ...
 
     @call(timeout=30)
     def check_server_destination(
-            self, ctx: Ctx, host: str,
-            needs: list[dict[str, typing.Any]]) -> list[str]:
+        self, ctx: Ctx, host: str, needs: list[dict[str, typing.Any]]
+    ) -> list[str]:
         raise NotImplementedError

@@ -34,8 +34,12 @@ RABBIT = 'oslo_messaging_rabbit'
 def prepare(*, threading: bool) -> None:
     """Choose threads or eventlet; comes before any other oslo import."""
     from oslo_service import backend
-    backend.init_backend(backend.BackendType.THREADING if threading
-                         else backend.BackendType.EVENTLET)
+
+    backend.init_backend(
+        backend.BackendType.THREADING
+        if threading
+        else backend.BackendType.EVENTLET
+    )
 
 
 class ContextSerializer:
@@ -46,20 +50,23 @@ class ContextSerializer:
     """
 
     def serialize_context(
-            self, ctx: context.RequestContext | None) -> dict[str, typing.Any]:
+        self, ctx: context.RequestContext | None
+    ) -> dict[str, typing.Any]:
         return {} if ctx is None else ctx.to_dict() | {'auth_token': None}
 
     def deserialize_context(
-            self, values: dict[str, typing.Any]
-            ) -> context.RequestContext | None:
+        self, values: dict[str, typing.Any]
+    ) -> context.RequestContext | None:
         return context.RequestContext.from_dict(values) if values else None
 
-    def serialize_entity(self, ctx: typing.Any,
-                         entity: typing.Any) -> typing.Any:
+    def serialize_entity(
+        self, ctx: typing.Any, entity: typing.Any
+    ) -> typing.Any:
         return entity
 
-    def deserialize_entity(self, ctx: typing.Any,
-                           entity: typing.Any) -> typing.Any:
+    def deserialize_entity(
+        self, ctx: typing.Any, entity: typing.Any
+    ) -> typing.Any:
         return entity
 
 
@@ -68,27 +75,33 @@ class Transport:
 
     def __init__(self, conf: typing.Any, default_url: str = 'rabbit://'):
         import oslo_messaging
+
         self._conf = conf
         self._oslo = oslo_messaging
         self._failures: tuple[type[Exception], ...] = (
             oslo_messaging.MessagingException,
-            oslo_messaging.MessageUndeliverable)
+            oslo_messaging.MessageUndeliverable,
+        )
         _register_global_options(conf)
         conf.register_opts(oslo_messaging.transport._transport_opts)
         conf.set_default('transport_url', default_url)
         try:
             self._transport = self._connect()
-        except (oslo_messaging.InvalidTransportURL,
-                oslo_messaging.DriverLoadFailure) as error:
+        except (
+            oslo_messaging.InvalidTransportURL,
+            oslo_messaging.DriverLoadFailure,
+        ) as error:
             raise options.BadConfiguration(
-                f'transport_url: {error}') from error
+                f'transport_url: {error}'
+            ) from error
 
     def _connect(self) -> typing.Any:
         url = self._oslo.TransportURL.parse(self._conf)
         if url.transport in ('rabbit', 'kombu'):
             self._prepare_rabbit()
         return self._oslo.get_rpc_transport(
-            self._conf, url, allowed_remote_exmods=[exception.__name__])
+            self._conf, url, allowed_remote_exmods=[exception.__name__]
+        )
 
     def _prepare_rabbit(self) -> None:
         """Make queues survive the loss of a broker, unless configured.
@@ -99,6 +112,7 @@ class Transport:
         """
         from kombu import exceptions as kombu
         from oslo_messaging import opts
+
         conf = self._conf
         conf.register_opts(dict(opts.list_opts())[RABBIT], RABBIT)
         if not conf[RABBIT].rabbit_ha_queues:
@@ -107,19 +121,34 @@ class Transport:
         # oslo lets it through when a broker refuses the connection.
         self._failures += (kombu.KombuError,)
 
-    def client(self, topic: str, server: str | None = None, *,
-               namespace: str | None = None,
-               version: str = '1.0') -> 'RpcClient':
+    def client(
+        self,
+        topic: str,
+        server: str | None = None,
+        *,
+        namespace: str | None = None,
+        version: str = '1.0',
+    ) -> 'RpcClient':
         """What sends to any server of a topic, or to the one named."""
-        target = self._oslo.Target(topic=topic, server=server,
-                                   namespace=namespace, version=version)
-        return RpcClient(self._oslo.get_rpc_client(
-            self._transport, target, serializer=ContextSerializer(), retry=1,
-            transport_options=self._oslo.TransportOptions(
-                at_least_once=True)), self._failures)
+        target = self._oslo.Target(
+            topic=topic, server=server, namespace=namespace, version=version
+        )
+        return RpcClient(
+            self._oslo.get_rpc_client(
+                self._transport,
+                target,
+                serializer=ContextSerializer(),
+                retry=1,
+                transport_options=self._oslo.TransportOptions(
+                    at_least_once=True
+                ),
+            ),
+            self._failures,
+        )
 
-    def serve(self, topic: str, server: str,
-              endpoints: Iterable[typing.Any]) -> 'Server':
+    def serve(
+        self, topic: str, server: str, endpoints: Iterable[typing.Any]
+    ) -> 'Server':
         """What answers on a topic under a name, once started.
 
         Only methods marked as exposed can be reached from outside:
@@ -130,11 +159,15 @@ class Transport:
             contract = getattr(endpoint, 'contract', None)
             if contract is not None:
                 endpoint.target = self._oslo.Target(
-                    namespace=contract.name, version=contract.version)
+                    namespace=contract.name, version=contract.version
+                )
         oslo_server = self._oslo.get_rpc_server(
-            self._transport, self._oslo.Target(topic=topic, server=server),
-            endpoints, serializer=ContextSerializer(),
-            access_policy=self._oslo.ExplicitRPCAccessPolicy)
+            self._transport,
+            self._oslo.Target(topic=topic, server=server),
+            endpoints,
+            serializer=ContextSerializer(),
+            access_policy=self._oslo.ExplicitRPCAccessPolicy,
+        )
         self._conf.set_default('executor_thread_pool_size', POOL_SIZE)
         return Server(oslo_server, f'{topic}.{server}')
 
@@ -146,17 +179,20 @@ def _register_global_options(conf: typing.Any) -> None:
     """Give a conf of its own the options oslo puts on the global one."""
     from oslo_messaging._metrics import client as metrics
     from oslo_messaging._tracing import client as tracing
+
     for group, needed in (
-            ('oslo_messaging_metrics', metrics.oslo_messaging_metrics),
-            ('oslo_messaging_tracing', tracing.oslo_messaging_tracing)):
+        ('oslo_messaging_metrics', metrics.oslo_messaging_metrics),
+        ('oslo_messaging_tracing', tracing.oslo_messaging_tracing),
+    ):
         conf.register_opts(needed, group)
 
 
 class RpcClient:
     """Sends calls and casts to one target."""
 
-    def __init__(self, client: typing.Any,
-                 failures: tuple[type[Exception], ...]):
+    def __init__(
+        self, client: typing.Any, failures: tuple[type[Exception], ...]
+    ):
         self._client = client
         self._failures = failures
 
@@ -164,32 +200,45 @@ class RpcClient:
         """The same for one server of the topic; None: for any."""
         return RpcClient(self._client.prepare(server=server), self._failures)
 
-    def call(self, ctx: context.RequestContext, method: str,
-             args: Mapping[str, typing.Any], timeout: float) -> typing.Any:
+    def call(
+        self,
+        ctx: context.RequestContext,
+        method: str,
+        args: Mapping[str, typing.Any],
+        timeout: float,
+    ) -> typing.Any:
         """The other side's answer, or the error of ours it raised.
 
         Raises ServiceUnavailable when nobody listens or answers in time.
         """
         import oslo_messaging
+
         try:
             return self._client.prepare(timeout=timeout).call(
-                ctx, method, **args)
+                ctx, method, **args
+            )
         except oslo_messaging.RemoteError:
             raise  # a fault of the other side, and no news of the carrier
         except exception.ManilaLiteError as error:
             raise _as_raised(error) from error
         except self._failures as error:
             raise exception.ServiceUnavailable(
-                f'{method} was not answered: {error!r}') from error
+                f'{method} was not answered: {error!r}'
+            ) from error
 
-    def cast(self, ctx: context.RequestContext | None, method: str,
-             args: Mapping[str, typing.Any]) -> None:
+    def cast(
+        self,
+        ctx: context.RequestContext | None,
+        method: str,
+        args: Mapping[str, typing.Any],
+    ) -> None:
         """Send and wait for no answer; ServiceUnavailable: not sent."""
         try:
             self._client.cast(ctx, method, **args)
         except self._failures as error:
             raise exception.ServiceUnavailable(
-                f'{method} was not sent: {error!r}') from error
+                f'{method} was not sent: {error!r}'
+            ) from error
 
 
 def _as_raised(error: exception.ManilaLiteError) -> exception.ManilaLiteError:
@@ -210,7 +259,8 @@ class Server:
         self._name = name
         self._listening = False
         self._starter = threading.Thread(
-            target=self._listen, name=f'listen-{name}', daemon=True)
+            target=self._listen, name=f'listen-{name}', daemon=True
+        )
         if server.executor_type == 'threading':
             # oslo's choice wakes every idle thread once a second and
             # needs as long to stop; the one of Python does neither.
@@ -225,11 +275,15 @@ class Server:
         self._starter.start()
         self._starter.join(PATIENCE)
         if self._starter.is_alive():
-            LOG.warning('%s: the message broker does not answer; work is '
-                        'found by the sweep until it does', self._name)
+            LOG.warning(
+                '%s: the message broker does not answer; work is '
+                'found by the sweep until it does',
+                self._name,
+            )
         elif not self._listening:
             raise exception.ServiceUnavailable(
-                f'{self._name}: cannot listen, see the error above')
+                f'{self._name}: cannot listen, see the error above'
+            )
 
     def _listen(self) -> None:
         self._server.start()
@@ -252,8 +306,13 @@ class HintSender:
 
     LOG_EVERY = 60.0
 
-    def __init__(self, transport: Transport, *, capacity: int = 10_000,
-                 clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        capacity: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self.sent = 0
         self.failed = 0
         self.dropped = 0
@@ -262,8 +321,9 @@ class HintSender:
         self._clock = clock
         self._logged_at = -self.LOG_EVERY
         self._clients: dict[str, RpcClient] = {}
-        self._waiting: collections.OrderedDict[
-            tuple[str, str, str], None] = collections.OrderedDict()
+        self._waiting: collections.OrderedDict[tuple[str, str, str], None] = (
+            collections.OrderedDict()
+        )
         self._changed = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -284,7 +344,8 @@ class HintSender:
             # Started by the first hint, for a server may fork before it.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
-                    target=self._run, name='hints', daemon=True)
+                    target=self._run, name='hints', daemon=True
+                )
                 self._thread.start()
             self._changed.notify()
 
@@ -304,7 +365,8 @@ class HintSender:
             topic, queue, work_id = hint
             try:
                 self._client(topic, queue).cast(
-                    None, 'hint', {'work_id': work_id})
+                    None, 'hint', {'work_id': work_id}
+                )
                 self.sent += 1
             except exception.ServiceUnavailable as error:
                 self._note_failure(queue, error)
@@ -326,9 +388,13 @@ class HintSender:
         self.failed += 1
         if self._clock() - self._logged_at >= self.LOG_EVERY:
             self._logged_at = self._clock()
-            LOG.warning('A hint for %s was lost, %d since the start; '
-                        'the sweep will find the work. %s', queue,
-                        self.failed, error)
+            LOG.warning(
+                'A hint for %s was lost, %d since the start; '
+                'the sweep will find the work. %s',
+                queue,
+                self.failed,
+                error,
+            )
 
 
 class HintListener:
@@ -338,11 +404,17 @@ class HintListener:
     messages from each other.
     """
 
-    def __init__(self, transport: Transport, topic: str, server: str,
-                 wake: Callable[[str], object],
-                 endpoints: Iterable[typing.Any] = ()):
+    def __init__(
+        self,
+        transport: Transport,
+        topic: str,
+        server: str,
+        wake: Callable[[str], object],
+        endpoints: Iterable[typing.Any] = (),
+    ):
         self._server = transport.serve(
-            topic, server, [_HintEndpoint(wake), *endpoints])
+            topic, server, [_HintEndpoint(wake), *endpoints]
+        )
 
     def start(self) -> None:
         self._server.start()

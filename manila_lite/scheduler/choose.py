@@ -58,30 +58,45 @@ class Choice:
         """The whole story, for the administrator."""
         considered = len(self.ranked) + len(self.refusals)
         lines = [f'{considered} pools considered, {len(self.ranked)} good.']
-        refused = {name: list(group) for name, group
-                   in groupby(self.refusals, lambda refusal: refusal.filter)}
+        refused = {
+            name: list(group)
+            for name, group in groupby(
+                self.refusals, lambda refusal: refusal.filter
+            )
+        }
         for name, left in self.survivors:
             lines.append(f'{name} left {left}')
             here = refused.get(name, [])
-            lines += [f'  not {refusal.host}: {refusal.reason}'
-                      for refusal in here[:REFUSALS_SHOWN]]
+            lines += [
+                f'  not {refusal.host}: {refusal.reason}'
+                for refusal in here[:REFUSALS_SHOWN]
+            ]
             if len(here) > REFUSALS_SHOWN:
                 lines.append(f'  and {len(here) - REFUSALS_SHOWN} more')
-        lines += [f'{ranked.pool.host} weighs {ranked.weight:.3f}'
-                  for ranked in self.ranked[:REFUSALS_SHOWN]]
+        lines += [
+            f'{ranked.pool.host} weighs {ranked.weight:.3f}'
+            for ranked in self.ranked[:REFUSALS_SHOWN]
+        ]
         return '\n'.join(lines)
 
 
-def choose(request: PlacementRequest, pools: Iterable[Pool],
-           filters: Sequence[Filter], weighers: Sequence[Weigher],
-           rng: random.Random | None = None) -> Choice:
+def choose(
+    request: PlacementRequest,
+    pools: Iterable[Pool],
+    filters: Sequence[Filter],
+    weighers: Sequence[Weigher],
+    rng: random.Random | None = None,
+) -> Choice:
     """The pools that can take the share, best first, or why none can.
 
     Equal pools stand in the order of their names; with `rng`, in a random
     one. A share that is extended stays where it is.
     """
-    left = [pool for pool in pools
-            if not request.is_extend or pool.host == request.host]
+    left = [
+        pool
+        for pool in pools
+        if not request.is_extend or pool.host == request.host
+    ]
     detail = NO_POOLS
     survivors: list[tuple[str, int]] = []
     refusals: list[Refusal] = []
@@ -95,8 +110,12 @@ def choose(request: PlacementRequest, pools: Iterable[Pool],
     return Choice(ranked, survivors, refusals, None if left else detail)
 
 
-def _filtered(rule: Filter, pools: list[Pool], request: PlacementRequest,
-              refusals: list[Refusal]) -> list[Pool]:
+def _filtered(
+    rule: Filter,
+    pools: list[Pool],
+    request: PlacementRequest,
+    refusals: list[Refusal],
+) -> list[Pool]:
     kept = []
     for pool in pools:
         reason = rule.why_not(pool, request)
@@ -107,17 +126,22 @@ def _filtered(rule: Filter, pools: list[Pool], request: PlacementRequest,
     return kept
 
 
-def _ranked(pools: list[Pool], request: PlacementRequest,
-            weighers: Sequence[Weigher],
-            rng: random.Random | None) -> list[RankedPool]:
+def _ranked(
+    pools: list[Pool],
+    request: PlacementRequest,
+    weighers: Sequence[Weigher],
+    rng: random.Random | None,
+) -> list[RankedPool]:
     pools = sorted(pools, key=lambda pool: pool.host)
     if rng is not None:
         rng.shuffle(pools)
     weights = [0.0] * len(pools)
     for weigher in weighers:
         views = _normalised([weigher.weigh(pool, request) for pool in pools])
-        weights = [weight + weigher.multiplier * view
-                   for weight, view in zip(weights, views, strict=True)]
+        weights = [
+            weight + weigher.multiplier * view
+            for weight, view in zip(weights, views, strict=True)
+        ]
     ranked = map(RankedPool, pools, weights)
     return sorted(ranked, key=lambda one: one.weight, reverse=True)
 
@@ -127,8 +151,7 @@ def _normalised(values: list[float]) -> list[float]:
     finite = [value for value in values if isfinite(value)] or [0.0]
     low, high = min(finite), max(finite)
     beyond = high - low or 1.0
-    values = [max(low - beyond, min(value, high + beyond))
-              for value in values]
+    values = [max(low - beyond, min(value, high + beyond)) for value in values]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
         return [0.0] * len(values)
@@ -140,12 +163,18 @@ def load(names: Sequence[str], kind: Literal['filters']) -> list[Filter]: ...
 
 
 @overload
-def load(names: Sequence[str], kind: Literal['weighers'],
-         multipliers: Mapping[str, float] = ...) -> list[Weigher]: ...
+def load(
+    names: Sequence[str],
+    kind: Literal['weighers'],
+    multipliers: Mapping[str, float] = ...,
+) -> list[Weigher]: ...
 
 
-def load(names: Sequence[str], kind: str,
-         multipliers: Mapping[str, float] | None = None) -> list[Any]:
+def load(
+    names: Sequence[str],
+    kind: str,
+    multipliers: Mapping[str, float] | None = None,
+) -> list[Any]:
     """The named filters or weighers, made; weighers with their multiplier.
 
     An unknown or broken one raises BadConfiguration.
@@ -154,8 +183,10 @@ def load(names: Sequence[str], kind: str,
     if kind == 'filters':
         return [cls() for cls in classes]
     given = multipliers or {}
-    return [cls(given.get(name, 1.0))
-            for name, cls in zip(names, classes, strict=True)]
+    return [
+        cls(given.get(name, 1.0))
+        for name, cls in zip(names, classes, strict=True)
+    ]
 
 
 def _class(kind: str, name: str) -> Any:
@@ -163,18 +194,20 @@ def _class(kind: str, name: str) -> Any:
     if name not in found:
         raise exception.BadConfiguration(
             reason=f'there is no {name} among the scheduler {kind}; known '
-                   f'are {", ".join(sorted(found)) or "none"}')
+            f'are {", ".join(sorted(found)) or "none"}'
+        )
     try:
         return found[name].load()
     except (ImportError, AttributeError) as error:
         raise exception.BadConfiguration(
-            reason=f'{name} of the scheduler {kind} cannot be loaded: '
-                   f'{error}') from error
+            reason=f'{name} of the scheduler {kind} cannot be loaded: {error}'
+        ) from error
 
 
 @functools.cache
 def known(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
     """The entry points of a kind by name; read from disk once."""
     group = importlib.metadata.entry_points(
-        group=f'manila_lite.scheduler.{kind}')
+        group=f'manila_lite.scheduler.{kind}'
+    )
     return {entry_point.name: entry_point for entry_point in group}

@@ -65,25 +65,35 @@ def evaluate(expression: str, names: Names) -> Any:
         return _compiled(expression)(names)
     except _Fault as fault:
         raise exception.InvalidExpression(
-            expression=expression[:200], reason=fault) from None
+            expression=expression[:200], reason=fault
+        ) from None
 
 
 def names_for(pool: Pool, request: PlacementRequest) -> Names:
     """What an expression about this pool and request may refer to."""
-    known = {'total_capacity_gb': pool.total_gb,
-             'free_capacity_gb': pool.free_gb,
-             'allocated_capacity_gb': pool.allocated_gb}
+    known = {
+        'total_capacity_gb': pool.total_gb,
+        'free_capacity_gb': pool.free_gb,
+        'allocated_capacity_gb': pool.allocated_gb,
+    }
     return {
-        'share': {'size': request.size, 'share_proto': request.share_proto,
-                  **request.share},
+        'share': {
+            'size': request.size,
+            'share_proto': request.share_proto,
+            **request.share,
+        },
         'capabilities': pool.capabilities,
-        'stats': {**pool.capabilities, 'host': pool.host,
-                  **{k: v for k, v in known.items() if v is not None}},
+        'stats': {
+            **pool.capabilities,
+            'host': pool.host,
+            **{k: v for k, v in known.items() if v is not None},
+        },
         'extra': request.extra_specs,
     }
 
 
 # Values
+
 
 def _fault(reason: str) -> NoReturn:
     raise _Fault(reason)
@@ -119,6 +129,7 @@ def _numeric(operation: Callable[..., float]) -> Callable[..., float]:
         if math.isnan(result):
             _fault('the result is undefined')
         return result
+
     return apply
 
 
@@ -130,12 +141,15 @@ def _look_up(path: list[str]) -> Node:
                 _fault(f'there is no {".".join(path)}')
             value = value[part]
         return value
+
     return node
 
 
-_FUNCTIONS = {'abs': _numeric(abs),
-              'max': _numeric(lambda *values: max(values)),
-              'min': _numeric(lambda *values: min(values))}
+_FUNCTIONS = {
+    'abs': _numeric(abs),
+    'max': _numeric(lambda *values: max(values)),
+    'min': _numeric(lambda *values: min(values)),
+}
 _CONSTANTS = {'true': True, 'True': True, 'false': False, 'False': False}
 _COMPARISONS: dict[str, Operation] = {
     '==': _equal,
@@ -159,13 +173,16 @@ _POWER = _numeric(math.pow)  # ** would give complex numbers
 
 # Syntax
 
-_TOKEN = re.compile(r'''\s*(?:
+_TOKEN = re.compile(
+    r"""\s*(?:
     (?P<number> \d+(?:\.\d*)?(?:[eE][+-]?\d+)? | \.\d+(?:[eE][+-]?\d+)? )
   | (?P<text> "[^"]*" | '[^']*' )
   | (?P<name> [A-Za-z_]\w*(?:\.\w+)* )
   | (?P<sign> == | != | <> | <= | >= | [-+*/%^<>!&|?:(),] )
   | (?P<end> \Z )
-)''', re.VERBOSE | re.ASCII)
+)""",
+    re.VERBOSE | re.ASCII,
+)
 
 
 def _tokens(expression: str) -> Iterator[tuple[str, str]]:
@@ -264,6 +281,7 @@ class _Parser:
                     return False
                 left = right
             return True
+
         return node if rest else first
 
     def arithmetic(self, level: int) -> Node:
@@ -281,6 +299,7 @@ class _Parser:
             for apply, operand in rest:
                 value = apply(value, operand(names))
             return value
+
         return node if rest else first
 
     def signed(self) -> Node:

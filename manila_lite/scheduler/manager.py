@@ -37,9 +37,12 @@ LOG = logging.getLogger(__name__)
 _HANDED_OVER = {
     durable.method: durable
     for contract in (
-        share_rpc.ProvisioningRpc, share_rpc.ManagingRpc,
-        share_rpc.ReplicationRpc)
-    for durable in work_kinds(contract).values()}
+        share_rpc.ProvisioningRpc,
+        share_rpc.ManagingRpc,
+        share_rpc.ReplicationRpc,
+    )
+    for durable in work_kinds(contract).values()
+}
 
 ROUNDS = 5
 """How often a choice is made anew because a rival took the room."""
@@ -57,50 +60,75 @@ class Rules(typing.NamedTuple):
 class Placement:
     """Decides from what the database says; it keeps nothing in memory."""
 
-    def __init__(self, db: Database, rules: Rules, *, down_time: float,
-                 chance: random.Random | None = None):
+    def __init__(
+        self,
+        db: Database,
+        rules: Rules,
+        *,
+        down_time: float,
+        chance: random.Random | None = None,
+    ):
         self.db = db
         self.rules = rules
         self.down_time = down_time
         self.chance = chance
 
-    def prepare_create_share_instance(self, session: Session, job: typing.Any
-                                      ) -> typing.Any:
+    def prepare_create_share_instance(
+        self, session: Session, job: typing.Any
+    ) -> typing.Any:
         instance = instances.get(session, job.resource_id)
         if instance.status != 'creating' or instance.host is not None:
             raise exception.InvalidStatus(
-                resource='share instance', id=instance.id,
-                status=instance.status, event='place',
-                allowed='creating, without a host')
-        return (instance,
-                share_types.extra_specs(session, instance.share_type_id),
-                self._neighbours(session, job.args['hints']),
-                self._subnets(session, instance.share_network_id),
-                self._pools(session))
+                resource='share instance',
+                id=instance.id,
+                status=instance.status,
+                event='place',
+                allowed='creating, without a host',
+            )
+        return (
+            instance,
+            share_types.extra_specs(session, instance.share_type_id),
+            self._neighbours(session, job.args['hints']),
+            self._subnets(session, instance.share_network_id),
+            self._pools(session),
+        )
 
     def create_share_instance(
-            self, job: typing.Any, instance_id: str, zones: list[str],
-            hints: dict[str, typing.Any], snapshot_id: str | None = None,
-            source_host: str | None = None) -> None:
+        self,
+        job: typing.Any,
+        instance_id: str,
+        zones: list[str],
+        hints: dict[str, typing.Any],
+        snapshot_id: str | None = None,
+        source_host: str | None = None,
+    ) -> None:
         instance, specs, neighbours, subnets, pools = job.found
         if instance.share_type_id is None:
             raise exception.NoValidHost(
                 reason='no share type was named and there is no default',
-                message_detail=Detail.NO_DEFAULT_SHARE_TYPE)
+                message_detail=Detail.NO_DEFAULT_SHARE_TYPE,
+            )
         request = PlacementRequest(
-            size=instance.size, share_proto=instance.share_proto,
-            extra_specs=specs, availability_zones=tuple(zones),
+            size=instance.size,
+            share_proto=instance.share_proto,
+            extra_specs=specs,
+            availability_zones=tuple(zones),
             subnets=subnets,
             same_host=neighbours['same_host'],
             different_host=neighbours['different_host'],
-            only_host=hints.get('only_host'), share=_facts(instance),
-            from_snapshot=snapshot_id is not None, host=source_host,
-            replication_domain=_replication_domain(pools, source_host))
-        self._place(job, request, self.rules.filters, pools,
-                    self._created_on, instance)
+            only_host=hints.get('only_host'),
+            share=_facts(instance),
+            from_snapshot=snapshot_id is not None,
+            host=source_host,
+            replication_domain=_replication_domain(pools, source_host),
+        )
+        self._place(
+            job, request, self.rules.filters, pools, self._created_on, instance
+        )
 
-    def _created_on(self, session: Session, job: typing.Any,
-                    instance: sa.Row, pool: Pool) -> None:
+    def _created_on(
+        self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
+    ) -> None:
         instances.place(session, instance.id, pool.host, pool.zone)
         what = {'instance_id': instance.id}
         method = 'create_share_instance'
@@ -109,102 +137,175 @@ class Placement:
             what['snapshot_id'] = job.args['snapshot_id']
         self._hand_over(session, job, method, pool.service_host, what)
 
-    def prepare_create_share_replica(self, session: Session, job: typing.Any
-                                     ) -> typing.Any:
+    def prepare_create_share_replica(
+        self, session: Session, job: typing.Any
+    ) -> typing.Any:
         found = self.prepare_create_share_instance(session, job)
         return (*found, replica_rows.hosts(session, found[0].share_id))
 
-    def create_share_replica(self, job: typing.Any, instance_id: str,
-                             zones: list[str],
-                             hints: dict[str, typing.Any]) -> None:
+    def create_share_replica(
+        self,
+        job: typing.Any,
+        instance_id: str,
+        zones: list[str],
+        hints: dict[str, typing.Any],
+    ) -> None:
         """Place a copy where it can follow the active replica."""
         instance, specs, _, subnets, pools, (active, hosts) = job.found
         if active is None:
             raise exception.NoValidHost(
                 reason='the share has no active replica',
-                message_detail=Detail.NO_ACTIVE_REPLICA)
+                message_detail=Detail.NO_ACTIVE_REPLICA,
+            )
         request = PlacementRequest(
-            size=instance.size, share_proto=instance.share_proto,
-            extra_specs=specs, availability_zones=tuple(zones),
-            subnets=subnets, only_host=hints.get('only_host'),
-            share=_facts(instance), host=active, replica_hosts=hosts,
-            replication_domain=_replication_domain(pools, active))
-        self._place(job, request, self.rules.filters, pools,
-                    self._replicated_on, instance)
+            size=instance.size,
+            share_proto=instance.share_proto,
+            extra_specs=specs,
+            availability_zones=tuple(zones),
+            subnets=subnets,
+            only_host=hints.get('only_host'),
+            share=_facts(instance),
+            host=active,
+            replica_hosts=hosts,
+            replication_domain=_replication_domain(pools, active),
+        )
+        self._place(
+            job,
+            request,
+            self.rules.filters,
+            pools,
+            self._replicated_on,
+            instance,
+        )
 
-    def _replicated_on(self, session: Session, job: typing.Any,
-                       instance: sa.Row, pool: Pool) -> None:
+    def _replicated_on(
+        self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
+    ) -> None:
         if pool.host in replica_rows.hosts(session, instance.share_id)[1]:
             raise RoomTaken(host=pool.host)  # by another replica of it
         instances.place(session, instance.id, pool.host, pool.zone)
-        self._hand_over(session, job, 'create_share_replica',
-                        pool.service_host, {'instance_id': instance.id})
+        self._hand_over(
+            session,
+            job,
+            'create_share_replica',
+            pool.service_host,
+            {'instance_id': instance.id},
+        )
 
-    def failed_create_share_replica(self, session: Session, job: typing.Any,
-                                    error: Exception) -> bool:
+    def failed_create_share_replica(
+        self, session: Session, job: typing.Any, error: Exception
+    ) -> bool:
         replica_rows.give_up_unplaced(session, job.resource_id)
         return False
 
-    def prepare_extend_share_instance(self, session: Session,
-                                      job: typing.Any) -> typing.Any:
+    def prepare_extend_share_instance(
+        self, session: Session, job: typing.Any
+    ) -> typing.Any:
         instance = instances.get(session, job.resource_id)
         if instance.status != 'extending':
             raise exception.InvalidStatus(
-                resource='share instance', id=instance.id,
-                status=instance.status, event='place', allowed='extending')
-        return (instance,
-                share_types.extra_specs(session, instance.share_type_id),
-                self._pools(session))
+                resource='share instance',
+                id=instance.id,
+                status=instance.status,
+                event='place',
+                allowed='extending',
+            )
+        return (
+            instance,
+            share_types.extra_specs(session, instance.share_type_id),
+            self._pools(session),
+        )
 
-    def extend_share_instance(self, job: typing.Any, instance_id: str,
-                              new_size: int, growth: int) -> None:
+    def extend_share_instance(
+        self, job: typing.Any, instance_id: str, new_size: int, growth: int
+    ) -> None:
         instance, specs, pools = job.found
         request = PlacementRequest(
-            size=growth, share_proto=instance.share_proto,
-            extra_specs=specs, share=_facts(instance), is_extend=True,
-            host=instance.host)
-        self._place(job, request, self.rules.extend_filters, pools,
-                    self._extended_on, instance)
+            size=growth,
+            share_proto=instance.share_proto,
+            extra_specs=specs,
+            share=_facts(instance),
+            is_extend=True,
+            host=instance.host,
+        )
+        self._place(
+            job,
+            request,
+            self.rules.extend_filters,
+            pools,
+            self._extended_on,
+            instance,
+        )
 
-    def _extended_on(self, session: Session, job: typing.Any,
-                     instance: sa.Row, pool: Pool) -> None:
-        self._hand_over(session, job, 'extend_share_instance',
-                        pool.service_host, job.args | {'host': pool.host})
+    def _extended_on(
+        self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
+    ) -> None:
+        self._hand_over(
+            session,
+            job,
+            'extend_share_instance',
+            pool.service_host,
+            job.args | {'host': pool.host},
+        )
 
-    def prepare_manage_share_instance(self, session: Session,
-                                      job: typing.Any) -> typing.Any:
+    def prepare_manage_share_instance(
+        self, session: Session, job: typing.Any
+    ) -> typing.Any:
         instance = instances.get(session, job.resource_id)
         if instance.status != 'manage_starting':
             raise exception.InvalidStatus(
-                resource='share instance', id=instance.id,
-                status=instance.status, event='place',
-                allowed='manage_starting')
-        return (instance,
-                share_types.extra_specs(session, instance.share_type_id),
-                [pool for pool in self._pools(session)
-                 if pool.host == instance.host])
+                resource='share instance',
+                id=instance.id,
+                status=instance.status,
+                event='place',
+                allowed='manage_starting',
+            )
+        return (
+            instance,
+            share_types.extra_specs(session, instance.share_type_id),
+            [
+                pool
+                for pool in self._pools(session)
+                if pool.host == instance.host
+            ],
+        )
 
-    def manage_share_instance(self, job: typing.Any, instance_id: str,
-                              driver_options: dict[str, typing.Any]) -> None:
+    def manage_share_instance(
+        self,
+        job: typing.Any,
+        instance_id: str,
+        driver_options: dict[str, typing.Any],
+    ) -> None:
         """See whether the pool fits the type; it has been chosen."""
         instance, specs, pools = job.found
         request = PlacementRequest(
-            size=0, share_proto=instance.share_proto, extra_specs=specs,
-            share=_facts(instance), host=instance.host)
+            size=0,
+            share_proto=instance.share_proto,
+            extra_specs=specs,
+            share=_facts(instance),
+            host=instance.host,
+        )
         choice = choose(request, pools, self.rules.filters, ())
         self._log(job, choice)
         if choice.reason == ServiceUp.name:
             raise exception.ServiceUnavailable(
-                'The share service is not up: ' + choice.explanation())
+                'The share service is not up: ' + choice.explanation()
+            )
         if not choice.ranked:
-            raise exception.NoValidHost(reason=choice.explanation(),
-                                        message_detail=_detail(choice))
-        job.hand_over(self._hand_over, job.job, 'manage_share_instance',
-                      choice.ranked[0].pool.service_host, job.args)
+            raise exception.NoValidHost(
+                reason=choice.explanation(), message_detail=_detail(choice)
+            )
+        job.hand_over(
+            self._hand_over,
+            job.job,
+            'manage_share_instance',
+            choice.ranked[0].pool.service_host,
+            job.args,
+        )
 
     def check_server_destination(
-            self, ctx: typing.Any, host: str,
-            needs: list[dict[str, typing.Any]]) -> list[str]:
+        self, ctx: typing.Any, host: str, needs: list[dict[str, typing.Any]]
+    ) -> list[str]:
         """Why a back end cannot hold what a share server has; or nothing.
 
         `needs` has share_type_id, share_proto and size (GiB) of all shares
@@ -214,81 +315,135 @@ class Placement:
         pools, specs = self.db.read(self._destination, host, needs)
         return why_not(pools, needs, specs, self.rules.filters)
 
-    def _destination(self, session: Session, host: str,
-                     needs: list[dict[str, typing.Any]]) -> typing.Any:
-        found = [pool for pool in self._pools(session)
-                 if host in (pool.host, pool.service_host)]
+    def _destination(
+        self, session: Session, host: str, needs: list[dict[str, typing.Any]]
+    ) -> typing.Any:
+        found = [
+            pool
+            for pool in self._pools(session)
+            if host in (pool.host, pool.service_host)
+        ]
         return found, share_types.extra_specs_of(
-            session, {need['share_type_id'] for need in needs})
+            session, {need['share_type_id'] for need in needs}
+        )
 
-    def _place(self, job: typing.Any, request: PlacementRequest,
-               filters: Sequence[typing.Any], pools: list[Pool],
-               settle: Callable[..., None], *args: typing.Any) -> None:
+    def _place(
+        self,
+        job: typing.Any,
+        request: PlacementRequest,
+        filters: Sequence[typing.Any],
+        pools: list[Pool],
+        settle: Callable[..., None],
+        *args: typing.Any,
+    ) -> None:
         """Take room on the best pool that still has it."""
         for _ in range(ROUNDS):
-            choice = choose(request, pools, filters, self.rules.weighers,
-                            self.chance)
+            choice = choose(
+                request, pools, filters, self.rules.weighers, self.chance
+            )
             self._log(job, choice)
             if choice.reason == ServiceUp.name:
                 # They may be about to start; the runner tries again.
                 raise exception.ServiceUnavailable(
-                    'No share service is up: ' + choice.explanation())
+                    'No share service is up: ' + choice.explanation()
+                )
             if not choice.ranked:
                 raise exception.NoValidHost(
-                    reason=choice.explanation(),
-                    message_detail=_detail(choice))
+                    reason=choice.explanation(), message_detail=_detail(choice)
+                )
             for ranked in choice.ranked:
                 try:
-                    job.hand_over(self._take, job.job, request, ranked.pool,
-                                  settle, *args)
+                    job.hand_over(
+                        self._take,
+                        job.job,
+                        request,
+                        ranked.pool,
+                        settle,
+                        *args,
+                    )
                     return
                 except RoomTaken:
                     continue
             pools = job.read(self._pools)
         raise exception.ServiceUnavailable(
-            'Every pool was taken by others meanwhile.')
+            'Every pool was taken by others meanwhile.'
+        )
 
-    def _take(self, session: Session, job: typing.Any,
-              request: PlacementRequest, pool: Pool,
-              settle: Callable[..., None], *args: typing.Any) -> None:
-        if not pool_rows.allocate(session, pool.host, request.size,
-                                  room(pool, request), pool.reported_at):
+    def _take(
+        self,
+        session: Session,
+        job: typing.Any,
+        request: PlacementRequest,
+        pool: Pool,
+        settle: Callable[..., None],
+        *args: typing.Any,
+    ) -> None:
+        if not pool_rows.allocate(
+            session,
+            pool.host,
+            request.size,
+            room(pool, request),
+            pool.reported_at,
+        ):
             raise RoomTaken(host=pool.host)
         settle(session, job, *args, pool)
 
-    def _hand_over(self, session: Session, job: typing.Any, method: str,
-                   queue: str, args: dict[str, typing.Any]) -> None:
+    def _hand_over(
+        self,
+        session: Session,
+        job: typing.Any,
+        method: str,
+        queue: str,
+        args: dict[str, typing.Any],
+    ) -> None:
         durable = _HANDED_OVER[method]
-        table.hand_over(session, job, kind=durable.kind,
-                        topic=durable.topic, queue=queue, args=args)
+        table.hand_over(
+            session,
+            job,
+            kind=durable.kind,
+            topic=durable.topic,
+            queue=queue,
+            args=args,
+        )
 
     def _pools(self, session: Session) -> list[Pool]:
-        return [_pool(row, self.down_time)
-                for row in pool_rows.list_all(session)]
+        return [
+            _pool(row, self.down_time) for row in pool_rows.list_all(session)
+        ]
 
-    def _neighbours(self, session: Session, hints: dict[str, typing.Any]
-                    ) -> dict[str, frozenset[str]]:
-        wanted = {key: set(hints.get(key, ()))
-                  for key in ('same_host', 'different_host')}
+    def _neighbours(
+        self, session: Session, hints: dict[str, typing.Any]
+    ) -> dict[str, frozenset[str]]:
+        wanted = {
+            key: set(hints.get(key, ()))
+            for key in ('same_host', 'different_host')
+        }
         named = wanted['same_host'] | wanted['different_host']
         hosts = instances.hosts_of(session, named) if named else {}
-        return {key: frozenset(host for id in ids
-                               for host in hosts.get(id, ()))
-                for key, ids in wanted.items()}
+        return {
+            key: frozenset(host for id in ids for host in hosts.get(id, ()))
+            for key, ids in wanted.items()
+        }
 
-    def _subnets(self, session: Session, share_network_id: str | None
-                 ) -> collections.Counter[str | None] | None:
+    def _subnets(
+        self, session: Session, share_network_id: str | None
+    ) -> collections.Counter[str | None] | None:
         """How many subnets the network has, by the zone they serve."""
         if share_network_id is None:
             return None
         return collections.Counter(
-            subnet.availability_zone for subnet
-            in subnet_rows.list_of(session, share_network_id))
+            subnet.availability_zone
+            for subnet in subnet_rows.list_of(session, share_network_id)
+        )
 
     def _log(self, job: typing.Any, choice: Choice) -> None:
         level = logging.DEBUG if choice.ranked else logging.WARNING
-        LOG.log(level, 'Placing %s: %s', job.resource_id,
-                choice.explanation() if LOG.isEnabledFor(level) else '')
+        LOG.log(
+            level,
+            'Placing %s: %s',
+            job.resource_id,
+            choice.explanation() if LOG.isEnabledFor(level) else '',
+        )
 
 
 class RoomTaken(exception.ManilaLiteError):
@@ -298,28 +453,45 @@ class RoomTaken(exception.ManilaLiteError):
 
 
 def _detail(choice: Choice) -> Detail:
-    return next(detail for detail in Detail
-                if detail.value == choice.message_detail)
+    return next(
+        detail for detail in Detail if detail.value == choice.message_detail
+    )
 
 
 def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
     """Within which domain the back end of a pool replicates, if it does."""
-    return next((pool.capabilities.get('replication_domain')
-                 for pool in pools if pool.host == host), None)
+    return next(
+        (
+            pool.capabilities.get('replication_domain')
+            for pool in pools
+            if pool.host == host
+        ),
+        None,
+    )
 
 
 def _facts(instance: sa.Row) -> dict[str, typing.Any]:
     """What filter expressions see as `share.x`."""
-    return {'id': instance.share_id, 'project_id': instance.project_id,
-            'size': instance.size, 'share_proto': instance.share_proto,
-            'host': instance.host, 'name': instance.display_name}
+    return {
+        'id': instance.share_id,
+        'project_id': instance.project_id,
+        'size': instance.size,
+        'share_proto': instance.share_proto,
+        'host': instance.host,
+        'name': instance.display_name,
+    }
 
 
 def _pool(row: sa.Row, down_time: float) -> Pool:
     return Pool(
-        host=row.host, capabilities=orjson.loads(row.capabilities),
-        zone=row.zone, service_up=services.is_up(row, down_time),
-        service_enabled=not row.disabled, total_gb=row.total_gb,
-        free_gb=row.free_gb, allocated_gb=row.allocated_gb,
-        pending_gb=row.pending_gb, reported_at=row.reported_at)
-
+        host=row.host,
+        capabilities=orjson.loads(row.capabilities),
+        zone=row.zone,
+        service_up=services.is_up(row, down_time),
+        service_enabled=not row.disabled,
+        total_gb=row.total_gb,
+        free_gb=row.free_gb,
+        allocated_gb=row.allocated_gb,
+        pending_gb=row.pending_gb,
+        reported_at=row.reported_at,
+    )

@@ -59,9 +59,11 @@ class Unplaced:
 
     def run_pass(self) -> int:
         """See to all of it; how much it was. Reads only if it is nothing."""
-        return (self._all(self._lost, self._rescue)
-                + self._all(self._expired, self._remove)
-                + self._all(self._unsettled, self._settle))
+        return (
+            self._all(self._lost, self._rescue)
+            + self._all(self._expired, self._remove)
+            + self._all(self._unsettled, self._settle)
+        )
 
     def _all(self, look: Callable, act: Callable) -> int:
         count = 0
@@ -78,8 +80,12 @@ class Unplaced:
     def _rescue(self, session: Session) -> int:
         began, lost = time.monotonic(), self._lost(session)
         for row in lost:
-            LOG.warning('Share instance %s is %s without a host and nobody '
-                        'works on it', row.id, row.status)
+            LOG.warning(
+                'Share instance %s is %s without a host and nobody '
+                'works on it',
+                row.id,
+                row.status,
+            )
             self._unless_moved(self._end, session, row, began)
         return len(lost)
 
@@ -103,22 +109,27 @@ class Unplaced:
             self._unless_moved(self._end_change, session, row, began)
         return len(found)
 
-    def _end_change(self, session: Session, row: sa.Row,
-                    began: float) -> None:
-        event, = NETWORK.in_flight[row.status].events
+    def _end_change(self, session: Session, row: sa.Row, began: float) -> None:
+        (event,) = NETWORK.in_flight[row.status].events
         fire(session, NETWORK, row.id, event, updated_at=session.now)
         recovery.record(
-            session, resource=NETWORK.resource, resource_id=row.id,
-            status_before=row.status, action='given up',
+            session,
+            resource=NETWORK.resource,
+            resource_id=row.id,
+            status_before=row.status,
+            action='given up',
             status_after=NETWORK[event].target,
             reason='none of its share servers is changing',
-            duration=time.monotonic() - began)
+            duration=time.monotonic() - began,
+        )
 
-    def _unless_moved(self, function: Callable[..., None],
-                      *args: typing.Any) -> None:
+    def _unless_moved(
+        self, function: Callable[..., None], *args: typing.Any
+    ) -> None:
         """Another scheduler may have seen to the same just now."""
-        with contextlib.suppress(exception.InvalidStatus,
-                                 exception.ResourceNotFound):
+        with contextlib.suppress(
+            exception.InvalidStatus, exception.ResourceNotFound
+        ):
             function(*args)
 
     def _end(self, session: Session, row: sa.Row, began: float) -> None:
@@ -133,10 +144,16 @@ class Unplaced:
         if instance.replica_state in PASSIVE:
             replicas.give_up_unplaced(session, row.id)
         messages.record(
-            session, project_id=row.project_id, request_id=None,
-            action=Action.ALLOCATE_HOST, detail=Detail.UNKNOWN_ERROR,
-            ttl=self.message_ttl, **instance_known_as(
-                instance.id, instance.share_id, instance.replica_state))
+            session,
+            project_id=row.project_id,
+            request_id=None,
+            action=Action.ALLOCATE_HOST,
+            detail=Detail.UNKNOWN_ERROR,
+            ttl=self.message_ttl,
+            **instance_known_as(
+                instance.id, instance.share_id, instance.replica_state
+            ),
+        )
         self._note(session, row, 'given up', MACHINE[event].target, began)
 
     def _remove_rows(self, session: Session, instance: sa.Row) -> None:
@@ -145,13 +162,24 @@ class Unplaced:
         else:
             discard(session, instance)
 
-    def _note(self, session: Session, row: sa.Row, action: str,
-              status_after: str | None, began: float) -> None:
+    def _note(
+        self,
+        session: Session,
+        row: sa.Row,
+        action: str,
+        status_after: str | None,
+        began: float,
+    ) -> None:
         recovery.record(
-            session, resource=MACHINE.resource, resource_id=row.id,
-            status_before=row.status, action=action,
-            status_after=status_after, reason=_REASON,
-            duration=time.monotonic() - began)
+            session,
+            resource=MACHINE.resource,
+            resource_id=row.id,
+            status_before=row.status,
+            action=action,
+            status_after=status_after,
+            reason=_REASON,
+            duration=time.monotonic() - began,
+        )
 
     def _discard(self, session: Session, instance_id: str) -> None:
         fire(session, MACHINE, instance_id, 'delete')

@@ -28,15 +28,22 @@ class A:
     DENYING = 'denying'
 
 
-ALL = frozenset(state for name, state in vars(A).items()
-                if not name.startswith('_'))
+ALL = frozenset(
+    state for name, state in vars(A).items() if not name.startswith('_')
+)
 IN_TRANSIT = frozenset({A.APPLYING, A.UPDATING, A.DENYING})
-QUEUED = frozenset({A.QUEUED_TO_APPLY, A.QUEUED_TO_UPDATE,
-                    A.QUEUED_TO_DENY})
+QUEUED = frozenset({A.QUEUED_TO_APPLY, A.QUEUED_TO_UPDATE, A.QUEUED_TO_DENY})
 
 STATES_BY_WEIGHT = (
-    A.ERROR, A.QUEUED_TO_APPLY, A.QUEUED_TO_UPDATE, A.QUEUED_TO_DENY,
-    A.APPLYING, A.UPDATING, A.DENYING, A.ACTIVE)
+    A.ERROR,
+    A.QUEUED_TO_APPLY,
+    A.QUEUED_TO_UPDATE,
+    A.QUEUED_TO_DENY,
+    A.APPLYING,
+    A.UPDATING,
+    A.DENYING,
+    A.ACTIVE,
+)
 """Of the states on several instances, a rule shows the first of these."""
 
 SETTLED = SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS
@@ -69,8 +76,9 @@ _LEVEL_MOVES = [
 # fmt: on
 
 
-def _rules(resource: str, table: str, kind: str, *,
-           levels: bool = True) -> Machine:
+def _rules(
+    resource: str, table: str, kind: str, *, levels: bool = True
+) -> Machine:
     """The machine of rules whose work is of this kind.
 
     Without levels there is nothing about a rule to be changed.
@@ -117,12 +125,16 @@ def _rules(resource: str, table: str, kind: str, *,
     # fmt: on
 
 
-MACHINE = _rules('access_rule', 'share_instance_access_map',
-                 'access.sync_access')
+MACHINE = _rules(
+    'access_rule', 'share_instance_access_map', 'access.sync_access'
+)
 
 SNAPSHOT_MACHINE = _rules(
-    'snapshot_access_rule', 'share_snapshot_instance_access_map',
-    'snapshot_access.sync_snapshot_access', levels=False)
+    'snapshot_access_rule',
+    'share_snapshot_instance_access_map',
+    'snapshot_access.sync_snapshot_access',
+    levels=False,
+)
 
 
 class R:
@@ -136,8 +148,10 @@ class R:
 def sum_of_statuses(statuses: Iterable[str]) -> str:
     """What a share shows of the `access_rules_status` of its instances."""
     found = set(statuses)
-    return next((status for status in (R.ERROR, R.OUT_OF_SYNC)
-                 if status in found), R.ACTIVE)
+    return next(
+        (status for status in (R.ERROR, R.OUT_OF_SYNC) if status in found),
+        R.ACTIVE,
+    )
 
 
 # fmt: off

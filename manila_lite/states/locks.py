@@ -33,10 +33,17 @@ ACTIONS = {
 """The actions that can be forbidden, by what they are done to."""
 
 TOO_LATE = {
-    Kind.SHARE: frozenset({
-        S.DELETING, S.ERROR_DELETING, S.DEFERRED_DELETING,
-        S.ERROR_DEFERRED_DELETING, S.UNMANAGE_STARTING,
-        S.MANAGE_ERROR_UNMANAGE_STARTING, S.UNMANAGE_ERROR}),
+    Kind.SHARE: frozenset(
+        {
+            S.DELETING,
+            S.ERROR_DELETING,
+            S.DEFERRED_DELETING,
+            S.ERROR_DEFERRED_DELETING,
+            S.UNMANAGE_STARTING,
+            S.MANAGE_ERROR_UNMANAGE_STARTING,
+            S.UNMANAGE_ERROR,
+        }
+    ),
     Kind.ACCESS_RULE: frozenset({A.QUEUED_TO_DENY, A.DENYING, A.ERROR}),
 }
 """Statuses in which it is of no use any more to forbid deletion."""

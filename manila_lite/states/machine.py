@@ -109,15 +109,19 @@ class Machine:
     """
 
     def __init__(
-            self, resource: str, table: str, *,
-            born: Mapping[str, str],
-            moves: Iterable[tuple[str, Collection[str], str | None]],
-            at_rest: Collection[str],
-            in_flight: Mapping[str, Rescue],
-            resets: Collection[str] = (),
-            final: Collection[str] = (),
-            column: str = 'status',
-            null: str | None = None):
+        self,
+        resource: str,
+        table: str,
+        *,
+        born: Mapping[str, str],
+        moves: Iterable[tuple[str, Collection[str], str | None]],
+        at_rest: Collection[str],
+        in_flight: Mapping[str, Rescue],
+        resets: Collection[str] = (),
+        final: Collection[str] = (),
+        column: str = 'status',
+        null: str | None = None,
+    ):
         self.resource = resource
         self.table = table
         self.column = column
@@ -133,8 +137,9 @@ class Machine:
             self._add(f'reset_{status}', self.statuses - set(final), status)
         self._check()
 
-    def _add(self, event: str, sources: Collection[str],
-             target: str | None) -> None:
+    def _add(
+        self, event: str, sources: Collection[str], target: str | None
+    ) -> None:
         if event in self._moves or event in self.born:
             raise ValueError(f'{self.resource}: {event} is declared twice')
         self._moves[event] = Move(event, frozenset(sources), target)
@@ -172,13 +177,18 @@ class Machine:
 
     def ends(self, status: str) -> tuple[str | None, ...]:
         """Where the rescue of a status in flight may lead."""
-        return tuple(self._moves[event].target
-                     for event in self.in_flight[status].events)
+        return tuple(
+            self._moves[event].target
+            for event in self.in_flight[status].events
+        )
 
     def leaving(self, status: str) -> list[Move]:
         """The moves that may leave a status, resets left out."""
-        return [move for move in self.moves if move.leaves(status)
-                and not move.event.startswith('reset_')]
+        return [
+            move
+            for move in self.moves
+            if move.leaves(status) and not move.event.startswith('reset_')
+        ]
 
     def _check(self) -> None:
         both = self.at_rest & frozenset(self.in_flight)
@@ -192,11 +202,14 @@ class Machine:
             if move.target is not GONE:
                 used.add(move.target)
         if used != self.statuses:
-            raise ValueError(f'{self!r}: moves and statuses disagree about '
-                             f'{used ^ self.statuses}')
+            raise ValueError(
+                f'{self!r}: moves and statuses disagree about '
+                f'{used ^ self.statuses}'
+            )
         for status, rescue in self.in_flight.items():
             for event in rescue.events:
                 offered = self._moves.get(event)
                 if offered is None or not offered.leaves(status):
-                    raise ValueError(f'{self!r}: the rescue of {status} '
-                                     f'cannot fire {event}')
+                    raise ValueError(
+                        f'{self!r}: the rescue of {status} cannot fire {event}'
+                    )

@@ -42,7 +42,8 @@ class S:
 
 
 HIDDEN_FROM_TENANTS = frozenset(
-    {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING})
+    {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING}
+)
 """Deferred deletion has given the share up as far as its project sees.
 
 Its quota is free already, so nothing may bring such a share back.
@@ -56,8 +57,13 @@ WHOEVER_IT_IS = (S.REVERTING, S.REPLICATION_CHANGE)
 Else active replicas come before others, and then the better status.
 """
 
-_BY_WEIGHT = (*WHOEVER_IT_IS, S.MIGRATING, S.SERVER_MIGRATING, S.AVAILABLE,
-              S.ERROR)
+_BY_WEIGHT = (
+    *WHOEVER_IT_IS,
+    S.MIGRATING,
+    S.SERVER_MIGRATING,
+    S.AVAILABLE,
+    S.ERROR,
+)
 
 
 def weight(status: str) -> int:
@@ -69,16 +75,28 @@ def weight(status: str) -> int:
 
 _BEING_MADE = frozenset({S.CREATING, S.CREATING_FROM_SNAPSHOT})
 
-_UNMANAGEABLE = frozenset({
-    S.AVAILABLE, S.ERROR, S.ERROR_DELETING, S.EXTENDING_ERROR,
-    S.SHRINKING_ERROR, S.REVERTING_ERROR, S.UNMANAGE_ERROR})
+_UNMANAGEABLE = frozenset(
+    {
+        S.AVAILABLE,
+        S.ERROR,
+        S.ERROR_DELETING,
+        S.EXTENDING_ERROR,
+        S.SHRINKING_ERROR,
+        S.REVERTING_ERROR,
+        S.UNMANAGE_ERROR,
+    }
+)
 
-_BEING_UNMANAGED = frozenset({
-    S.UNMANAGE_STARTING, S.MANAGE_ERROR_UNMANAGE_STARTING})
+_BEING_UNMANAGED = frozenset(
+    {S.UNMANAGE_STARTING, S.MANAGE_ERROR_UNMANAGE_STARTING}
+)
 
-_KEPT = frozenset(
-    status for name, status in vars(S).items()
-    if not name.startswith('_')) - HIDDEN_FROM_TENANTS
+_KEPT = (
+    frozenset(
+        status for name, status in vars(S).items() if not name.startswith('_')
+    )
+    - HIDDEN_FROM_TENANTS
+)
 
 # fmt: off
 MACHINE = Machine(

@@ -31,16 +31,23 @@ class S:
     SERVER_MIGRATING = 'server_migrating'
 
 
-ALL = frozenset(status for name, status in vars(S).items()
-                if not name.startswith('_'))
+ALL = frozenset(
+    status for name, status in vars(S).items() if not name.startswith('_')
+)
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
 GOING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
 """The statuses in which the access rules of an instance go with it."""
 UNTOLD = GOING | {S.CREATING}
 """The statuses in which no back end is told of its access rules."""
 
-_BY_WEIGHT = (S.DELETING, S.CREATING, S.ERROR, S.MIGRATING,
-              S.SERVER_MIGRATING, S.AVAILABLE)
+_BY_WEIGHT = (
+    S.DELETING,
+    S.CREATING,
+    S.ERROR,
+    S.MIGRATING,
+    S.SERVER_MIGRATING,
+    S.AVAILABLE,
+)
 
 
 def aggregate(statuses: Iterable[str]) -> str | None:
@@ -54,15 +61,25 @@ def aggregate(statuses: Iterable[str]) -> str | None:
 
 def rank(status: str) -> int:
     """How well it speaks for a snapshot; the least is shown."""
-    return (_BY_WEIGHT.index(status) if status in _BY_WEIGHT
-            else len(_BY_WEIGHT))
+    return (
+        _BY_WEIGHT.index(status) if status in _BY_WEIGHT else len(_BY_WEIGHT)
+    )
 
 
 # What an administrator may set; the published lists differ.
 SNAPSHOT_RESETS = ALL - {S.SERVER_MIGRATING}
-INSTANCE_RESETS = frozenset({
-    S.AVAILABLE, S.ERROR, S.CREATING, S.DELETING, S.ERROR_DELETING,
-    S.MIGRATING, S.MIGRATING_TO, S.SERVER_MIGRATING})
+INSTANCE_RESETS = frozenset(
+    {
+        S.AVAILABLE,
+        S.ERROR,
+        S.CREATING,
+        S.DELETING,
+        S.ERROR_DELETING,
+        S.MIGRATING,
+        S.MIGRATING_TO,
+        S.SERVER_MIGRATING,
+    }
+)
 
 # fmt: off
 MACHINE = Machine(

@@ -18,8 +18,14 @@ class Brake:
     refuses.
     """
 
-    def __init__(self, db: Database, limit: int, *, every: float = 1.0,
-                 clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        db: Database,
+        limit: int,
+        *,
+        every: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._db = db
         self._limit = limit
         self._every = every
@@ -38,13 +44,16 @@ class Brake:
         if self._full:
             raise exception.ServiceUnavailable(
                 f'More than {self._limit} operations wait to be carried '
-                'out; try again later.')
+                'out; try again later.'
+            )
 
 
 def braked(method: Callable) -> Callable:
     """Have a method of an object with a `brake` refused while it is full."""
+
     @functools.wraps(method)
     def run(self: typing.Any, *args, **kwargs):
         self.brake.check()
         return method(self, *args, **kwargs)
+
     return run

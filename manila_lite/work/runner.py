@@ -80,8 +80,7 @@ class Desk:
         After a power cut the work may be run again; handlers end in the
         same place then.
         """
-        self.db.write(self._finish, function, args, by=self.job,
-                      synced=False)
+        self.db.write(self._finish, function, args, by=self.job, synced=False)
         self.closed = True
 
     def _finish(self, session: Session, function, args) -> None:
@@ -89,27 +88,28 @@ class Desk:
         self.due_in = None if ended else self.settings.pause
         function(session, *args)
 
-    def go_on(self, args: Mapping[str, typing.Any], function: Callable,
-              *function_args: typing.Any) -> None:
+    def go_on(
+        self,
+        args: Mapping[str, typing.Any],
+        function: Callable,
+        *function_args: typing.Any,
+    ) -> None:
         """Write the results of a part; the rest is queued, as `args`."""
-        self.db.write(self._go_on, args, function, function_args,
-                      by=self.job)
+        self.db.write(self._go_on, args, function, function_args, by=self.job)
         self.closed = True
 
-    def _go_on(self, session: Session, args, function,
-               function_args) -> None:
+    def _go_on(self, session: Session, args, function, function_args) -> None:
         table.go_on(session, self.job, args)
         function(session, *function_args)
 
-    def pause(self, delay: float, function: Callable,
-              *args: typing.Any) -> None:
-        """Write how far it has come; the same work goes on after a while.
-        """
+    def pause(
+        self, delay: float, function: Callable, *args: typing.Any
+    ) -> None:
+        """Write how far it has come; the same work goes on after a while."""
         self.db.write(self._pause, delay, function, args, by=self.job)
         self.closed = True
 
-    def _pause(self, session: Session, delay: float, function,
-               args) -> None:
+    def _pause(self, session: Session, delay: float, function, args) -> None:
         table.put_back(session, self.job, delay)
         function(session, *args)
 
@@ -139,13 +139,19 @@ class Runner:
     runs the same in threads, for as long as the service lives.
     """
 
-    def __init__(self, db: Database, *, queues: Collection[str],
-                 handlers: Mapping[str, contract.Handler], owner: str,
-                 rescue: Rescuer | None = None,
-                 recheck: Callable[[Session, table.Job], None] | None = None,
-                 settings: Settings | None = None,
-                 chance: random.Random | None = None,
-                 acts_outside: bool = True):
+    def __init__(
+        self,
+        db: Database,
+        *,
+        queues: Collection[str],
+        handlers: Mapping[str, contract.Handler],
+        owner: str,
+        rescue: Rescuer | None = None,
+        recheck: Callable[[Session, table.Job], None] | None = None,
+        settings: Settings | None = None,
+        chance: random.Random | None = None,
+        acts_outside: bool = True,
+    ):
         self.db = db
         self.queues = tuple(queues)
         self.handlers = dict(handlers)
@@ -155,8 +161,7 @@ class Runner:
         self.settings = settings or Settings()
         self.chance = chance or random.Random()
         self.acts_outside = acts_outside
-        self._hinted: collections.deque[tuple[str, bool]] = (
-            collections.deque())
+        self._hinted: collections.deque[tuple[str, bool]] = collections.deque()
         self._known: set[str] = set()
         self._later: list[tuple[float, str]] = []
         self._wanted = threading.Condition()
@@ -192,8 +197,9 @@ class Runner:
 
     def sweep(self) -> int:
         """Find due and abandoned work that no hint announced."""
-        found = self.db.read(table.sweep, self.queues, self.handlers,
-                             self.settings.batch)
+        found = self.db.read(
+            table.sweep, self.queues, self.handlers, self.settings.batch
+        )
         for work_id, abandoned in found:
             self.wake(work_id, abandoned)
         return len(found)
@@ -203,8 +209,10 @@ class Runner:
             self._spawn(self._work, f'worker-{number}')
         self._spawn(self._sweep_forever, 'sweep')
         self._lease_keeper = threading.Thread(
-            target=self._renew_forever, name=f'{self.queues[0]}-lease',
-            daemon=True)
+            target=self._renew_forever,
+            name=f'{self.queues[0]}-lease',
+            daemon=True,
+        )
         self._lease_keeper.start()
 
     def stop(self, timeout: float = 60.0) -> bool:
@@ -236,7 +244,8 @@ class Runner:
 
     def _spawn(self, target: Callable[[], None], name: str) -> None:
         thread = threading.Thread(
-            target=target, name=f'{self.queues[0]}-{name}', daemon=True)
+            target=target, name=f'{self.queues[0]}-{name}', daemon=True
+        )
         self._threads.append(thread)
         thread.start()
 
@@ -275,8 +284,10 @@ class Runner:
         if not self._threads:
             return  # whoever steps this runner has a clock of his own
         with self._wanted:
-            heapq.heappush(self._later, (
-                time.monotonic() + delay + CLOCKS_DIFFER, work_id))
+            heapq.heappush(
+                self._later,
+                (time.monotonic() + delay + CLOCKS_DIFFER, work_id),
+            )
             self._wanted.notify()
 
     def _sweep_forever(self) -> None:
@@ -311,8 +322,11 @@ class Runner:
 
     def _alive(self) -> list[table.Job]:
         limit = time.monotonic() - self.settings.operation_timeout
-        return [desk.job for desk in list(self._running)
-                if desk.progress_at > limit]
+        return [
+            desk.job
+            for desk in list(self._running)
+            if desk.progress_at > limit
+        ]
 
     # One piece of work
 
@@ -333,8 +347,9 @@ class Runner:
     def _prepared(self, work_id: str, abandoned: bool) -> Desk | None:
         """Work that is ours now; None when it is not, or needs no more."""
         try:
-            return self.db.write(self._prepare, work_id, abandoned,
-                                 synced=self.acts_outside)
+            return self.db.write(
+                self._prepare, work_id, abandoned, synced=self.acts_outside
+            )
         except _UnknownKind as unknown:
             LOG.info('Work %s is left to others: %s', work_id, unknown)
         except _STALE as error:
@@ -348,8 +363,9 @@ class Runner:
                 self._unhappy(job, self.handlers[job.kind], error)
         return None
 
-    def _prepare(self, session: Session, work_id: str,
-                 abandoned: bool) -> Desk | None:
+    def _prepare(
+        self, session: Session, work_id: str, abandoned: bool
+    ) -> Desk | None:
         job = self._claim(session, work_id, abandoned)
         if job is None:
             return None
@@ -358,24 +374,35 @@ class Runner:
             job.found = handler.prepare(session, job)
         return Desk(self.db, job, self.settings)
 
-    def _claim(self, session: Session, work_id: str,
-               abandoned: bool) -> table.Job | None:
-        job = table.claim(session, work_id, self.queues, self.owner,
-                          self.settings.lease, abandoned=abandoned)
+    def _claim(
+        self, session: Session, work_id: str, abandoned: bool
+    ) -> table.Job | None:
+        job = table.claim(
+            session,
+            work_id,
+            self.queues,
+            self.owner,
+            self.settings.lease,
+            abandoned=abandoned,
+        )
         if job is not None and job.kind not in self.handlers:
             raise _UnknownKind(job.kind)
         session.by = job
         return job
 
-    def _drop_unclaimed(self, session: Session, work_id: str,
-                        abandoned: bool) -> None:
+    def _drop_unclaimed(
+        self, session: Session, work_id: str, abandoned: bool
+    ) -> None:
         job = self._claim(session, work_id, abandoned)
         if job is not None:
             self._drop(session, job)
 
     def _needs_rescue(self, job: table.Job, handler) -> bool:
-        return (job.abandoned and self.rescue is not None
-                and not handler.durable.repeatable)
+        return (
+            job.abandoned
+            and self.rescue is not None
+            and not handler.durable.repeatable
+        )
 
     def _handle(self, desk: Desk) -> None:
         handler = self.handlers[desk.job.kind]
@@ -399,16 +426,30 @@ class Runner:
 
     def _unhappy(self, job: table.Job, handler, error: Exception) -> None:
         if _passes(error) and job.attempt < self.settings.max_attempts:
-            delay = (self.settings.retry_delay * 2 ** (job.attempt - 1)
-                     * self.chance.uniform(0.5, 1.5))
-            LOG.warning('%s %s is tried again in %.1f s: %s', job.kind,
-                        job.resource_id, delay, error)
+            delay = (
+                self.settings.retry_delay
+                * 2 ** (job.attempt - 1)
+                * self.chance.uniform(0.5, 1.5)
+            )
+            LOG.warning(
+                '%s %s is tried again in %.1f s: %s',
+                job.kind,
+                job.resource_id,
+                delay,
+                error,
+            )
             self._quietly(table.retry, job, delay, str(error))
             return
         # That no storage fits is an answer, not a fault to be traced.
-        LOG.error('%s %s failed: %s', job.kind, job.resource_id, error,
-                  exc_info=(None if isinstance(error, exception.NoValidHost)
-                            else error))
+        LOG.error(
+            '%s %s failed: %s',
+            job.kind,
+            job.resource_id,
+            error,
+            exc_info=(
+                None if isinstance(error, exception.NoValidHost) else error
+            ),
+        )
         try:
             self._quietly(self.fail, job, handler, error)
         except db_exc.DBConnectionError:
@@ -418,8 +459,9 @@ class Runner:
             plain = dataclasses.replace(handler, failed=None)
             self._quietly(self.fail, job, plain, error)
 
-    def _quietly(self, function: Callable, job: table.Job,
-                 *args: typing.Any) -> None:
+    def _quietly(
+        self, function: Callable, job: table.Job, *args: typing.Any
+    ) -> None:
         try:
             self.db.write(function, job, *args, by=job)
         except exception.WorkLost as error:
@@ -440,8 +482,9 @@ class Runner:
         if handler.dropped:
             handler.dropped(session, job)
 
-    def fail(self, session: Session, job: table.Job, handler,
-             error: Exception) -> None:
+    def fail(
+        self, session: Session, job: table.Job, handler, error: Exception
+    ) -> None:
         """End the work visibly: failure event, quota back, user message.
 
         A handler may have an end of its own for the error. Where the
@@ -453,19 +496,25 @@ class Runner:
         except _STALE as stale:
             LOG.info('%s', stale)
 
-    def _fire_failure(self, session: Session, job: table.Job, handler,
-                      error: Exception) -> None:
+    def _fire_failure(
+        self, session: Session, job: table.Job, handler, error: Exception
+    ) -> None:
         if handler.failed and handler.failed(session, job, error):
             return
         failure = handler.durable.failure_of(error)
         if failure is None:
             return
-        transitions.fire(session, failure.machine, job.resource_id,
-                         failure.event)
+        transitions.fire(
+            session, failure.machine, job.resource_id, failure.event
+        )
         if failure.action is not None:  # else there is no user to tell
-            telling.tell(session, job, failure.action,
-                         telling.detail_of(error, failure),
-                         self.settings.message_ttl)
+            telling.tell(
+                session,
+                job,
+                failure.action,
+                telling.detail_of(error, failure),
+                self.settings.message_ttl,
+            )
 
 
 class _UnknownKind(Exception):
@@ -474,8 +523,11 @@ class _UnknownKind(Exception):
 
 _STALE = (exception.InvalidStatus, exception.ResourceNotFound)
 
-_PASSING = (db_exc.DBConnectionError, db_exc.DBDeadlock,
-            exception.ServiceUnavailable)
+_PASSING = (
+    db_exc.DBConnectionError,
+    db_exc.DBDeadlock,
+    exception.ServiceUnavailable,
+)
 
 
 def _passes(error: Exception) -> bool:

@@ -19,14 +19,23 @@ SNAPSHOT = snapshots.Snapshot.__table__
 
 _SHARE_OF = (
     sa.select(SHARE.c.id, SHARE.c.project_id, INSTANCE.c.replica_state)
-    .join(INSTANCE).where(INSTANCE.c.id == sa.bindparam('instance_id')))
+    .join(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+)
 _SNAPSHOT_OF = (
-    sa.select(SNAPSHOT.c.id, SNAPSHOT.c.project_id).join(OF_SNAPSHOT)
-    .where(OF_SNAPSHOT.c.id == sa.bindparam('instance_id')))
+    sa.select(SNAPSHOT.c.id, SNAPSHOT.c.project_id)
+    .join(OF_SNAPSHOT)
+    .where(OF_SNAPSHOT.c.id == sa.bindparam('instance_id'))
+)
 
 
-def tell(session: Session, job: Job, action: messages.Action,
-         detail: messages.Detail | None, ttl: int) -> None:
+def tell(
+    session: Session,
+    job: Job,
+    action: messages.Action,
+    detail: messages.Detail | None,
+    ttl: int,
+) -> None:
     """Write a user message about what the job worked on.
 
     Users know shares and snapshots, not their instances, but for replicas
@@ -34,27 +43,33 @@ def tell(session: Session, job: Job, action: messages.Action,
     project; then that of the share is told.
     """
     of_snapshot = job.resource == SNAPSHOT_INSTANCE.resource
-    found = session.one(_SNAPSHOT_OF if of_snapshot else _SHARE_OF,
-                        instance_id=job.resource_id)
+    found = session.one(
+        _SNAPSHOT_OF if of_snapshot else _SHARE_OF, instance_id=job.resource_id
+    )
     project_id = job.project_id or (found and found.project_id)
     if project_id is None:
         return  # there is nobody to tell
     messages.record(
-        session, project_id=project_id, request_id=job.request_id,
-        action=action, detail=detail,
-        **_known_as(job.resource_id, found, of_snapshot), ttl=ttl)
+        session,
+        project_id=project_id,
+        request_id=job.request_id,
+        action=action,
+        detail=detail,
+        **_known_as(job.resource_id, found, of_snapshot),
+        ttl=ttl,
+    )
 
 
-def _known_as(id: str, found: typing.Any, of_snapshot: bool
-              ) -> dict[str, str]:
+def _known_as(id: str, found: typing.Any, of_snapshot: bool) -> dict[str, str]:
     kind = 'SHARE_SNAPSHOT' if of_snapshot else 'SHARE'
     if found and not of_snapshot:
         return instance_known_as(id, found.id, found.replica_state)
     return {'resource_type': kind, 'resource_id': found.id if found else id}
 
 
-def instance_known_as(id: str, share_id: str, replica_state: str | None
-                      ) -> dict[str, str]:
+def instance_known_as(
+    id: str, share_id: str, replica_state: str | None
+) -> dict[str, str]:
     """The resource that users know a share instance as."""
     if replica_state in PASSIVE:
         return {'resource_type': 'SHARE_REPLICA', 'resource_id': id}

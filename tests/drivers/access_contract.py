@@ -31,8 +31,9 @@ class _Door:
             pytest.skip('the driver has no update_access')
 
     def call(self, rules, add, delete, update):
-        return self.driver.apply_access(CTX, self.thing, rules, add, delete,
-                                        update)
+        return self.driver.apply_access(
+            CTX, self.thing, rules, add, delete, update
+        )
 
     def clients(self):
         """Who is let in; skips where a test cannot tell."""
@@ -49,31 +50,33 @@ class _Door:
 
 
 class _SnapshotDoor(_Door):
-
     def call(self, rules, add, delete, update):
         # A snapshot has no levels: no rule of it is ever updated.
         assert not update
-        return base.access_answers(self.driver.snapshot_update_access(
-            CTX, self.thing, list(rules), list(add), list(delete)))
+        return base.access_answers(
+            self.driver.snapshot_update_access(
+                CTX, self.thing, list(rules), list(add), list(delete)
+            )
+        )
 
     def remove(self):
         self.driver.delete_snapshot(CTX, self.thing)
 
 
 class _Rules:
-
     level = 'rw'
 
     def rule(self, subject, door, access_to, **values):
         share = getattr(door.thing, 'share', door.thing)
-        return subject.rule(share, access_to, **{
-            'access_level': self.level, **values})
+        return subject.rule(
+            share, access_to, **{'access_level': self.level, **values}
+        )
 
     def rules(self, subject, door, count):
         return [self.rule(subject, door, to) for to in TARGETS[:count]]
 
     def test_added_client_is_let_in(self, subject, door):
-        rule, = self.rules(subject, door, 1)
+        (rule,) = self.rules(subject, door, 1)
         answer = door.tell([rule], add=[rule])
         assert answer.get(rule.id, {}).get('state', 'active') == 'active'
         assert door.clients() == {client(rule)}
@@ -126,7 +129,7 @@ class _Rules:
         assert door.clients() == {client(new)}
 
     def test_rule_it_cannot_have_harms_no_other(self, subject, door):
-        good, = self.rules(subject, door, 1)
+        (good,) = self.rules(subject, door, 1)
         odd = self.rule(subject, door, 'nobody', access_type='unheard-of')
         answer = door.tell([good, odd], add=[good, odd])
         assert client(good) in door.clients()
@@ -134,7 +137,7 @@ class _Rules:
         assert (client(odd) in door.clients()) == (state == 'active')
 
     def test_nobody_is_let_in_once_it_is_gone(self, subject, door):
-        rule, = self.rules(subject, door, 1)
+        (rule,) = self.rules(subject, door, 1)
         door.tell([rule], add=[rule])
         door.remove()
         assert door.clients() == set()
@@ -164,7 +167,6 @@ class _Rules:
 
 
 class AccessContract(_Rules):
-
     @pytest.fixture
     def door(self, subject, driver):
         share = subject.share()
@@ -173,8 +175,9 @@ class AccessContract(_Rules):
 
     def test_level_is_changed(self, subject, door):
         write = self.rule(subject, door, TARGETS[0])
-        read = self.rule(subject, door, TARGETS[0], id=write.id,
-                         access_level='ro')
+        read = self.rule(
+            subject, door, TARGETS[0], id=write.id, access_level='ro'
+        )
         door.tell([write], add=[write])
         for _ in range(2):
             door.tell([read], update=[read])
@@ -182,8 +185,9 @@ class AccessContract(_Rules):
 
     def test_cast_to_read_only_needs_no_change(self, subject, door):
         write = self.rule(subject, door, TARGETS[0])
-        read = self.rule(subject, door, TARGETS[0], id=write.id,
-                         access_level='ro')
+        read = self.rule(
+            subject, door, TARGETS[0], id=write.id, access_level='ro'
+        )
         door.tell([write], add=[write])
         door.tell([read])
         assert door.clients() == {client(read)}
@@ -204,7 +208,6 @@ class AccessContract(_Rules):
 
 
 class SnapshotAccessContract(_Rules):
-
     level = 'ro'
 
     @pytest.fixture
@@ -221,6 +224,8 @@ class SnapshotAccessContract(_Rules):
         locations = base.export_locations(self.answer['export_locations'])
         assert any(not location['is_admin_only'] for location in locations)
         share = base.export_locations(
-            door.driver.create_share(CTX, door.thing.share))
-        assert ({location['path'] for location in share}
-                .isdisjoint(location['path'] for location in locations))
+            door.driver.create_share(CTX, door.thing.share)
+        )
+        assert {location['path'] for location in share}.isdisjoint(
+            location['path'] for location in locations
+        )

@@ -10,17 +10,22 @@ def pytest_addoption(parser):
     group = parser.getgroup('share drivers')
     group.addoption('--driver', help='driver to hold to the contract')
     group.addoption('--driver-config', help='file with its options')
-    group.addoption('--driver-section', default='backend',
-                    help='section of that file')
-    group.addoption('--driver-peers', default='',
-                    help='other sections of that file, separated by commas, '
-                         'of back ends that hold replicas of its shares')
+    group.addoption(
+        '--driver-section', default='backend', help='section of that file'
+    )
+    group.addoption(
+        '--driver-peers',
+        default='',
+        help='other sections of that file, separated by commas, '
+        'of back ends that hold replicas of its shares',
+    )
 
 
 def pytest_ignore_collect(collection_path, config):
     """A driver of somebody else's is held to the contract only."""
     if collection_path.name.endswith('_crashes.py') and config.getoption(
-            'driver', default=None):
+        'driver', default=None
+    ):
         return True
     return None
 
@@ -39,15 +44,24 @@ def own_options(tmp_path):
 def pytest_generate_tests(metafunc):
     if 'subject' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
-        metafunc.parametrize('subject', [named] if named
-                             else ['dummy', 'local'], indirect=True)
+        metafunc.parametrize(
+            'subject', [named] if named else ['dummy', 'local'], indirect=True
+        )
     if 'sites' in metafunc.fixturenames:
         named = metafunc.config.getoption('driver', default=None)
         styles = metafunc.cls.styles
-        metafunc.parametrize('sites', [(named, None, None)] if named else [
-            place for place in replication_contract.PLACES
-            if place[1] in styles], indirect=True, ids=lambda place:
-            '-'.join(word for word in place if word))
+        metafunc.parametrize(
+            'sites',
+            [(named, None, None)]
+            if named
+            else [
+                place
+                for place in replication_contract.PLACES
+                if place[1] in styles
+            ],
+            indirect=True,
+            ids=lambda place: '-'.join(word for word in place if word),
+        )
 
 
 @pytest.fixture
@@ -71,15 +85,18 @@ def sites(request, tmp_path):
     """Back ends that hold replicas of one share, and the share."""
     name, style, servers = request.param
     if style:
-        sites = replication_contract.Sites(tmp_path, name, style,
-                                           bool(servers))
+        sites = replication_contract.Sites(
+            tmp_path, name, style, bool(servers)
+        )
     else:
         peers = request.config.getoption('driver_peers', default='')
         if not peers:
             pytest.skip('--driver-peers names no other back ends')
         sites = replication_contract.Sites.of_file(
-            name, request.config.getoption('driver_config'),
-            [request.config.getoption('driver_section'), *peers.split(',')])
+            name,
+            request.config.getoption('driver_config'),
+            [request.config.getoption('driver_section'), *peers.split(',')],
+        )
         if sites.style not in request.cls.styles:
             sites.clean_up()
             pytest.skip(f'this is not about {sites.style} replicas')

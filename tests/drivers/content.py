@@ -77,15 +77,17 @@ def describe(top: pathlib.Path) -> dict[str, tuple]:
             relative = str(path.relative_to(top))
             described[relative] = (*_attributes(path), _content(path))
             names.setdefault(path.lstat().st_ino, []).append(relative)
-    described['hard links'] = tuple(sorted(
-        tuple(sorted(group)) for group in names.values() if len(group) > 1))
+    described['hard links'] = tuple(
+        sorted(
+            tuple(sorted(group)) for group in names.values() if len(group) > 1
+        )
+    )
     return described
 
 
 def _attributes(path: pathlib.Path) -> tuple:
     status = path.lstat()
-    return (status.st_mode, status.st_uid, status.st_gid,
-            status.st_mtime_ns)
+    return (status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns)
 
 
 def _content(path: pathlib.Path) -> bytes | str | None:

@@ -65,7 +65,6 @@ def users_of(subject, driver, share):
 
 
 class ShareContract:
-
     def test_new_share_can_be_reached(self, subject, driver):
         locations = created(driver, subject.share())
         assert any(not location['is_admin_only'] for location in locations)
@@ -74,8 +73,9 @@ class ShareContract:
     def test_locations_of_two_shares_differ(self, subject, driver):
         one = created(driver, subject.share())
         other = created(driver, subject.share())
-        assert ({location['path'] for location in one}
-                .isdisjoint(location['path'] for location in other))
+        assert {location['path'] for location in one}.isdisjoint(
+            location['path'] for location in other
+        )
 
     def test_creating_again_keeps_share_and_locations(self, subject, driver):
         share = subject.share()
@@ -123,8 +123,12 @@ class ShareContract:
             assert answer['status'] == 'available'
             assert answer.get('size', 2) == 2
             assert answer.get('share_proto', 'NFS') == 'NFS'
-            assert base.export_locations(
-                answer.get('export_locations', locations)) == locations
+            assert (
+                base.export_locations(
+                    answer.get('export_locations', locations)
+                )
+                == locations
+            )
 
     def test_status_of_unknown_share_is_not_found(self, subject, driver):
         assert is_gone(driver, subject.share())
@@ -175,13 +179,19 @@ class ShareContract:
         share, unknown = subject.share(), subject.share()
         locations = created(driver, share)
         restarted = subject.start()
-        assert base.export_locations(
-            restarted.ensure_share(CTX, share) or locations) == locations
+        assert (
+            base.export_locations(
+                restarted.ensure_share(CTX, share) or locations
+            )
+            == locations
+        )
         answer = optional(restarted.ensure_shares, CTX, [share, unknown])
         told = (answer or {}).get(share.id, {})
         assert told.get('status', 'available') == 'available'
-        assert base.export_locations(
-            told.get('export_locations', locations)) == locations
+        assert (
+            base.export_locations(told.get('export_locations', locations))
+            == locations
+        )
         assert (answer or {}).get(unknown.id, {}).get('status') != 'available'
 
     def test_backend_info_is_the_same_after_a_restart(self, subject, driver):
@@ -202,35 +212,44 @@ class ShareContract:
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
             locations = list(pool.map(live, kept, passing))
         assert [created(driver, share) for share in kept] == locations
-        assert all(status_of(driver, share)['status'] == 'available'
-                   for share in kept)
+        assert all(
+            status_of(driver, share)['status'] == 'available' for share in kept
+        )
         assert all(is_gone(driver, share) for share in passing)
 
     def test_one_share_made_by_many_is_one(self, subject, driver):
         share = subject.share()
         with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            answers = list(pool.map(lambda _: created(driver, share),
-                                    range(THREADS)))
+            answers = list(
+                pool.map(lambda _: created(driver, share), range(THREADS))
+            )
         assert all(answer == answers[0] for answer in answers)
         assert status_of(driver, share)['status'] == 'available'
 
 
 class StatsContract:
-
     # Reported only where there is something to report.
     CONDITIONAL = {
-        'allocated_capacity_gb', 'provisioned_capacity_gb',
-        'thin_provisioning', 'dedupe / compression', 'replication_type',
-        'max_shares_per_share_server', 'max_share_server_size',
-        'server_pools_mapping', 'netapp_* and other vendor prefix keys',
+        'allocated_capacity_gb',
+        'provisioned_capacity_gb',
+        'thin_provisioning',
+        'dedupe / compression',
+        'replication_type',
+        'max_shares_per_share_server',
+        'max_share_server_size',
+        'server_pools_mapping',
+        'netapp_* and other vendor prefix keys',
     }
 
     def test_published_capabilities_are_all_reported(self, driver):
-        published = {row['name'] for row
-                     in reference.table('driver-interface.csv')
-                     if row['kind'] == 'capability'}
+        published = {
+            row['name']
+            for row in reference.table('driver-interface.csv')
+            if row['kind'] == 'capability'
+        }
         assert published - self.CONDITIONAL <= set(
-            driver.get_share_stats(refresh=True))
+            driver.get_share_stats(refresh=True)
+        )
 
     def test_capabilities_follow_from_the_interfaces(self, driver):
         stats = driver.get_share_stats(refresh=True)
@@ -242,18 +261,22 @@ class StatsContract:
     def test_mode_and_name_are_those_configured(self, subject, driver):
         stats = driver.get_share_stats(refresh=True)
         options = subject.configure()
-        assert (stats['driver_handles_share_servers']
-                is options.driver_handles_share_servers)
+        assert (
+            stats['driver_handles_share_servers']
+            is options.driver_handles_share_servers
+        )
         assert stats['share_backend_name'] == (
-            options.share_backend_name or options.config_group)
+            options.share_backend_name or options.config_group
+        )
 
     def test_capacities_are_numbers_or_one_of_two_words(self, driver):
         stats = driver.get_share_stats(refresh=True)
         for part in [stats, *(stats['pools'] or [])]:
             for name in ('total_capacity_gb', 'free_capacity_gb'):
                 value = part.get(name, 'unknown')
-                assert (value in ('unknown', 'infinite')
-                        or value >= 0), f'{name} is {value}'
+                assert value in ('unknown', 'infinite') or value >= 0, (
+                    f'{name} is {value}'
+                )
 
     def test_pools_have_names_of_their_own(self, driver):
         pools = driver.get_share_stats(refresh=True)['pools'] or []
@@ -275,7 +298,6 @@ class StatsContract:
 
 
 class SnapshotContract:
-
     @pytest.fixture
     def driver(self, subject):
         return self.offering(subject.start(), base.SnapshotSupport)
@@ -294,9 +316,11 @@ class SnapshotContract:
 
     def test_snapshot_taken_twice_is_one(self, subject, driver, share):
         snapshot = subject.snapshot(share)
-        assert (driver.create_snapshot(CTX, snapshot)
-                == driver.create_snapshot(CTX, snapshot)
-                == subject.start().create_snapshot(CTX, snapshot))
+        assert (
+            driver.create_snapshot(CTX, snapshot)
+            == driver.create_snapshot(CTX, snapshot)
+            == subject.start().create_snapshot(CTX, snapshot)
+        )
 
     def test_taking_it_again_keeps_what_it_has(self, subject, driver, share):
         self.offering(driver, base.RevertSupport)
@@ -338,8 +362,7 @@ class SnapshotContract:
         with pytest.raises(exception.SnapshotResourceNotFound):
             driver.get_snapshot_status(snapshot)
 
-    def test_share_from_snapshot_has_its_content(self, subject, driver,
-                                                 share):
+    def test_share_from_snapshot_has_its_content(self, subject, driver, share):
         self.offering(driver, base.CreateFromSnapshotSupport)
         users_of(subject, driver, share).write('then')
         snapshot = subject.snapshot(share)
@@ -370,8 +393,9 @@ class SnapshotContract:
             cloned(driver, clone, subject.snapshot(share))
         assert is_gone(driver, clone)
 
-    def test_reverted_share_has_content_and_size_back(self, subject, driver,
-                                                      share):
+    def test_reverted_share_has_content_and_size_back(
+        self, subject, driver, share
+    ):
         self.offering(driver, base.RevertSupport)
         locations = created(driver, share)
         users_of(subject, driver, share).write('then')
@@ -402,8 +426,9 @@ class SnapshotContract:
         driver.revert_to_snapshot(CTX, older, [], [])
         assert users.read() == 'first'
 
-    def test_revert_to_unknown_snapshot_changes_nothing(self, subject,
-                                                        driver, share):
+    def test_revert_to_unknown_snapshot_changes_nothing(
+        self, subject, driver, share
+    ):
         self.offering(driver, base.RevertSupport)
         users = users_of(subject, driver, share)
         users.write('now')

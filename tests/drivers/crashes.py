@@ -5,11 +5,25 @@ import os
 import signal
 import sys
 
-STEPS = frozenset({
-    'open', 'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir', 'os.link',
-    'os.symlink', 'os.chmod', 'os.chown', 'os.utime', 'os.setxattr',
-    'os.listdir', 'os.scandir', 'fcntl.ioctl', 'fcntl.flock',
-})
+STEPS = frozenset(
+    {
+        'open',
+        'os.rename',
+        'os.remove',
+        'os.mkdir',
+        'os.rmdir',
+        'os.link',
+        'os.symlink',
+        'os.chmod',
+        'os.chown',
+        'os.utime',
+        'os.setxattr',
+        'os.listdir',
+        'os.scandir',
+        'fcntl.ioctl',
+        'fcntl.flock',
+    }
+)
 
 
 def changes(event: str, args: tuple) -> bool:
@@ -19,9 +33,11 @@ def changes(event: str, args: tuple) -> bool:
     return event not in ('os.listdir', 'os.scandir')
 
 
-def killed_at(step: int, act: Callable[[], object],
-              counts: Callable[[str, tuple], bool] = lambda *step: True,
-              ) -> bool:
+def killed_at(
+    step: int,
+    act: Callable[[], object],
+    counts: Callable[[str, tuple], bool] = lambda *step: True,
+) -> bool:
     """Act in another process, killed just before that step of it.
 
     Of the steps only those are counted that are to be. False means that
@@ -37,8 +53,9 @@ def killed_at(step: int, act: Callable[[], object],
     return False
 
 
-def _act_and_exit(step: int, act: Callable[[], object],
-                  counts: Callable[[str, tuple], bool]) -> None:
+def _act_and_exit(
+    step: int, act: Callable[[], object], counts: Callable[[str, tuple], bool]
+) -> None:
     taken = 0
 
     def watch(event: str, args: tuple) -> None:

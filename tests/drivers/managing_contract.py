@@ -13,7 +13,6 @@ from tests.drivers.subject import CTX
 
 
 class ManagingContract:
-
     @pytest.fixture
     def old(self, subject, driver):
         """A share that is there and was let go."""
@@ -33,8 +32,12 @@ class ManagingContract:
     def test_share_is_managed_as_it_is(self, subject, driver, old):
         share, answer = self.managed(subject, driver)
         assert answer['size'] == 2
-        assert base.export_locations(answer.get(
-            'export_locations', self.locations)) == self.locations
+        assert (
+            base.export_locations(
+                answer.get('export_locations', self.locations)
+            )
+            == self.locations
+        )
         assert status_of(driver, share)['status'] == 'available'
         assert status_of(driver, share).get('size', 2) == 2
         if self.users:
@@ -53,8 +56,7 @@ class ManagingContract:
     def test_unmanaging_what_never_was_is_success(self, subject, driver):
         driver.unmanage(subject.share())
 
-    def test_share_goes_and_comes_again_and_again(self, subject, driver,
-                                                  old):
+    def test_share_goes_and_comes_again_and_again(self, subject, driver, old):
         for _ in range(3):
             share, answer = self.managed(subject, driver)
             assert answer['size'] == 2
@@ -72,8 +74,9 @@ class ManagingContract:
                 driver.manage_existing(share, {})
             assert is_gone(driver, share)
 
-    def test_managed_share_is_not_taken_from_its_owner(self, subject, driver,
-                                                       old):
+    def test_managed_share_is_not_taken_from_its_owner(
+        self, subject, driver, old
+    ):
         owner, _ = self.managed(subject, driver)
         other = subject.at(self.locations[0]['path'])
         with pytest.raises(exception.ManageInvalidShare):
@@ -81,8 +84,7 @@ class ManagingContract:
         assert status_of(driver, owner)['status'] == 'available'
         driver.delete_share(CTX, owner)
 
-    def test_managed_share_lives_and_ends_like_any(self, subject, driver,
-                                                   old):
+    def test_managed_share_lives_and_ends_like_any(self, subject, driver, old):
         share, _ = self.managed(subject, driver)
         optional(driver.extend_share, share, 3)
         assert status_of(driver, share).get('size', 3) == 3
@@ -91,8 +93,7 @@ class ManagingContract:
         with pytest.raises(exception.ManageInvalidShare):
             driver.manage_existing(subject.at(self.locations[0]['path']), {})
 
-    def test_deleting_by_the_old_name_harms_nobody(self, subject, driver,
-                                                   old):
+    def test_deleting_by_the_old_name_harms_nobody(self, subject, driver, old):
         share, _ = self.managed(subject, driver)
         if not is_gone(driver, old):
             pytest.skip('the driver knows shares by more than their name')
@@ -103,7 +104,6 @@ class ManagingContract:
 
 
 class ManagingSnapshotsContract:
-
     @pytest.fixture
     def driver(self, subject):
         driver = subject.start()
@@ -129,9 +129,11 @@ class ManagingSnapshotsContract:
 
     def managed(self, subject, driver, share, location=None):
         snapshot = subject.snapshot(
-            share, provider_location=location or self.location)
-        return snapshot, optional(driver.manage_existing_snapshot, snapshot,
-                                  {})
+            share, provider_location=location or self.location
+        )
+        return snapshot, optional(
+            driver.manage_existing_snapshot, snapshot, {}
+        )
 
     def test_snapshot_is_managed_as_it_is(self, subject, driver, old):
         snapshot, answer = self.managed(subject, driver, old.share)
@@ -155,13 +157,11 @@ class ManagingSnapshotsContract:
     def test_no_snapshot_of_the_share_is_refused(self, subject, driver, old):
         self.managed(subject, driver, old.share)
         for location in ('', 'nonsense', '/', '../../etc'):
-            snapshot = subject.snapshot(old.share,
-                                        provider_location=location)
+            snapshot = subject.snapshot(old.share, provider_location=location)
             with pytest.raises(exception.ManageInvalidShareSnapshot):
                 driver.manage_existing_snapshot(snapshot, {})
 
-    def test_snapshot_of_another_share_is_refused(self, subject, driver,
-                                                  old):
+    def test_snapshot_of_another_share_is_refused(self, subject, driver, old):
         other = subject.share()
         created(driver, other)
         with pytest.raises(exception.ManageInvalidShareSnapshot):

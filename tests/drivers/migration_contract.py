@@ -36,20 +36,28 @@ class Pair:
 
     def __init__(self, folder):
         file = folder / 'pair.conf'
-        file.write_text(''.join(
-            _FILE.format(name=name, folder=folder)
-            for name in ('here', 'there')))
-        self.made = {name: subjects.Subject('dummy', lambda name=name:
-                     Configuration(manila_lite.conf.new(files=[str(file)]),
-                                   name))
-                     for name in ('here', 'there')}
-        self.source, self.target = (self.made[name].start()
-                                    for name in ('here', 'there'))
+        file.write_text(
+            ''.join(
+                _FILE.format(name=name, folder=folder)
+                for name in ('here', 'there')
+            )
+        )
+        self.made = {
+            name: subjects.Subject(
+                'dummy',
+                lambda name=name: Configuration(
+                    manila_lite.conf.new(files=[str(file)]), name
+                ),
+            )
+            for name in ('here', 'there')
+        }
+        self.source, self.target = (
+            self.made[name].start() for name in ('here', 'there')
+        )
         here = self.made['here']
         info = here.network_info('10.20.0.5')
         self.server = here.server(info, self.source.setup_server(info))
-        self.server = dataclasses.replace(
-            self.server, host='host@here')
+        self.server = dataclasses.replace(self.server, host='host@here')
         self.share = here.share(host='host@here#pool')
         self.source.create_share(CTX, self.share, self.server)
         self.source.write(self.share.id, 'content')
@@ -62,11 +70,11 @@ class Pair:
         self.info = there.network_info(*addresses)
         details = self.target.setup_server(self.info) if addresses else {}
         return dataclasses.replace(
-            there.server(self.info, details), host='host@there')
+            there.server(self.info, details), host='host@there'
+        )
 
     def what(self, destination):
-        return (CTX, self.server, destination, [self.share],
-                [self.snapshot])
+        return (CTX, self.server, destination, [self.share], [self.snapshot])
 
     def copied(self, destination):
         """The first phase, and the progress that was told in it."""
@@ -75,15 +83,23 @@ class Pair:
         for _ in range(PATIENCE):
             if self.target.share_server_migration_continue(*what):
                 return told
-            told.append(self.target.share_server_migration_get_progress(
-                *what)['total_progress'])
+            told.append(
+                self.target.share_server_migration_get_progress(*what)[
+                    'total_progress'
+                ]
+            )
         raise AssertionError('the first phase does not end')
 
     def check(self, server=None, host='host@there'):
         network = {'id': 'network', 'share_network_subnets': []}
         return self.target.share_server_migration_check_compatibility(
-            CTX, server or self.server, host, network, network,
-            {'shares_size': 1, 'snapshots_size': 1, 'shares_req_spec': []})
+            CTX,
+            server or self.server,
+            host,
+            network,
+            network,
+            {'shares_size': 1, 'snapshots_size': 1, 'shares_req_spec': []},
+        )
 
 
 @pytest.fixture
@@ -97,9 +113,13 @@ class MigrationContract:
     def test_compatibility_is_told_in_the_published_words(self, subject):
         driver = subject.start()
         answer = driver.share_server_migration_check_compatibility(
-            CTX, subject.server(subject.network_info('10.20.0.5')),
-            'host@backend', {}, {}, {'shares_size': 1, 'snapshots_size': 0,
-                                     'shares_req_spec': []})
+            CTX,
+            subject.server(subject.network_info('10.20.0.5')),
+            'host@backend',
+            {},
+            {},
+            {'shares_size': 1, 'snapshots_size': 0, 'shares_req_spec': []},
+        )
         assert set(answer) <= ANSWER
         assert all(isinstance(value, bool) for value in answer.values())
         # Of a back end that is not known here nobody can take anything.
@@ -113,9 +133,14 @@ class MigrationContract:
             more = [[]] if method == 'complete' else []
             with pytest.raises(NotImplementedError):
                 getattr(driver, f'share_server_migration_{method}')(
-                    CTX, {}, {}, [], [], *more)
-        assert driver.choose_share_server_compatible_for_migration(
-            CTX, [], {}, [], []) is None
+                    CTX, {}, {}, [], [], *more
+                )
+        assert (
+            driver.choose_share_server_compatible_for_migration(
+                CTX, [], {}, [], []
+            )
+            is None
+        )
 
 
 class MigratedServersContract:
@@ -128,8 +153,10 @@ class MigratedServersContract:
             pair.target.share_server_migration_start(*what)
         pair.copied(destination)
         assert pair.target.share_server_migration_continue(*what)
-        answers = [pair.target.share_server_migration_complete(
-            *what, pair.info) for _ in range(2)]
+        answers = [
+            pair.target.share_server_migration_complete(*what, pair.info)
+            for _ in range(2)
+        ]
         assert answers[0] == answers[1]
         assert pair.target.inventory() == {pair.share.id: pair.share.size}
         assert pair.target.read(pair.share.id) == 'content'
@@ -140,21 +167,24 @@ class MigratedServersContract:
         destination = pair.destination('10.20.0.9')
         pair.copied(destination)
         answer = pair.target.share_server_migration_complete(
-            *pair.what(destination), pair.info)
+            *pair.what(destination), pair.info
+        )
         exports = export_locations(
-            answer['share_updates'][pair.share.id]['export_locations'])
+            answer['share_updates'][pair.share.id]['export_locations']
+        )
         assert any('10.20.0.9' in one['path'] for one in exports)
         assert not any('10.20.0.5' in one['path'] for one in exports)
         assert set(answer['snapshot_updates']) == {pair.snapshot.id}
 
-    def test_without_addresses_those_of_the_source_are_taken_over(self,
-                                                                  pair):
+    def test_without_addresses_those_of_the_source_are_taken_over(self, pair):
         destination = pair.destination()
         pair.copied(destination)
         answer = pair.target.share_server_migration_complete(
-            *pair.what(destination), pair.info)
+            *pair.what(destination), pair.info
+        )
         exports = export_locations(
-            answer['share_updates'][pair.share.id]['export_locations'])
+            answer['share_updates'][pair.share.id]['export_locations']
+        )
         assert any('10.20.0.5' in one['path'] for one in exports)
 
     def test_until_the_second_phase_the_source_is_untouched(self, pair):
@@ -165,8 +195,7 @@ class MigratedServersContract:
         assert pair.target.inventory() == {}
         assert pair.source.inventory() == {pair.share.id: pair.share.size}
         for _ in range(2):
-            pair.target.share_server_migration_cancel(
-                *pair.what(destination))
+            pair.target.share_server_migration_cancel(*pair.what(destination))
         assert not pair.target.arriving()
         assert pair.source.read(pair.share.id) == 'content'
 
@@ -186,9 +215,10 @@ class MigratedServersContract:
         assert not pair.check(host='host@there#elsewhere')['compatible']
         pair.target.offer_for_migration({'compatible', 'writable'})
         assert {name for name, value in pair.check().items() if value} == {
-            'compatible', 'writable'}
-        stranger = dataclasses.replace(pair.server,
-                                                host='host@elsewhere')
+            'compatible',
+            'writable',
+        }
+        stranger = dataclasses.replace(pair.server, host='host@elsewhere')
         assert not any(pair.check(stranger).values())
 
     def test_a_server_that_is_torn_down_leaves_no_copies(self, pair):

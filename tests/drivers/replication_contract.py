@@ -25,10 +25,18 @@ from tests.drivers.subject import CTX
 from tests.drivers.subject import DirectoryUsers
 from tests.drivers.subject import RememberedUsers
 
-PUBLISHED = {'export_locations', 'replica_state', 'access_rules_status',
-             'share_access_rules'}
-OF_PROMOTED = {'id', 'export_locations', 'replica_state',
-               'access_rules_status'}
+PUBLISHED = {
+    'export_locations',
+    'replica_state',
+    'access_rules_status',
+    'share_access_rules',
+}
+OF_PROMOTED = {
+    'id',
+    'export_locations',
+    'replica_state',
+    'access_rules_status',
+}
 OF_SNAPSHOT = set(values.ReplicatedSnapshotAnswer.__annotations__)
 STATES = {'active', 'in_sync', 'out_of_sync', 'error'}
 STYLES = ('writable', 'readable', 'dr')
@@ -54,7 +62,8 @@ local_replication_type = {style}
 local_replication_recovery_point = 0
 local_root = {folder}/{name}
 {more}
-"""}
+""",
+}
 
 
 def _places():
@@ -62,8 +71,11 @@ def _places():
     for style in STYLES:
         yield 'dummy', style, ''
         yield 'dummy', style, 'servers'
-        if (style != 'writable' and LocalDriver.promote_replica
-                is not base.ShareDriver.promote_replica):
+        if (
+            style != 'writable'
+            and LocalDriver.promote_replica
+            is not base.ShareDriver.promote_replica
+        ):
             yield 'local', style, ''
 
 
@@ -86,10 +98,12 @@ class Site:
         if servers:
             self.server = dataclasses.replace(
                 subject.set_up_server(self.driver, self.address),
-                host=f'host@{backend}')
+                host=f'host@{backend}',
+            )
         pools = self.driver.get_share_stats(refresh=True)['pools']
         self.host = f'host@{backend}' + (
-            f'#{pools[0]["pool_name"]}' if pools else '')
+            f'#{pools[0]["pool_name"]}' if pools else ''
+        )
         self.id = str(uuid.uuid4())
 
     @property
@@ -137,29 +151,46 @@ class Sites:
     What is asked is asked as a manager would, who believes the answers.
     """
 
-    def __init__(self, folder, driver, style, servers=False, more='',
-                 names=NAMES):
+    def __init__(
+        self, folder, driver, style, servers=False, more='', names=NAMES
+    ):
         file = folder / 'sites.conf'
-        file.write_text(f'[DEFAULT]\nstate_path = {folder}\n' + ''.join(
-            (_COMMON + _OPTIONS[driver]).format(
-                name=name, driver=driver, folder=folder, style=style,
-                servers=servers, more=more) for name in names))
+        file.write_text(
+            f'[DEFAULT]\nstate_path = {folder}\n'
+            + ''.join(
+                (_COMMON + _OPTIONS[driver]).format(
+                    name=name,
+                    driver=driver,
+                    folder=folder,
+                    style=style,
+                    servers=servers,
+                    more=more,
+                )
+                for name in names
+            )
+        )
         self._open(driver, [(name, file, name) for name in names], servers)
 
     @classmethod
     def of_file(cls, driver, file, sections):
         """Back ends whose sections are in a file."""
         sites = cls.__new__(cls)
-        sites._open(driver, [(name, file, section) for name, section
-                             in zip(NAMES, sections, strict=False)])
+        sites._open(
+            driver,
+            [
+                (name, file, section)
+                for name, section in zip(NAMES, sections, strict=False)
+            ],
+        )
         return sites
 
     @classmethod
     def of_services(cls, driver, files, section):
         """Of several services, each with a back end of the same name."""
         sites = cls.__new__(cls)
-        sites._open(driver, [(file.parent.name, file, section)
-                             for file in files])
+        sites._open(
+            driver, [(file.parent.name, file, section) for file in files]
+        )
         return sites
 
     def _open(self, driver, places, servers=False):
@@ -168,19 +199,29 @@ class Sites:
         self.snapshots = {}
         self.rules = []
         read = functools.cache(manila_lite.conf.new)
-        self.sites = [Site(name, subjects.Subject(
-            driver, lambda file=file, section=section: Configuration(
-                read(files=(str(file),)), section)), servers, section)
-            for name, file, section in places]
+        self.sites = [
+            Site(
+                name,
+                subjects.Subject(
+                    driver,
+                    lambda file=file, section=section: Configuration(
+                        read(files=(str(file),)), section
+                    ),
+                ),
+                servers,
+                section,
+            )
+            for name, file, section in places
+        ]
         self.here, self.there, *more = self.sites
         self.beyond = more[0] if more else None
-        self.style = self.here.driver.get_share_stats().get(
-            'replication_type')
+        self.style = self.here.driver.get_share_stats().get('replication_type')
         if self.style is None:
             pytest.skip('the driver does not replicate')
         self.here.state, self.here.status = 'active', 'available'
         self.here.locations = self.here.driver.create_share(
-            CTX, self.of(self.here), share_server=self.here.server)
+            CTX, self.of(self.here), share_server=self.here.server
+        )
         self.rules = [self.rule(CLIENT)]
         self.tell_rules(self.here)
 
@@ -189,34 +230,46 @@ class Sites:
         for site in self.sites:
             if site.is_lost:
                 site.bring_back()
-        last = next((site for site in self.sites
-                     if site.state == 'active'), self.here)
+        last = next(
+            (site for site in self.sites if site.state == 'active'), self.here
+        )
         for site in self.sites:
             if site.state and site is not last:
                 self.delete(site)
         for id in self.snapshots:
-            last.driver.delete_snapshot(CTX, self.instance(id, last),
-                                        last.server)
+            last.driver.delete_snapshot(
+                CTX, self.instance(id, last), last.server
+            )
         last.driver.delete_share(CTX, self.of(last), last.server)
         for site in self.sites:
             if site.server:
-                site.driver.teardown_server({
-                    'server_id': site.server.id,
-                    **site.server.backend_details})
+                site.driver.teardown_server(
+                    {
+                        'server_id': site.server.id,
+                        **site.server.backend_details,
+                    }
+                )
 
     # As drivers are shown it
 
     def of(self, site):
         return base.ShareForDriver(
-            id=site.id, share_id=self.share_id, name=f'share-{site.id}',
-            size=self.size, share_proto='NFS', project_id=CTX.project_id,
-            host=site.host, status=site.status, replica_state=site.state,
+            id=site.id,
+            share_id=self.share_id,
+            name=f'share-{site.id}',
+            size=self.size,
+            share_proto='NFS',
+            project_id=CTX.project_id,
+            host=site.host,
+            status=site.status,
+            replica_state=site.state,
             replication_type=self.style,
             access_rules_status='active',
             cast_rules_to_readonly=self.casts(site),
             share_server_id=site.server and site.server.id,
             share_server=site.server,
-            export_locations=base.export_locations(site.locations))
+            export_locations=base.export_locations(site.locations),
+        )
 
     def casts(self, site):
         return self.style == 'readable' and site.state != 'active'
@@ -227,30 +280,50 @@ class Sites:
 
     def rule(self, to, level='rw'):
         return base.AccessRuleForDriver(
-            id=str(uuid.uuid4()), share_id=self.share_id, access_type='ip',
-            access_to=to, access_level=level)
+            id=str(uuid.uuid4()),
+            share_id=self.share_id,
+            access_type='ip',
+            access_to=to,
+            access_level=level,
+        )
 
     def rules_for(self, site):
-        return [dataclasses.replace(rule, access_level='ro')
-                if self.casts(site) else rule for rule in self.rules]
+        return [
+            dataclasses.replace(rule, access_level='ro')
+            if self.casts(site)
+            else rule
+            for rule in self.rules
+        ]
 
     def instance(self, snapshot_id, site):
         status, size = self.snapshots[snapshot_id]
         id = str(uuid.uuid5(uuid.UUID(snapshot_id), site.name))
         return base.SnapshotForDriver(
-            id=id, snapshot_id=snapshot_id, name=f'snapshot-{id}', size=size,
-            status=status.get(site.name), share=self.of(site))
+            id=id,
+            snapshot_id=snapshot_id,
+            name=f'snapshot-{id}',
+            size=size,
+            status=status.get(site.name),
+            share=self.of(site),
+        )
 
     def instances(self, snapshot_id):
-        return [self.instance(snapshot_id, site) for site in self.sites
-                if site.state]
+        return [
+            self.instance(snapshot_id, site)
+            for site in self.sites
+            if site.state
+        ]
 
     def pairs(self, site):
         active = self.active
-        return [{'active_replica_snapshot': self.instance(id, active),
-                 'share_replica_snapshot': self.instance(id, site)}
-                for id, (status, _) in self.snapshots.items()
-                if status.get(active.name) == 'available']
+        return [
+            {
+                'active_replica_snapshot': self.instance(id, active),
+                'share_replica_snapshot': self.instance(id, site),
+            }
+            for id, (status, _) in self.snapshots.items()
+            if status.get(active.name) == 'available'
+        ]
 
     @property
     def active(self):
@@ -261,9 +334,17 @@ class Sites:
     def create(self, site=None):
         site = site or self.there
         site.state = site.state or 'out_of_sync'
-        answer = site.driver.create_replica(
-            CTX, self.list, self.of(site), self.rules_for(site),
-            self.pairs(site), share_server=site.server) or {}
+        answer = (
+            site.driver.create_replica(
+                CTX,
+                self.list,
+                self.of(site),
+                self.rules_for(site),
+                self.pairs(site),
+                share_server=site.server,
+            )
+            or {}
+        )
         assert set(answer) <= PUBLISHED
         assert answer.get('replica_state') in {*STATES, None}
         site.status = 'available'
@@ -285,26 +366,40 @@ class Sites:
     def update(self, site=None):
         site = site or self.there
         answer = site.driver.update_replica_state(
-            CTX, self.list, self.of(site), self.rules_for(site),
-            self.pairs(site), share_server=site.server)
+            CTX,
+            self.list,
+            self.of(site),
+            self.rules_for(site),
+            self.pairs(site),
+            share_server=site.server,
+        )
         passive = {'in_sync', 'out_of_sync', 'error', None}
-        assert answer in (passive if self.style != 'writable'
-                          else {*passive, 'active'})
+        assert answer in (
+            passive if self.style != 'writable' else {*passive, 'active'}
+        )
         site.state = answer or site.state
         return answer
 
     def delete(self, site=None):
         site = site or self.there
         site.driver.delete_replica(
-            CTX, self.list, [self.instance(id, site)
-                             for id in self.snapshots],
-            self.of(site), share_server=site.server)
+            CTX,
+            self.list,
+            [self.instance(id, site) for id in self.snapshots],
+            self.of(site),
+            share_server=site.server,
+        )
 
     def promote(self, site=None, **values):
         site = site or self.there
         answers = site.driver.promote_replica(
-            CTX, self.list, self.of(site), self.rules,
-            share_server=site.server, **values)
+            CTX,
+            self.list,
+            self.of(site),
+            self.rules,
+            share_server=site.server,
+            **values,
+        )
         told = {one['id']: one for one in answers or ()}
         assert all(set(one) <= OF_PROMOTED for one in told.values())
         for other in self.sites:
@@ -314,8 +409,9 @@ class Sites:
                 if other.state == 'active' or said:
                     other.state = said or 'out_of_sync'
         site.state = 'active'
-        site.locations = told.get(site.id, {}).get(
-            'export_locations') or site.locations
+        site.locations = (
+            told.get(site.id, {}).get('export_locations') or site.locations
+        )
         for other in self.sites:
             if other.state:
                 with contextlib.suppress(exception.ManilaLiteError):
@@ -323,55 +419,93 @@ class Sites:
         return answers
 
     def tell_rules(self, site):
-        site.driver.apply_access(CTX, self.of(site), self.rules_for(site),
-                                 share_server=site.server)
+        site.driver.apply_access(
+            CTX, self.of(site), self.rules_for(site), share_server=site.server
+        )
 
     def status(self, site=None):
         site = site or self.there
-        return optional(site.driver.get_replica_status, self.of(site),
-                        site.server)
+        return optional(
+            site.driver.get_replica_status, self.of(site), site.server
+        )
 
     def snapshot(self):
         """A new snapshot; its id."""
         id = str(uuid.uuid4())
-        self.snapshots[id] = ({site.name: 'creating' for site in self.sites
-                               if site.state}, self.size)
+        self.snapshots[id] = (
+            {site.name: 'creating' for site in self.sites if site.state},
+            self.size,
+        )
         self.take(id)
         return id
 
     def take(self, id):
-        return self._noted(id, optional(
-            self.active.driver.create_replicated_snapshot, CTX, self.list,
-            self.instances(id), self.active.server))
+        return self._noted(
+            id,
+            optional(
+                self.active.driver.create_replicated_snapshot,
+                CTX,
+                self.list,
+                self.instances(id),
+                self.active.server,
+            ),
+        )
 
     def drop(self, id):
         status, _ = self.snapshots[id]
         status.update(dict.fromkeys(status, 'deleting'))
-        return self._noted(id, self.active.driver.delete_replicated_snapshot(
-            CTX, self.list, self.instances(id), self.active.server))
+        return self._noted(
+            id,
+            self.active.driver.delete_replicated_snapshot(
+                CTX, self.list, self.instances(id), self.active.server
+            ),
+        )
 
     def poll(self, id, site=None):
         site = site or self.there
-        return self._noted(id, [site.driver.update_replicated_snapshot(
-            CTX, self.list, self.of(site), self.instances(id),
-            self.instance(id, site), site.server) or {}])
+        return self._noted(
+            id,
+            [
+                site.driver.update_replicated_snapshot(
+                    CTX,
+                    self.list,
+                    self.of(site),
+                    self.instances(id),
+                    self.instance(id, site),
+                    site.server,
+                )
+                or {}
+            ],
+        )
 
     def _noted(self, id, answers):
         there = {self.instance(id, site).id: site for site in self.sites}
         for answer in answers or ():
             assert set(answer) <= OF_SNAPSHOT
             if answer.get('status'):
-                assert answer['status'] in ('available', 'creating',
-                                            'deleted', 'error')
-                self.snapshots[id][0][there[answer['id']].name] = (
-                    answer['status'])
+                assert answer['status'] in (
+                    'available',
+                    'creating',
+                    'deleted',
+                    'error',
+                )
+                self.snapshots[id][0][there[answer['id']].name] = answer[
+                    'status'
+                ]
         return answers
 
     def revert(self, id):
         size = optional(
-            self.active.driver.revert_to_replicated_snapshot, CTX,
-            self.of(self.active), self.list, self.instance(id, self.active),
-            self.instances(id), self.rules, [], self.active.server)
+            self.active.driver.revert_to_replicated_snapshot,
+            CTX,
+            self.of(self.active),
+            self.list,
+            self.instance(id, self.active),
+            self.instances(id),
+            self.rules,
+            [],
+            self.active.server,
+        )
         self.size = size or self.size
         return size
 
@@ -414,8 +548,10 @@ class ReplicaContract:
 
     def test_replica_can_be_reached_at_its_own_place(self, sites):
         sites.made()
-        paths = [{one['path'] for one in base.export_locations(
-            site.locations)} for site in (sites.here, sites.there)]
+        paths = [
+            {one['path'] for one in base.export_locations(site.locations)}
+            for site in (sites.here, sites.there)
+        ]
         assert paths[0].isdisjoint(paths[1])
         assert all(paths)
 
@@ -429,7 +565,8 @@ class ReplicaContract:
         sites.write('two')
         sites.made()
         there = sites.there.driver.get_snapshot_status(
-            sites.instance(id, sites.there))
+            sites.instance(id, sites.there)
+        )
         assert there['status'] == 'available'
         assert there.get('size', 1) == 1
 
@@ -449,8 +586,9 @@ class ReplicaContract:
         for _ in range(2):
             before = sites.there.locations
             sites.create()
-            assert (base.export_locations(sites.there.locations)
-                    == base.export_locations(before))
+            assert base.export_locations(
+                sites.there.locations
+            ) == base.export_locations(before)
             assert sites.read() == 'one'
             sites.there.restart()
 
@@ -465,8 +603,9 @@ class ReplicaContract:
         sites.made()
         rules, sites.rules = sites.rules, []
         for site in (sites.here, sites.there):
-            site.driver.apply_access(CTX, sites.of(site), [], [], rules,
-                                     share_server=site.server)
+            site.driver.apply_access(
+                CTX, sites.of(site), [], [], rules, share_server=site.server
+            )
             assert sites.levels(site) == set()
 
     def test_deleted_replica_is_gone_and_the_others_stay(self, sites):
@@ -490,7 +629,8 @@ class ReplicaContract:
             sites.delete()
         with pytest.raises(exception.SnapshotResourceNotFound):
             sites.there.driver.get_snapshot_status(
-                sites.instance(id, sites.there))
+                sites.instance(id, sites.there)
+            )
 
     def test_deleting_what_never_was_is_success(self, sites):
         sites.there.state = 'out_of_sync'
@@ -522,8 +662,12 @@ class ReplicaContract:
 
     def test_more_room_is_found_on_all(self, sites):
         sites.made()
-        optional(sites.here.driver.extend_share, sites.of(sites.here), 3,
-                 sites.here.server)
+        optional(
+            sites.here.driver.extend_share,
+            sites.of(sites.here),
+            3,
+            sites.here.server,
+        )
         sites.size = 3
         if sites.there.state != 'active':
             sites.update()
@@ -575,8 +719,12 @@ class ReplicatedSnapshotContract:
         assert sites.snapshots[id][0]['here'] == 'available'
         assert self.everywhere(sites, id) == {'available'}
         for site in (sites.here, sites.there):
-            assert site.driver.get_snapshot_status(
-                sites.instance(id, site))['status'] == 'available'
+            assert (
+                site.driver.get_snapshot_status(sites.instance(id, site))[
+                    'status'
+                ]
+                == 'available'
+            )
 
     def test_taking_again_changes_nothing(self, sites):
         sites.made()
@@ -624,12 +772,12 @@ class ReplicatedSnapshotContract:
         sites.drop(id)
         for _ in range(2):
             if sites.snapshots[id][0]['there'] != 'deleted':
-                with contextlib.suppress(
-                        exception.SnapshotResourceNotFound):
+                with contextlib.suppress(exception.SnapshotResourceNotFound):
                     sites.poll(id)
         with pytest.raises(exception.SnapshotResourceNotFound):
             sites.there.driver.get_snapshot_status(
-                sites.instance(id, sites.there))
+                sites.instance(id, sites.there)
+            )
         del sites.snapshots[id]
         if sites.there.state != 'active':
             assert sites.update() == 'in_sync'
@@ -637,8 +785,10 @@ class ReplicatedSnapshotContract:
     def test_snapshot_that_never_was_is_not_found(self, sites):
         sites.made()
         id = str(uuid.uuid4())
-        for here, there in (('available', 'creating'),
-                            ('deleting', 'deleting')):
+        for here, there in (
+            ('available', 'creating'),
+            ('deleting', 'deleting'),
+        ):
             sites.snapshots[id] = ({'here': here, 'there': there}, 1)
             with pytest.raises(exception.SnapshotResourceNotFound):
                 optional(sites.poll, id)
@@ -649,8 +799,12 @@ class ReplicatedSnapshotContract:
         id = sites.snapshot()
         self.everywhere(sites, id)
         sites.write('two')
-        optional(sites.here.driver.extend_share, sites.of(sites.here), 3,
-                 sites.here.server)
+        optional(
+            sites.here.driver.extend_share,
+            sites.of(sites.here),
+            3,
+            sites.here.server,
+        )
         sites.size = 3
         for _ in range(2):
             assert sites.revert(id) in (None, 1)
@@ -666,8 +820,10 @@ class ReplicatedSnapshotContract:
         sites.made()
         sites.write('one')
         id = str(uuid.uuid4())
-        sites.snapshots[id] = (dict.fromkeys(('here', 'there'), 'available'),
-                               1)
+        sites.snapshots[id] = (
+            dict.fromkeys(('here', 'there'), 'available'),
+            1,
+        )
         with pytest.raises(exception.DriverError):
             sites.revert(id)
         assert sites.read(sites.here) == 'one'
@@ -728,11 +884,16 @@ class PromotionContract:
         for _ in range(2):
             # The manager was killed before it noted the promotion.
             answers = sites.there.driver.promote_replica(
-                CTX, before, before[1], sites.rules,
-                share_server=sites.there.server)
-            assert {one['id']: one.get('replica_state')
-                    for one in answers or [{'id': None}]}.get(
-                        sites.there.id, 'active') == 'active'
+                CTX,
+                before,
+                before[1],
+                sites.rules,
+                share_server=sites.there.server,
+            )
+            assert {
+                one['id']: one.get('replica_state')
+                for one in answers or [{'id': None}]
+            }.get(sites.there.id, 'active') == 'active'
             assert sites.read() == 'two'
             sites.there.restart()
         assert sites.update(sites.here) == 'in_sync'
@@ -827,7 +988,8 @@ class WritableContract:
         for site in sites.sites:
             sites.write(f'from {site.name}', site)
             assert {sites.read(each) for each in sites.sites} == {
-                f'from {site.name}'}
+                f'from {site.name}'
+            }
 
     def test_the_others_go_on_without_one(self, sites):
         sites.made()

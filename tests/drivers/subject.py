@@ -23,7 +23,7 @@ from manila_lite.share.drivers.configuration import Configuration
 from manila_lite.share.drivers.local import LocalDriver
 
 CTX = context.RequestContext(user_id='user', project_id='project')
-GIB = 1024 ** 3
+GIB = 1024**3
 
 
 class DirectoryUsers:
@@ -81,12 +81,14 @@ class Subject:
     configure: Callable[[], Configuration]
     shares: list[ShareForDriver] = dataclasses.field(default_factory=list)
     snapshots: list[SnapshotForDriver] = dataclasses.field(
-        default_factory=list)
+        default_factory=list
+    )
 
     def start(self) -> ShareDriver:
         """The driver as a new process would have it."""
-        driver = registry.load(self.driver)(configuration=self.configure(),
-                                            private_storage=None)
+        driver = registry.load(self.driver)(
+            configuration=self.configure(), private_storage=None
+        )
         driver.do_setup(CTX)
         driver.check_for_setup_error()
         return driver
@@ -97,106 +99,173 @@ class Subject:
 
         def with_servers() -> Configuration:
             found = configure()
-            found._given = {**found._given,
-                            'driver_handles_share_servers': True}
+            found._given = {
+                **found._given,
+                'driver_handles_share_servers': True,
+            }
             return found
+
         return dataclasses.replace(self, configure=with_servers).start()
 
     def share(self, **values) -> ShareForDriver:
         """A share to be made; nothing has been done about it."""
         share_id = str(uuid.uuid4())
-        share = ShareForDriver(**{
-            'id': share_id, 'share_id': str(uuid.uuid4()),
-            'name': f'share-{share_id}', 'size': 1, 'share_proto': 'NFS',
-            'project_id': CTX.project_id, 'host': 'host@backend', **values})
+        share = ShareForDriver(
+            **{
+                'id': share_id,
+                'share_id': str(uuid.uuid4()),
+                'name': f'share-{share_id}',
+                'size': 1,
+                'share_proto': 'NFS',
+                'project_id': CTX.project_id,
+                'host': 'host@backend',
+                **values,
+            }
+        )
         self.shares.append(share)
         return share
 
     def snapshot(self, share: ShareForDriver, **values) -> SnapshotForDriver:
         """A snapshot to be taken; nothing has been done about it."""
         snapshot_id = str(uuid.uuid4())
-        snapshot = SnapshotForDriver(**{
-            'id': snapshot_id, 'snapshot_id': str(uuid.uuid4()),
-            'name': f'snapshot-{snapshot_id}', 'size': share.size,
-            'share': share, **values})
+        snapshot = SnapshotForDriver(
+            **{
+                'id': snapshot_id,
+                'snapshot_id': str(uuid.uuid4()),
+                'name': f'snapshot-{snapshot_id}',
+                'size': share.size,
+                'share': share,
+                **values,
+            }
+        )
         self.snapshots.append(snapshot)
         return snapshot
 
-    def network_info(self, *addresses: str, server_id: str | None = None,
-                     admin: Sequence[str] = ()) -> list[NetworkInfo]:
+    def network_info(
+        self,
+        *addresses: str,
+        server_id: str | None = None,
+        admin: Sequence[str] = (),
+    ) -> list[NetworkInfo]:
         """What a server is to be that has these addresses."""
         server_id = server_id or str(uuid.uuid4())
         subnet_id = str(uuid.uuid4())
 
         def given(label: str, those: Sequence[str]):
-            return [{'id': str(uuid.uuid4()), 'share_server_id': server_id,
-                     'share_network_subnet_id': subnet_id, 'label': label,
-                     'ip_address': one, 'ip_version': 4,
-                     'cidr': '10.20.0.0/24', 'gateway': '10.20.0.1',
-                     'mtu': 1500, 'network_type': 'flat',
-                     'segmentation_id': None, 'mac_address': None}
-                    for one in those]
-        return [{
-            'server_id': server_id, 'backend_name': 'backend',
-            'share_network_id': 'network', 'neutron_net_id': None,
-            'share_network_subnet_id': subnet_id,
-            'neutron_subnet_id': None, 'network_type': 'flat',
-            'segmentation_id': None, 'cidr': '10.20.0.0/24',
-            'gateway': '10.20.0.1', 'mtu': 1500, 'ip_version': 4,
-            'security_services': [], 'subnet_metadata': {},
-            'network_allocations': given('user', addresses),
-            'admin_network_allocations': given('admin', admin)}]
+            return [
+                {
+                    'id': str(uuid.uuid4()),
+                    'share_server_id': server_id,
+                    'share_network_subnet_id': subnet_id,
+                    'label': label,
+                    'ip_address': one,
+                    'ip_version': 4,
+                    'cidr': '10.20.0.0/24',
+                    'gateway': '10.20.0.1',
+                    'mtu': 1500,
+                    'network_type': 'flat',
+                    'segmentation_id': None,
+                    'mac_address': None,
+                }
+                for one in those
+            ]
 
-    def server(self, info: list[NetworkInfo],
-               details: Mapping[str, str] | None = None
-               ) -> ShareServerForDriver:
+        return [
+            {
+                'server_id': server_id,
+                'backend_name': 'backend',
+                'share_network_id': 'network',
+                'neutron_net_id': None,
+                'share_network_subnet_id': subnet_id,
+                'neutron_subnet_id': None,
+                'network_type': 'flat',
+                'segmentation_id': None,
+                'cidr': '10.20.0.0/24',
+                'gateway': '10.20.0.1',
+                'mtu': 1500,
+                'ip_version': 4,
+                'security_services': [],
+                'subnet_metadata': {},
+                'network_allocations': given('user', addresses),
+                'admin_network_allocations': given('admin', admin),
+            }
+        ]
+
+    def server(
+        self, info: list[NetworkInfo], details: Mapping[str, str] | None = None
+    ) -> ShareServerForDriver:
         """A server that was set up so, as its driver is shown it."""
         return ShareServerForDriver(
-            id=info[0]['server_id'], host='host@backend', status='active',
+            id=info[0]['server_id'],
+            host='host@backend',
+            status='active',
             share_network_id=info[0]['share_network_id'],
             share_network_subnet_ids=[
-                one['share_network_subnet_id'] for one in info],
+                one['share_network_subnet_id'] for one in info
+            ],
             backend_details=dict(details or {}),
             network_allocations=[
-                one for each in info for one in
-                (*each['network_allocations'],
-                 *each['admin_network_allocations'])])
+                one
+                for each in info
+                for one in (
+                    *each['network_allocations'],
+                    *each['admin_network_allocations'],
+                )
+            ],
+        )
 
-    def set_up_server(self, driver: ShareDriver, *addresses: str
-                      ) -> ShareServerForDriver:
+    def set_up_server(
+        self, driver: ShareDriver, *addresses: str
+    ) -> ShareServerForDriver:
         """A server that is there."""
         info = self.network_info(*(addresses or ('10.20.0.5',)))
         details = driver.setup_server(
-            info, metadata={'request_host': 'host@backend#pool'})
+            info, metadata={'request_host': 'host@backend#pool'}
+        )
         return self.server(info, details)
 
-    def rule(self, share: ShareForDriver, access_to: str,
-             **values) -> AccessRuleForDriver:
+    def rule(
+        self, share: ShareForDriver, access_to: str, **values
+    ) -> AccessRuleForDriver:
         """An access rule of the share; nothing has been done about it."""
-        return AccessRuleForDriver(**{
-            'id': str(uuid.uuid4()), 'share_id': share.share_id,
-            'access_type': 'ip', 'access_to': access_to, **values})
+        return AccessRuleForDriver(
+            **{
+                'id': str(uuid.uuid4()),
+                'share_id': share.share_id,
+                'access_type': 'ip',
+                'access_to': access_to,
+                **values,
+            }
+        )
 
     def at(self, location: str, **values) -> ShareForDriver:
         """A share to be managed, of which one export location is known."""
-        return self.share(export_locations=[
-            {'path': location, 'is_admin_only': False, 'metadata': {}}],
-            **values)
+        return self.share(
+            export_locations=[
+                {'path': location, 'is_admin_only': False, 'metadata': {}}
+            ],
+            **values,
+        )
 
-    def clients(self, driver: ShareDriver,
-                thing: ShareForDriver | SnapshotForDriver):
+    def clients(
+        self, driver: ShareDriver, thing: ShareForDriver | SnapshotForDriver
+    ):
         """Whom a share or snapshot lets in; None if a test cannot tell.
 
         Each client is its type, itself and its level.
         """
-        of = ('snapshot_' if isinstance(thing, SnapshotForDriver) else '')
+        of = 'snapshot_' if isinstance(thing, SnapshotForDriver) else ''
         if hasattr(driver, f'{of}access_inventory'):
             there = getattr(driver, f'{of}access_inventory')()
             return there.get(thing.id, set())
         if isinstance(driver, LocalDriver):
-            return exported(pathlib.Path(
-                driver.configuration.local_root, 'exports',
-                f'{thing.name}.exports'))
+            return exported(
+                pathlib.Path(
+                    driver.configuration.local_root,
+                    'exports',
+                    f'{thing.name}.exports',
+                )
+            )
         return None
 
     def users(self, driver: ShareDriver, share: ShareForDriver):

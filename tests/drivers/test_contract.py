@@ -56,8 +56,7 @@ class TestReplicas(replication_contract.ReplicaContract):
     """Replicas on other back ends."""
 
 
-class TestReplicatedSnapshots(
-        replication_contract.ReplicatedSnapshotContract):
+class TestReplicatedSnapshots(replication_contract.ReplicatedSnapshotContract):
     """Snapshots of a share that has replicas."""
 
 

@@ -45,11 +45,15 @@ class Scene:
         self._change()
         self.driver.extend_share(self.share, 5)
         self.now = self.content(self.share)
-        self.where = export_locations(self.driver.get_share_status(
-            self.share)['export_locations'])[0]['path']
+        self.where = export_locations(
+            self.driver.get_share_status(self.share)['export_locations']
+        )[0]['path']
         self.rules = [
-            self.subject.rule(self.share, f'10.0.0.{number}',
-                              access_level='ro') for number in range(3)]
+            self.subject.rule(
+                self.share, f'10.0.0.{number}', access_level='ro'
+            )
+            for number in range(3)
+        ]
         for thing in (self.share, self.snapshot):
             self.let_in(thing, self.rules[0])
         self.let_go()
@@ -74,16 +78,18 @@ class Scene:
 
     def content(self, share):
         directory = self.directory(share)
-        return (content.describe(directory) if directory
-                else self.driver.read(share.id))
+        return (
+            content.describe(directory)
+            if directory
+            else self.driver.read(share.id)
+        )
 
     # Who may use what, and what was let go
 
     def let_in(self, thing, *rules) -> None:
         """Have exactly these clients use a share or snapshot."""
         if thing is self.snapshot:
-            self.driver.snapshot_update_access(CTX, thing, list(rules), [],
-                                               [])
+            self.driver.snapshot_update_access(CTX, thing, list(rules), [], [])
         else:
             self.driver.update_access(CTX, thing, list(rules), [], [], [])
 
@@ -108,7 +114,8 @@ class Scene:
         answer = self.driver.create_snapshot(CTX, taken)
         self.driver.unmanage_snapshot(taken)
         self.found_snapshot = self.subject.snapshot(
-            self.share, provider_location=answer['provider_location'])
+            self.share, provider_location=answer['provider_location']
+        )
 
     def lost(self) -> Iterator[object]:
         """Manage what has just been let go; fails if it is not there."""
@@ -133,9 +140,11 @@ class Scene:
 
     def names(self) -> set[str]:
         """What is on the back end, whether the driver tells or not."""
-        return {path.name.removesuffix('.json')
-                for path in self.root.glob('*/*/*')
-                if path.name.partition('.')[2] in ('', 'json')}
+        return {
+            path.name.removesuffix('.json')
+            for path in self.root.glob('*/*/*')
+            if path.name.partition('.')[2] in ('', 'json')
+        }
 
 
 @dataclasses.dataclass
@@ -148,96 +157,152 @@ class Verb:
 
 
 def _new_share_is_whole(scene) -> bool:
-    return (scene.status(scene.new_share) == 'available'
-            and scene.size(scene.new_share) == 3)
+    return (
+        scene.status(scene.new_share) == 'available'
+        and scene.size(scene.new_share) == 3
+    )
 
 
 VERBS = {
     'create': Verb(
         act=lambda s: s.driver.create_share(CTX, s.new_share),
-        may_leave=lambda s: s.status(s.new_share) in ('gone', 'error')
-        or _new_share_is_whole(s),
-        ended=_new_share_is_whole),
+        may_leave=lambda s: (
+            s.status(s.new_share) in ('gone', 'error')
+            or _new_share_is_whole(s)
+        ),
+        ended=_new_share_is_whole,
+    ),
     'create_from_snapshot': Verb(
         act=lambda s: s.driver.create_share_from_snapshot(
-            CTX, s.new_share, s.snapshot),
-        may_leave=lambda s: s.status(s.new_share) in ('gone', 'error')
-        or s.content(s.new_share) == s.then,
-        ended=lambda s: _new_share_is_whole(s)
-        and s.content(s.new_share) == s.then),
+            CTX, s.new_share, s.snapshot
+        ),
+        may_leave=lambda s: (
+            s.status(s.new_share) in ('gone', 'error')
+            or s.content(s.new_share) == s.then
+        ),
+        ended=lambda s: (
+            _new_share_is_whole(s) and s.content(s.new_share) == s.then
+        ),
+    ),
     'delete': Verb(
         act=lambda s: s.driver.delete_share(CTX, s.share),
-        may_leave=lambda s: s.status(s.share) in ('gone', 'error')
-        or s.content(s.share) == s.now,
-        ended=lambda s: s.status(s.share) == 'gone'
-        and not s.clients(s.share)
-        and not {s.share.name, s.share.id} & s.names()),
+        may_leave=lambda s: (
+            s.status(s.share) in ('gone', 'error')
+            or s.content(s.share) == s.now
+        ),
+        ended=lambda s: (
+            s.status(s.share) == 'gone'
+            and not s.clients(s.share)
+            and not {s.share.name, s.share.id} & s.names()
+        ),
+    ),
     'extend': Verb(
         act=lambda s: s.driver.extend_share(s.share, 9),
-        may_leave=lambda s: s.size(s.share) in (5, 9)
-        and s.content(s.share) == s.now,
-        ended=lambda s: s.size(s.share) == 9),
+        may_leave=lambda s: (
+            s.size(s.share) in (5, 9) and s.content(s.share) == s.now
+        ),
+        ended=lambda s: s.size(s.share) == 9,
+    ),
     'shrink': Verb(
         act=lambda s: s.driver.shrink_share(s.share, 2),
-        may_leave=lambda s: s.size(s.share) in (5, 2)
-        and s.content(s.share) == s.now,
-        ended=lambda s: s.size(s.share) == 2),
+        may_leave=lambda s: (
+            s.size(s.share) in (5, 2) and s.content(s.share) == s.now
+        ),
+        ended=lambda s: s.size(s.share) == 2,
+    ),
     'snapshot': Verb(
         act=lambda s: s.driver.create_snapshot(CTX, s.new_snapshot),
-        may_leave=lambda s: s.content(s.share) == s.now
-        and s.status(s.share) == 'available',
-        ended=lambda s: s.driver.revert_to_snapshot(
-            CTX, s.new_snapshot, [], []) == 5 and s.content(s.share) == s.now),
+        may_leave=lambda s: (
+            s.content(s.share) == s.now and s.status(s.share) == 'available'
+        ),
+        ended=lambda s: (
+            s.driver.revert_to_snapshot(CTX, s.new_snapshot, [], []) == 5
+            and s.content(s.share) == s.now
+        ),
+    ),
     'delete_snapshot': Verb(
         act=lambda s: s.driver.delete_snapshot(CTX, s.snapshot),
         may_leave=lambda s: s.content(s.share) == s.now,
-        ended=lambda s: not {s.snapshot.name, s.snapshot.id} & s.names()
-        and not s.clients(s.snapshot)),
+        ended=lambda s: (
+            not {s.snapshot.name, s.snapshot.id} & s.names()
+            and not s.clients(s.snapshot)
+        ),
+    ),
     'revert': Verb(
         act=lambda s: s.driver.revert_to_snapshot(CTX, s.snapshot, [], []),
-        may_leave=lambda s: s.status(s.share) == 'error'
-        or s.content(s.share) in (s.then, s.now),
-        ended=lambda s: s.status(s.share) == 'available'
-        and s.size(s.share) == 3 and s.content(s.share) == s.then
-        and s.clients(s.share) == {'10.0.0.0'}),
-    **{verb: Verb(
-        act=lambda s, name=name: s.change_clients(getattr(s, name)),
-        may_leave=lambda s, name=name: s.clients(getattr(s, name)) <= {
-            '10.0.0.0', '10.0.0.1', '10.0.0.2'},
-        ended=lambda s, name=name: s.clients(getattr(s, name)) == {
-            '10.0.0.1', '10.0.0.2'})
-       for verb, name in (('access', 'share'),
-                          ('snapshot_access', 'snapshot'))},
+        may_leave=lambda s: (
+            s.status(s.share) == 'error'
+            or s.content(s.share) in (s.then, s.now)
+        ),
+        ended=lambda s: (
+            s.status(s.share) == 'available'
+            and s.size(s.share) == 3
+            and s.content(s.share) == s.then
+            and s.clients(s.share) == {'10.0.0.0'}
+        ),
+    ),
+    **{
+        verb: Verb(
+            act=lambda s, name=name: s.change_clients(getattr(s, name)),
+            may_leave=lambda s, name=name: (
+                s.clients(getattr(s, name))
+                <= {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
+            ),
+            ended=lambda s, name=name: (
+                s.clients(getattr(s, name)) == {'10.0.0.1', '10.0.0.2'}
+            ),
+        )
+        for verb, name in (
+            ('access', 'share'),
+            ('snapshot_access', 'snapshot'),
+        )
+    },
     'sync': Verb(
         act=lambda s: s.let_in(s.share, *s.rules[1:]),
-        may_leave=lambda s: s.clients(s.share) <= {
-            '10.0.0.0', '10.0.0.1', '10.0.0.2'},
-        ended=lambda s: s.clients(s.share) == {'10.0.0.1', '10.0.0.2'}),
+        may_leave=lambda s: (
+            s.clients(s.share) <= {'10.0.0.0', '10.0.0.1', '10.0.0.2'}
+        ),
+        ended=lambda s: s.clients(s.share) == {'10.0.0.1', '10.0.0.2'},
+    ),
     'manage': Verb(
         act=lambda s: s.driver.manage_existing(s.found, {}),
         may_leave=lambda s: s.status(s.found) in ('gone', 'available'),
-        ended=lambda s: s.size(s.found) == 4
-        and s.status(s.found) == 'available'
-        and s.driver.manage_existing(s.found, {})['size'] == 4),
+        ended=lambda s: (
+            s.size(s.found) == 4
+            and s.status(s.found) == 'available'
+            and s.driver.manage_existing(s.found, {})['size'] == 4
+        ),
+    ),
     'unmanage': Verb(
         act=lambda s: s.driver.unmanage(s.share),
         may_leave=lambda s: s.status(s.share) in ('gone', 'available'),
-        ended=lambda s: s.status(s.share) == 'gone'
-        and list(s.lost()) == [5, s.now]),
+        ended=lambda s: (
+            s.status(s.share) == 'gone' and list(s.lost()) == [5, s.now]
+        ),
+    ),
     'manage_snapshot': Verb(
-        act=lambda s: s.driver.manage_existing_snapshot(s.found_snapshot,
-                                                        {}),
-        may_leave=lambda s: s.snapshot_status(s.found_snapshot) in (
-            'gone', 'available'),
-        ended=lambda s: s.driver.get_snapshot_status(
-            s.found_snapshot)['size'] == 5),
+        act=lambda s: s.driver.manage_existing_snapshot(s.found_snapshot, {}),
+        may_leave=lambda s: (
+            s.snapshot_status(s.found_snapshot) in ('gone', 'available')
+        ),
+        ended=lambda s: (
+            s.driver.get_snapshot_status(s.found_snapshot)['size'] == 5
+        ),
+    ),
     'unmanage_snapshot': Verb(
         act=lambda s: s.driver.unmanage_snapshot(s.snapshot),
-        may_leave=lambda s: s.snapshot_status(s.snapshot) in (
-            'gone', 'available'),
-        ended=lambda s: s.snapshot_status(s.snapshot) == 'gone'
-        and s.driver.manage_existing_snapshot(s.subject.snapshot(
-            s.share, provider_location=s.snapshot.name), {})['size'] == 3),
+        may_leave=lambda s: (
+            s.snapshot_status(s.snapshot) in ('gone', 'available')
+        ),
+        ended=lambda s: (
+            s.snapshot_status(s.snapshot) == 'gone'
+            and s.driver.manage_existing_snapshot(
+                s.subject.snapshot(s.share, provider_location=s.snapshot.name),
+                {},
+            )['size']
+            == 3
+        ),
+    ),
 }
 
 

@@ -26,8 +26,7 @@ def no_power_failures(monkeypatch):
 
 
 class Scene(Sites):
-    """A share with a snapshot, a replica, and changes it has not got yet.
-    """
+    """A share with a snapshot, a replica, and changes it has not got yet."""
 
     def __init__(self, folder, name, style, has_replica=True):
         folder.mkdir()
@@ -55,29 +54,35 @@ class Scene(Sites):
 
     def taken(self, id, site):
         try:
-            return site.driver.get_snapshot_status(
-                self.instance(id, site))['status']
+            return site.driver.get_snapshot_status(self.instance(id, site))[
+                'status'
+            ]
         except exception.SnapshotResourceNotFound:
             return 'gone'
 
     def leftovers(self, *things):
         """What is left of something that is gone, but for torn files."""
         words = [word for thing in things for word in (thing.id, thing.name)]
-        return [path for path in self.folder.rglob('*')
-                if path.name.partition('.')[2] in ('', 'json')
-                and any(word in path.name for word in words)]
+        return [
+            path
+            for path in self.folder.rglob('*')
+            if path.name.partition('.')[2] in ('', 'json')
+            and any(word in path.name for word in words)
+        ]
 
     def writers(self):
         """How many replicas let clients write."""
-        return sum('rw' in self.levels(site) for site in self.sites
-                   if site.state)
+        return sum(
+            'rw' in self.levels(site) for site in self.sites if site.state
+        )
 
     def caught_up(self, site):
         """Whether a replica gets what the active one has."""
         if site.state != 'active':
             self.update(site)
-        return (site.state in ('active', 'in_sync')
-                and self.read(site) == self.read(self.active))
+        return site.state in ('active', 'in_sync') and self.read(
+            site
+        ) == self.read(self.active)
 
 
 @dataclasses.dataclass
@@ -110,8 +115,12 @@ def _lose_and_promote(s):
 
 def _promoted(s):
     s.write('on')
-    return (s.writers() == 1 and s.levels() == {'rw'}
-            and s.caught_up(s.here) and s.read(s.here) == 'on')
+    return (
+        s.writers() == 1
+        and s.levels() == {'rw'}
+        and s.caught_up(s.here)
+        and s.read(s.here) == 'on'
+    )
 
 
 def _promoted_alone(s):
@@ -122,47 +131,80 @@ def _promoted_alone(s):
 
 VERBS = {
     'create': Verb(
-        act=_create, has_replica=False,
-        ended=lambda s: s.caught_up(s.there) and s.read() == 'now'
-        and s.taken(s.saved, s.there) == 'available'),
+        act=_create,
+        has_replica=False,
+        ended=lambda s: (
+            s.caught_up(s.there)
+            and s.read() == 'now'
+            and s.taken(s.saved, s.there) == 'available'
+        ),
+    ),
     'delete': Verb(
         act=lambda s: s.delete(),
-        ended=lambda s: not s.levels() and not s.leftovers(
-            s.of(s.there), *(s.instance(id, s.there)
-                             for id in s.snapshots))),
+        ended=lambda s: (
+            not s.levels()
+            and not s.leftovers(
+                s.of(s.there), *(s.instance(id, s.there) for id in s.snapshots)
+            )
+        ),
+    ),
     'update': Verb(
-        act=lambda s: s.update(), styles=('readable', 'dr'),
-        ended=lambda s: s.there.state != 'in_sync' or s.read() == 'now'),
+        act=lambda s: s.update(),
+        styles=('readable', 'dr'),
+        ended=lambda s: s.there.state != 'in_sync' or s.read() == 'now',
+    ),
     'promote': Verb(
-        act=lambda s: s.promote(), styles=('readable', 'dr'),
-        ended=_promoted),
+        act=lambda s: s.promote(), styles=('readable', 'dr'), ended=_promoted
+    ),
     'promote_alone': Verb(
-        act=_lose_and_promote, styles=('readable', 'dr'),
-        ended=_promoted_alone),
+        act=_lose_and_promote, styles=('readable', 'dr'), ended=_promoted_alone
+    ),
     'snapshot': Verb(
         act=lambda s: s.take(s.new),
-        ended=lambda s: s.taken(s.new, s.here) == 'available'
-        and (s.snapshots[s.new][0]['there'] == 'available'
-             or s.poll(s.new)[0]['status'] == 'available')
-        and s.taken(s.new, s.there) == 'available'),
+        ended=lambda s: (
+            s.taken(s.new, s.here) == 'available'
+            and (
+                s.snapshots[s.new][0]['there'] == 'available'
+                or s.poll(s.new)[0]['status'] == 'available'
+            )
+            and s.taken(s.new, s.there) == 'available'
+        ),
+    ),
     'poll': Verb(
-        act=lambda s: s.poll(s.copied), styles=('readable', 'dr'),
-        ended=lambda s: s.taken(s.copied, s.there) == 'available'),
+        act=lambda s: s.poll(s.copied),
+        styles=('readable', 'dr'),
+        ended=lambda s: s.taken(s.copied, s.there) == 'available',
+    ),
     'drop': Verb(
         act=_drop,
-        ended=lambda s: {s.taken(s.copied, site) for site in s.sites}
-        == {'gone'} and not s.leftovers(*(s.instance(s.copied, site)
-                                          for site in s.sites))),
+        ended=lambda s: (
+            {s.taken(s.copied, site) for site in s.sites} == {'gone'}
+            and not s.leftovers(
+                *(s.instance(s.copied, site) for site in s.sites)
+            )
+        ),
+    ),
     'extend': Verb(
         act=lambda s: s.here.driver.extend_share(s.of(s.here), 3),
-        ended=lambda s: s.status(s.here)['size'] == 3
-        and s.caught_up(s.there) and s.status()['size'] == 3),
+        ended=lambda s: (
+            s.status(s.here)['size'] == 3
+            and s.caught_up(s.there)
+            and s.status()['size'] == 3
+        ),
+    ),
     'revert': Verb(
-        act=lambda s: s.revert(s.copied), keeps='',
-        ended=lambda s: s.read(s.here) == 'then' and s.caught_up(s.there)),
+        act=lambda s: s.revert(s.copied),
+        keeps='',
+        ended=lambda s: s.read(s.here) == 'then' and s.caught_up(s.there),
+    ),
 }
-CASES = [(verb, name, style) for name, style, servers in PLACES
-         if not servers for verb in VERBS if style in VERBS[verb].styles]
+CASES = [
+    (verb, name, style)
+    for name, style, servers in PLACES
+    if not servers
+    for verb in VERBS
+    if style in VERBS[verb].styles
+]
 
 
 def _finish(scene: Scene, verb: Verb) -> None:
@@ -185,8 +227,9 @@ def _scene(folder, name, style, verb) -> Scene:
 
 
 @pytest.mark.parametrize('verb, name, style', CASES)
-def test_verb_killed_at_every_step_can_be_repeated(verb, name, style,
-                                                   tmp_path):
+def test_verb_killed_at_every_step_can_be_repeated(
+    verb, name, style, tmp_path
+):
     verb = VERBS[verb]
     for step in itertools.count(1):
         scene = _scene(tmp_path / str(step), name, style, verb)
@@ -201,12 +244,14 @@ def test_verb_killed_at_every_step_can_be_repeated(verb, name, style,
 @pytest.mark.parametrize('seed', range(15))
 def test_verb_killed_again_and_again_can_be_repeated(name, seed, tmp_path):
     chance = random.Random(seed)
-    verb, name, style = chance.choice([case for case in CASES
-                                       if case[1] == name])
+    verb, name, style = chance.choice(
+        [case for case in CASES if case[1] == name]
+    )
     scene = _scene(tmp_path / 'scene', name, style, VERBS[verb])
     for _ in range(chance.randint(2, 5)):
-        killed_at(chance.randint(1, 40), lambda: VERBS[verb].act(scene),
-                  changes)
+        killed_at(
+            chance.randint(1, 40), lambda: VERBS[verb].act(scene), changes
+        )
     _finish(scene, VERBS[verb])
 
 
@@ -219,10 +264,10 @@ def test_a_share_whose_replica_was_half_made_can_be_deleted(tmp_path):
         scene.delete()
         scene.there.state = None
         scene.here.driver.delete_snapshot(
-            CTX, scene.instance(scene.saved, scene.here))
+            CTX, scene.instance(scene.saved, scene.here)
+        )
         scene.here.driver.delete_share(CTX, scene.of(scene.here))
-        assert not scene.leftovers(scene.of(scene.here),
-                                   scene.of(scene.there))
+        assert not scene.leftovers(scene.of(scene.here), scene.of(scene.there))
         assert not list(scene.folder.rglob(f'{scene.share_id}.json'))
         if not killed:
             break

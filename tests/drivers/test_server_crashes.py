@@ -43,7 +43,8 @@ class Scene(Pair):
     def restart(self):
         """Have both back ends go on in processes of their own."""
         self.source, self.target = (
-            self.made[name].start() for name in ('here', 'there'))
+            self.made[name].start() for name in ('here', 'there')
+        )
 
     # What is there
 
@@ -51,7 +52,8 @@ class Scene(Pair):
         """Whether a share can be made on a server, and goes again."""
         share = self.made['here'].share()
         exports = export_locations(
-            self.source.create_share(CTX, share, server))
+            self.source.create_share(CTX, share, server)
+        )
         self.source.delete_share(CTX, share, server)
         return bool(exports)
 
@@ -64,20 +66,27 @@ class Scene(Pair):
 
     def leftovers(self, server):
         """What is left of a server, but for torn files."""
-        return [path for path in self.folder.rglob(f'*{server.id}*')
-                if path.name.partition('.')[2] in ('', 'json')]
+        return [
+            path
+            for path in self.folder.rglob(f'*{server.id}*')
+            if path.name.partition('.')[2] in ('', 'json')
+        ]
 
     def addresses(self):
         """Where the share is said to be reached."""
         found = self.source.get_share_status(self.share, self.server)
-        return {one['path'].partition(':')[0]
-                for one in export_locations(found['export_locations'])}
+        return {
+            one['path'].partition(':')[0]
+            for one in export_locations(found['export_locations'])
+        }
 
     def keeps(self, driver=None):
         """Whether one back end has the share whole."""
         driver = driver or self.source
-        return (driver.inventory() == {self.share.id: self.share.size}
-                and driver.read(self.share.id) == 'content')
+        return (
+            driver.inventory() == {self.share.id: self.share.size}
+            and driver.read(self.share.id) == 'content'
+        )
 
     # What is done
 
@@ -86,13 +95,16 @@ class Scene(Pair):
 
     def more_addresses(self):
         subnet = self.made['here'].network_info(
-            '10.20.0.30', server_id=self.server.id)[0]
+            '10.20.0.30', server_id=self.server.id
+        )[0]
         return self.source.update_share_server_network_allocations(
-            CTX, self.server, {}, subnet, [], [self.share], [self.snapshot])
+            CTX, self.server, {}, subnet, [], [self.share], [self.snapshot]
+        )
 
     def migrate(self, verb, *more):
         return getattr(self.target, f'share_server_migration_{verb}')(
-            *self.what(self.elsewhere), *more)
+            *self.what(self.elsewhere), *more
+        )
 
     def copy_anew(self):
         self.migrate('start')
@@ -104,8 +116,12 @@ class Scene(Pair):
     def complete(self):
         """The addresses at which the share is reached from now on."""
         answer = self.migrate('complete', self.info)
-        return {one['path'].partition(':')[0] for one in export_locations(
-            answer['share_updates'][self.share.id]['export_locations'])}
+        return {
+            one['path'].partition(':')[0]
+            for one in export_locations(
+                answer['share_updates'][self.share.id]['export_locations']
+            )
+        }
 
 
 @dataclasses.dataclass
@@ -121,38 +137,54 @@ class Verb:
 VERBS = {
     'setup': Verb(
         act=lambda s: s.source.setup_server(s.new),
-        ended=lambda s: s.serves(s.new_server)
-        and s.source.setup_server(s.new)['primary_public_ip']
-        == ADDRESSES[0]),
+        ended=lambda s: (
+            s.serves(s.new_server)
+            and s.source.setup_server(s.new)['primary_public_ip']
+            == ADDRESSES[0]
+        ),
+    ),
     'teardown': Verb(
         act=lambda s: s.source.teardown_server(details_of(s.idle)),
-        ended=lambda s: s.is_gone(s.idle) and not s.leftovers(s.idle)),
+        ended=lambda s: s.is_gone(s.idle) and not s.leftovers(s.idle),
+    ),
     'manage': Verb(
         act=lambda s: s.manage(),
-        ended=lambda s: s.serves(s.new_server)
-        and s.manage()[0] == 'old'),
+        ended=lambda s: s.serves(s.new_server) and s.manage()[0] == 'old',
+    ),
     'unmanage': Verb(
         act=lambda s: s.source.unmanage_server(details_of(s.idle)),
-        ended=lambda s: s.is_gone(s.idle) and s.source.manage_server(
-            CTX, s.new_server, s.idle.backend_details['identifier'], {})[1][
-                'primary_public_ip'] == ADDRESSES[1]),
+        ended=lambda s: (
+            s.is_gone(s.idle)
+            and s.source.manage_server(
+                CTX, s.new_server, s.idle.backend_details['identifier'], {}
+            )[1]['primary_public_ip']
+            == ADDRESSES[1]
+        ),
+    ),
     'add addresses': Verb(
         act=lambda s: s.more_addresses(),
-        ended=lambda s: s.addresses() == {'10.20.0.5', '10.20.0.30'}),
+        ended=lambda s: s.addresses() == {'10.20.0.5', '10.20.0.30'},
+    ),
     'migrate': Verb(
         act=lambda s: s.copy_anew(),
-        ended=lambda s: s.complete() == {'10.20.0.9'}
-        and s.keeps(s.target)),
+        ended=lambda s: s.complete() == {'10.20.0.9'} and s.keeps(s.target),
+    ),
     'cancel a migration': Verb(
         before=lambda s: s.copy_anew(),
         act=lambda s: s.cancel(),
-        ended=lambda s: not s.target.arriving()
-        and s.target.inventory() == {}),
+        ended=lambda s: not s.target.arriving() and s.target.inventory() == {},
+    ),
     'complete a migration': Verb(
-        before=lambda s: s.copy_anew(), moves=True,
+        before=lambda s: s.copy_anew(),
+        moves=True,
         act=lambda s: s.complete(),
-        ended=lambda s: s.keeps(s.target) and s.source.inventory() == {}
-        and not s.target.arriving() and s.complete() == {'10.20.0.9'}),
+        ended=lambda s: (
+            s.keeps(s.target)
+            and s.source.inventory() == {}
+            and not s.target.arriving()
+            and s.complete() == {'10.20.0.9'}
+        ),
+    ),
 }
 
 

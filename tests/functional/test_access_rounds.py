@@ -30,19 +30,30 @@ def rules(cloud):
 
 def messages(cloud):
     """Action and detail of every message, oldest first."""
-    return [tuple(row) for row in cloud.db.read(lambda session: session.rows(
-        sa.select(MESSAGE.c.action_id, MESSAGE.c.detail_id)
-        .order_by(MESSAGE.c.created_at)))]
+    return [
+        tuple(row)
+        for row in cloud.db.read(
+            lambda session: session.rows(
+                sa.select(MESSAGE.c.action_id, MESSAGE.c.detail_id).order_by(
+                    MESSAGE.c.created_at
+                )
+            )
+        )
+    ]
 
 
 def instance(cloud, rules, **values):
     """Change columns of the instance, and have it synced anew."""
-    backend = next(one for one in cloud.share.backends
-                   if one.driver is rules.driver)
+    backend = next(
+        one for one in cloud.share.backends if one.driver is rules.driver
+    )
 
     def change(session):
-        session.run(sa.update(INSTANCE).values(**values).where(
-            INSTANCE.c.id == rules.instance_id))
+        session.run(
+            sa.update(INSTANCE)
+            .values(**values)
+            .where(INSTANCE.c.id == rules.instance_id)
+        )
         backend.access.resync(session, CTX, rules.instance_id)
 
     cloud.db.write(change)
@@ -53,6 +64,7 @@ def die():
 
 
 # Rounds
+
 
 def test_requests_while_the_driver_works_take_one_more_call(cloud, rules):
     def more():
@@ -79,9 +91,16 @@ def test_everything_that_waits_is_one_call(cloud, rules):
     cloud.settle()
     call = rules.calls[-1]
     assert (call.added, call.deleted, call.updated, call.rules) == (
-        [new], [gone], [raised], 3)
-    assert rules.clients == {'10.0.0.1': 'rw', '10.0.0.3': 'ro',
-                             '10.0.0.4': 'rw'}
+        [new],
+        [gone],
+        [raised],
+        3,
+    )
+    assert rules.clients == {
+        '10.0.0.1': 'rw',
+        '10.0.0.3': 'ro',
+        '10.0.0.4': 'rw',
+    }
     assert rules.known == 3
 
 
@@ -116,9 +135,9 @@ def test_two_thousand_rules_are_one_call(cloud, rules):
 
 # Changes on the way
 
+
 @pytest.mark.parametrize('place', ['before', 'after'])
-def test_what_is_denied_while_applied_never_turns_active(cloud, rules,
-                                                         place):
+def test_what_is_denied_while_applied_never_turns_active(cloud, rules, place):
     rule = rules.allow()
 
     def deny():
@@ -173,22 +192,27 @@ def test_what_is_being_denied_gets_no_level(cloud, rules):
 
 # Answers
 
+
 def test_each_rule_gets_its_own_answer(cloud, rules):
     rules.driver.refuse_rules(
-        lambda verb, rule: rule['access_to'] == '10.0.0.2')
+        lambda verb, rule: rule['access_to'] == '10.0.0.2'
+    )
     for number in (1, 2, 3):
         rules.allow(f'10.0.0.{number}')
     cloud.settle()
-    assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error',
-                            '10.0.0.3': 'active'}
+    assert rules.states == {
+        '10.0.0.1': 'active',
+        '10.0.0.2': 'error',
+        '10.0.0.3': 'active',
+    }
     assert rules.status == 'error'
     assert messages(cloud) == [('010', '020')]
 
 
 def test_an_error_blocks_nobody_and_leaves_with_its_rule(cloud, rules):
     rules.driver.refuse_rules(
-        lambda verb, rule: (verb, rule['access_to']) == (
-            'allow', '10.0.0.2'))
+        lambda verb, rule: (verb, rule['access_to']) == ('allow', '10.0.0.2')
+    )
     bad = rules.allow('10.0.0.2')
     cloud.settle()
     rules.allow('10.0.0.1')
@@ -260,11 +284,14 @@ def test_keys_that_the_driver_gives_are_kept(cloud, rules):
     assert rules.rows[rule].access_key == key
 
 
-def test_rules_nobody_asked_about_are_ignored(cloud, rules, monkeypatch,
-                                              caplog):
+def test_rules_nobody_asked_about_are_ignored(
+    cloud, rules, monkeypatch, caplog
+):
     monkeypatch.setattr(
-        rules.driver, 'update_access',
-        lambda *args, **kwargs: {'stranger': {'state': 'error'}})
+        rules.driver,
+        'update_access',
+        lambda *args, **kwargs: {'stranger': {'state': 'error'}},
+    )
     rule = rules.allow()
     cloud.settle()
     assert rules.states == {'10.0.0.1': 'active'}
@@ -274,6 +301,7 @@ def test_rules_nobody_asked_about_are_ignored(cloud, rules, monkeypatch,
 
 
 # The whole set
+
 
 def test_after_a_restart_the_whole_set_is_sent_first(cloud, rules):
     rules.allow('10.0.0.1')
@@ -287,7 +315,11 @@ def test_after_a_restart_the_whole_set_is_sent_first(cloud, rules):
     cloud.settle()
     whole, normal = rules.calls  # of the driver that was started then
     assert (whole.rules, whole.added, whole.deleted, whole.updated) == (
-        2, [], [], [])
+        2,
+        [],
+        [],
+        [],
+    )
     assert normal.added == [new]
 
 
@@ -300,8 +332,10 @@ def test_who_came_in_with_the_whole_set_goes_if_refused_then(cloud, rules):
         cloud.settle()
     cloud.restart()
     rules.driver.refuse_rules(
-        lambda verb, rule: (rule['access_to'] == '10.0.0.2'
-                            and len(rules.calls) > 1))
+        lambda verb, rule: (
+            rule['access_to'] == '10.0.0.2' and len(rules.calls) > 1
+        )
+    )
     cloud.settle()
     assert rules.states == {'10.0.0.1': 'active', '10.0.0.2': 'error'}
     assert rules.clients == {'10.0.0.1': 'rw'}
@@ -341,20 +375,27 @@ def test_a_cast_sends_the_whole_set_read_only(cloud, rules):
     assert rules.clients['10.0.0.3'] == 'ro'
     instance(cloud, rules, cast_rules_to_readonly=False)
     cloud.settle()
-    assert rules.clients == {'10.0.0.1': 'rw', '10.0.0.2': 'ro',
-                             '10.0.0.3': 'rw'}
+    assert rules.clients == {
+        '10.0.0.1': 'rw',
+        '10.0.0.2': 'ro',
+        '10.0.0.3': 'rw',
+    }
     assert rules.status == 'active'
 
 
-def test_a_driver_may_ask_for_the_rules_when_it_ensures(cloud, rules,
-                                                        monkeypatch):
+def test_a_driver_may_ask_for_the_rules_when_it_ensures(
+    cloud, rules, monkeypatch
+):
     without = cloud.create_share()
     rules.allow('10.0.0.1')
     cloud.settle()
     monkeypatch.setattr(
-        rules.driver, 'ensure_shares', lambda context, shares: {
-            share['id']: {'reapply_access_rules': True}
-            for share in shares})
+        rules.driver,
+        'ensure_shares',
+        lambda context, shares: {
+            share['id']: {'reapply_access_rules': True} for share in shares
+        },
+    )
     cloud.api.ensure(f'node@{rules.backend}')
     cloud.settle()
     call = rules.calls[-1]
@@ -375,6 +416,7 @@ def test_addresses_are_hidden_that_a_driver_cannot_have(cloud, rules):
 
 # With the share
 
+
 def test_the_rules_go_before_the_share(cloud, rules):
     rule = rules.allow()
     cloud.settle()
@@ -383,10 +425,13 @@ def test_the_rules_go_before_the_share(cloud, rules):
     cloud.settle()
     call = driver.access_calls[-1]
     assert (call.subject_id, call.deleted, call.rules) == (
-        instance_id, [rule], 0)
-    assert [one.method for one in driver.calls
-            if one.subject_id == instance_id][-2:] == [
-                'update_access', 'delete_share']
+        instance_id,
+        [rule],
+        0,
+    )
+    assert [
+        one.method for one in driver.calls if one.subject_id == instance_id
+    ][-2:] == ['update_access', 'delete_share']
 
 
 def test_a_share_that_stays_lets_nobody_in(cloud, rules):
@@ -409,8 +454,9 @@ def test_rules_of_a_share_that_goes_are_not_synced(cloud, rules):
     assert rules.known == 0
 
 
-@pytest.mark.parametrize('status', [
-    'creating', 'deleting', 'migrating', 'error'])
+@pytest.mark.parametrize(
+    'status', ['creating', 'deleting', 'migrating', 'error']
+)
 def test_a_busy_share_takes_no_change(cloud, rules, status):
     rule = rules.allow()
     cloud.settle()

@@ -17,8 +17,9 @@ FULL = 2  # as PRAGMA synchronous says it
 def cloud(tmp_path):
     cloud = Cloud(tmp_path)
     cloud.create_share()  # the first one makes rows of quota usage
-    sa.event.listen(cloud.db.engine, 'commit',
-                    lambda connection: note(cloud, connection))
+    sa.event.listen(
+        cloud.db.engine, 'commit', lambda connection: note(cloud, connection)
+    )
     yield cloud
     cloud.db.dispose()
 
@@ -26,7 +27,7 @@ def cloud(tmp_path):
 def note(cloud, connection):
     if connection.get_execution_options().get(engines.WRITE):
         driver = connection.connection.dbapi_connection
-        mode, = driver.execute('PRAGMA synchronous').fetchone()
+        (mode,) = driver.execute('PRAGMA synchronous').fetchone()
         cloud.points.append('waits' if mode == FULL else 'goes on')
 
 
@@ -34,9 +35,11 @@ def happened(cloud, call, *args):
     """What the call answers, and in which order disk and driver came."""
     cloud.points.clear()
     answer = call(*args)
-    return answer, [point for point in cloud.points
-                    if point in ('waits', 'goes on')
-                    or point.startswith('before ')]
+    return answer, [
+        point
+        for point in cloud.points
+        if point in ('waits', 'goes on') or point.startswith('before ')
+    ]
 
 
 def step_all(cloud):
@@ -48,8 +51,13 @@ def test_create_waits_before_the_answer_and_before_the_driver(cloud):
     share, accepted = happened(cloud, cloud.api.create)
     assert accepted == ['waits']
     _, worked = happened(cloud, step_all, cloud)
-    assert worked == ['goes on', 'goes on',  # the scheduler's
-                      'waits', 'before create_share', 'goes on']
+    assert worked == [
+        'goes on',
+        'goes on',  # the scheduler's
+        'waits',
+        'before create_share',
+        'goes on',
+    ]
     assert cloud.api.show(share['id'])['status'] == 'available'
 
 

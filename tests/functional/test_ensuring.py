@@ -57,18 +57,26 @@ def failing(*args):
 
 def elsewhere(context, shares):
     """The shares are exported under other paths than before."""
-    return {share.id: {'export_locations': [f'new:/{share.share_id}']}
-            for share in shares}
+    return {
+        share.id: {'export_locations': [f'new:/{share.share_id}']}
+        for share in shares
+    }
 
 
 def statuses(cloud):
-    return {share['id']: share['status']
-            for share in cloud.api.get('/shares/detail')['shares']}
+    return {
+        share['id']: share['status']
+        for share in cloud.api.get('/shares/detail')['shares']
+    }
 
 
 def paths(cloud, share_id):
-    return [one['path'] for one in cloud.api.get(
-        f'/shares/{share_id}/export_locations')['export_locations']]
+    return [
+        one['path']
+        for one in cloud.api.get(f'/shares/{share_id}/export_locations')[
+            'export_locations'
+        ]
+    ]
 
 
 def service(cloud):
@@ -77,32 +85,48 @@ def service(cloud):
 
 def moves(cloud):
     journal = engine.Transition.__table__
-    return [row.event for row in cloud.db.read(lambda session: session.rows(
-        sa.select(journal).order_by(journal.c.id)))]
+    return [
+        row.event
+        for row in cloud.db.read(
+            lambda session: session.rows(
+                sa.select(journal).order_by(journal.c.id)
+            )
+        )
+    ]
 
 
 def owed(cloud):
     work = engine.Work.__table__
-    return cloud.db.read(lambda session: session.value(
-        sa.select(sa.func.count()).select_from(work)))
+    return cloud.db.read(
+        lambda session: session.value(
+            sa.select(sa.func.count()).select_from(work)
+        )
+    )
 
 
 # The request
+
 
 def test_service_and_shares_show_that_they_are_ensured(cloud):
     share = cloud.create_share()
     seen = []
 
     def ensure_shares(context, shares):
-        seen.append((statuses(cloud), service(cloud)['ensuring'],
-                     [one['status'] for one in shares]))
+        seen.append(
+            (
+                statuses(cloud),
+                service(cloud)['ensuring'],
+                [one['status'] for one in shares],
+            )
+        )
 
     answering(cloud, ensure_shares=ensure_shares)
     answer = cloud.api.ensure(HOST)
     assert answer.body == b''
     assert service(cloud)['ensuring'] is True
     assert cloud.api.get('/services?ensuring=true', version='2.93')[
-        'services'] == [service(cloud)]
+        'services'
+    ] == [service(cloud)]
     cloud.settle()
     assert seen == [({share: S.ENSURING}, True, [S.ENSURING])]
     assert statuses(cloud) == {share: S.AVAILABLE}
@@ -114,8 +138,12 @@ def test_shares_stay_available_where_operators_want_it_so(tmp_path):
     share = cloud.create_share()
     before = moves(cloud)
     seen = []
-    answering(cloud, ensure_shares=lambda context, shares: seen.append(
-        (statuses(cloud), service(cloud)['ensuring'])))
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: seen.append(
+            (statuses(cloud), service(cloud)['ensuring'])
+        ),
+    )
     cloud.api.ensure(HOST)
     cloud.settle()
     assert seen == [({share: S.AVAILABLE}, True)]
@@ -124,17 +152,28 @@ def test_shares_stay_available_where_operators_want_it_so(tmp_path):
     cloud.db.dispose()
 
 
-@pytest.mark.parametrize('body', [
-    {}, {'ensure_shares': None}, {'ensure_shares': {}},
-    {'ensure_shares': {'host': ''}}, {'ensure_shares': {'host': 5}},
-    {'ensure_shares': {'host': 'x' * 256}}, {'host': 5}, [], None])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {},
+        {'ensure_shares': None},
+        {'ensure_shares': {}},
+        {'ensure_shares': {'host': ''}},
+        {'ensure_shares': {'host': 5}},
+        {'ensure_shares': {'host': 'x' * 256}},
+        {'host': 5},
+        [],
+        None,
+    ],
+)
 def test_a_bad_body_is_refused(cloud, body):
     cloud.api.request('POST', PATH, body, expect=400)
     assert not owed(cloud)
 
 
-@pytest.mark.parametrize('host', [
-    'node', 'node@beta', f'{HOST}#pool', 'NODE@alpha'])
+@pytest.mark.parametrize(
+    'host', ['node', 'node@beta', f'{HOST}#pool', 'NODE@alpha']
+)
 def test_only_hosts_of_share_services_are_known(cloud, host):
     cloud.api.ensure(host, expect=404)
     assert not owed(cloud)
@@ -149,7 +188,7 @@ def test_service_that_is_down_is_in_conflict(cloud):
 
 
 def test_service_whose_driver_is_ill_is_in_conflict(cloud):
-    backend, = cloud.share.backends
+    (backend,) = cloud.share.backends
     backend.health = 'The driver does not start.'
     backend.beat()
     cloud.api.ensure(HOST, expect=409)
@@ -178,15 +217,19 @@ def test_older_versions_do_not_know_it(cloud):
 
 # What the driver answers
 
+
 def test_exports_become_what_the_driver_says_on_each_database(
-        tmp_path, database_url):
+    tmp_path, database_url
+):
     cloud = make(tmp_path, url=database_url)
     moved, lost = cloud.create_share(), cloud.create_share(name='lost')
 
     def ensure_shares(context, shares):
-        return {share.id: {'status': S.ERROR} for share in shares
-                if share.display_name} | elsewhere(
-                    context, [one for one in shares if not one.display_name])
+        return {
+            share.id: {'status': S.ERROR}
+            for share in shares
+            if share.display_name
+        } | elsewhere(context, [one for one in shares if not one.display_name])
 
     answering(cloud, ensure_shares=ensure_shares)
     before = paths(cloud, lost)
@@ -203,14 +246,23 @@ def test_an_export_that_stays_keeps_its_id_and_metadata(cloud):
     share = cloud.create_share()
     url = f'/shares/{share}/export_locations'
     stays, goes = cloud.api.get(url)['export_locations']
-    cloud.api.request('POST', f'{url}/{stays["id"]}/metadata',
-                      {'metadata': {'color': 'red'}}, expect=200)
-    answering(cloud, ensure_shares=lambda context, shares: {
-        shares[0].id: {'export_locations': [stays['path'], 'new:/']}})
+    cloud.api.request(
+        'POST',
+        f'{url}/{stays["id"]}/metadata',
+        {'metadata': {'color': 'red'}},
+        expect=200,
+    )
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: {
+            shares[0].id: {'export_locations': [stays['path'], 'new:/']}
+        },
+    )
     cloud.api.ensure(HOST)
     cloud.settle()
-    found = {one['path']: one
-             for one in cloud.api.get(url)['export_locations']}
+    found = {
+        one['path']: one for one in cloud.api.get(url)['export_locations']
+    }
     assert set(found) == {stays['path'], 'new:/'}
     assert found[stays['path']]['id'] == stays['id']
     assert found[stays['path']]['metadata']['color'] == 'red'
@@ -221,30 +273,44 @@ def test_project_is_told_of_a_share_that_is_lost(cloud):
     tenant = Api(cloud, project='tenant', roles='member,reader')
     share = tenant.create()['id']
     cloud.settle()
-    answering(cloud, ensure_shares=lambda context, shares: {
-        one.id: {'status': S.ERROR} for one in shares})
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: {
+            one.id: {'status': S.ERROR} for one in shares
+        },
+    )
     request_id = cloud.api.ensure(HOST).headers['x-compute-request-id']
     cloud.settle()
-    message, = tenant.get('/messages')['messages']
+    (message,) = tenant.get('/messages')['messages']
     assert (message['resource_type'], message['resource_id']) == (
-        'SHARE', share)
+        'SHARE',
+        share,
+    )
     assert message['request_id'] == request_id
     assert (message['action_id'], message['detail_id']) == ('005', '001')
 
 
 def test_metadata_of_the_driver_is_added(cloud):
     share = cloud.create_share(metadata={'color': 'red', 'size': 'small'})
-    answering(cloud, ensure_shares=lambda context, shares: {
-        one.id: {'metadata': {'color': 'blue', 'shape': 'round'}}
-        for one in shares})
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: {
+            one.id: {'metadata': {'color': 'blue', 'shape': 'round'}}
+            for one in shares
+        },
+    )
     cloud.api.ensure(HOST)
     cloud.settle()
     assert cloud.api.show(share)['metadata'] == {
-        'color': 'blue', 'shape': 'round', 'size': 'small'}
+        'color': 'blue',
+        'shape': 'round',
+        'size': 'small',
+    }
 
 
-@pytest.mark.parametrize('answer', [
-    None, {}, {'unknown': {'status': S.ERROR}}])
+@pytest.mark.parametrize(
+    'answer', [None, {}, {'unknown': {'status': S.ERROR}}]
+)
 def test_a_driver_without_news_changes_nothing(cloud, answer):
     share = cloud.create_share()
     before = paths(cloud, share)
@@ -287,8 +353,12 @@ def test_a_driver_that_fails_leaves_shares_available(cloud):
 
 def test_an_answer_nobody_understands_ends_the_work_and_harms_none(cloud):
     share = cloud.create_share()
-    answering(cloud, ensure_shares=lambda context, shares: {
-        one.id: {'export_locations': [{'no': 'path'}]} for one in shares})
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: {
+            one.id: {'export_locations': [{'no': 'path'}]} for one in shares
+        },
+    )
     cloud.api.ensure(HOST)
     cloud.settle()
     assert statuses(cloud) == {share: S.AVAILABLE}
@@ -298,17 +368,25 @@ def test_an_answer_nobody_understands_ends_the_work_and_harms_none(cloud):
 
 # Among others
 
+
 def test_only_available_shares_of_the_service_are_ensured(tmp_path):
     cloud = Cloud(tmp_path)
     cloud.settle()
     ids = [cloud.create_share() for _ in range(8)]
     cloud.api.act(ids[0], 'reset_status', {'status': 'error'})
-    expected = {id for id in ids[1:]
-                if cloud.api.show(id)['host'].startswith(f'{HOST}#')}
+    expected = {
+        id
+        for id in ids[1:]
+        if cloud.api.show(id)['host'].startswith(f'{HOST}#')
+    }
     assert 0 < len(expected) < 7
     asked = []
-    answering(cloud, ensure_shares=lambda context, shares: asked.extend(
-        one.share_id for one in shares))
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: asked.extend(
+            one.share_id for one in shares
+        ),
+    )
     cloud.api.ensure(HOST)
     cloud.settle()
     assert sorted(asked) == sorted(expected)
@@ -319,8 +397,12 @@ def test_many_shares_take_several_turns_and_let_others_work(cloud):
     ids = {cloud.create_share() for _ in range(5)}
     cloud.share.backends[0].ensuring.page = 2
     asked = []
-    answering(cloud, ensure_shares=lambda context, shares: asked.append(
-        [one.share_id for one in shares]))
+    answering(
+        cloud,
+        ensure_shares=lambda context, shares: asked.append(
+            [one.share_id for one in shares]
+        ),
+    )
     cloud.api.ensure(HOST)
     cloud.step()
     created = cloud.api.create(size=1)['id']
@@ -371,8 +453,9 @@ def test_reconciliation_leaves_shares_to_the_work_of_their_service(cloud):
 
 # Start
 
+
 def start(cloud):
-    backend, = cloud.share.backends
+    (backend,) = cloud.share.backends
     backend.set_up()
 
 
@@ -391,8 +474,11 @@ def test_a_back_end_that_has_changed_ensures_its_shares_once(cloud):
         seen.append((statuses(cloud), service(cloud)['ensuring']))
         return elsewhere(context, shares)
 
-    answering(cloud, ensure_shares=ensure_shares,
-              get_backend_info=lambda context: {'address': 'new'})
+    answering(
+        cloud,
+        ensure_shares=ensure_shares,
+        get_backend_info=lambda context: {'address': 'new'},
+    )
     start(cloud)
     assert cloud.share.backends[0].is_up
     cloud.settle()
@@ -408,9 +494,13 @@ def test_a_driver_that_cannot_tell_ensures_at_every_start(cloud):
     share = cloud.create_share()
     before = moves(cloud)
     asked = []
-    answering(cloud, get_backend_info=lacking,
-              ensure_shares=lambda context, shares: asked.append(
-                  [one.share_id for one in shares]))
+    answering(
+        cloud,
+        get_backend_info=lacking,
+        ensure_shares=lambda context, shares: asked.append(
+            [one.share_id for one in shares]
+        ),
+    )
     for _ in range(2):
         start(cloud)
         cloud.settle()
@@ -420,10 +510,15 @@ def test_a_driver_that_cannot_tell_ensures_at_every_start(cloud):
 
 def test_a_share_that_is_lost_at_the_start_shows_it(cloud):
     lost, stays = cloud.create_share(), cloud.create_share()
-    answering(cloud, get_backend_info=lacking,
-              ensure_shares=lambda context, shares: {
-                  one.id: {'status': S.ERROR} for one in shares
-                  if one.share_id == lost})
+    answering(
+        cloud,
+        get_backend_info=lacking,
+        ensure_shares=lambda context, shares: {
+            one.id: {'status': S.ERROR}
+            for one in shares
+            if one.share_id == lost
+        },
+    )
     start(cloud)
     cloud.settle()
     assert statuses(cloud) == {lost: S.ERROR, stays: S.AVAILABLE}
@@ -462,8 +557,11 @@ def test_a_change_in_any_turn_has_it_begin_anew(cloud, page, turn):
             start(cloud)
         shown.append(service(cloud)['ensuring'])
 
-    answering(cloud, ensure_shares=ensure_shares,
-              get_backend_info=lambda context: {'address': 'new'})
+    answering(
+        cloud,
+        ensure_shares=ensure_shares,
+        get_backend_info=lambda context: {'address': 'new'},
+    )
     cloud.api.ensure(HOST)
     cloud.settle()
     assert sorted(id for some in asked[turn:] for id in some) == ids

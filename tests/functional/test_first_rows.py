@@ -10,20 +10,38 @@ COUNT = 8
 
 
 def start(db, number):
-    db.write(services.register, host='node@alpha', binary='manila-share',
-             topic='manila-share', zone='nova', incarnation=str(number),
-             enabled=True)
-    db.write(pools.report, 'node@alpha', [pools.Report(
-        host='node@alpha#pool', capabilities={}, total_gb=10.0,
-        free_gb=10.0)], {})
+    db.write(
+        services.register,
+        host='node@alpha',
+        binary='manila-share',
+        topic='manila-share',
+        zone='nova',
+        incarnation=str(number),
+        enabled=True,
+    )
+    db.write(
+        pools.report,
+        'node@alpha',
+        [
+            pools.Report(
+                host='node@alpha#pool',
+                capabilities={},
+                total_gb=10.0,
+                free_gb=10.0,
+            )
+        ],
+        {},
+    )
 
 
 def test_many_may_register_the_same_service_at_once(database_url):
     dbs = [Database(database_url) for _ in range(COUNT)]
     try:
         with futures.ThreadPoolExecutor(COUNT) as threads:
-            for done in [threads.submit(start, db, number)
-                         for number, db in enumerate(dbs)]:
+            for done in [
+                threads.submit(start, db, number)
+                for number, db in enumerate(dbs)
+            ]:
                 done.result()
         assert len(dbs[0].read(services.list_all)) == 1
         assert len(dbs[0].read(services.list_zones)) == 1

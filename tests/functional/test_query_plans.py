@@ -32,22 +32,35 @@ SLOW = {
 # rows, as here, PostgreSQL does best to read a table in full.
 SLOW_AROUND = {
     'sqlite': ('SCAN share_', 'AUTOMATIC'),
-    'mysql': ('MATERIALIZED', 'shares ALL', 'share_instances ALL',
-              'share_metadata ALL'),
+    'mysql': (
+        'MATERIALIZED',
+        'shares ALL',
+        'share_instances ALL',
+        'share_metadata ALL',
+    ),
     'postgresql': (),
 }
-EXPLAIN = {'sqlite': 'EXPLAIN QUERY PLAN ', 'mysql': 'EXPLAIN ',
-           'postgresql': 'EXPLAIN '}
-FLAGS = ('snapshot_support', 'create_share_from_snapshot_support',
-         'revert_to_snapshot_support', 'mount_snapshot_support',
-         'snapshot_inherit_share_access_support', 'is_public',
-         'is_soft_deleted')
+EXPLAIN = {
+    'sqlite': 'EXPLAIN QUERY PLAN ',
+    'mysql': 'EXPLAIN ',
+    'postgresql': 'EXPLAIN ',
+}
+FLAGS = (
+    'snapshot_support',
+    'create_share_from_snapshot_support',
+    'revert_to_snapshot_support',
+    'mount_snapshot_support',
+    'snapshot_inherit_share_access_support',
+    'is_public',
+    'is_soft_deleted',
+)
 
 
 @pytest.fixture(scope='module', params=databases.KINDS)
 def db(request, tmp_path_factory):
     with databases.created(
-            request.param, tmp_path_factory.mktemp('plans')) as url:
+        request.param, tmp_path_factory.mktemp('plans')
+    ) as url:
         databases.create_tables(url)
         db = Database(url)
         try:
@@ -59,22 +72,52 @@ def db(request, tmp_path_factory):
 
 
 def fill(session):
-    session.run(sa.insert(types.ShareType.__table__), id='type',
-                name='type', is_public=True, created_at=session.now)
+    session.run(
+        sa.insert(types.ShareType.__table__),
+        id='type',
+        name='type',
+        is_public=True,
+        created_at=session.now,
+    )
     numbers = range(PROJECTS * SHARES_OF_EACH)
-    session.run_many(sa.insert(shares.Share.__table__), [
-        {'id': f'{number:036}', 'project_id': f'project {number % PROJECTS}',
-         'size': 1, 'share_proto': 'NFS', 'display_description': 'd' * 200,
-         'created_at': session.now + datetime.timedelta(seconds=number),
-         **dict.fromkeys(FLAGS, False)} for number in numbers])
-    session.run_many(sa.insert(shares.ShareInstance.__table__), [
-        {'id': f'{number:036}', 'share_id': f'{number:036}',
-         'status': 'available', 'host': 'h@b#p', 'share_type_id': 'type',
-         'access_rules_status': 'active', 'cast_rules_to_readonly': False,
-         'created_at': session.now} for number in numbers])
-    session.run_many(sa.insert(shares.ShareMetadata.__table__), [
-        {'share_id': f'{number:036}', 'key': 'key', 'value': 'value'}
-        for number in numbers])
+    session.run_many(
+        sa.insert(shares.Share.__table__),
+        [
+            {
+                'id': f'{number:036}',
+                'project_id': f'project {number % PROJECTS}',
+                'size': 1,
+                'share_proto': 'NFS',
+                'display_description': 'd' * 200,
+                'created_at': session.now + datetime.timedelta(seconds=number),
+                **dict.fromkeys(FLAGS, False),
+            }
+            for number in numbers
+        ],
+    )
+    session.run_many(
+        sa.insert(shares.ShareInstance.__table__),
+        [
+            {
+                'id': f'{number:036}',
+                'share_id': f'{number:036}',
+                'status': 'available',
+                'host': 'h@b#p',
+                'share_type_id': 'type',
+                'access_rules_status': 'active',
+                'cast_rules_to_readonly': False,
+                'created_at': session.now,
+            }
+            for number in numbers
+        ],
+    )
+    session.run_many(
+        sa.insert(shares.ShareMetadata.__table__),
+        [
+            {'share_id': f'{number:036}', 'key': 'key', 'value': 'value'}
+            for number in numbers
+        ],
+    )
 
 
 def analyze(session):
@@ -100,41 +143,63 @@ def plans(db, query, *args, **kwargs):
     finally:
         sa.event.remove(sa.Engine, 'before_cursor_execute', note)
     with db.engine.connect() as connection:
-        return ['\n'.join(' '.join(map(str, row))
-                          for row in connection.exec_driver_sql(
-                              EXPLAIN[db.dialect] + statement, parameters))
-                for statement, parameters in statements]
+        return [
+            '\n'.join(
+                ' '.join(map(str, row))
+                for row in connection.exec_driver_sql(
+                    EXPLAIN[db.dialect] + statement, parameters
+                )
+            )
+            for statement, parameters in statements
+        ]
 
 
 def wanted(sees_hidden, project_id=None):
-    return share_views.Filter(project_id=project_id, sees_hidden=sees_hidden,
-                              share={'is_soft_deleted': False})
+    return share_views.Filter(
+        project_id=project_id,
+        sees_hidden=sees_hidden,
+        share={'is_soft_deleted': False},
+    )
 
 
-LISTS = pytest.mark.parametrize('wanted, index', [
-    (wanted(True, 'project 1'), ONE_PROJECT),
-    (wanted(False, 'project 1'), ONE_PROJECT),
-    (wanted(True), ALL_TENANTS),
-    (wanted(False), ALL_TENANTS),
-], ids=['of a project, all', 'of a project, as a member sees them',
-        'of all tenants, all', 'of all tenants, without hidden ones'])
+LISTS = pytest.mark.parametrize(
+    'wanted, index',
+    [
+        (wanted(True, 'project 1'), ONE_PROJECT),
+        (wanted(False, 'project 1'), ONE_PROJECT),
+        (wanted(True), ALL_TENANTS),
+        (wanted(False), ALL_TENANTS),
+    ],
+    ids=[
+        'of a project, all',
+        'of a project, as a member sees them',
+        'of all tenants, all',
+        'of all tenants, without hidden ones',
+    ],
+)
 
 
 @LISTS
 def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
-    plan, = plans(db, share_views.summaries, wanted,
-                  paging.parse({'limit': str(LIMIT)}))
+    (plan,) = plans(
+        db, share_views.summaries, wanted, paging.parse({'limit': str(LIMIT)})
+    )
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
 
 
 @LISTS
 def test_details_are_read_for_the_page_only(db, wanted, index):
-    found = plans(db, share_views.details, wanted,
-                  paging.parse({'limit': str(LIMIT)}),
-                  exports=share_views.Exports.NONE)
+    found = plans(
+        db,
+        share_views.details,
+        wanted,
+        paging.parse({'limit': str(LIMIT)}),
+        exports=share_views.Exports.NONE,
+    )
     assert len(found) == 2  # the shares, their metadata
     for plan in found:
         assert index in plan
-        assert not [word for word in SLOW_AROUND[db.dialect]
-                    if word in plan], plan
+        assert not [
+            word for word in SLOW_AROUND[db.dialect] if word in plan
+        ], plan

@@ -28,8 +28,9 @@ class Healthy:
     def __getattr__(self, name):
         return getattr(self._driver, name)
 
-    def update_replica_state(self, context, replica_list, replica, rules,
-                             pairs, share_server=None):
+    def update_replica_state(
+        self, context, replica_list, replica, rules, pairs, share_server=None
+    ):
         assert len(replica_list) == 2
         assert len(rules) == len(pairs) == 1
         self.asked.add(replica['id'])
@@ -51,13 +52,20 @@ def cloud(tmp_path):
 
 
 def fill(cloud, number, **kwargs):
-    return set(cloud.db.write(
-        many_replicas.fill, number, type_id=TYPE_ID,
-        active_on='node@alpha#pool', passive_on='node@beta#pool', **kwargs))
+    return set(
+        cloud.db.write(
+            many_replicas.fill,
+            number,
+            type_id=TYPE_ID,
+            active_on='node@alpha#pool',
+            passive_on='node@beta#pool',
+            **kwargs,
+        )
+    )
 
 
 def carry_out(cloud):
-    runner, = (one for one in cloud.runners if 'node@beta' in one.queues)
+    (runner,) = (one for one in cloud.runners if 'node@beta' in one.queues)
     while cloud.waiting:
         runner.wake(cloud.waiting.pop(0).work_id)
         assert runner.step()

@@ -21,15 +21,18 @@ REPLICAS, PLAIN = 40, 4000
 
 PASSIVE = 'ix_share_instances_replica_state_id'
 # Walking through all instances, under whatever name.
-SLOW = {'sqlite': ('SCAN share_instances',),
-        'mysql': ('share_instances ALL',),
-        'postgresql': ('Seq Scan on share_instances',)}
+SLOW = {
+    'sqlite': ('SCAN share_instances',),
+    'mysql': ('share_instances ALL',),
+    'postgresql': ('Seq Scan on share_instances',),
+}
 
 
 @pytest.fixture(scope='module', params=databases.KINDS)
 def db(request, tmp_path_factory):
     with databases.created(
-            request.param, tmp_path_factory.mktemp('plans')) as url:
+        request.param, tmp_path_factory.mktemp('plans')
+    ) as url:
         databases.create_tables(url)
         db = Database(url)
         try:
@@ -41,20 +44,35 @@ def db(request, tmp_path_factory):
 
 
 def fill_all(session):
-    """Many shares of the back end that have no replicas, and some that do.
-    """
+    """Many shares of the back end that have no replicas, and some that do."""
     fill(session)
-    session.run_many(sa.insert(shares.ShareInstance.__table__), [
-        {'id': f'more-{number:031}', 'share_id': id_of(number % SHARES),
-         'host': 'h@b#p', 'status': 'available', 'share_type_id': 'type',
-         'access_rules_status': 'active', 'cast_rules_to_readonly': False,
-         'created_at': session.now} for number in range(PLAIN)])
-    many_replicas.fill(session, REPLICAS, type_id='type',
-                       active_on='h@a#p', passive_on='h@b#p')
+    session.run_many(
+        sa.insert(shares.ShareInstance.__table__),
+        [
+            {
+                'id': f'more-{number:031}',
+                'share_id': id_of(number % SHARES),
+                'host': 'h@b#p',
+                'status': 'available',
+                'share_type_id': 'type',
+                'access_rules_status': 'active',
+                'cast_rules_to_readonly': False,
+                'created_at': session.now,
+            }
+            for number in range(PLAIN)
+        ],
+    )
+    many_replicas.fill(
+        session,
+        REPLICAS,
+        type_id='type',
+        active_on='h@a#p',
+        passive_on='h@b#p',
+    )
 
 
 def test_replicas_to_be_updated_are_found_by_an_index(db):
-    plan, = plans(db, replica_pages.page, 'h@b', '', 1000)
+    (plan,) = plans(db, replica_pages.page, 'h@b', '', 1000)
     assert PASSIVE in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
     assert len(db.read(replica_pages.page, 'h@b', '', 1000)) == REPLICAS

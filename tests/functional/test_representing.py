@@ -18,10 +18,15 @@ from tests.support import databases
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
-FLAGS = ('snapshot_support', 'create_share_from_snapshot_support',
-         'revert_to_snapshot_support', 'mount_snapshot_support',
-         'snapshot_inherit_share_access_support', 'is_public',
-         'is_soft_deleted')
+FLAGS = (
+    'snapshot_support',
+    'create_share_from_snapshot_support',
+    'revert_to_snapshot_support',
+    'mount_snapshot_support',
+    'snapshot_inherit_share_access_support',
+    'is_public',
+    'is_soft_deleted',
+)
 STATES = ('active', 'in_sync', 'out_of_sync', 'error')
 RANDOM = 60
 
@@ -29,7 +34,8 @@ RANDOM = 60
 @pytest.fixture(scope='module', params=databases.KINDS)
 def db(request, tmp_path_factory):
     with databases.created(
-            request.param, tmp_path_factory.mktemp('speakers')) as url:
+        request.param, tmp_path_factory.mktemp('speakers')
+    ) as url:
         databases.create_tables(url)
         db = Database(url)
         try:
@@ -42,23 +48,36 @@ def add(session, instances, replication_type='writable'):
     """A share with such instances (status, state), the oldest first."""
     share_id = session.new_id()
     session.run(
-        sa.insert(SHARE), id=share_id, project_id=session.new_id(), size=1,
-        share_proto='NFS', replication_type=replication_type,
-        created_at=session.now, **dict.fromkeys(FLAGS, False))
+        sa.insert(SHARE),
+        id=share_id,
+        project_id=session.new_id(),
+        size=1,
+        share_proto='NFS',
+        replication_type=replication_type,
+        created_at=session.now,
+        **dict.fromkeys(FLAGS, False),
+    )
     for number, (status, state) in enumerate(instances):
         session.run(
-            sa.insert(INSTANCE), id=session.new_id(), share_id=share_id,
-            status=status, replica_state=state, host=f'h@b#{number}',
-            cast_rules_to_readonly=False, access_rules_status='active',
-            created_at=session.now + datetime.timedelta(seconds=number))
+            sa.insert(INSTANCE),
+            id=session.new_id(),
+            share_id=share_id,
+            status=status,
+            replica_state=state,
+            host=f'h@b#{number}',
+            cast_rules_to_readonly=False,
+            access_rules_status='active',
+            created_at=session.now + datetime.timedelta(seconds=number),
+        )
     return share_id
 
 
 def shown(db, share_id):
     """Status and host of a share, as its view has it."""
-    found = db.read(share_views.get, share_id,
-                    exports=share_views.Exports.NONE)
-    row, = found.rows
+    found = db.read(
+        share_views.get, share_id, exports=share_views.Exports.NONE
+    )
+    (row,) = found.rows
     return row.status, row.host
 
 
@@ -67,25 +86,30 @@ def found(db, share_id, **columns):
     project_id = db.read(share_rows.target, share_id).project_id
     listed = db.read(
         share_views.summaries,
-        share_views.Filter(project_id=project_id, sees_hidden=True,
-                           instance=columns),
-        paging.parse({'sort_key': 'host'}, sort_keys={'host': 'host'}))
+        share_views.Filter(
+            project_id=project_id, sees_hidden=True, instance=columns
+        ),
+        paging.parse({'sort_key': 'host'}, sort_keys={'host': 'host'}),
+    )
     return [row.id for row in listed.rows] == [share_id]
 
 
-@pytest.mark.parametrize('instances, speaks', [
-    ([('error', 'active'), ('available', 'in_sync')], 0),
-    ([('available', 'in_sync'), ('extending', 'active')], 1),
-    ([('extending', 'active'), ('available', 'in_sync')], 0),
-    ([('error', 'active'), ('replication_change', 'in_sync')], 1),
-    ([('available', 'active'), ('replication_change', 'error')], 1),
-    ([('replication_change', 'in_sync'), ('reverting', 'active')], 1),
-    ([('creating', 'out_of_sync'), ('available', 'active')], 1),
-    ([('error', 'active'), ('available', 'active')], 1),
-    ([('deleting', 'active'), ('extending_error', 'active')], 1),
-    ([('migrating_to', None), ('migrating', None)], 1),
-    ([('error', 'error'), ('available', 'out_of_sync')], 1),
-])
+@pytest.mark.parametrize(
+    'instances, speaks',
+    [
+        ([('error', 'active'), ('available', 'in_sync')], 0),
+        ([('available', 'in_sync'), ('extending', 'active')], 1),
+        ([('extending', 'active'), ('available', 'in_sync')], 0),
+        ([('error', 'active'), ('replication_change', 'in_sync')], 1),
+        ([('available', 'active'), ('replication_change', 'error')], 1),
+        ([('replication_change', 'in_sync'), ('reverting', 'active')], 1),
+        ([('creating', 'out_of_sync'), ('available', 'active')], 1),
+        ([('error', 'active'), ('available', 'active')], 1),
+        ([('deleting', 'active'), ('extending_error', 'active')], 1),
+        ([('migrating_to', None), ('migrating', None)], 1),
+        ([('error', 'error'), ('available', 'out_of_sync')], 1),
+    ],
+)
 def test_one_instance_speaks_for_the_share(db, instances, speaks):
     share_id = db.write(add, instances)
     assert shown(db, share_id) == (instances[speaks][0], f'h@b#{speaks}')
@@ -99,19 +123,34 @@ def test_python_and_sql_agree(db):
     kinds = list(itertools.product(sorted(MACHINE.statuses), STATES))
 
     def fill(session):
-        return [add(session, [chance.choice(kinds) for _ in range(
-            chance.randint(1, 4))]) for _ in range(RANDOM)]
+        return [
+            add(
+                session,
+                [chance.choice(kinds) for _ in range(chance.randint(1, 4))],
+            )
+            for _ in range(RANDOM)
+        ]
 
     def speakers(session):
-        return {row.id: row.speaker for row in session.rows(sa.select(
-            SHARE.c.id, representing.of_share('id').label('speaker')))}
+        return {
+            row.id: row.speaker
+            for row in session.rows(
+                sa.select(
+                    SHARE.c.id, representing.of_share('id').label('speaker')
+                )
+            )
+        }
 
     ids = db.write(fill)
     in_sql = db.read(speakers)
     for share_id in ids:
-        rows = db.read(lambda session, id=share_id: session.rows(
-            sa.select(INSTANCE).where(INSTANCE.c.share_id == id)
-            .order_by(INSTANCE.c.created_at)))
+        rows = db.read(
+            lambda session, id=share_id: session.rows(
+                sa.select(INSTANCE)
+                .where(INSTANCE.c.share_id == id)
+                .order_by(INSTANCE.c.created_at)
+            )
+        )
         best = min(rows, key=representing.rank)
         assert in_sql[share_id] == best.id
         assert shown(db, share_id) == (best.status, best.host)
@@ -119,9 +158,15 @@ def test_python_and_sql_agree(db):
 
 
 def test_actions_work_on_the_oldest_active_replica(db):
-    share_id = db.write(add, [
-        ('available', 'in_sync'), ('extending', 'active'),
-        ('available', 'active'), ('replication_change', 'in_sync')])
+    share_id = db.write(
+        add,
+        [
+            ('available', 'in_sync'),
+            ('extending', 'active'),
+            ('available', 'active'),
+            ('replication_change', 'in_sync'),
+        ],
+    )
     target = db.read(share_rows.target, share_id)
     assert target.host == 'h@b#1'
     assert target.status == 'replication_change'

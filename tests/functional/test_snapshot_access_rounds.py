@@ -63,8 +63,11 @@ def test_error_puts_exactly_what_was_in_transit_into_error(cloud, mount):
     mount.deny(denied)
     mount.allow('10.0.0.3')
     cloud.settle()
-    assert mount.states == {'10.0.0.1': 'active', '10.0.0.2': 'error',
-                            '10.0.0.3': 'error'}
+    assert mount.states == {
+        '10.0.0.1': 'active',
+        '10.0.0.2': 'error',
+        '10.0.0.3': 'error',
+    }
     assert mount.clients == {'10.0.0.1'}  # it was put right
     cloud.check_invariants()
     mount.allow('10.0.0.4')  # errors block nobody
@@ -83,7 +86,8 @@ def test_back_end_may_refuse_single_rules(cloud, mount):
     denied = mount.allow('10.0.0.3')['id']
     cloud.settle()
     mount.driver.refuse_rules(
-        lambda verb, rule: rule['access_to'] == '10.0.0.2')
+        lambda verb, rule: rule['access_to'] == '10.0.0.2'
+    )
     mount.allow('10.0.0.1')
     mount.allow('10.0.0.2')
     mount.deny(denied)
@@ -106,8 +110,7 @@ def test_denial_that_is_refused_is_put_right(cloud, mount):
 def test_whole_set_is_told_after_a_lost_call(cloud, mount):
     mount.allow('10.0.0.1')
     cloud.settle()
-    mount.driver.lose_answer_next(
-        METHOD, error=exception.ServiceUnavailable())
+    mount.driver.lose_answer_next(METHOD, error=exception.ServiceUnavailable())
     mount.allow('10.0.0.2')
     cloud.settle()
     last = mount.calls[-1]
@@ -132,6 +135,7 @@ class _Without:
 
 # Rules and what else happens to a snapshot
 
+
 def test_rules_go_before_the_snapshot(cloud, mount):
     rule = mount.allow()['id']
     cloud.settle()
@@ -142,8 +146,11 @@ def test_rules_go_before_the_snapshot(cloud, mount):
     call = backend.access_calls[-1]
     assert (call.method, call.subject_id) == (METHOD, instance_id)
     assert (call.rules, call.deleted) == (0, [rule])
-    methods = [call.method for call in backend.calls
-               if call.method in (METHOD, 'delete_snapshot')]
+    methods = [
+        call.method
+        for call in backend.calls
+        if call.method in (METHOD, 'delete_snapshot')
+    ]
     assert methods[-2:] == [METHOD, 'delete_snapshot']
     cloud.api.get(mount.path, expect=404)
     cloud.check_invariants()
@@ -156,7 +163,8 @@ def test_rules_of_a_snapshot_that_stays_are_in_error(cloud, mount):
     cloud.api.request('DELETE', mount.path, expect=202)
     cloud.settle()
     assert cloud.api.get(mount.path)['snapshot']['status'] == (
-        'error_deleting')
+        'error_deleting'
+    )
     assert mount.states == {'10.0.0.1': 'error'}
     assert mount.clients == set()
     cloud.check_invariants()
@@ -198,8 +206,9 @@ def test_revert_waits_for_nobody_and_is_refused_meanwhile(cloud, mount):
 
 def test_lost_work_is_found_by_a_look(cloud, mount):
     mount.allow()
-    cloud.db.write(lambda session: session.connection.exec_driver_sql(
-        'DELETE FROM work'))
+    cloud.db.write(
+        lambda session: session.connection.exec_driver_sql('DELETE FROM work')
+    )
     cloud.settle()
     assert mount.states == {'10.0.0.1': 'active'}
     cloud.check_invariants()

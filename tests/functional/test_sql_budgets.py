@@ -42,7 +42,7 @@ def carry_out(cloud):
     """Run the work that was announced, and what that announces."""
     while cloud.waiting:
         hint = cloud.waiting.pop(0)
-        runner, = (one for one in cloud.runners if hint.queue in one.queues)
+        (runner,) = (one for one in cloud.runners if hint.queue in one.queues)
         runner.wake(hint.work_id)
         assert runner.step()
 
@@ -53,30 +53,34 @@ def created(cloud, **body):
     return share_id
 
 
-@pytest.mark.parametrize('version, statements', [
-    ('2.8', 3), ('2.9', 2), ('2.99', 2)])
+@pytest.mark.parametrize(
+    'version, statements', [('2.8', 3), ('2.9', 2), ('2.99', 2)]
+)
 def test_show_share(cloud, version, statements):
     share = created(cloud, metadata={'color': 'red'})
     _, taken = cost(cloud, cloud.api.show, share, version=version)
     assert taken == statements
 
 
-@pytest.mark.parametrize('path, version, statements', [
-    ('/shares', '2.99', 1),
-    ('/shares?with_count=true', '2.99', 2),
-    ('/shares/detail', '2.8', 3),
-    ('/shares/detail?with_count=true', '2.8', 4),
-    ('/shares/detail', '2.99', 2),
-    ('/shares/detail?with_count=true', '2.99', 3),
-    ('/share_instances', '2.8', 2),
-    ('/share_instances', '2.99', 1),
-    ('/types', '2.99', 1),
-    ('/messages', '2.99', 1),
-    ('/scheduler-stats/pools/detail', '2.99', 1),
-    ('/services', '2.99', 1),
-    ('/limits', '2.99', 2),
-    ('/quota-sets/project', '2.99', 1),
-])
+@pytest.mark.parametrize(
+    'path, version, statements',
+    [
+        ('/shares', '2.99', 1),
+        ('/shares?with_count=true', '2.99', 2),
+        ('/shares/detail', '2.8', 3),
+        ('/shares/detail?with_count=true', '2.8', 4),
+        ('/shares/detail', '2.99', 2),
+        ('/shares/detail?with_count=true', '2.99', 3),
+        ('/share_instances', '2.8', 2),
+        ('/share_instances', '2.99', 1),
+        ('/types', '2.99', 1),
+        ('/messages', '2.99', 1),
+        ('/scheduler-stats/pools/detail', '2.99', 1),
+        ('/services', '2.99', 1),
+        ('/limits', '2.99', 2),
+        ('/quota-sets/project', '2.99', 1),
+    ],
+)
 def test_list_of_any_length(cloud, path, version, statements):
     _, of_one = cost(cloud, cloud.api.get, path, version=version)
     for number in range(MANY):
@@ -97,23 +101,27 @@ def test_export_locations(cloud):
 
 
 def test_create_share(cloud):
-    share, accepted = cost(cloud, cloud.api.create,
-                           metadata={'color': 'red', 'shape': 'round'})
+    share, accepted = cost(
+        cloud, cloud.api.create, metadata={'color': 'red', 'shape': 'round'}
+    )
     _, carried_out = cost(cloud, carry_out, cloud)
     assert cloud.api.show(share['id'])['status'] == 'available'
     assert accepted == 9
     assert accepted + carried_out == 25
 
 
-@pytest.mark.parametrize('action, args, accepted, carried_out', [
-    ('extend', {'new_size': 5}, 7, 16),
-    ('extend', {'new_size': 5, 'force': True}, 8, 9),
-    ('shrink', {'new_size': 1}, 6, 10),
-    ('force_delete', None, 8, 14),
-    ('soft_delete', None, 6, 0),
-    ('restore', None, 1, 0),
-    ('reset_status', {'status': 'error'}, 3, 0),
-])
+@pytest.mark.parametrize(
+    'action, args, accepted, carried_out',
+    [
+        ('extend', {'new_size': 5}, 7, 16),
+        ('extend', {'new_size': 5, 'force': True}, 8, 9),
+        ('shrink', {'new_size': 1}, 6, 10),
+        ('force_delete', None, 8, 14),
+        ('soft_delete', None, 6, 0),
+        ('restore', None, 1, 0),
+        ('reset_status', {'status': 'error'}, 3, 0),
+    ],
+)
 def test_action(cloud, action, args, accepted, carried_out):
     share = created(cloud, size=2)
     expect = 200 if action == 'restore' else 202
@@ -128,17 +136,26 @@ def test_delete_share(cloud):
     assert cost(cloud, carry_out, cloud)[1] == 14
 
 
-@pytest.mark.parametrize('method, path, body, statements', [
-    ('PUT', '', {'share': {'display_name': 'new'}}, 4),
-    ('GET', '/metadata', None, 2),
-    ('POST', '/metadata', {'metadata': {'color': 'blue'}}, 5),
-    ('PUT', '/metadata', {'metadata': {'color': 'blue'}}, 6),
-    ('DELETE', '/metadata/color', None, 2),
-])
+@pytest.mark.parametrize(
+    'method, path, body, statements',
+    [
+        ('PUT', '', {'share': {'display_name': 'new'}}, 4),
+        ('GET', '/metadata', None, 2),
+        ('POST', '/metadata', {'metadata': {'color': 'blue'}}, 5),
+        ('PUT', '/metadata', {'metadata': {'color': 'blue'}}, 6),
+        ('DELETE', '/metadata/color', None, 2),
+    ],
+)
 def test_request_about_a_share(cloud, method, path, body, statements):
     share = created(cloud, metadata={'color': 'red'})
-    _, taken = cost(cloud, cloud.api.request, method,
-                    f'/shares/{share}{path}', body, expect=200)
+    _, taken = cost(
+        cloud,
+        cloud.api.request,
+        method,
+        f'/shares/{share}{path}',
+        body,
+        expect=200,
+    )
     assert taken == statements
 
 
@@ -149,13 +166,19 @@ def test_rules_of_any_number(cloud, rules):
     rule, accepted = cost(cloud, allow, cloud, share, '10.0.0.1')
     _, carried_out = cost(cloud, carry_out, cloud)
     assert (accepted, accepted + carried_out) == (7, 20)
-    _, changed = cost(cloud, cloud.api.request, 'PUT',
-                      f'/share-access-rules/{rule}',
-                      {'update_access': {'access_level': 'ro'}}, expect=200)
+    _, changed = cost(
+        cloud,
+        cloud.api.request,
+        'PUT',
+        f'/share-access-rules/{rule}',
+        {'update_access': {'access_level': 'ro'}},
+        expect=200,
+    )
     _, carried_out = cost(cloud, carry_out, cloud)
     assert (changed, carried_out) == (13, 13)
-    _, denied = cost(cloud, cloud.api.act, share, 'deny_access',
-                     {'access_id': rule})
+    _, denied = cost(
+        cloud, cloud.api.act, share, 'deny_access', {'access_id': rule}
+    )
     _, carried_out = cost(cloud, carry_out, cloud)
     assert (denied, carried_out) == (8, 15)
 
@@ -176,8 +199,9 @@ def test_list_of_many_rules(cloud):
         let_in(cloud, share, rules)
         listed, taken = cost(cloud, cloud.api.get, path)
         assert (len(listed['access_list']), taken) == (rules, 4)
-    older, taken = cost(cloud, cloud.api.act, share, 'access_list',
-                        expect=200, version='2.44')
+    older, taken = cost(
+        cloud, cloud.api.act, share, 'access_list', expect=200, version='2.44'
+    )
     assert (len(older.json['access_list']), taken) == (VERY_MANY, 4)
 
 
@@ -187,25 +211,49 @@ def let_in(cloud, share, count):
     instance_id = rules.instance_id
 
     def fill(session):
-        made = [{'id': session.new_id(), 'share_id': share,
-                 'access_type': 'ip', 'access_to': to, 'target': to,
-                 'access_level': 'rw', 'created_at': session.now}
-                for number in range(rules.known, count)
-                for to in [f'10.1.{number // 250}.{number % 250}']]
+        made = [
+            {
+                'id': session.new_id(),
+                'share_id': share,
+                'access_type': 'ip',
+                'access_to': to,
+                'target': to,
+                'access_level': 'rw',
+                'created_at': session.now,
+            }
+            for number in range(rules.known, count)
+            for to in [f'10.1.{number // 250}.{number % 250}']
+        ]
         session.run_many(sa.insert(RULE), made)
-        session.run_many(sa.insert(METADATA), [
-            {'access_id': rule['id'], 'key': 'color', 'value': 'red'}
-            for rule in made])
-        session.run_many(sa.insert(MAPPING), [
-            {'id': session.new_id(), 'access_id': rule['id'],
-             'share_instance_id': instance_id, 'state': 'active',
-             'created_at': session.now} for rule in made])
+        session.run_many(
+            sa.insert(METADATA),
+            [
+                {'access_id': rule['id'], 'key': 'color', 'value': 'red'}
+                for rule in made
+            ],
+        )
+        session.run_many(
+            sa.insert(MAPPING),
+            [
+                {
+                    'id': session.new_id(),
+                    'access_id': rule['id'],
+                    'share_instance_id': instance_id,
+                    'state': 'active',
+                    'created_at': session.now,
+                }
+                for rule in made
+            ],
+        )
 
     cloud.db.write(fill)
 
 
 def allow(cloud, share, to):
     """A rule is accepted; its id."""
-    return cloud.api.act(share, 'allow_access', {
-        'access_type': 'ip', 'access_to': to},
-        expect=200).json['access']['id']
+    return cloud.api.act(
+        share,
+        'allow_access',
+        {'access_type': 'ip', 'access_to': to},
+        expect=200,
+    ).json['access']['id']

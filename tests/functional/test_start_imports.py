@@ -12,16 +12,27 @@ import pytest
 from tests.support import processes
 
 HEAVY = {
-    'alembic', 'mako',          # to migrate an older schema
-    'jsonschema',               # to word why a body was refused
-    'keystonemiddleware', 'keystoneauth1', 'keystoneclient', 'requests',
-    'bcrypt',                   # the other sign-ins
-    'oslo_middleware',          # CORS and proxies, where configured
-    'kombu', 'amqp',            # a broker
-    'pymysql', 'psycopg2',      # the other databases
-    'redis', 'etcd3gw',         # the other lock services
-    'eventlet', 'greenlet',     # the other concurrency
-    'prometheus_client', 'openstack', 'webtest', 'pytest',
+    'alembic',
+    'mako',  # to migrate an older schema
+    'jsonschema',  # to word why a body was refused
+    'keystonemiddleware',
+    'keystoneauth1',
+    'keystoneclient',
+    'requests',
+    'bcrypt',  # the other sign-ins
+    'oslo_middleware',  # CORS and proxies, where configured
+    'kombu',
+    'amqp',  # a broker
+    'pymysql',
+    'psycopg2',  # the other databases
+    'redis',
+    'etcd3gw',  # the other lock services
+    'eventlet',
+    'greenlet',  # the other concurrency
+    'prometheus_client',
+    'openstack',
+    'webtest',
+    'pytest',
 }
 DRIVERS = {'tooz.drivers.file'}  # of the lock services, the one in use
 
@@ -41,11 +52,17 @@ def loaded(tmp_path_factory):
     """The names of all modules that `serve` has when it answers."""
     folder = tmp_path_factory.mktemp('start')
     names = folder / 'modules'
-    code = CHILD.format(path=str(names), port=processes.free_port(),
-                        state=str(folder / 'state'))
-    with subprocess.Popen([sys.executable, '-c', code], text=True,
-                          stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL) as child:
+    code = CHILD.format(
+        path=str(names),
+        port=processes.free_port(),
+        state=str(folder / 'state'),
+    )
+    with subprocess.Popen(
+        [sys.executable, '-c', code],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as child:
         try:
             assert 'answers at' in child.stdout.readline()
             child.terminate()
@@ -61,5 +78,6 @@ def test_heavy_libraries_wait_until_they_are_needed(loaded):
 
 
 def test_one_lock_service_is_loaded(loaded):
-    assert {name for name in loaded
-            if name.startswith('tooz.drivers.')} == DRIVERS
+    assert {
+        name for name in loaded if name.startswith('tooz.drivers.')
+    } == DRIVERS

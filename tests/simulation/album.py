@@ -1,24 +1,33 @@
-"""Shares with snapshots, for simulations: how they are made and asked for.
-"""
+"""Shares with snapshots, for simulations: how they are made and asked for."""
 
 from tests.support.cloud import TYPE_ID
 
 
 def support(cloud):
     """Have new shares support everything that can be done to snapshots."""
-    cloud.api.request('POST', f'/types/{TYPE_ID}/extra_specs', {
-        'extra_specs': {'revert_to_snapshot_support': 'True',
-                        'create_share_from_snapshot_support': 'True',
-                        'mount_snapshot_support': 'True'}}, expect=200)
+    cloud.api.request(
+        'POST',
+        f'/types/{TYPE_ID}/extra_specs',
+        {
+            'extra_specs': {
+                'revert_to_snapshot_support': 'True',
+                'create_share_from_snapshot_support': 'True',
+                'mount_snapshot_support': 'True',
+            }
+        },
+        expect=200,
+    )
 
 
 def take(cloud, share_id, expect=202, **body):
     """Ask for a snapshot; its id, or None when it was refused."""
     answer = cloud.api.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share_id, **body}},
-        expect=expect)
-    return (answer.json['snapshot']['id'] if answer.status_int == 202
-            else None)
+        'POST',
+        '/snapshots',
+        {'snapshot': {'share_id': share_id, **body}},
+        expect=expect,
+    )
+    return answer.json['snapshot']['id'] if answer.status_int == 202 else None
 
 
 def taken(cloud, share_id):
@@ -39,15 +48,21 @@ def gone(cloud, snapshot_id):
 
 
 def delete(cloud, snapshot_id, expect=202):
-    return cloud.api.request('DELETE', f'/snapshots/{snapshot_id}',
-                             expect=expect)
+    return cloud.api.request(
+        'DELETE', f'/snapshots/{snapshot_id}', expect=expect
+    )
 
 
 def act(cloud, snapshot_id, action, args=None, expect=202):
-    return cloud.api.request('POST', f'/snapshots/{snapshot_id}/action',
-                             {action: args}, expect=expect)
+    return cloud.api.request(
+        'POST',
+        f'/snapshots/{snapshot_id}/action',
+        {action: args},
+        expect=expect,
+    )
 
 
 def revert(cloud, share_id, snapshot_id, expect=202):
-    return cloud.api.act(share_id, 'revert', {'snapshot_id': snapshot_id},
-                         expect=expect)
+    return cloud.api.act(
+        share_id, 'revert', {'snapshot_id': snapshot_id}, expect=expect
+    )

@@ -34,8 +34,10 @@ def die_everywhere(begin, verb, name, **how):
             cloud.check_invariants()
         except AssertionError as error:
             pytest.fail(f'{name} at {point} ({place}): {error}')
-    print(f'{name}: {len(places)} points, {len(left)} of them differ, no '
-          'invariant broken')
+    print(
+        f'{name}: {len(places)} points, {len(left)} of them differ, no '
+        'invariant broken'
+    )
 
 
 def die_twice(begin, seed, verbs):

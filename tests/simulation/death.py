@@ -48,6 +48,7 @@ class Mortal(Cloud):
         def run() -> None:
             self._probe('half-way')
             midway()
+
         return run
 
     def _probe(self, name: str) -> None:
@@ -60,8 +61,13 @@ class MortalWithServers(Mortal, ServersCloud):
     """The same with back ends that handle share servers."""
 
 
-def begin(remains: Remains, folder: pathlib.Path, seed: int,
-          kind: type[Mortal] = Mortal, **how: typing.Any) -> Mortal:
+def begin(
+    remains: Remains,
+    folder: pathlib.Path,
+    seed: int,
+    kind: type[Mortal] = Mortal,
+    **how: typing.Any,
+) -> Mortal:
     """A process that has found the files, but not yet looked at them."""
     shutil.rmtree(folder, ignore_errors=True)
     remains.restore(folder)
@@ -70,30 +76,39 @@ def begin(remains: Remains, folder: pathlib.Path, seed: int,
     return cloud
 
 
-def remains_of(cloud: Mortal, run: Callable[[], object]
-               ) -> list[tuple[str, Remains]]:
+def remains_of(
+    cloud: Mortal, run: Callable[[], object]
+) -> list[tuple[str, Remains]]:
     """What is left by deaths at all places of a run, in their order."""
     found = []
-    cloud.at_place = lambda place: found.append(
-        (place, look(cloud)))
+    cloud.at_place = lambda place: found.append((place, look(cloud)))
     with contextlib.ExitStack() as stack:
         stack.callback(setattr, cloud, 'at_place', None)
         run()
     return found
 
 
-def different(places: list[tuple[str, Remains]]
-              ) -> list[tuple[int, str, Remains]]:
-    """Of remains of the same content the last, with its number and place.
-    """
-    return list({remains.files: (number, place, remains) for number,
-                 (place, remains) in enumerate(places)}.values())
+def different(
+    places: list[tuple[str, Remains]],
+) -> list[tuple[int, str, Remains]]:
+    """Of remains of the same content the last, with its number and place."""
+    return list(
+        {
+            remains.files: (number, place, remains)
+            for number, (place, remains) in enumerate(places)
+        }.values()
+    )
 
 
 def look(cloud: Cloud) -> Remains:
     """What is on the disk at this moment."""
-    return Remains(tuple(sorted(
-        (str(path.relative_to(cloud.folder)), path.read_bytes())
-        for path in cloud.folder.rglob('*')
-        if path.is_file() and not path.name.endswith(_NOT_LEFT))),
-        cloud.clock.now)
+    return Remains(
+        tuple(
+            sorted(
+                (str(path.relative_to(cloud.folder)), path.read_bytes())
+                for path in cloud.folder.rglob('*')
+                if path.is_file() and not path.name.endswith(_NOT_LEFT)
+            )
+        ),
+        cloud.clock.now,
+    )

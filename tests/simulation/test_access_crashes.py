@@ -85,11 +85,14 @@ def prepare(cloud):
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     """Gives a cloud, its share's rules and their ids, as prepared."""
-    with rewinding(tmp_path_factory.mktemp('rules'), prepare,
-                   kind=death.Mortal) as begin:
+    with rewinding(
+        tmp_path_factory.mktemp('rules'), prepare, kind=death.Mortal
+    ) as begin:
+
         def make(seed=0, remains=None):
             cloud, (share_id, ids) = begin(seed, remains=remains)
             return cloud, Rules(cloud, share_id), ids
+
         yield make
 
 
@@ -118,8 +121,7 @@ def test_a_crash_anywhere_lets_in_who_may(begin, verb):
             keep_promises(cloud, rules, verb, places[:point])
         except AssertionError as error:
             pytest.fail(f'{verb.__name__} at {point} ({where}): {error}')
-    print(f'{verb.__name__}: {len(places)} points, {len(left)} of them '
-          'differ')
+    print(f'{verb.__name__}: {len(places)} points, {len(left)} of them differ')
 
 
 def keep_promises(cloud, rules, verb, passed):

@@ -89,9 +89,12 @@ class AccessMachine(stateful.RuleBasedStateMachine):
 
     # Faults
 
-    @stateful.rule(method=st.sampled_from(
-        ['fail_next', 'half_fail_next', 'lose_answer_next']),
-        times=st.integers(1, 2))
+    @stateful.rule(
+        method=st.sampled_from(
+            ['fail_next', 'half_fail_next', 'lose_answer_next']
+        ),
+        times=st.integers(1, 2),
+    )
     def fail(self, method, times):
         getattr(self.rules.driver, method)('update_access', times)
         self.strike()
@@ -99,7 +102,8 @@ class AccessMachine(stateful.RuleBasedStateMachine):
     @stateful.rule(bad=st.none() | CLIENTS)
     def refuse(self, bad):
         self.rules.driver.refuse_rules(
-            bad and (lambda verb, rule: rule['access_to'] == bad))
+            bad and (lambda verb, rule: rule['access_to'] == bad)
+        )
         self.strike()
 
     def strike(self):
@@ -159,7 +163,11 @@ class AccessMachine(stateful.RuleBasedStateMachine):
 
 
 AccessMachine.TestCase.settings = hypothesis.settings(
-    max_examples=40, stateful_step_count=25, deadline=None,
-    derandomize=True, database=None,
-    suppress_health_check=list(hypothesis.HealthCheck))
+    max_examples=40,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 test_rules_against_a_model = AccessMachine.TestCase

@@ -14,29 +14,52 @@ from tests.support.cloud import Crash
 from tests.support.seeds import seeds
 
 CLIENTS = [f'10.0.0.{number}' for number in range(1, 6)]
-REFUSED = (exception.InvalidShare, exception.InvalidShareAccess,
-           exception.ShareAccessExists, exception.ShareAccessNotFound,
-           exception.ShareNotFound)
-CAST = sa.update(INSTANCE).where(
-    INSTANCE.c.id == sa.bindparam('instance')).values(
-        cast_rules_to_readonly=~INSTANCE.c.cast_rules_to_readonly)
+REFUSED = (
+    exception.InvalidShare,
+    exception.InvalidShareAccess,
+    exception.ShareAccessExists,
+    exception.ShareAccessNotFound,
+    exception.ShareNotFound,
+)
+CAST = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance'))
+    .values(cast_rules_to_readonly=~INSTANCE.c.cast_rules_to_readonly)
+)
 FAULTS = ('fail_next', 'half_fail_next', 'lose_answer_next')
 
 
 def ask(cloud, rules):
     """One random request; being refused is an answer."""
     choose = cloud.chance.choice
-    verb = choose(('allow', 'allow', 'allow', 'deny', 'deny', 'change',
-                   'extend', 'shrink', 'snapshot', 'ensure', 'resync',
-                   'cast', 'delete', 'force_delete', 'reset'))
+    verb = choose(
+        (
+            'allow',
+            'allow',
+            'allow',
+            'deny',
+            'deny',
+            'change',
+            'extend',
+            'shrink',
+            'snapshot',
+            'ensure',
+            'resync',
+            'cast',
+            'delete',
+            'force_delete',
+            'reset',
+        )
+    )
     with contextlib.suppress(*REFUSED):
         if verb == 'allow':
             rules.allow(choose(CLIENTS), choose(('rw', 'ro')))
         elif verb == 'deny':
             rules.deny(choose([*rules.rows] or ['none']))
         elif verb == 'change':
-            rules.change(choose([*rules.rows] or ['none']),
-                         choose(('rw', 'ro')))
+            rules.change(
+                choose([*rules.rows] or ['none']), choose(('rw', 'ro'))
+            )
         elif verb in ('resync', 'cast'):
             resync(cloud, rules, cast=verb == 'cast')
         else:
@@ -52,18 +75,24 @@ def ask_over_http(cloud, rules, verb):
     elif verb == 'ensure':
         answer = cloud.api.ensure(f'node@{rules.backend}', expect=None)
     elif verb == 'snapshot':
-        answer = cloud.api.request('POST', '/snapshots', {
-            'snapshot': {'share_id': rules.share_id}})
+        answer = cloud.api.request(
+            'POST', '/snapshots', {'snapshot': {'share_id': rules.share_id}}
+        )
     elif verb == 'reset':
-        answer = cloud.api.act(rules.share_id, 'reset_status', {
-            'status': cloud.chance.choice(('error', 'deleting'))},
-            expect=None)
+        answer = cloud.api.act(
+            rules.share_id,
+            'reset_status',
+            {'status': cloud.chance.choice(('error', 'deleting'))},
+            expect=None,
+        )
     elif verb == 'force_delete':
         answer = cloud.chance.random() < 0.2 and cloud.api.act(
-            rules.share_id, 'force_delete', expect=None)
+            rules.share_id, 'force_delete', expect=None
+        )
     else:
-        answer = cloud.api.act(rules.share_id, verb, {'new_size': size},
-                               expect=None)
+        answer = cloud.api.act(
+            rules.share_id, verb, {'new_size': size}, expect=None
+        )
     assert not answer or answer.status_int < 500, (verb, answer.text)
 
 
@@ -78,8 +107,11 @@ def resync(cloud, rules, cast):
             session.run(CAST, instance=target.instance_id)
         backend.access.resync(session, CTX, target.instance_id)
 
-    backend = next(one for one in cloud.share.backends
-                   if one.host == f'node@{rules.backend}')
+    backend = next(
+        one
+        for one in cloud.share.backends
+        if one.host == f'node@{rules.backend}'
+    )
     cloud.db.write(change)
 
 
@@ -95,12 +127,13 @@ def disturb(cloud, rules):
         bad = cloud.chance.choice(CLIENTS)
         for backend in cloud.share.backends:
             backend.driver.refuse_rules(
-                lambda verb, rule: rule['access_to'] == bad)
+                lambda verb, rule: rule['access_to'] == bad
+            )
     elif chance < 0.6:
         cloud.pause_at(
-            cloud.chance.choice(('before apply_access',
-                                 'after apply_access')),
-            lambda: ask(cloud, rules))
+            cloud.chance.choice(('before apply_access', 'after apply_access')),
+            lambda: ask(cloud, rules),
+        )
     for _ in range(cloud.chance.randrange(4)):
         cloud.step()
 

@@ -59,15 +59,26 @@ def ensure(cloud, share_id):
 def start(cloud, share_id):
     """The back ends come up once more, not as they were."""
     service = services.Service.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.update(service).values(backend_info='before')))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(service).values(backend_info='before')
+        )
+    )
     for backend in cloud.share.backends:
         backend.set_up()
     cloud.settle()
 
 
-VERBS = [create, delete, extend, force_extend, shrink, force_delete, ensure,
-         start]
+VERBS = [
+    create,
+    delete,
+    extend,
+    force_extend,
+    shrink,
+    force_delete,
+    ensure,
+    start,
+]
 
 
 def prepare(cloud):
@@ -77,8 +88,9 @@ def prepare(cloud):
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewinding(tmp_path_factory.mktemp('shares'), prepare,
-                   kind=death.Mortal) as begin:
+    with rewinding(
+        tmp_path_factory.mktemp('shares'), prepare, kind=death.Mortal
+    ) as begin:
         yield begin
 
 
@@ -92,8 +104,9 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud, share_id = begin(seed)
     verb = cloud.chance.choice(VERBS)
     cloud.lose, cloud.double = 0.3, 0.3
-    died = crashing.die(cloud, cloud.chance.randrange(60), verb, cloud,
-                        share_id)
+    died = crashing.die(
+        cloud, cloud.chance.randrange(60), verb, cloud, share_id
+    )
     cloud.restart()
     cloud.crash_at(cloud.chance.randrange(80))
     try:

@@ -58,8 +58,9 @@ def prepared(tmp_path_factory):
     """What is there before: shares, one of them grown since its snapshot."""
     cloud = Cloud(tmp_path_factory.mktemp('double'), backends=['alpha'])
     album.support(cloud)
-    found = {name: cloud.create_share(size=2)
-             for name in ('share', 'bare', 'grown')}
+    found = {
+        name: cloud.create_share(size=2) for name in ('share', 'bare', 'grown')
+    }
     found['rule'] = Rules(cloud, found['share']).allow(KEPT)
     found['snapshot'] = album.taken(cloud, found['grown'])
     cloud.api.act(found['grown'], 'extend', {'new_size': 3})
@@ -69,8 +70,7 @@ def prepared(tmp_path_factory):
 
 
 class Walk:
-    """Goes every way from what is left; the same files have the same path.
-    """
+    """Goes every way from what is left; the same files have the same path."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -79,8 +79,7 @@ class Walk:
 
     def from_(self, remains):
         self.seed += 1
-        return death.begin(remains, self.folder, self.seed,
-                           backends=['alpha'])
+        return death.begin(remains, self.folder, self.seed, backends=['alpha'])
 
     def recover(self, remains, *, watched=True):
         """Come to rest again; where one may die meanwhile."""
@@ -89,6 +88,7 @@ class Walk:
         def run():
             cloud.restart()
             cloud.settle()
+
         try:
             places = death.remains_of(cloud, run) if watched else run()
             cloud.check_invariants()
@@ -98,10 +98,16 @@ class Walk:
 
     def some(self, places):
         """Remains that differ, each with a place, or a sample of them."""
-        found = list({remains.files: (place, remains)
-                      for place, remains in places}.values())
-        return found if SAMPLE == 1 else self.chance.sample(
-            found, -(-len(found) // SAMPLE))
+        found = list(
+            {
+                remains.files: (place, remains) for place, remains in places
+            }.values()
+        )
+        return (
+            found
+            if SAMPLE == 1
+            else self.chance.sample(found, -(-len(found) // SAMPLE))
+        )
 
 
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
@@ -114,20 +120,28 @@ def test_two_crashes_anywhere_break_no_invariant(prepared, verb):
     def run():
         verb(cloud, found)
         cloud.settle()
+
     first = death.remains_of(cloud, run)
     cloud.check_invariants()
     cloud.db.dispose()
     pairs = followed = 0
     for place, remains in walk.some(first):
         second = attempt(f'{verb.__name__}, {place}', walk.recover, remains)
-        pairs += len(second) * sum(one.files == remains.files
-                                   for _, one in first)
+        pairs += len(second) * sum(
+            one.files == remains.files for _, one in first
+        )
         for again, left in walk.some(second):
-            attempt(f'{verb.__name__}, {place}, then {again}',
-                    walk.recover, left, watched=False)
+            attempt(
+                f'{verb.__name__}, {place}, then {again}',
+                walk.recover,
+                left,
+                watched=False,
+            )
             followed += 1
-    print(f'{verb.__name__}: {len(first)} places of the first death, '
-          f'{pairs} pairs with a second, {followed} different remains')
+    print(
+        f'{verb.__name__}: {len(first)} places of the first death, '
+        f'{pairs} pairs with a second, {followed} different remains'
+    )
     assert len(first) > 20
     assert followed >= 4
 

@@ -42,8 +42,10 @@ def run(runners):
 
 
 def messages(cloud):
-    return [(one['action_id'], one['detail_id'])
-            for one in cloud.api.get('/messages')['messages']]
+    return [
+        (one['action_id'], one['detail_id'])
+        for one in cloud.api.get('/messages')['messages']
+    ]
 
 
 CASES = [
@@ -65,24 +67,24 @@ def ask(cloud, verb):
     if verb == 'delete':
         cloud.api.delete(share_id)
     else:
-        cloud.api.act(share_id, verb,
-                      {'new_size': 5 if verb == 'extend' else 1})
+        cloud.api.act(
+            share_id, verb, {'new_size': 5 if verb == 'extend' else 1}
+        )
     return share_id
 
 
 @pytest.mark.parametrize('verb, place, status, size', CASES)
-def test_who_lost_its_lease_changes_nothing(cloud, verb, place, status,
-                                            size):
+def test_who_lost_its_lease_changes_nothing(cloud, verb, place, status, size):
     share_id = ask(cloud, verb)
     journal = []
     oversleep(cloud, place, lambda: journal.append(written(cloud)))
     cloud.settle()
     assert journal == [written(cloud)]
-    assert {share['id']: (share['status'], share['size'])
-            for share in cloud.api.get('/shares/detail')['shares']} == (
-        {share_id: (status, size)} if status else {})
-    assert messages(cloud) == (
-        [('002', '001')] if status == 'error' else [])
+    assert {
+        share['id']: (share['status'], share['size'])
+        for share in cloud.api.get('/shares/detail')['shares']
+    } == ({share_id: (status, size)} if status else {})
+    assert messages(cloud) == ([('002', '001')] if status == 'error' else [])
     cloud.check_invariants()
 
 
@@ -96,9 +98,13 @@ def with_snapshot(cloud):
     return share_id, snapshot_id
 
 
-@pytest.mark.parametrize('place, status', [
-    ('before create_snapshot', 'error'),
-    ('after create_snapshot', 'available')])
+@pytest.mark.parametrize(
+    'place, status',
+    [
+        ('before create_snapshot', 'error'),
+        ('after create_snapshot', 'available'),
+    ],
+)
 def test_who_lost_its_lease_takes_no_snapshot(cloud, place, status):
     share_id, _ = with_snapshot(cloud)
     snapshot_id = album.take(cloud, share_id)
@@ -110,8 +116,9 @@ def test_who_lost_its_lease_takes_no_snapshot(cloud, place, status):
     assert cloud.api.show(share_id)['status'] == 'available'
 
 
-@pytest.mark.parametrize('place', [
-    'before delete_snapshot', 'after delete_snapshot'])
+@pytest.mark.parametrize(
+    'place', ['before delete_snapshot', 'after delete_snapshot']
+)
 def test_who_lost_its_lease_deletes_no_snapshot_twice(cloud, place):
     _, snapshot_id = with_snapshot(cloud)
     album.delete(cloud, snapshot_id)
@@ -123,8 +130,9 @@ def test_who_lost_its_lease_deletes_no_snapshot_twice(cloud, place):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('place', [
-    'before revert_to_snapshot', 'after revert_to_snapshot'])
+@pytest.mark.parametrize(
+    'place', ['before revert_to_snapshot', 'after revert_to_snapshot']
+)
 def test_who_lost_its_lease_reverts_nothing_that_shows(cloud, place):
     share_id, snapshot_id = with_snapshot(cloud)
     album.revert(cloud, share_id, snapshot_id)
@@ -137,15 +145,19 @@ def test_who_lost_its_lease_reverts_nothing_that_shows(cloud, place):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('place', [
-    'before get_share_status', 'after get_share_status', 'committed'])
-@pytest.mark.parametrize('event, status', [
-    ('extend', 'available'), ('reset_creating', 'available')])
-def test_a_rescuer_that_lost_its_lease_changes_nothing(cloud, place, event,
-                                                       status):
+@pytest.mark.parametrize(
+    'place', ['before get_share_status', 'after get_share_status', 'committed']
+)
+@pytest.mark.parametrize(
+    'event, status', [('extend', 'available'), ('reset_creating', 'available')]
+)
+def test_a_rescuer_that_lost_its_lease_changes_nothing(
+    cloud, place, event, status
+):
     share_id = cloud.create_share(size=3)
-    instance, = cloud.api.get(f'/shares/{share_id}/instances')[
-        'share_instances']
+    (instance,) = cloud.api.get(f'/shares/{share_id}/instances')[
+        'share_instances'
+    ]
     cloud.db.write(fire, MACHINE, instance['id'], event)
     assert cloud.share.backends[0].reconciliation.run_pass() == 1
     journal = []
@@ -162,14 +174,14 @@ def written(cloud):
     """The last move that was made."""
     with cloud.db.engine.connect() as connection:
         return connection.exec_driver_sql(
-            'SELECT MAX(id) FROM transitions').scalar()
+            'SELECT MAX(id) FROM transitions'
+        ).scalar()
 
 
 def test_what_was_given_up_and_deleted_is_not_left_behind(cloud):
     """The worker wakes to create what nobody knows any more."""
     share_id = cloud.api.create(size=3)['id']
-    oversleep(cloud, 'before create_share',
-              lambda: cloud.api.delete(share_id))
+    oversleep(cloud, 'before create_share', lambda: cloud.api.delete(share_id))
     cloud.settle()
     assert cloud.api.get('/shares')['shares'] == []
     assert cloud.driver().inventory() == {}
@@ -192,7 +204,7 @@ def test_a_scheduler_that_lost_its_lease_places_nothing(cloud):
     cloud.api.create(size=3)
     oversleep(cloud, 'committed')  # when it has claimed
     cloud.settle()
-    share, = cloud.api.get('/shares/detail')['shares']
+    (share,) = cloud.api.get('/shares/detail')['shares']
     assert share['status'] == 'available'
     cloud.check_invariants()
 
@@ -211,17 +223,26 @@ def test_what_a_late_worker_resized_is_noted(cloud, verb, size):
 @pytest.mark.parametrize('verb, size', [('extend', 5), ('shrink', 1)])
 def test_what_was_resized_in_spite_of_a_decree_is_noted(cloud, verb, size):
     share_id = ask(cloud, verb)
-    cloud.pause_at(f'before {verb}_share', lambda: cloud.api.act(
-        share_id, 'reset_status', {'status': 'available'}))
+    cloud.pause_at(
+        f'before {verb}_share',
+        lambda: cloud.api.act(
+            share_id, 'reset_status', {'status': 'available'}
+        ),
+    )
     cloud.settle()
     share = cloud.api.show(share_id)
     assert (share['status'], share['size']) == ('available', size)
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('verb, place', [
-    ('create', 'before create_share'), ('delete', 'before delete_share'),
-    ('extend', 'before extend_share')])
+@pytest.mark.parametrize(
+    'verb, place',
+    [
+        ('create', 'before create_share'),
+        ('delete', 'before delete_share'),
+        ('extend', 'before extend_share'),
+    ],
+)
 def test_a_pause_without_a_rival_costs_nothing(cloud, verb, place):
     """The same process finds its own work over time, and keeps it."""
     ask(cloud, verb)

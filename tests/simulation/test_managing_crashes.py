@@ -14,15 +14,26 @@ from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
 
 SEEDS = seeds(15)
-_SLOWLY = {'section': 'dummy_driver_from_snapshot_steps = 3',
-           'more': 'periodic_interval = 5'}
+_SLOWLY = {
+    'section': 'dummy_driver_from_snapshot_steps = 3',
+    'more': 'periodic_interval = 5',
+}
 _PLACED = 'use_scheduler_creating_share_from_snapshot = true'
 
 
 def manage(cloud, found):
-    cloud.api.request('POST', '/shares/manage', {'share': {
-        'protocol': 'NFS', 'export_path': found['path'],
-        'service_host': 'node@alpha#pool'}}, expect=200)
+    cloud.api.request(
+        'POST',
+        '/shares/manage',
+        {
+            'share': {
+                'protocol': 'NFS',
+                'export_path': found['path'],
+                'service_host': 'node@alpha#pool',
+            }
+        },
+        expect=200,
+    )
     cloud.settle()
 
 
@@ -32,18 +43,36 @@ def unmanage(cloud, found):
 
 
 def manage_nothing_and_unmanage(cloud, found):
-    share = cloud.api.request('POST', '/shares/manage', {'share': {
-        'protocol': 'NFS', 'export_path': 'nowhere',
-        'service_host': 'node@alpha#pool'}}, expect=200).json['share']
+    share = cloud.api.request(
+        'POST',
+        '/shares/manage',
+        {
+            'share': {
+                'protocol': 'NFS',
+                'export_path': 'nowhere',
+                'service_host': 'node@alpha#pool',
+            }
+        },
+        expect=200,
+    ).json['share']
     cloud.settle()
     cloud.api.act(share['id'], 'unmanage')
     cloud.settle()
 
 
 def manage_snapshot(cloud, found):
-    cloud.api.request('POST', '/snapshots/manage', {'snapshot': {
-        'share_id': found['share'], 'metadata': {'key': 'value'},
-        'provider_location': found['location']}}, expect=202)
+    cloud.api.request(
+        'POST',
+        '/snapshots/manage',
+        {
+            'snapshot': {
+                'share_id': found['share'],
+                'metadata': {'key': 'value'},
+                'provider_location': found['location'],
+            }
+        },
+        expect=202,
+    )
     cloud.settle()
 
 
@@ -64,14 +93,18 @@ def copy_and_delete_by_force(cloud, found):
     cloud.settle()
 
 
-MANAGING = (manage, unmanage, manage_nothing_and_unmanage, manage_snapshot,
-            unmanage_snapshot)
+MANAGING = (
+    manage,
+    unmanage,
+    manage_nothing_and_unmanage,
+    manage_snapshot,
+    unmanage_snapshot,
+)
 COPYING = (copy, copy_and_delete_by_force)
 VERBS = {verb.__name__: verb for verb in (*MANAGING, *COPYING)}
 CASES = {
     **{name: (verb, {}) for name, verb in VERBS.items()},
-    **{f'{verb.__name__} slowly': (verb, _SLOWLY)
-       for verb in COPYING},
+    **{f'{verb.__name__} slowly': (verb, _SLOWLY) for verb in COPYING},
     'copy where the scheduler says': (copy, {'more': _PLACED}),
 }
 
@@ -80,20 +113,30 @@ def prepare(cloud):
     """Something of each kind, known and not known yet."""
     album.support(cloud)
     share_id = cloud.create_share(size=3)
-    found = {'share': share_id, 'snapshot': album.taken(cloud, share_id),
-             'bare': cloud.create_share(size=2)}
+    found = {
+        'share': share_id,
+        'snapshot': album.taken(cloud, share_id),
+        'bare': cloud.create_share(size=2),
+    }
     driver = cloud.driver()
     found['path'] = driver.place_share('foreign', size=5)
     found['location'] = driver.place_snapshot(
-        cloud.api.get(f'/shares/{share_id}/instances')[
-            'share_instances'][0]['id'], 'foreign')
+        cloud.api.get(f'/shares/{share_id}/instances')['share_instances'][0][
+            'id'
+        ],
+        'foreign',
+    )
     return found
 
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewinding(tmp_path_factory.mktemp('managing'), prepare,
-                   kind=death.Mortal, backends=('alpha',)) as begin:
+    with rewinding(
+        tmp_path_factory.mktemp('managing'),
+        prepare,
+        kind=death.Mortal,
+        backends=('alpha',),
+    ) as begin:
         yield begin
 
 
@@ -104,7 +147,6 @@ def test_a_crash_anywhere_breaks_no_invariant(begin, name):
 
 
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
-    deaths = [crashing.die_twice(begin, seed, VERBS)
-              for seed in SEEDS]
+    deaths = [crashing.die_twice(begin, seed, VERBS) for seed in SEEDS]
     assert deaths.count(2) > len(SEEDS) / 4
     print(f'{len(SEEDS)} seeds, {sum(deaths)} deaths, no invariant broken')

@@ -21,19 +21,27 @@ SUBNET = {'neutron_net_id': 'net', 'neutron_subnet_id': 'subnet'}
 
 def on(cloud, found, action, args, expect=None):
     return cloud.api.request(
-        'POST', f'/share-networks/{found["used"]}/action', {action: args},
-        expect=expect)
+        'POST',
+        f'/share-networks/{found["used"]}/action',
+        {action: args},
+        expect=expect,
+    )
 
 
 def new_service(cloud):
     return cloud.api.request(
-        'POST', '/security-services', {'security_service': {'type': 'ldap'}},
-        expect=200).json['security_service']['id']
+        'POST',
+        '/security-services',
+        {'security_service': {'type': 'ldap'}},
+        expect=200,
+    ).json['security_service']['id']
 
 
 def replacing(found, to='new'):
-    return {'current_service_id': found['service'],
-            'new_service_id': found[to]}
+    return {
+        'current_service_id': found['service'],
+        'new_service_id': found[to],
+    }
 
 
 def replace(cloud, found):
@@ -47,8 +55,12 @@ def replace_that_fails(cloud, found):
 
 
 def add_subnet(cloud, found):
-    cloud.api.request('POST', f'/share-networks/{found["used"]}/subnets',
-                      {'share-network-subnet': SUBNET}, expect=200)
+    cloud.api.request(
+        'POST',
+        f'/share-networks/{found["used"]}/subnets',
+        {'share-network-subnet': SUBNET},
+        expect=200,
+    )
     cloud.settle()
 
 
@@ -58,20 +70,32 @@ def add_subnet_that_fails(cloud, found):
 
 
 def check(cloud, found):
-    on(cloud, found, 'update_security_service_check',
-       {**replacing(found, 'other'), 'reset_operation': True}, 202)
+    on(
+        cloud,
+        found,
+        'update_security_service_check',
+        {**replacing(found, 'other'), 'reset_operation': True},
+        202,
+    )
     cloud.settle()
 
 
 def delete_network(cloud, found):
-    cloud.api.request('DELETE', f'/share-networks/{found["idle"]}',
-                      expect=202)
+    cloud.api.request('DELETE', f'/share-networks/{found["idle"]}', expect=202)
     cloud.settle()
 
 
-VERBS = {verb.__name__: verb for verb in (
-    replace, replace_that_fails, add_subnet, add_subnet_that_fails, check,
-    delete_network)}
+VERBS = {
+    verb.__name__: verb
+    for verb in (
+        replace,
+        replace_that_fails,
+        add_subnet,
+        add_subnet_that_fails,
+        check,
+        delete_network,
+    )
+}
 
 
 @pytest.fixture(scope='module')
@@ -80,19 +104,34 @@ def prepared(tmp_path_factory):
 
     And one with an idle server.
     """
-    cloud = death.MortalWithServers(tmp_path_factory.mktemp('networks'),
-                                    seed=10_000, backends=['alpha'])
-    found = {'used': cloud.add_network(), 'idle': cloud.add_network(),
-             'service': new_service(cloud), 'new': new_service(cloud),
-             'other': new_service(cloud)}
-    on(cloud, found, 'add_security_service',
-       {'security_service_id': found['service']}, 200)
+    cloud = death.MortalWithServers(
+        tmp_path_factory.mktemp('networks'), seed=10_000, backends=['alpha']
+    )
+    found = {
+        'used': cloud.add_network(),
+        'idle': cloud.add_network(),
+        'service': new_service(cloud),
+        'new': new_service(cloud),
+        'other': new_service(cloud),
+    }
+    on(
+        cloud,
+        found,
+        'add_security_service',
+        {'security_service_id': found['service']},
+        200,
+    )
     found['share'] = cloud.share_on(found['used'])
     cloud.api.delete(cloud.share_on(found['idle']))
     cloud.settle()
     for to in ('new', 'other'):
-        on(cloud, found, 'update_security_service_check',
-           replacing(found, to), 202)
+        on(
+            cloud,
+            found,
+            'update_security_service_check',
+            replacing(found, to),
+            202,
+        )
     on(cloud, found, 'share_network_subnet_create_check', SUBNET, 202)
     cloud.settle()
     cloud.db.dispose()
@@ -101,8 +140,13 @@ def prepared(tmp_path_factory):
 
 def begin(prepared, seed, remains=None):
     folder, whole, _ = prepared
-    cloud = death.begin(remains or whole, folder, seed,
-                        death.MortalWithServers, backends=['alpha'])
+    cloud = death.begin(
+        remains or whole,
+        folder,
+        seed,
+        death.MortalWithServers,
+        backends=['alpha'],
+    )
     cloud.restart()
     return cloud
 
@@ -111,11 +155,17 @@ def check_all(cloud):
     cloud.check_invariants()
     there = cloud.driver()._state.servers
     for network in cloud.rows(sa.select(NETWORK)):
-        services = {row.security_service_id for row in cloud.rows(
-            sa.select(ATTACHED).where(
-                ATTACHED.c.share_network_id == network.id))}
-        for server in cloud.rows(sa.select(SERVER).where(
-                SERVER.c.share_network_id == network.id)):
+        services = {
+            row.security_service_id
+            for row in cloud.rows(
+                sa.select(ATTACHED).where(
+                    ATTACHED.c.share_network_id == network.id
+                )
+            )
+        }
+        for server in cloud.rows(
+            sa.select(SERVER).where(SERVER.c.share_network_id == network.id)
+        ):
             if server.status == network.status == 'active':
                 record = there.find(server.id)
                 assert set(record['security_services'].values()) == services
@@ -124,12 +174,12 @@ def check_all(cloud):
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_leaves_all_at_rest(prepared, name):
     cloud = begin(prepared, 1)
-    places = death.remains_of(
-        cloud, lambda: VERBS[name](cloud, prepared[2]))
+    places = death.remains_of(cloud, lambda: VERBS[name](cloud, prepared[2]))
     check_all(cloud)
     cloud.db.dispose()
-    left = list({remains.files: (place, remains)
-                 for place, remains in places}.values())
+    left = list(
+        {remains.files: (place, remains) for place, remains in places}.values()
+    )
     assert len(left) > 2
     for number, (place, remains) in enumerate(left):
         cloud = begin(prepared, 100 + number, remains)
@@ -144,8 +194,7 @@ def test_a_crash_anywhere_leaves_all_at_rest(prepared, name):
 
 
 @pytest.mark.parametrize('seed', range(8))
-def test_whatever_is_asked_for_at_once_is_done_in_some_order(
-        prepared, seed):
+def test_whatever_is_asked_for_at_once_is_done_in_some_order(prepared, seed):
     """Of two changes of one network one is made, and the other refused."""
     cloud = begin(prepared, seed)
     found = prepared[2]
@@ -153,31 +202,51 @@ def test_whatever_is_asked_for_at_once_is_done_in_some_order(
     rival = cloud.rival()
     asked = []
     acts = [
-        lambda: asked.append(on(cloud, found, 'update_security_service',
-                                replacing(found)).status_int),
-        lambda: asked.append(on(cloud, found, 'update_security_service',
-                                replacing(found, 'other')).status_int),
-        lambda: asked.append(cloud.api.request(
-            'POST', f'/share-networks/{found["used"]}/subnets',
-            {'share-network-subnet': SUBNET}).status_int),
-        lambda: cloud.api.create(share_network_id=found['used'],
-                                 expect=None),
+        lambda: asked.append(
+            on(
+                cloud, found, 'update_security_service', replacing(found)
+            ).status_int
+        ),
+        lambda: asked.append(
+            on(
+                cloud,
+                found,
+                'update_security_service',
+                replacing(found, 'other'),
+            ).status_int
+        ),
+        lambda: asked.append(
+            cloud.api.request(
+                'POST',
+                f'/share-networks/{found["used"]}/subnets',
+                {'share-network-subnet': SUBNET},
+            ).status_int
+        ),
+        lambda: cloud.api.create(share_network_id=found['used'], expect=None),
         lambda: cloud.api.delete(found['share'], expect=None),
         lambda: cloud.api.request(
-            'DELETE', f'/share-networks/{found["idle"]}'),
-        lambda: cloud.api.create(share_network_id=found['idle'],
-                                 expect=None)]
+            'DELETE', f'/share-networks/{found["idle"]}'
+        ),
+        lambda: cloud.api.create(share_network_id=found['idle'], expect=None),
+    ]
     cloud.chance.shuffle(acts)
 
     def others():
         for _ in range(cloud.chance.randrange(6)):
             cloud.chance.choice(rival).step()
+
     for act in acts:
-        cloud.pause_at(cloud.chance.choice(
-            ['committed',
-             'before update_share_server_security_service',
-             'before update_share_server_network_allocations',
-             'before create_share']), others)
+        cloud.pause_at(
+            cloud.chance.choice(
+                [
+                    'committed',
+                    'before update_share_server_security_service',
+                    'before update_share_server_network_allocations',
+                    'before create_share',
+                ]
+            ),
+            others,
+        )
         act()
         for _ in range(cloud.chance.randrange(4)):
             cloud.step()

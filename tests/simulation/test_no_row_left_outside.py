@@ -34,8 +34,7 @@ from tests.unit.states.test_tables import MACHINES
 
 DEATHS = None if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 2
 EXTENSIONS = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/_ext'
-ENDS = (rescues.ENDS | rescues.ENDS_OF_SERVERS
-        | rescues.ENDS_OF_NETWORKS)
+ENDS = rescues.ENDS | rescues.ENDS_OF_SERVERS | rescues.ENDS_OF_NETWORKS
 BARE = ('deleting', 'deferred_deleting')
 
 
@@ -58,8 +57,9 @@ def prepared(tmp_path_factory):
 @pytest.fixture(scope='module')
 def with_server(tmp_path_factory):
     """A share server that nothing is on."""
-    cloud = ServersCloud(tmp_path_factory.mktemp('servers'),
-                         backends=['alpha'])
+    cloud = ServersCloud(
+        tmp_path_factory.mktemp('servers'), backends=['alpha']
+    )
     cloud.api.delete(cloud.share_on(cloud.add_network()))
     cloud.settle()
     cloud.db.dispose()
@@ -83,8 +83,12 @@ def passes(cloud):
     """Passes of recovery alone, until there is nothing more to do."""
     reconciliation = cloud.share.backends[0].reconciliation
     for _ in range(9):
-        if not (reconciliation.run_pass() or cloud.step() or cloud._owed()
-                or cloud.scheduler.unplaced.run_pass()):
+        if not (
+            reconciliation.run_pass()
+            or cloud.step()
+            or cloud._owed()
+            or cloud.scheduler.unplaced.run_pass()
+        ):
             return
         while cloud.step():
             pass
@@ -99,8 +103,9 @@ def test_what_nobody_works_on_comes_to_rest(prepared, resource, status):
 
 
 @pytest.mark.parametrize('resource, status', CASES_OF_SERVERS)
-def test_what_nobody_works_on_comes_to_rest_on_servers(with_server, resource,
-                                                       status):
+def test_what_nobody_works_on_comes_to_rest_on_servers(
+    with_server, resource, status
+):
     folder, whole = with_server
     cloud = begin(whole, folder, 1000, death.MortalWithServers)
     rescued(cloud, resource, status)
@@ -110,8 +115,12 @@ def test_what_has_no_host_comes_to_rest(with_server):
     folder, whole = with_server
     for resource, ends in rescues.ENDS_OF_NETWORKS.items():
         for status in ends:
-            rescued(begin(whole, folder, 1000, death.MortalWithServers),
-                    resource, status, by='manila-scheduler@node:')
+            rescued(
+                begin(whole, folder, 1000, death.MortalWithServers),
+                resource,
+                status,
+                by='manila-scheduler@node:',
+            )
 
 
 def rescued(cloud, resource, status, by='manila-share@node@alpha:'):
@@ -121,8 +130,9 @@ def rescued(cloud, resource, status, by='manila-share@node@alpha:'):
     places = death.remains_of(cloud, lambda: passes(cloud))
 
     def check(where='at once'):
-        assert status_of(cloud.db, resource, id) == (
-            ENDS[resource][status]), where
+        assert status_of(cloud.db, resource, id) == (ENDS[resource][status]), (
+            where
+        )
         decided = cloud.db.read(recovery.list_log, limit=10)
         assert decided, where
         assert decided[-1].made_by.startswith(by)
@@ -132,23 +142,23 @@ def rescued(cloud, resource, status, by='manila-share@node@alpha:'):
         cloud.db.dispose()
 
     check()
-    left = list({remains.files: (place, remains)
-                 for place, remains in places}.values())
+    left = list(
+        {remains.files: (place, remains) for place, remains in places}.values()
+    )
     assert len(left) > 1
     chance = random.Random(f'{resource} {status}')
     for number, (place, remains) in enumerate(
-            left if DEATHS is None else chance.sample(left, DEATHS)):
+        left if DEATHS is None else chance.sample(left, DEATHS)
+    ):
         cloud = begin(remains, cloud.folder, 2000 + number, type(cloud))
         passes(cloud)
         check(f'after a death {place}')
 
 
 @pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
-def test_every_status_in_flight_has_a_rescue_that_was_tried(prepared,
-                                                            machine):
+def test_every_status_in_flight_has_a_rescue_that_was_tried(prepared, machine):
     assert machine.in_flight.keys() == ENDS.get(machine.resource, {}).keys()
-    if not machine.in_flight or machine.resource in (
-            rescues.ENDS_OF_NETWORKS):
+    if not machine.in_flight or machine.resource in (rescues.ENDS_OF_NETWORKS):
         return
     assert machine.resource in RESCUES
     assert recovery.KINDS[machine.resource].machine is machine
@@ -172,15 +182,20 @@ def documented():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(EXTENSIONS)
         from_code = importlib.import_module('from_code')
-    rows = re.findall(r'^ *\* - (.+)\n *- (.+)$',
-                      '\n'.join(from_code.recovery()), re.MULTILINE)
+    rows = re.findall(
+        r'^ *\* - (.+)\n *- (.+)$',
+        '\n'.join(from_code.recovery()),
+        re.MULTILINE,
+    )
     assert len(rows) > 1
     return rows
 
 
 @pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
 def test_every_status_in_flight_has_its_line_in_the_documentation(
-        machine, documented):
+    machine, documented
+):
     resource = machine.resource.replace('_', ' ')
-    assert {(resource, f'``{status}``') for status in machine.in_flight
-            } <= set(documented)
+    assert {
+        (resource, f'``{status}``') for status in machine.in_flight
+    } <= set(documented)

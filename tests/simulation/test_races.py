@@ -6,8 +6,18 @@ from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 from tests.support.seeds import seeds
 
-VERBS = ('extend', 'force_extend', 'shrink', 'delete', 'force_delete',
-         'soft_delete', 'restore', 'reset', 'create', 'ensure')
+VERBS = (
+    'extend',
+    'force_extend',
+    'shrink',
+    'delete',
+    'force_delete',
+    'soft_delete',
+    'restore',
+    'reset',
+    'create',
+    'ensure',
+)
 # Not to available: that may be a lie about the back end, by decree.
 RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
 
@@ -17,8 +27,9 @@ def ask(cloud, share_id):
     verb = cloud.chance.choice(VERBS)
     size = cloud.chance.randrange(1, 9)
     if verb == 'create':
-        answer = cloud.api.request('POST', '/shares', {'share': {
-            'share_proto': 'NFS', 'size': size}})
+        answer = cloud.api.request(
+            'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': size}}
+        )
     elif verb == 'ensure':
         name = cloud.chance.choice(cloud.backend_names)
         answer = cloud.api.ensure(f'node@{name}', expect=None)
@@ -29,8 +40,7 @@ def ask(cloud, share_id):
             'extend': ('extend', {'new_size': size}),
             'force_extend': ('extend', {'new_size': size, 'force': True}),
             'shrink': ('shrink', {'new_size': size}),
-            'reset': ('reset_status',
-                      {'status': cloud.chance.choice(RESETS)}),
+            'reset': ('reset_status', {'status': cloud.chance.choice(RESETS)}),
         }.get(verb, (verb, None))
         answer = cloud.api.act(share_id, action, args, expect=None)
     assert answer.status_int < 500, (verb, answer.text)
@@ -47,13 +57,28 @@ def disturb(cloud):
         if cloud.chance.random() < 0.5:
             # A deletion that fails before it did anything and is forced
             # leaves its share behind, as published: not among these.
-            driver.fail_next(cloud.chance.choice(
-                ('create_share', 'extend_share', 'shrink_share',
-                 'ensure_shares')))
+            driver.fail_next(
+                cloud.chance.choice(
+                    (
+                        'create_share',
+                        'extend_share',
+                        'shrink_share',
+                        'ensure_shares',
+                    )
+                )
+            )
         else:
-            driver.lose_answer_next(cloud.chance.choice(
-                ('create_share', 'extend_share', 'shrink_share',
-                 'delete_share', 'ensure_shares')))
+            driver.lose_answer_next(
+                cloud.chance.choice(
+                    (
+                        'create_share',
+                        'extend_share',
+                        'shrink_share',
+                        'delete_share',
+                        'ensure_shares',
+                    )
+                )
+            )
     for _ in range(cloud.chance.randrange(4)):
         cloud.step()
 

@@ -67,12 +67,25 @@ def delete_active(cloud, found):
     cloud.settle()
 
 
-VERBS = {verb.__name__: verb for verb in (
-    create, create_nowhere, create_that_fails, delete, delete_that_fails,
-    force_delete, promote, promote_that_fails)}
+VERBS = {
+    verb.__name__: verb
+    for verb in (
+        create,
+        create_nowhere,
+        create_that_fails,
+        delete,
+        delete_that_fails,
+        force_delete,
+        promote,
+        promote_that_fails,
+    )
+}
 CASES = [
     *(('readable', verb) for verb in VERBS.values()),
-    ('dr', promote), ('writable', create), ('writable', delete_active)]
+    ('dr', promote),
+    ('writable', create),
+    ('writable', delete_active),
+]
 
 
 @pytest.fixture(scope='module')
@@ -82,30 +95,39 @@ def prepare(tmp_path_factory):
 
     def begin(style):
         if style not in made:
-            cloud = MortalReplicas(tmp_path_factory.mktemp(style),
-                                   seed=10_000, style=style)
+            cloud = MortalReplicas(
+                tmp_path_factory.mktemp(style), seed=10_000, style=style
+            )
             share_id = cloud.share_on('alpha', size=2)
             cloud.allow(share_id)
             cloud.snapshot(share_id)
             cloud.replicate(share_id, 'beta')
             cloud.update()
             cloud.check_invariants()
-            assert {row.replica_state for row in cloud.replicas(share_id)
-                    } <= {'active', 'in_sync'}
+            assert {row.replica_state for row in cloud.replicas(share_id)} <= {
+                'active',
+                'in_sync',
+            }
             found = {'share': share_id} | {
-                name: next(row.id for row in cloud.replicas(share_id)
-                           if row.host.endswith(f'@{name}#pool'))
-                for name in ('alpha', 'beta')}
+                name: next(
+                    row.id
+                    for row in cloud.replicas(share_id)
+                    if row.host.endswith(f'@{name}#pool')
+                )
+                for name in ('alpha', 'beta')
+            }
             cloud.db.dispose()
             made[style] = cloud.folder, death.look(cloud), found
         return made[style]
+
     return begin
 
 
 def begin(prepared, style, seed, remains=None):
     folder, whole, _ = prepared
-    cloud = death.begin(remains or whole, folder, seed, MortalReplicas,
-                        style=style)
+    cloud = death.begin(
+        remains or whole, folder, seed, MortalReplicas, style=style
+    )
     cloud.restart()
     return cloud
 
@@ -121,24 +143,29 @@ def check(cloud, *where):
         cloud.db.dispose()
 
 
-@pytest.mark.parametrize('style, verb', CASES, ids=lambda value: getattr(
-    value, '__name__', value))
+@pytest.mark.parametrize(
+    'style, verb', CASES, ids=lambda value: getattr(value, '__name__', value)
+)
 def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
     prepared = prepare(style)
     cloud = begin(prepared, style, 1)
     places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
     check(cloud, 'no death')
-    left = list({remains.files: (place, remains)
-                 for place, remains in places}.values())
+    left = list(
+        {remains.files: (place, remains) for place, remains in places}.values()
+    )
     assert len(left) > 3
     for number, (place, remains) in enumerate(left):
         check(begin(prepared, style, 100 + number, remains), number, place)
-    print(f'{style} {verb.__name__}: {len(places)} places, {len(left)} of '
-          'them differ')
+    print(
+        f'{style} {verb.__name__}: {len(places)} places, {len(left)} of '
+        'them differ'
+    )
 
 
-@pytest.mark.parametrize('verb', [promote, promote_that_fails],
-                         ids=lambda verb: verb.__name__)
+@pytest.mark.parametrize(
+    'verb', [promote, promote_that_fails], ids=lambda verb: verb.__name__
+)
 def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
     prepared = prepare('readable')
     cloud = begin(prepared, 'readable', 2)
@@ -150,13 +177,19 @@ def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
         cloud = begin(prepared, 'readable', 1000 + first, remains)
         again = death.remains_of(cloud, cloud.settle)
         cloud.db.dispose()
-        differ = list({remains.files: (place, remains)
-                       for place, remains in again}.values())
+        differ = list(
+            {
+                remains.files: (place, remains) for place, remains in again
+            }.values()
+        )
         if differ:
             number += 1
             place, remains = cloud.chance.choice(differ)
-            check(begin(prepared, 'readable', 2000 + first, remains),
-                  first, place)
+            check(
+                begin(prepared, 'readable', 2000 + first, remains),
+                first,
+                place,
+            )
     print(f'{verb.__name__}: {number} double crashes')
 
 

@@ -33,14 +33,27 @@ CLIENTS = st.sampled_from([f'10.0.0.{number}' for number in range(1, 4)])
 LEVELS = st.sampled_from(['rw', 'ro'])
 PICKS = st.integers(0, 2)
 FAULTS = st.sampled_from(['fail_next', 'half_fail_next', 'lose_answer_next'])
-METHODS = st.sampled_from([
-    'create_replica', 'delete_replica', 'promote_replica',
-    'update_replica_state', 'create_replicated_snapshot',
-    'delete_replicated_snapshot', 'update_replicated_snapshot',
-    'update_access', 'extend_share', 'shrink_share'])
+METHODS = st.sampled_from(
+    [
+        'create_replica',
+        'delete_replica',
+        'promote_replica',
+        'update_replica_state',
+        'create_replicated_snapshot',
+        'delete_replicated_snapshot',
+        'update_replicated_snapshot',
+        'update_access',
+        'extend_share',
+        'shrink_share',
+    ]
+)
 
-REFUSED = (exception.Invalid, exception.Conflict, exception.Forbidden,
-           exception.NotFound)
+REFUSED = (
+    exception.Invalid,
+    exception.Conflict,
+    exception.Forbidden,
+    exception.NotFound,
+)
 
 
 class ReplicaMachine(stateful.RuleBasedStateMachine):
@@ -86,17 +99,16 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         return found[number % len(found)]
 
     def rule_ids(self):
-        return {row.access_to: row.id for row in self.cloud.rows(
-            sa.select(RULE))}
+        return {
+            row.access_to: row.id for row in self.cloud.rows(sa.select(RULE))
+        }
 
     # Replicas
 
     @stateful.rule(on=st.sampled_from(BACKENDS))
     def create(self, on):
-        """Where there is one already, or may be soon, no place is found.
-        """
-        taken = {backend_of(row) for row in self.cloud.replicas(
-            self.share_id)}
+        """Where there is one already, or may be soon, no place is found."""
+        taken = {backend_of(row) for row in self.cloud.replicas(self.share_id)}
         self.struck |= bool(taken & {on, None})
         self.ask(self.cloud.ask_for_replica, self.share_id, on)
 
@@ -106,8 +118,11 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     @stateful.rule(pick=PICKS)
     def promote(self, pick):
-        found = [row for row in self.cloud.replicas(self.share_id)
-                 if row.replica_state != 'active']
+        found = [
+            row
+            for row in self.cloud.replicas(self.share_id)
+            if row.replica_state != 'active'
+        ]
         if found:
             self.ask(self.cloud.ask, 'promote', found[pick % len(found)].id)
 
@@ -115,21 +130,21 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
     def resync(self, pick):
         self.ask(self.cloud.ask, 'resync', self.picked(pick).id)
 
-    @stateful.rule(pick=PICKS,
-                   status=st.sampled_from(['error', 'creating', 'deleting']))
+    @stateful.rule(
+        pick=PICKS, status=st.sampled_from(['error', 'creating', 'deleting'])
+    )
     def reset_status(self, pick, status):
-        """Not of what is being promoted: nobody can tell who is active then.
-        """
+        """Not while one is promoted: which one is active is not known then."""
         row = self.picked(pick)
         if row.status != 'replication_change':
             self.struck = True
             self.ask(self.cloud.ask, 'reset_status', row.id, status)
 
-    @stateful.rule(pick=PICKS, state=st.sampled_from(['out_of_sync',
-                                                      'error']))
+    @stateful.rule(pick=PICKS, state=st.sampled_from(['out_of_sync', 'error']))
     def reset_state(self, pick, state):
-        self.ask(self.cloud.ask, 'reset_replica_state',
-                 self.picked(pick).id, state)
+        self.ask(
+            self.cloud.ask, 'reset_replica_state', self.picked(pick).id, state
+        )
 
     @stateful.rule()
     def update(self):
@@ -150,8 +165,9 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     @stateful.rule()
     def take(self):
-        answer = self.cloud.api.request('POST', '/snapshots', {
-            'snapshot': {'share_id': self.share_id}})
+        answer = self.cloud.api.request(
+            'POST', '/snapshots', {'snapshot': {'share_id': self.share_id}}
+        )
         assert answer.status_int < 500, answer.text
         if answer.status_int == 202:
             self.taken.add(answer.json['snapshot']['id'])
@@ -183,8 +199,11 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
     @stateful.rule(to=CLIENTS, level=LEVELS)
     def change(self, to, level):
         access_id = self.rule_ids().get(to)
-        if (access_id and to in self.rules
-                and self.ask(self.access.change, access_id, level)):
+        if (
+            access_id
+            and to in self.rules
+            and self.ask(self.access.change, access_id, level)
+        ):
             self.rules[to] = level
 
     # Faults
@@ -221,8 +240,11 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     @stateful.invariant()
     def one_replica_is_active(self):
-        active = [row for row in self.cloud.replicas(self.share_id)
-                  if row.replica_state == 'active']
+        active = [
+            row
+            for row in self.cloud.replicas(self.share_id)
+            if row.replica_state == 'active'
+        ]
         assert active
         assert len(active) == 1 or self.style == 'writable'
 
@@ -249,7 +271,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         self.cloud.settle()
         self.revive()
         for to, access_id in self.rule_ids().items():
-            if (to not in self.rules or 'error' in self.states(access_id)):
+            if to not in self.rules or 'error' in self.states(access_id):
                 self.access.deny(access_id)
                 self.rules.pop(to, None)
         self.cloud.settle()
@@ -265,8 +287,12 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
             self.cloud.update()
 
     def states(self, access_id):
-        return {row.state for row in self.cloud.rows(
-            sa.select(MAPPING).where(MAPPING.c.access_id == access_id))}
+        return {
+            row.state
+            for row in self.cloud.rows(
+                sa.select(MAPPING).where(MAPPING.c.access_id == access_id)
+            )
+        }
 
     def forget_snapshots(self):
         """Those that failed, to be taken or to be removed, go by force."""
@@ -274,8 +300,11 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
             shown = self.cloud.api.get(f'/snapshots/{row.id}')['snapshot']
             if shown['status'] != 'available' or row.id in self.dropped:
                 self.cloud.api.request(
-                    'POST', f'/snapshots/{row.id}/action',
-                    {'force_delete': None}, expect=202)
+                    'POST',
+                    f'/snapshots/{row.id}/action',
+                    {'force_delete': None},
+                    expect=202,
+                )
                 self.taken.discard(row.id)
                 self.dropped.add(row.id)
         self.cloud.settle()
@@ -293,15 +322,15 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         assert there == self.taken
         for row in rows:
             assert self.cloud.snapshots_on(row.id) == dict.fromkeys(
-                there, 'available')
+                there, 'available'
+            )
         size = self.cloud.api.show(self.share_id)['size']
         assert size in self.sizes
         self.sizes = {size}
 
     def clients(self, row):
         """Whom a back end lets in to a replica, and how."""
-        found = dummy.access_inventory(
-            self.folder / 'dummy' / backend_of(row))
+        found = dummy.access_inventory(self.folder / 'dummy' / backend_of(row))
         return {to: level for _, to, level in found.get(row.id, ())}
 
     def expected(self, row):
@@ -322,9 +351,13 @@ class ClusterMachine(ReplicaMachine):
 
 def _test(machine, examples):
     machine.TestCase.settings = hypothesis.settings(
-        max_examples=examples, stateful_step_count=25, deadline=None,
-        derandomize=True, database=None,
-        suppress_health_check=list(hypothesis.HealthCheck))
+        max_examples=examples,
+        stateful_step_count=25,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
     return machine.TestCase
 
 

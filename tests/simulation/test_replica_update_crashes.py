@@ -38,8 +38,9 @@ class Mortal(death.Mortal, ReplicatedCloud):
         self.check_invariants()
         for share_id in self.shares():
             assert self.states(share_id) == HEALTHY
-            alpha, beta = (self.snapshots_on(row.id)
-                           for row in self.replicas(share_id))
+            alpha, beta = (
+                self.snapshots_on(row.id) for row in self.replicas(share_id)
+            )
             assert alpha == beta
             assert set(beta.values()) <= {'available'}
         told = [row.resource_id for row in self.rows(sa.select(MESSAGE))]
@@ -50,11 +51,14 @@ class Mortal(death.Mortal, ReplicatedCloud):
 
     def put(self, replica_id, status, state):
         """Have a replica be so, by decree."""
-        for machine, word in ((SHARE_INSTANCE, status),
-                              (SHARE_REPLICA, state)):
+        for machine, word in (
+            (SHARE_INSTANCE, status),
+            (SHARE_REPLICA, state),
+        ):
             if word is not None:
-                self.db.write(fire, machine, replica_id,
-                              machine.reset_event(word))
+                self.db.write(
+                    fire, machine, replica_id, machine.reset_event(word)
+                )
 
 
 def resync(cloud, found):
@@ -80,7 +84,8 @@ def update(cloud, found):
 
 def update_in_vain(cloud, found):
     cloud.driver('beta').faults.fail_next(
-        'update_replica_state', 2, exception.ShareBackendException(msg=''))
+        'update_replica_state', 2, exception.ShareBackendException(msg='')
+    )
     cloud.update()
 
 
@@ -120,8 +125,9 @@ def prepare(cloud):
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     """`begin(remains=None, seed=0)` starts a process on what was left."""
-    cloud = Mortal(tmp_path_factory.mktemp('updates'),
-                   backends=('alpha', 'beta'))
+    cloud = Mortal(
+        tmp_path_factory.mktemp('updates'), backends=('alpha', 'beta')
+    )
     found = prepare(cloud)
     cloud.db.dispose()
     at_first = death.look(cloud)
@@ -146,9 +152,12 @@ def begin(tmp_path_factory):
 @pytest.mark.parametrize('name', VERBS)
 def test_a_death_anywhere_is_made_good_by_the_next_look(begin, name):
     cloud, found = begin()
-    left = {remains.files: (place, remains)
-            for place, remains in death.remains_of(
-                cloud, lambda: VERBS[name](cloud, found))}
+    left = {
+        remains.files: (place, remains)
+        for place, remains in death.remains_of(
+            cloud, lambda: VERBS[name](cloud, found)
+        )
+    }
     cloud.check()
     assert len(left) > 3
     for place, remains in left.values():
@@ -166,8 +175,9 @@ def test_two_deaths_and_bad_messages_are_made_good(begin):
         cloud, found = begin(seed=seed)
         name = cloud.chance.choice(list(VERBS))
         cloud.lose, cloud.double = 0.3, 0.3
-        died += die(cloud, cloud.chance.randrange(60), VERBS[name], cloud,
-                    found)
+        died += die(
+            cloud, cloud.chance.randrange(60), VERBS[name], cloud, found
+        )
         cloud.restart()
         died += die(cloud, cloud.chance.randrange(40), cloud.update)
         cloud.restart()

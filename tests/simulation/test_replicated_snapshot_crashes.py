@@ -87,8 +87,11 @@ def promote_what_is_deleted(cloud, found):
     """Another replica is active when the deletion is carried out."""
     share_id, snapshot_id = found['shrunk']
     album.delete(cloud, snapshot_id)
-    passive = next(row for row in cloud.replicas(share_id)
-                   if row.replica_state != 'active')
+    passive = next(
+        row
+        for row in cloud.replicas(share_id)
+        if row.replica_state != 'active'
+    )
     cloud.ask('promote', passive.id)
     carry_out(cloud)
 
@@ -136,8 +139,9 @@ def begin(prepared, seed, remains=None):
 
 def different(places):
     """One of those remains that are the same, with the place."""
-    return list({remains.files: (place, remains)
-                 for place, remains in places}.values())
+    return list(
+        {remains.files: (place, remains) for place, remains in places}.values()
+    )
 
 
 def check(cloud, *where):
@@ -153,8 +157,7 @@ def check(cloud, *where):
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     cloud = begin(prepared, 1)
-    places = death.remains_of(
-        cloud, lambda: VERBS[name](cloud, prepared[2]))
+    places = death.remains_of(cloud, lambda: VERBS[name](cloud, prepared[2]))
     check(cloud, name, 'no death')
     left = different(places)
     assert len(left) > 5
@@ -168,8 +171,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     cloud = begin(prepared, seed)
     name = cloud.chance.choice(sorted(VERBS))
     cloud.lose, cloud.double = 0.3, 0.3
-    places = death.remains_of(
-        cloud, lambda: VERBS[name](cloud, prepared[2]))
+    places = death.remains_of(cloud, lambda: VERBS[name](cloud, prepared[2]))
     remains = cloud.chance.choice(different(places))[1]
     cloud.db.dispose()
     cloud = begin(prepared, 1000 + seed, remains)

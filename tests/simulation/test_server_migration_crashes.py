@@ -120,9 +120,9 @@ def check(cloud, where):
         assert cloud.nothing_is_arriving()
         assert {row.status for row in cloud.servers()} == {'active'}
         assert {row.open_for for row in cloud.migrations()} <= {None}
-        share, = cloud.api.get('/shares/detail')['shares']
+        (share,) = cloud.api.get('/shares/detail')['shares']
         assert share['status'] == 'available'
-        snapshot, = cloud.api.get('/snapshots/detail')['snapshots']
+        (snapshot,) = cloud.api.get('/snapshots/detail')['snapshots']
         assert snapshot['status'] == 'available'
         row = cloud.instance(share['id'])
         assert not row.cast_rules_to_readonly
@@ -153,11 +153,11 @@ def test_two_deaths_and_bad_messages_end_at_rest(clouds):
         cloud, server, stored = clouds[str(wish)]
         begin(cloud, stored, seed)
         cloud.lose, cloud.double = 0.3, 0.3
-        died += crashing.die(cloud, cloud.chance.randrange(140), verb,
-                             cloud, server)
+        died += crashing.die(
+            cloud, cloud.chance.randrange(140), verb, cloud, server
+        )
         cloud.restart()
-        died += crashing.die(cloud, cloud.chance.randrange(60),
-                             cloud.settle)
+        died += crashing.die(cloud, cloud.chance.randrange(60), cloud.settle)
         cloud.restart()
         cloud.settle()
         check(cloud, f'{name}, seed {seed}')

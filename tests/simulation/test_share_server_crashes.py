@@ -52,42 +52,79 @@ def delete(cloud, found):
 def idle(cloud, found):
     cloud.clock.advance(601)
     cloud.share.backends[0].share_servers.clean_up(
-        datetime.timedelta(minutes=10))
+        datetime.timedelta(minutes=10)
+    )
     cloud.settle()
 
 
 def manage(cloud, found):
-    cloud.api.request('POST', '/share-servers/manage', {'share_server': {
-        'host': 'node@alpha', 'share_network_id': found['empty'],
-        'identifier': 'theirs'}}, expect=202)
+    cloud.api.request(
+        'POST',
+        '/share-servers/manage',
+        {
+            'share_server': {
+                'host': 'node@alpha',
+                'share_network_id': found['empty'],
+                'identifier': 'theirs',
+            }
+        },
+        expect=202,
+    )
     cloud.settle()
 
 
 def manage_nothing(cloud, found):
-    cloud.api.request('POST', '/share-servers/manage', {'share_server': {
-        'host': 'node@alpha', 'share_network_id': found['empty'],
-        'identifier': 'nowhere'}}, expect=202)
+    cloud.api.request(
+        'POST',
+        '/share-servers/manage',
+        {
+            'share_server': {
+                'host': 'node@alpha',
+                'share_network_id': found['empty'],
+                'identifier': 'nowhere',
+            }
+        },
+        expect=202,
+    )
     cloud.settle()
 
 
 def unmanage(cloud, found):
-    cloud.api.request('POST', f'/share-servers/{found["idle"]}/action',
-                      {'unmanage': {'force': False}}, expect=202)
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{found["idle"]}/action',
+        {'unmanage': {'force': False}},
+        expect=202,
+    )
     cloud.settle()
 
 
-VERBS = {verb.__name__: verb for verb in (
-    first, two_firsts, next_one, first_that_fails, delete, idle, manage,
-    manage_nothing, unmanage)}
-CASES = {**{name: (verb, '') for name, verb in VERBS.items()},
-         'delete with last share': (delete_share, WITH_LAST)}
+VERBS = {
+    verb.__name__: verb
+    for verb in (
+        first,
+        two_firsts,
+        next_one,
+        first_that_fails,
+        delete,
+        idle,
+        manage,
+        manage_nothing,
+        unmanage,
+    )
+}
+CASES = {
+    **{name: (verb, '') for name, verb in VERBS.items()},
+    'delete with last share': (delete_share, WITH_LAST),
+}
 
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
     """A server with a share, an idle one, and one of somebody else."""
-    cloud = ServersCloud(tmp_path_factory.mktemp('servers'), seed=10_000,
-                         backends=['alpha'])
+    cloud = ServersCloud(
+        tmp_path_factory.mktemp('servers'), seed=10_000, backends=['alpha']
+    )
     found = {'empty': cloud.add_network(), 'used': cloud.add_network()}
     found['share'] = cloud.share_on(found['used'])
     other = cloud.share_on(cloud.add_network())
@@ -101,9 +138,14 @@ def prepared(tmp_path_factory):
 
 def begin(prepared, seed, remains=None, more=''):
     folder, whole, _ = prepared
-    cloud = death.begin(remains or whole, folder, seed,
-                        death.MortalWithServers, backends=['alpha'],
-                        more=more)
+    cloud = death.begin(
+        remains or whole,
+        folder,
+        seed,
+        death.MortalWithServers,
+        backends=['alpha'],
+        more=more,
+    )
     cloud.restart()
     return cloud
 
@@ -115,8 +157,9 @@ def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
     cloud.check_invariants()
     cloud.db.dispose()
-    left = list({remains.files: (place, remains)
-                 for place, remains in places}.values())
+    left = list(
+        {remains.files: (place, remains) for place, remains in places}.values()
+    )
     assert len(left) > 3
     for number, (place, remains) in enumerate(left):
         cloud = begin(prepared, 100 + number, remains, more)
@@ -150,8 +193,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
 
 @pytest.mark.parametrize('seed', range(12))
 def test_whatever_happens_at_once_keeps_the_books(prepared, seed):
-    cloud = begin(prepared, seed,
-                  more=WITH_LAST if seed % 2 else '')
+    cloud = begin(prepared, seed, more=WITH_LAST if seed % 2 else '')
     found = prepared[2]
     cloud.lose, cloud.double = 0.3, 0.3
     rival = cloud.rival()
@@ -160,22 +202,33 @@ def test_whatever_happens_at_once_keeps_the_books(prepared, seed):
         lambda: cloud.api.create(share_network_id=found['empty']),
         lambda: cloud.api.create(share_network_id=found['used']),
         lambda: cloud.api.delete(found['share']),
-        lambda: cloud.api.request(
-            'DELETE', f'/share-servers/{found["idle"]}'),
+        lambda: cloud.api.request('DELETE', f'/share-servers/{found["idle"]}'),
         lambda: cloud.share.backends[0].share_servers.clean_up(
-            datetime.timedelta(0)),
+            datetime.timedelta(0)
+        ),
         lambda: cloud.driver().fail_next('_setup_server'),
-        lambda: cloud.driver().fail_next('_teardown_server')]
+        lambda: cloud.driver().fail_next('_teardown_server'),
+    ]
     cloud.chance.shuffle(acts)
 
     def others():
         for _ in range(cloud.chance.randrange(6)):
             cloud.chance.choice(rival).step()
+
     for act in acts:
-        cloud.pause_at(cloud.chance.choice(
-            ['committed', 'before setup_server', 'after setup_server',
-             'after choose_share_server_compatible_with_share',
-             'before teardown_server', 'before create_share']), others)
+        cloud.pause_at(
+            cloud.chance.choice(
+                [
+                    'committed',
+                    'before setup_server',
+                    'after setup_server',
+                    'after choose_share_server_compatible_with_share',
+                    'before teardown_server',
+                    'before create_share',
+                ]
+            ),
+            others,
+        )
         act()
         for _ in range(cloud.chance.randrange(4)):
             cloud.step()

@@ -77,11 +77,17 @@ def prepare(cloud):
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     """Gives a cloud, its snapshot and the rules, always as prepared."""
-    with rewinding(tmp_path_factory.mktemp('mountable'), prepare,
-                   kind=death.Mortal, backends=('alpha',)) as begin:
+    with rewinding(
+        tmp_path_factory.mktemp('mountable'),
+        prepare,
+        kind=death.Mortal,
+        backends=('alpha',),
+    ) as begin:
+
         def make(seed=0, remains=None):
             cloud, (snapshot_id, ids) = begin(seed, remains=remains)
             return cloud, Mount(cloud, snapshot_id), ids
+
         yield make
 
 

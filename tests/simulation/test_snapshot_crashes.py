@@ -60,7 +60,8 @@ VERBS = {
     'force-delete what is taken': force_delete_what_is_taken,
     'force-delete what is restored': force_delete_what_is_restored,
     'force-delete what is restored larger': functools.partial(
-        force_delete_what_is_restored, which='shrunk'),
+        force_delete_what_is_restored, which='shrunk'
+    ),
 }
 
 # What became of shares of 3 GiB since their snapshots were taken.
@@ -81,8 +82,12 @@ def prepare(cloud):
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewinding(tmp_path_factory.mktemp('album'), prepare,
-                   kind=death.Mortal, backends=('alpha',)) as begin:
+    with rewinding(
+        tmp_path_factory.mktemp('album'),
+        prepare,
+        kind=death.Mortal,
+        backends=('alpha',),
+    ) as begin:
         yield begin
 
 
@@ -92,8 +97,7 @@ def test_a_crash_anywhere_breaks_no_invariant(begin, name):
 
 
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
-    deaths = [crashing.die_twice(begin, seed, VERBS)
-              for seed in SEEDS]
+    deaths = [crashing.die_twice(begin, seed, VERBS) for seed in SEEDS]
     assert deaths.count(2) > len(SEEDS) / 4
     print(f'{len(SEEDS)} seeds, {sum(deaths)} deaths, no invariant broken')
 
@@ -109,12 +113,17 @@ def test_whoever_owns_what_a_lost_revert_leaves_in_error_is_told(begin):
     cloud.restart()
     cloud.clock.advance(60)
     cloud.settle()
-    assert {cloud.api.show(share_id)['status'],
-            album.show(cloud, snapshot_id)['status']} == {'error'}
-    assert {(one['resource_type'], one['resource_id'], one['action_id'])
-            for one in cloud.api.get('/messages')['messages']} == {
+    assert {
+        cloud.api.show(share_id)['status'],
+        album.show(cloud, snapshot_id)['status'],
+    } == {'error'}
+    assert {
+        (one['resource_type'], one['resource_id'], one['action_id'])
+        for one in cloud.api.get('/messages')['messages']
+    } == {
         ('SHARE', share_id, REVERT.value),
-        ('SHARE_SNAPSHOT', snapshot_id, REVERT.value)}
+        ('SHARE_SNAPSHOT', snapshot_id, REVERT.value),
+    }
 
 
 def die():

@@ -14,9 +14,20 @@ from tests.support.cloud import Crash
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
 
-VERBS = ('take', 'take', 'revert', 'revert', 'delete', 'force_delete',
-         'extend', 'shrink', 'delete_share', 'soft_delete', 'restore',
-         'reset')
+VERBS = (
+    'take',
+    'take',
+    'revert',
+    'revert',
+    'delete',
+    'force_delete',
+    'extend',
+    'shrink',
+    'delete_share',
+    'soft_delete',
+    'restore',
+    'reset',
+)
 # Not to available: that may be a lie about the back end, by decree.
 RESETS = ('error', 'error_deleting', 'manage_error')
 HOUR = 3600
@@ -37,13 +48,21 @@ def ask(cloud, share_id, known):
         'delete': lambda: album.delete(cloud, snapshot_id, None),
         'delete_share': lambda: cloud.api.delete(share_id, None),
         'force_delete': lambda: album.act(
-            cloud, snapshot_id, 'force_delete', expect=None),
-        'reset': lambda: album.act(cloud, snapshot_id, 'reset_status', {
-            'status': cloud.chance.choice(RESETS)}, None),
+            cloud, snapshot_id, 'force_delete', expect=None
+        ),
+        'reset': lambda: album.act(
+            cloud,
+            snapshot_id,
+            'reset_status',
+            {'status': cloud.chance.choice(RESETS)},
+            None,
+        ),
         'extend': lambda: cloud.api.act(
-            share_id, 'extend', {'new_size': size}, None),
+            share_id, 'extend', {'new_size': size}, None
+        ),
         'shrink': lambda: cloud.api.act(
-            share_id, 'shrink', {'new_size': size}, None),
+            share_id, 'shrink', {'new_size': size}, None
+        ),
     }.get(verb, lambda: cloud.api.act(share_id, verb, None, None))()
     assert answer.status_int < 500, (verb, answer.text)
 
@@ -54,11 +73,15 @@ def disturb(cloud):
     if chance < 0.1:
         cloud.crash_at(cloud.chance.randrange(15))
     elif chance < 0.2:
-        cloud.driver().fail_next(cloud.chance.choice(
-            ('create_snapshot', 'revert_to_snapshot', 'extend_share')))
+        cloud.driver().fail_next(
+            cloud.chance.choice(
+                ('create_snapshot', 'revert_to_snapshot', 'extend_share')
+            )
+        )
     elif chance < 0.3:
-        cloud.driver().lose_answer_next(cloud.chance.choice(
-            ('create_snapshot', 'delete_snapshot')))
+        cloud.driver().lose_answer_next(
+            cloud.chance.choice(('create_snapshot', 'delete_snapshot'))
+        )
     for _ in range(cloud.chance.randrange(4)):
         cloud.step()
 
@@ -100,15 +123,19 @@ def test_clocks_apart_keep_the_order_of_snapshots(tmp_path):
     made = []
     for late in (0, -HOUR, HOUR, 0, -HOUR, 0):
         operations, db = other_service(cloud, late)
-        made.append(operations.create(
-            RequestContext(project_id='project', user_id='user'),
-            db.read(shares.target, share_id))['id'])
+        made.append(
+            operations.create(
+                RequestContext(project_id='project', user_id='user'),
+                db.read(shares.target, share_id),
+            )['id']
+        )
         db.dispose()
         cloud.settle()
     listed = cloud.api.get('/snapshots/detail?sort_dir=asc')['snapshots']
     assert [one['id'] for one in listed] == made
-    times = [datetime.datetime.fromisoformat(one['created_at'])
-             for one in listed]
+    times = [
+        datetime.datetime.fromisoformat(one['created_at']) for one in listed
+    ]
     assert times == sorted(set(times))
     cloud.check_invariants()
     cloud.db.dispose()
@@ -134,8 +161,11 @@ def test_snapshot_of_the_same_microsecond_is_a_microsecond_later(tmp_path):
     for _ in range(3):
         cloud.clock.now = moment
         snapshot_id = album.taken(cloud, share_id)
-        times.append(datetime.datetime.fromisoformat(
-            album.show(cloud, snapshot_id)['created_at']))
+        times.append(
+            datetime.datetime.fromisoformat(
+                album.show(cloud, snapshot_id)['created_at']
+            )
+        )
     assert times[1] > times[0]
     assert times[2] > times[1]
     cloud.db.dispose()

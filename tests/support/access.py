@@ -13,8 +13,9 @@ from manila_lite.db.queries import shares as share_rows
 from manila_lite.share.drivers import dummy
 from manila_lite.share.operations.access_targets import normalised
 
-CTX = RequestContext(project_id='project', user_id='user',
-                     request_id='req-of-the-test')
+CTX = RequestContext(
+    project_id='project', user_id='user', request_id='req-of-the-test'
+)
 RULE = access.AccessRule.__table__
 INSTANCE = shares.ShareInstance.__table__
 
@@ -41,12 +42,23 @@ class Rules:
 
     # Asking
 
-    def allow(self, to: str = '10.0.0.1', level: str = 'rw',
-              type: str = 'ip', **more: typing.Any) -> str:
+    def allow(
+        self,
+        to: str = '10.0.0.1',
+        level: str = 'rw',
+        type: str = 'ip',
+        **more: typing.Any,
+    ) -> str:
         """A rule is accepted; its id."""
         return self._operations.allow(
-            CTX, self.target, access_type=type, access_to=to,
-            target=normalised(type, to), access_level=level, **more).id
+            CTX,
+            self.target,
+            access_type=type,
+            access_to=to,
+            target=normalised(type, to),
+            access_level=level,
+            **more,
+        ).id
 
     def deny(self, access_id: str, **more: typing.Any) -> None:
         self._operations.deny(CTX, self.target, access_id, **more)
@@ -59,8 +71,12 @@ class Rules:
     @property
     def rows(self) -> dict[str, typing.Any]:
         """The rules of the only instance, by the id of the rule."""
-        return {row.id: row for row in self.process.db.read(
-            rule_rows.of_instance, self.instance_id)}
+        return {
+            row.id: row
+            for row in self.process.db.read(
+                rule_rows.of_instance, self.instance_id
+            )
+        }
 
     @property
     def states(self) -> dict[str, str]:
@@ -70,16 +86,24 @@ class Rules:
     @property
     def known(self) -> int:
         """How many rules there are, on an instance or not."""
-        return self.process.db.read(lambda session: session.value(
-            sa.select(sa.func.count()).select_from(RULE).where(
-                RULE.c.share_id == self.share_id)))
+        return self.process.db.read(
+            lambda session: session.value(
+                sa.select(sa.func.count())
+                .select_from(RULE)
+                .where(RULE.c.share_id == self.share_id)
+            )
+        )
 
     @property
     def status(self) -> str:
         """`access_rules_status` of the instance."""
-        return self.process.db.read(lambda session: session.value(
-            sa.select(INSTANCE.c.access_rules_status).where(
-                INSTANCE.c.share_id == self.share_id)))
+        return self.process.db.read(
+            lambda session: session.value(
+                sa.select(INSTANCE.c.access_rules_status).where(
+                    INSTANCE.c.share_id == self.share_id
+                )
+            )
+        )
 
     @property
     def backend(self) -> str:
@@ -94,8 +118,11 @@ class Rules:
     def calls(self) -> list[typing.Any]:
         """The calls of the driver about this share, oldest first."""
         instance_id = self.instance_id
-        return [call for call in self.driver.access_calls
-                if call.subject_id == instance_id]
+        return [
+            call
+            for call in self.driver.access_calls
+            if call.subject_id == instance_id
+        ]
 
     @property
     def clients(self) -> dict[str, str]:

@@ -16,8 +16,9 @@ import uuid
 import kombu
 import pytest
 
-URL = os.environ.get('MANILA_LITE_TEST_RABBIT',
-                     'rabbit://guest:guest@127.0.0.1:5672/')
+URL = os.environ.get(
+    'MANILA_LITE_TEST_RABBIT', 'rabbit://guest:guest@127.0.0.1:5672/'
+)
 
 
 @contextlib.contextmanager
@@ -34,8 +35,15 @@ def virtual_host() -> Iterator[str]:
         yield URL
         return
     try:
-        _control('set_permissions', '-p', name, parsed.username or 'guest',
-                 '.*', '.*', '.*')
+        _control(
+            'set_permissions',
+            '-p',
+            name,
+            parsed.username or 'guest',
+            '.*',
+            '.*',
+            '.*',
+        )
         yield parsed._replace(path=f'/{name}').geturl()
     finally:
         _control('delete_vhost', name)
@@ -47,8 +55,9 @@ def purge(url: str, *queues: str) -> int:
     with kombu.Connection(url.replace('rabbit:', 'amqp:')) as link:
         for queue in queues:
             # Who asks for a queue that is not there loses the channel.
-            with contextlib.suppress(kombu.exceptions.OperationalError,
-                                     link.channel_errors):
+            with contextlib.suppress(
+                kombu.exceptions.OperationalError, link.channel_errors
+            ):
                 lost += link.channel().queue_purge(queue)
     return lost
 
@@ -71,6 +80,13 @@ def require() -> None:
 
 def _control(*args: str) -> bool:
     command = shutil.which('rabbitmqctl')
-    return command is not None and subprocess.run(
-        [command, '-q', *args], capture_output=True, check=False,
-        timeout=60).returncode == 0
+    return (
+        command is not None
+        and subprocess.run(
+            [command, '-q', *args],
+            capture_output=True,
+            check=False,
+            timeout=60,
+        ).returncode
+        == 0
+    )

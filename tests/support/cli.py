@@ -27,15 +27,22 @@ class Cli:
         if version:
             self._options += ['--os-share-api-version', version]
 
-    def __call__(self, command: str, *args: object, code: int = 0
-                 ) -> typing.Any:
+    def __call__(
+        self, command: str, *args: object, code: int = 0
+    ) -> typing.Any:
         """What the command shows; with another exit code, what it says."""
         self.ran.add(f'openstack {command}')
-        shows = issubclass(_commands()[command].load(),
-                           display.DisplayCommandBase)
-        ended, out, err = _run([
-            *self._options, *command.split(), *map(str, args),
-            *(('-f', 'json') if shows else ())])
+        shows = issubclass(
+            _commands()[command].load(), display.DisplayCommandBase
+        )
+        ended, out, err = _run(
+            [
+                *self._options,
+                *command.split(),
+                *map(str, args),
+                *(('-f', 'json') if shows else ()),
+            ]
+        )
         assert ended == code, (command, args, ended, err, out)
         if code:
             return err
@@ -44,8 +51,10 @@ class Cli:
 
 @functools.cache
 def _commands() -> dict[str, metadata.EntryPoint]:
-    return {point.name.replace('_', ' '): point
-            for point in metadata.entry_points(group='openstack.share.v2')}
+    return {
+        point.name.replace('_', ' '): point
+        for point in metadata.entry_points(group='openstack.share.v2')
+    }
 
 
 def _forget_clients() -> None:
@@ -58,10 +67,17 @@ def _forget_clients() -> None:
 def _run(argv: list[str]) -> tuple[int, str, str]:
     _forget_clients()
     out, err = io.StringIO(), io.StringIO()
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith('OS_')}
-    with (_own_log(), unittest.mock.patch.dict(os.environ, kept, clear=True),
-          contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)):
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith('OS_')
+    }
+    with (
+        _own_log(),
+        unittest.mock.patch.dict(os.environ, kept, clear=True),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         code = shell.OpenStackShell().run(argv)
     return code, out.getvalue(), err.getvalue()
 

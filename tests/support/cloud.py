@@ -100,29 +100,49 @@ class Probed:
             answer = found(*args, **kwargs)
             self._probe(f'after {name}')
             return answer
+
         return call
 
 
 class Api:
     """Talks to the application as one caller."""
 
-    def __init__(self, cloud: 'Cloud', project: str = 'project',
-                 user: str = 'user', roles: str = 'admin,member,reader',
-                 version: str = LATEST):
+    def __init__(
+        self,
+        cloud: 'Cloud',
+        project: str = 'project',
+        user: str = 'user',
+        roles: str = 'admin,member,reader',
+        version: str = LATEST,
+    ):
         self.cloud = cloud
-        self.headers = {'X-Project': project, 'X-User': user,
-                        'X-Roles': roles,
-                        'X-OpenStack-Manila-API-Version': version}
+        self.headers = {
+            'X-Project': project,
+            'X-User': user,
+            'X-Roles': roles,
+            'X-OpenStack-Manila-API-Version': version,
+        }
 
-    def request(self, method: str, path: str, body: object = None, *,
-                version: str | None = None, expect: int | None = None,
-                **headers: str) -> typing.Any:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        version: str | None = None,
+        expect: int | None = None,
+        **headers: str,
+    ) -> typing.Any:
         """The webob response; `expect` asserts its code."""
         request = webob.Request.blank(
-            '/v2' + path, method=method,
-            headers=self.headers | {
+            '/v2' + path,
+            method=method,
+            headers=self.headers
+            | {
                 name.replace('_', '-'): value
-                for name, value in headers.items()})
+                for name, value in headers.items()
+            },
+        )
         if version:
             request.headers['X-OpenStack-Manila-API-Version'] = version
         if body is not None:
@@ -131,29 +151,51 @@ class Api:
         response = request.get_response(self.cloud.app)
         if expect is not None:
             assert response.status_int == expect, (
-                method, path, response.status, response.text)
+                method,
+                path,
+                response.status,
+                response.text,
+            )
         return response
 
     def get(self, path: str, expect: int = 200, **kwargs) -> typing.Any:
         return self.request('GET', path, expect=expect, **kwargs).json
 
-    def create(self, expect: int | None = 200, version: str | None = None,
-               **body: object) -> typing.Any:
+    def create(
+        self,
+        expect: int | None = 200,
+        version: str | None = None,
+        **body: object,
+    ) -> typing.Any:
         body = {'share_proto': 'NFS', 'size': 1} | body
-        response = self.request('POST', '/shares', {'share': body},
-                                expect=expect, version=version)
+        response = self.request(
+            'POST', '/shares', {'share': body}, expect=expect, version=version
+        )
         return response.json.get('share', response.json)
 
-    def act(self, share_id: str, action: str, args: object = None,
-            expect: int | None = 202, version: str | None = None
-            ) -> typing.Any:
-        return self.request('POST', f'/shares/{share_id}/action',
-                            {action: args}, expect=expect, version=version)
+    def act(
+        self,
+        share_id: str,
+        action: str,
+        args: object = None,
+        expect: int | None = 202,
+        version: str | None = None,
+    ) -> typing.Any:
+        return self.request(
+            'POST',
+            f'/shares/{share_id}/action',
+            {action: args},
+            expect=expect,
+            version=version,
+        )
 
     def ensure(self, host: str, expect: int | None = 202) -> typing.Any:
-        return self.request('POST', '/services/ensure-shares',
-                            {'ensure_shares': {'host': host}},
-                            expect=expect)
+        return self.request(
+            'POST',
+            '/services/ensure-shares',
+            {'ensure_shares': {'host': host}},
+            expect=expect,
+        )
 
     def delete(self, share_id: str, expect: int | None = 202) -> typing.Any:
         return self.request('DELETE', f'/shares/{share_id}', expect=expect)
@@ -185,11 +227,20 @@ _ENFORCERS: dict[str, Enforcer] = {}
 class Cloud:
     """See the module; every argument has a sensible default."""
 
-    def __init__(self, folder: pathlib.Path, *, seed: int = 0,
-                 url: str | None = None, lose: float = 0.0,
-                 double: float = 0.0, capacity: int = 1000,
-                 backends: typing.Sequence[str] = BACKENDS,
-                 more: str = '', section: str = '', fill: bool = True):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        *,
+        seed: int = 0,
+        url: str | None = None,
+        lose: float = 0.0,
+        double: float = 0.0,
+        capacity: int = 1000,
+        backends: typing.Sequence[str] = BACKENDS,
+        more: str = '',
+        section: str = '',
+        fill: bool = True,
+    ):
         self.folder = folder
         self.chance = random.Random(seed)
         self.clock = Clock()
@@ -204,8 +255,12 @@ class Cloud:
         self._capacity = capacity
         self.configure(section=section, more=more)
         self.db = Database(
-            self.url, clock=self.clock, new_id=self._new_id,
-            chance=self.chance, sleep=self.clock.advance)
+            self.url,
+            clock=self.clock,
+            new_id=self._new_id,
+            chance=self.chance,
+            sleep=self.clock.advance,
+        )
         _share_statements(self.db.engine)
         self._policies = more
         self._begin()
@@ -217,11 +272,22 @@ class Cloud:
 
     def configure(self, *, section: str = '', more: str = '') -> None:
         """Write the configuration, for whatever process begins next."""
-        self._conf_file.write_text(_CONF.format(
-            state=self.folder, names=','.join(self.backend_names),
-            more=more) + ''.join(_SECTION.format(
-                name=name, state=self.folder, capacity=self._capacity,
-                section=section) for name in self.backend_names))
+        self._conf_file.write_text(
+            _CONF.format(
+                state=self.folder,
+                names=','.join(self.backend_names),
+                more=more,
+            )
+            + ''.join(
+                _SECTION.format(
+                    name=name,
+                    state=self.folder,
+                    capacity=self._capacity,
+                    section=section,
+                )
+                for name in self.backend_names
+            )
+        )
 
     # Life and death
 
@@ -229,30 +295,43 @@ class Cloud:
         self.conf = options.new(files=[str(self._conf_file)])
         self.enforcer = _enforcer(self._policies, self.conf)
         self.db.deliver = self._deliver
-        self.process = build.Process(self.conf, self.db, DirectTransport(),
-                                     chance=self.chance, id=self._new_id())
+        self.process = build.Process(
+            self.conf,
+            self.db,
+            DirectTransport(),
+            chance=self.chance,
+            id=self._new_id(),
+        )
         self.__dict__.pop('_served', None)
         self.scheduler = build.scheduler(self.process)
         self.share = build.share_service(self.process)
-        self.runners = [*self.scheduler.runners,
-                        *(backend.runner for backend in self.share.backends)]
+        self.runners = [
+            *self.scheduler.runners,
+            *(backend.runner for backend in self.share.backends),
+        ]
         for backend in self.share.backends:
-            for endpoint in (backend.provisioning, backend.snapshots,
-                             backend.managing, backend.ensuring,
-                             backend.access, backend.snapshot_access,
-                             backend.share_servers,
-                             backend.share_servers.setup,
-                             backend.replica_updates,
-                             backend.server_migrations,
-                             backend.replication):
+            for endpoint in (
+                backend.provisioning,
+                backend.snapshots,
+                backend.managing,
+                backend.ensuring,
+                backend.access,
+                backend.snapshot_access,
+                backend.share_servers,
+                backend.share_servers.setup,
+                backend.replica_updates,
+                backend.server_migrations,
+                backend.replication,
+            ):
                 endpoint.driver = Probed(endpoint.driver, self._probe)
         self.db.probe = self._probe
 
     @functools.cached_property
     def _served(self) -> tuple[typing.Any, build.ApiServices]:
         """Made when first asked for: not every life answers requests."""
-        return build.api(self.process, auth=self._sign_in,
-                         enforcer=self.enforcer)
+        return build.api(
+            self.process, auth=self._sign_in, enforcer=self.enforcer
+        )
 
     @property
     def app(self) -> typing.Any:
@@ -294,8 +373,9 @@ class Cloud:
         if name in self._pauses:
             self._pauses.pop(name)()
 
-    def pause_at(self, name: str, meanwhile: typing.Callable[[], object]
-                 ) -> None:
+    def pause_at(
+        self, name: str, meanwhile: typing.Callable[[], object]
+    ) -> None:
         """Have this happen when the process next comes to a place."""
         self._pauses[name] = meanwhile
 
@@ -304,23 +384,32 @@ class Cloud:
 
     def rival(self) -> list[typing.Any]:
         """The runners of a second process on the same back ends."""
-        process = build.Process(self.conf, self.db, chance=self.chance,
-                                id=self._new_id())
-        return [*build.scheduler(process).runners,
-                *(backend.runner for backend
-                  in build.share_service(process).backends)]
+        process = build.Process(
+            self.conf, self.db, chance=self.chance, id=self._new_id()
+        )
+        return [
+            *build.scheduler(process).runners,
+            *(
+                backend.runner
+                for backend in build.share_service(process).backends
+            ),
+        ]
 
     def _sign_in(self, app):
         """Sign-in for tests: project, user and roles stand in headers."""
+
         def sign_in(environ, start_response):
             roles = environ['HTTP_X_ROLES'].split(',')
             environ[wsgi.CONTEXT] = RequestContext(
                 user_id=environ['HTTP_X_USER'],
                 project_id=environ['HTTP_X_PROJECT'],
-                roles=roles, is_admin='admin' in roles,
+                roles=roles,
+                is_admin='admin' in roles,
                 request_id=environ.get('openstack.request_id'),
-                enforcer=self.services.enforcer)
+                enforcer=self.services.enforcer,
+            )
             return app(environ, start_response)
+
         return sign_in
 
     def _new_id(self) -> str:
@@ -329,7 +418,8 @@ class Cloud:
     def _deliver(self, hints) -> None:
         for hint in hints:
             times = (self.chance.random() >= self.lose) + (
-                self.chance.random() < self.double)
+                self.chance.random() < self.double
+            )
             for _ in range(times):
                 for runner in self.runners:
                     if hint.queue in runner.queues:
@@ -340,12 +430,27 @@ class Cloud:
     def _fill(self, session: Session) -> None:
         type_table = types.ShareType.__table__
         specs = types.ShareTypeExtraSpec.__table__
-        session.run(sa.insert(type_table), id=TYPE_ID, name='default',
-                    is_public=True, created_at=session.now)
-        session.run_many(sa.insert(specs), [
-            {'share_type_id': TYPE_ID, 'spec_key': key, 'spec_value': value}
-            for key, value in (('driver_handles_share_servers', 'False'),
-                               ('snapshot_support', 'True'))])
+        session.run(
+            sa.insert(type_table),
+            id=TYPE_ID,
+            name='default',
+            is_public=True,
+            created_at=session.now,
+        )
+        session.run_many(
+            sa.insert(specs),
+            [
+                {
+                    'share_type_id': TYPE_ID,
+                    'spec_key': key,
+                    'spec_value': value,
+                }
+                for key, value in (
+                    ('driver_handles_share_servers', 'False'),
+                    ('snapshot_support', 'True'),
+                )
+            ],
+        )
 
     def driver(self, name: str = 'alpha') -> dummy.DummyDriver:
         """The instrument of a back end."""
@@ -387,8 +492,13 @@ class Cloud:
 
     def _owed(self) -> bool:
         work = engine.Work.__table__
-        return bool(self.db.read(lambda session: session.value(
-            sa.select(sa.func.count()).select_from(work))))
+        return bool(
+            self.db.read(
+                lambda session: session.value(
+                    sa.select(sa.func.count()).select_from(work)
+                )
+            )
+        )
 
     def create_share(self, **body: object) -> str:
         """A share that is available."""
@@ -397,29 +507,44 @@ class Cloud:
         assert self.api.show(share_id)['status'] == 'available'
         return share_id
 
-    def usage(self, resource: str, project: str = 'project'
-              ) -> tuple[int, int]:
+    def usage(
+        self, resource: str, project: str = 'project'
+    ) -> tuple[int, int]:
         """What the project uses: in use, reserved."""
-        row = self.db.read(lambda session: session.one(sa.text(
-            'SELECT in_use, reserved FROM quota_usages WHERE '
-            "project_id = :p AND scope = 'project' AND resource = :r"),
-            p=project, r=resource))
+        row = self.db.read(
+            lambda session: session.one(
+                sa.text(
+                    'SELECT in_use, reserved FROM quota_usages WHERE '
+                    "project_id = :p AND scope = 'project' AND resource = :r"
+                ),
+                p=project,
+                r=resource,
+            )
+        )
         return tuple(row) if row else (0, 0)
 
     # What must hold whenever all is quiet
 
     def check_invariants(self) -> None:
-        folders = {f'node@{name}': self.folder / 'dummy' / name
-                   for name in self.backend_names}
+        folders = {
+            f'node@{name}': self.folder / 'dummy' / name
+            for name in self.backend_names
+        }
         for problem in self.db.read(invariants.problems, folders):
             raise AssertionError(problem)
         for problem in self.db.read(
-                snapshot_invariants.problems,
-                {host: dummy.snapshot_inventory(folder)
-                 for host, folder in folders.items()}):
+            snapshot_invariants.problems,
+            {
+                host: dummy.snapshot_inventory(folder)
+                for host, folder in folders.items()
+            },
+        ):
             raise AssertionError(problem)
         for problem in self.db.read(
-                snapshot_access_invariants.problems,
-                {host: dummy.snapshot_access_inventory(folder)
-                 for host, folder in folders.items()}):
+            snapshot_access_invariants.problems,
+            {
+                host: dummy.snapshot_access_inventory(folder)
+                for host, folder in folders.items()
+            },
+        ):
             raise AssertionError(problem)

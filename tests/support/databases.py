@@ -21,10 +21,12 @@ KINDS = ('sqlite', 'mysql', 'postgresql')
 
 _SERVERS = {
     'mysql': os.environ.get(
-        'MANILA_LITE_TEST_MYSQL', 'mysql+pymysql://root@127.0.0.1/'),
+        'MANILA_LITE_TEST_MYSQL', 'mysql+pymysql://root@127.0.0.1/'
+    ),
     'postgresql': os.environ.get(
         'MANILA_LITE_TEST_POSTGRESQL',
-        'postgresql+psycopg2://postgres@127.0.0.1/postgres'),
+        'postgresql+psycopg2://postgres@127.0.0.1/postgres',
+    ),
 }
 _DROP = {
     'mysql': 'DROP DATABASE {}',
@@ -34,10 +36,12 @@ _DROP = {
 _KILL = {
     'postgresql': (
         'SELECT pg_terminate_backend(pid) FROM pg_stat_activity '
-        'WHERE datname = current_database() AND pid <> pg_backend_pid()'),
+        'WHERE datname = current_database() AND pid <> pg_backend_pid()'
+    ),
     'mysql': (
         'SELECT id FROM information_schema.processlist '
-        'WHERE db = DATABASE() AND id <> CONNECTION_ID()'),
+        'WHERE db = DATABASE() AND id <> CONNECTION_ID()'
+    ),
 }
 
 
@@ -51,12 +55,16 @@ def created(kind: str, folder: pathlib.Path) -> Iterator[str]:
     if kind == 'sqlite':
         yield f'sqlite:///{folder / name}'
         return
-    server = sa.create_engine(_SERVERS[kind], poolclass=sa.pool.NullPool,
-                              isolation_level='AUTOCOMMIT')
+    server = sa.create_engine(
+        _SERVERS[kind],
+        poolclass=sa.pool.NullPool,
+        isolation_level='AUTOCOMMIT',
+    )
     _run(server, f'CREATE DATABASE {name}', kind)
     try:
         yield server.url.set(database=name).render_as_string(
-            hide_password=False)
+            hide_password=False
+        )
     finally:
         _run(server, _DROP[kind].format(name), kind)
 
@@ -86,8 +94,10 @@ def create_tables(url: str) -> None:
 def _template() -> sqlite3.Connection:
     """All tables, in memory: copying them is cheaper than making them."""
     engine = sa.create_engine(
-        'sqlite://', poolclass=sa.pool.StaticPool,
-        connect_args={'check_same_thread': False})
+        'sqlite://',
+        poolclass=sa.pool.StaticPool,
+        connect_args={'check_same_thread': False},
+    )
     models.metadata.create_all(engine)
     return engine.raw_connection().driver_connection
 
@@ -101,11 +111,15 @@ def empty_tables(url: str) -> None:
 
 def kill_connections(url: str) -> int:
     """End every connection to the database but this one."""
-    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT',
-                              poolclass=sa.pool.NullPool)
+    engine = sa.create_engine(
+        url, isolation_level='AUTOCOMMIT', poolclass=sa.pool.NullPool
+    )
     with engine.connect() as connection:
-        found = connection.exec_driver_sql(
-            _KILL[engine.dialect.name]).scalars().all()
+        found = (
+            connection.exec_driver_sql(_KILL[engine.dialect.name])
+            .scalars()
+            .all()
+        )
         for id in found if engine.dialect.name == 'mysql' else ():
             with contextlib.suppress(sa.exc.OperationalError):  # it ended
                 connection.exec_driver_sql(f'KILL {id}')
@@ -121,7 +135,8 @@ def kept_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
         def get(kind: str) -> str:
             if kind not in urls:
                 urls[kind] = stack.enter_context(
-                    created(kind, tmp_path_factory.mktemp(kind)))
+                    created(kind, tmp_path_factory.mktemp(kind))
+                )
                 create_tables(urls[kind])
             return urls[kind]
 

@@ -35,23 +35,28 @@ _SPEC = types.ShareTypeExtraSpec.__table__
 class ServersCloud(Cloud):
     """A `Cloud` where the default share type takes share networks."""
 
-    def __init__(self, *args: typing.Any, section: str = '',
-                 **kwargs: typing.Any):
+    def __init__(
+        self, *args: typing.Any, section: str = '', **kwargs: typing.Any
+    ):
         super().__init__(*args, section=SECTION + section, **kwargs)
 
     def _fill(self, session: Session) -> None:
         super()._fill(session)
-        session.run(sa.update(_SPEC).where(
-            _SPEC.c.spec_key == 'driver_handles_share_servers'
-        ).values(spec_value='True'))
+        session.run(
+            sa.update(_SPEC)
+            .where(_SPEC.c.spec_key == 'driver_handles_share_servers')
+            .values(spec_value='True')
+        )
 
     def add_network(self, *zones: str | None) -> str:
         """A network with a subnet per zone, or one for all; its id."""
         first, *others = zones or (None,)
         network = self.api.request(
-            'POST', '/share-networks', {'share_network': (
-                {'availability_zone': first} if first else {})},
-            expect=200).json['share_network']
+            'POST',
+            '/share-networks',
+            {'share_network': ({'availability_zone': first} if first else {})},
+            expect=200,
+        ).json['share_network']
         for zone in others:
             self.add_subnet(network['id'], zone)
         return network['id']
@@ -59,10 +64,15 @@ class ServersCloud(Cloud):
     def add_subnet(self, network_id: str, zone: str | None = None) -> str:
         """One more subnet of a network; its id."""
         return self.api.request(
-            'POST', f'/share-networks/{network_id}/subnets',
-            {'share-network-subnet': (
-                {'availability_zone': zone} if zone else {})},
-            expect=200).json['share_network_subnet']['id']
+            'POST',
+            f'/share-networks/{network_id}/subnets',
+            {
+                'share-network-subnet': (
+                    {'availability_zone': zone} if zone else {}
+                )
+            },
+            expect=200,
+        ).json['share_network_subnet']['id']
 
     def share_on(self, network_id: str, **body: object) -> str:
         """A share on a network that is available."""
@@ -76,8 +86,11 @@ class ServersCloud(Cloud):
         return self.rows(sa.select(SERVER).order_by(SERVER.c.created_at))
 
     def server_of(self, share_id: str) -> str | None:
-        row, = self.rows(sa.select(INSTANCE.c.share_server_id).where(
-            INSTANCE.c.share_id == share_id))
+        (row,) = self.rows(
+            sa.select(INSTANCE.c.share_server_id).where(
+                INSTANCE.c.share_id == share_id
+            )
+        )
         return row.share_server_id
 
     def addresses(self) -> dict[str, set[str]]:
@@ -89,9 +102,14 @@ class ServersCloud(Cloud):
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        for problem in self.db.read(dhss_invariants.problems, {
-                f'node@{name}': (self.folder / 'dummy' / name,
-                                 self.driver(name))
-                for name in self.backend_names}):
+        for problem in self.db.read(
+            dhss_invariants.problems,
+            {
+                f'node@{name}': (
+                    self.folder / 'dummy' / name,
+                    self.driver(name),
+                )
+                for name in self.backend_names
+            },
+        ):
             raise AssertionError(problem)
-

@@ -23,21 +23,24 @@ INSTANCE = shares.ShareInstance.__table__
 BackEnds = Mapping[str, tuple[pathlib.Path, typing.Any]]
 """By host: where a dummy back end keeps its state, and its driver."""
 
-_THERE = frozenset({S.ACTIVE, S.SERVER_MIGRATING, S.SERVER_MIGRATING_TO,
-                    S.NETWORK_CHANGE})
+_THERE = frozenset(
+    {S.ACTIVE, S.SERVER_MIGRATING, S.SERVER_MIGRATING_TO, S.NETWORK_CHANGE}
+)
 """Statuses in which a server is on its back end for sure."""
 
 
 def problems(session: Session, back_ends: BackEnds) -> list[str]:
     """Everything that is wrong, in words; rightly nothing."""
     rows = session.rows(sa.select(SERVER))
-    return [*at_rest(session, rows), *real(session, rows, back_ends),
-            *addresses(session, rows, back_ends),
-            *homes(session, rows, back_ends)]
+    return [
+        *at_rest(session, rows),
+        *real(session, rows, back_ends),
+        *addresses(session, rows, back_ends),
+        *homes(session, rows, back_ends),
+    ]
 
 
-def at_rest(session: Session, rows: typing.Sequence[sa.Row]
-            ) -> Iterator[str]:
+def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     """Nobody is on his way, and nothing is left of what is gone."""
     for row in rows:
         if row.status in MACHINE.in_flight:
@@ -53,11 +56,15 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]
                 yield f'{table.name} has a row of {row.share_server_id}'
 
 
-def real(session: Session, rows: typing.Sequence[sa.Row],
-         back_ends: BackEnds) -> Iterator[str]:
+def real(
+    session: Session, rows: typing.Sequence[sa.Row], back_ends: BackEnds
+) -> Iterator[str]:
     """What is active is on its back end, and nothing else is there."""
-    there = {id: host for host, (folder, _) in back_ends.items()
-             for id in dummy.server_inventory(folder)}
+    there = {
+        id: host
+        for host, (folder, _) in back_ends.items()
+        for id in dummy.server_inventory(folder)
+    }
     for row in rows:
         if row.status in _THERE and there.get(row.id) != row.host:
             yield f'server {row.id} should be on {row.host}'
@@ -65,8 +72,9 @@ def real(session: Session, rows: typing.Sequence[sa.Row],
         yield f'server {id} is on a back end and nobody knows it'
 
 
-def addresses(session: Session, rows: typing.Sequence[sa.Row],
-              back_ends: BackEnds) -> Iterator[str]:
+def addresses(
+    session: Session, rows: typing.Sequence[sa.Row], back_ends: BackEnds
+) -> Iterator[str]:
     """Servers have as many addresses as they need, and those they use."""
     given: dict[str, list[sa.Row]] = {row.id: [] for row in rows}
     seen: set[tuple[str, str]] = set()
@@ -77,40 +85,52 @@ def addresses(session: Session, rows: typing.Sequence[sa.Row],
         seen.add((one.segment, one.ip_address))
     subnets: dict[str, int] = {}
     for one in session.rows(sa.select(OF_SUBNET)):
-        subnets[one.share_server_id] = subnets.get(one.share_server_id,
-                                                   0) + 1
-    used = {id: set(found) for folder, _ in back_ends.values()
-            for id, found in dummy.server_inventory(folder).items()}
+        subnets[one.share_server_id] = subnets.get(one.share_server_id, 0) + 1
+    used = {
+        id: set(found)
+        for folder, _ in back_ends.values()
+        for id, found in dummy.server_inventory(folder).items()
+    }
     for row in rows:
         found = {one.ip_address for one in given[row.id]}
         if row.status == S.ACTIVE and row.host in back_ends:
             if found != used.get(row.id):
-                yield (f'server {row.id} has {sorted(found)}, and uses '
-                       f'{used.get(row.id)}')
+                yield (
+                    f'server {row.id} has {sorted(found)}, and uses '
+                    f'{used.get(row.id)}'
+                )
             driver = back_ends[row.host][1]
-            wanted = (subnets.get(row.id, 0)
-                      * driver.get_network_allocations_number()
-                      + driver.get_admin_network_allocations_number())
-            if row.identifier == f'dummy-{row.id}' and (
-                    len(found) != wanted):
+            wanted = (
+                subnets.get(row.id, 0)
+                * driver.get_network_allocations_number()
+                + driver.get_admin_network_allocations_number()
+            )
+            if row.identifier == f'dummy-{row.id}' and (len(found) != wanted):
                 yield f'server {row.id} has {found}, not {wanted} addresses'
         if row.status == S.MANAGE_ERROR and found:
             yield f'server {row.id} is {row.status} and has {found}'
 
 
-def homes(session: Session, rows: typing.Sequence[sa.Row],
-          back_ends: BackEnds) -> Iterator[str]:
+def homes(
+    session: Session, rows: typing.Sequence[sa.Row], back_ends: BackEnds
+) -> Iterator[str]:
     """Shares that are available are on the server that is told."""
     servers = {row.id: row for row in rows}
-    really = {id: server for folder, _ in back_ends.values()
-              for id, server in dummy.servers_of_shares(folder).items()}
+    really = {
+        id: server
+        for folder, _ in back_ends.values()
+        for id, server in dummy.servers_of_shares(folder).items()
+    }
     for row in session.rows(sa.select(INSTANCE)):
         if row.share_server_id is not None and (
-                row.share_server_id not in servers):
+            row.share_server_id not in servers
+        ):
             yield f'{row.id} is on server {row.share_server_id}, which is gone'
         if row.status == 'available' and row.share_network_id is not None:
             if really.get(row.id) != row.share_server_id:
-                yield (f'{row.id} is on server {really.get(row.id)}, not '
-                       f'{row.share_server_id}')
+                yield (
+                    f'{row.id} is on server {really.get(row.id)}, not '
+                    f'{row.share_server_id}'
+                )
             if servers[row.share_server_id].idle_since is not None:
                 yield f'server {row.share_server_id} is not idle'

@@ -36,8 +36,7 @@ class _Client:
 
     def call(self, ctx, method, args, timeout):
         endpoint = self._transport.endpoint(*self._where)
-        answer = getattr(endpoint, method)(
-            ctx, **json.loads(json.dumps(args)))
+        answer = getattr(endpoint, method)(ctx, **json.loads(json.dumps(args)))
         return json.loads(json.dumps(answer))
 
 

@@ -56,12 +56,19 @@ class Installation:
     delay; `options` and `sections` are added to the file.
     """
 
-    def __init__(self, folder: pathlib.Path, *,
-                 kind: tuple[str, ...] = SERVE,
-                 database_url: str | None = None,
-                 concurrency: str = 'threading', auth: str = 'noauth',
-                 backends: Mapping[str, Mapping[str, object]] | None = None,
-                 options: str = '', sections: str = '', lease: float = 2):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        *,
+        kind: tuple[str, ...] = SERVE,
+        database_url: str | None = None,
+        concurrency: str = 'threading',
+        auth: str = 'noauth',
+        backends: Mapping[str, Mapping[str, object]] | None = None,
+        options: str = '',
+        sections: str = '',
+        lease: float = 2,
+    ):
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.kind = kind
@@ -71,29 +78,39 @@ class Installation:
         self.root = f'http://127.0.0.1:{self.port}'
         self.url = f'{self.root}/v2'
         self.database_url = (
-            database_url or f'sqlite:///{folder}/manila_lite.sqlite')
+            database_url or f'sqlite:///{folder}/manila_lite.sqlite'
+        )
         self.conf = folder / 'manila.conf'
         self.running: dict[str, Command] = {}
         self.ready_after = 0.0
         self._runs = 0
         self._db: Database | None = None
         self._text = _CONF.format(
-            host=self.host, folder=folder, auth=auth, port=self.port,
-            names=','.join(backends or ['dummy']), options=options,
-            database=self.database_url, sections=sections, lease=lease)
+            host=self.host,
+            folder=folder,
+            auth=auth,
+            port=self.port,
+            names=','.join(backends or ['dummy']),
+            options=options,
+            database=self.database_url,
+            sections=sections,
+            lease=lease,
+        )
         self.configure(backends or {'dummy': {}})
         if kind == SEPARATE:
             self.manage('db', 'sync')
 
-    def configure(self, backends: Mapping[str, Mapping[str, object]]
-                  ) -> None:
+    def configure(self, backends: Mapping[str, Mapping[str, object]]) -> None:
         """Write the file, for the processes started from now on."""
         self.backends = tuple(backends)
         lines = [self._text]
         for name, options in backends.items():
             lines.append(f'[{name}]')
-            chosen = _DUMMY | {
-                'dummy_driver_state_path': self.state_of(name)} | options
+            chosen = (
+                _DUMMY
+                | {'dummy_driver_state_path': self.state_of(name)}
+                | options
+            )
             lines += [f'{key} = {value}' for key, value in chosen.items()]
         self.conf.write_text('\n'.join([*lines, '']))
 
@@ -131,33 +148,46 @@ class Installation:
             where = ['serve', *where, '--state-dir', self.folder / 'state']
         return Command(
             'manila-lite' if name == 'serve' else f'manila-lite-{name}',
-            *where, log=self.folder / f'{self._runs}-{name}.log',
-            concurrency=self.concurrency)
+            *where,
+            log=self.folder / f'{self._runs}-{name}.log',
+            concurrency=self.concurrency,
+        )
 
     def _wait_until_ready(self, command: Command, wait: bool) -> None:
         words = self._words_of(command, wait)
         command.wait_for(
             lambda: all(word in command.output for word in words),
-            ' and '.join(words))
+            ' and '.join(words),
+        )
 
     def _words_of(self, command: Command, drivers: bool) -> list[str]:
         """What a command says when it is of use."""
         words = ['Started']
         if drivers and command.name in ('manila-lite', 'manila-lite-share'):
-            words += [f'Back end {self.service_host(name)} is up'
-                      for name in self.backends]
+            words += [
+                f'Back end {self.service_host(name)} is up'
+                for name in self.backends
+            ]
         return words
 
     def ready(self) -> list[str]:
         """Those that run and are of use."""
-        return [name for name, command in self.running.items()
-                if all(word in command.output
-                       for word in self._words_of(command, True))]
+        return [
+            name
+            for name, command in self.running.items()
+            if all(
+                word in command.output
+                for word in self._words_of(command, True)
+            )
+        ]
 
     def stop(self) -> dict[str, float]:
         """Stop all by SIGTERM; the seconds that each has taken."""
-        return {name: self.running.pop(name).stop()
-                for name in self.kind if name in self.running}
+        return {
+            name: self.running.pop(name).stop()
+            for name in self.kind
+            if name in self.running
+        }
 
     def kill(self, *names: str) -> None:
         """End these as a power cut does, all at one time."""
@@ -184,9 +214,14 @@ class Installation:
     def manage(self, *args: object, stdin: str = '') -> str:
         """What `manila-lite-manage` printed."""
         self._runs += 1
-        command = Command('manila-lite-manage', *args, '--config-file',
-                          self.conf, stdin=stdin,
-                          log=self.folder / f'{self._runs}-manage.log')
+        command = Command(
+            'manila-lite-manage',
+            *args,
+            '--config-file',
+            self.conf,
+            stdin=stdin,
+            log=self.folder / f'{self._runs}-manage.log',
+        )
         assert command.ended() == 0, command.output
         return command.output
 
@@ -214,25 +249,40 @@ class Installation:
 
         What a scheduler has for a moment is in nobody's hand yet.
         """
-        return sum(row.state == table.RUNNING
-                   and not row.kind.startswith('placement.')
-                   for row in self.db.read(table.list_work))
+        return sum(
+            row.state == table.RUNNING
+            and not row.kind.startswith('placement.')
+            for row in self.db.read(table.list_work)
+        )
 
     def in_flight(self) -> list[str]:
         """What is in flight, whoever works on it."""
-        return [f'{row.resource} {row.id} is {row.status}'
-                for kind in recovery.KINDS for row in self.db.read(
-                    recovery.list_in_flight, kind, most=1000)]
+        return [
+            f'{row.resource} {row.id} is {row.status}'
+            for kind in recovery.KINDS
+            for row in self.db.read(recovery.list_in_flight, kind, most=1000)
+        ]
 
     def problems(self) -> list[str]:
         """What is wrong now that nothing is owed any more."""
-        folders = {self.service_host(name): self.state_of(name)
-                   for name in self.backends}
+        folders = {
+            self.service_host(name): self.state_of(name)
+            for name in self.backends
+        }
         return [
             *self.db.read(invariants.problems, folders),
-            *self.db.read(snapshot_invariants.problems, {
-                host: dummy.snapshot_inventory(folder)
-                for host, folder in folders.items()}),
-            *self.db.read(snapshot_access_invariants.problems, {
-                host: dummy.snapshot_access_inventory(folder)
-                for host, folder in folders.items()})]
+            *self.db.read(
+                snapshot_invariants.problems,
+                {
+                    host: dummy.snapshot_inventory(folder)
+                    for host, folder in folders.items()
+                },
+            ),
+            *self.db.read(
+                snapshot_access_invariants.problems,
+                {
+                    host: dummy.snapshot_access_inventory(folder)
+                    for host, folder in folders.items()
+                },
+            ),
+        ]

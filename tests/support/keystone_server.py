@@ -26,7 +26,8 @@ class User:
     roles: tuple[str, ...]
     id: str = dataclasses.field(default_factory=lambda: uuid.uuid4().hex)
     project_id: str = dataclasses.field(
-        default_factory=lambda: uuid.uuid4().hex)
+        default_factory=lambda: uuid.uuid4().hex
+    )
 
 
 class Refused(Exception):
@@ -46,16 +47,18 @@ class Keystone:
         self._users = {}
         self._tokens = {}
         self._server = server.ThreadingHTTPServer(
-            ('127.0.0.1', 0), type('Handler', (_Handler,),
-                                   {'keystone': self}))
+            ('127.0.0.1', 0), type('Handler', (_Handler,), {'keystone': self})
+        )
         self._server.daemon_threads = True
         self.url = f'http://127.0.0.1:{self._server.server_port}/v3'
-        self.service = self.add_user('manila', 'service-secret', 'service',
-                                     ['service'])
+        self.service = self.add_user(
+            'manila', 'service-secret', 'service', ['service']
+        )
 
     def __enter__(self):
-        self._thread = threading.Thread(target=self._server.serve_forever,
-                                        args=(0.02,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
         self._thread.start()
         return self
 
@@ -79,23 +82,35 @@ class Keystone:
 
     def client_options(self, user):
         """What keystoneauth's password plugin takes to sign the user in."""
-        return {'auth_url': self.url, 'username': user.name,
-                'password': user.password, 'project_name': user.project,
-                'user_domain_id': 'default', 'project_domain_id': 'default'}
+        return {
+            'auth_url': self.url,
+            'username': user.name,
+            'password': user.password,
+            'project_name': user.project,
+            'user_domain_id': 'default',
+            'project_domain_id': 'default',
+        }
 
     def service_config(self):
         """The configuration file section of a service that asks here."""
-        options = {'www_authenticate_uri': self.url, 'auth_type': 'password',
-                   **self.client_options(self.service)}
+        options = {
+            'www_authenticate_uri': self.url,
+            'auth_type': 'password',
+            **self.client_options(self.service),
+        }
         lines = (f'{name} = {value}' for name, value in options.items())
         return '\n'.join(('[keystone_authtoken]', *lines, ''))
 
     # What the handler asks
 
     def versions(self):
-        return {'id': 'v3.14', 'status': 'stable',
-                'updated': '2020-04-07T00:00:00Z', 'media-types': [],
-                'links': [{'rel': 'self', 'href': self.url + '/'}]}
+        return {
+            'id': 'v3.14',
+            'status': 'stable',
+            'updated': '2020-04-07T00:00:00Z',
+            'media-types': [],
+            'links': [{'rel': 'self', 'href': self.url + '/'}],
+        }
 
     def sign_in(self, auth):
         """(token, description) for the body of a password sign-in."""
@@ -123,22 +138,33 @@ class Keystone:
     def _described(self, user, scope):
         now = datetime.datetime.now(datetime.UTC)
         token = {
-            'methods': ['password'], 'audit_ids': [uuid.uuid4().hex],
-            'issued_at': _time(now), 'expires_at': _time(now + _LIFE),
-            'user': {'id': user.id, 'name': user.name, 'domain': _DOMAIN,
-                     'password_expires_at': None},
+            'methods': ['password'],
+            'audit_ids': [uuid.uuid4().hex],
+            'issued_at': _time(now),
+            'expires_at': _time(now + _LIFE),
+            'user': {
+                'id': user.id,
+                'name': user.name,
+                'domain': _DOMAIN,
+                'password_expires_at': None,
+            },
             'roles': [{'id': role, 'name': role} for role in user.roles],
-            'catalog': [_service('identity', 'keystone', self.url),
-                        _service('shared-file-system', 'manila',
-                                 self.share_url)],
+            'catalog': [
+                _service('identity', 'keystone', self.url),
+                _service('shared-file-system', 'manila', self.share_url),
+            ],
         }
         if 'system' in scope:
             return token | {'system': {'all': True}}
         if 'domain' in scope:
             return token | {'domain': _DOMAIN}
-        return token | {'project': {'id': user.project_id,
-                                    'name': user.project,
-                                    'domain': _DOMAIN}}
+        return token | {
+            'project': {
+                'id': user.project_id,
+                'name': user.project,
+                'domain': _DOMAIN,
+            }
+        }
 
 
 def _time(moment):
@@ -146,11 +172,21 @@ def _time(moment):
 
 
 def _service(kind, name, url):
-    return {'type': kind, 'name': name, 'id': uuid.uuid4().hex,
-            'endpoints': [{'id': uuid.uuid4().hex, 'interface': interface,
-                           'region': 'RegionOne', 'region_id': 'RegionOne',
-                           'url': url}
-                          for interface in ('public', 'internal', 'admin')]}
+    return {
+        'type': kind,
+        'name': name,
+        'id': uuid.uuid4().hex,
+        'endpoints': [
+            {
+                'id': uuid.uuid4().hex,
+                'interface': interface,
+                'region': 'RegionOne',
+                'region_id': 'RegionOne',
+                'url': url,
+            }
+            for interface in ('public', 'internal', 'admin')
+        ],
+    }
 
 
 class _Handler(server.BaseHTTPRequestHandler):
@@ -161,8 +197,9 @@ class _Handler(server.BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.partition('?')[0].rstrip('/')
         if path == '':
-            self._answer(300, {'versions': {
-                'values': [self.keystone.versions()]}})
+            self._answer(
+                300, {'versions': {'values': [self.keystone.versions()]}}
+            )
         elif path == '/v3':
             self._answer(200, {'version': self.keystone.versions()})
         elif path == '/v3/auth/tokens':
@@ -180,8 +217,9 @@ class _Handler(server.BaseHTTPRequestHandler):
 
     def _validate(self):
         subject = self.headers.get('X-Subject-Token')
-        token = self.keystone.validate(self.headers.get('X-Auth-Token'),
-                                       subject)
+        token = self.keystone.validate(
+            self.headers.get('X-Auth-Token'), subject
+        )
         self._answer(200, {'token': token}, subject)
 
     def _sign_in(self):
@@ -193,8 +231,16 @@ class _Handler(server.BaseHTTPRequestHandler):
             answer()
         except Refused as refused:
             code = refused.args[0]
-            self._answer(code, {'error': {'code': code, 'title': 'Refused',
-                                          'message': 'Refused.'}})
+            self._answer(
+                code,
+                {
+                    'error': {
+                        'code': code,
+                        'title': 'Refused',
+                        'message': 'Refused.',
+                    }
+                },
+            )
 
     def _answer(self, code, body=None, token=None):
         data = json.dumps(body or {}).encode()

@@ -21,15 +21,31 @@ from urllib3.exceptions import NewConnectionError
 from tests.support.rest import Rest
 
 CLIENTS = 8
-NO_ANSWER = (requests.ConnectionError, requests.Timeout,
-             requests.exceptions.ChunkedEncodingError)
+NO_ANSWER = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+)
 
 # How often each is asked for, of the sum of all.
-WEIGHTS = {'create': 4, 'delete': 2, 'extend': 3, 'shrink': 2,
-           'take_snapshot': 4, 'delete_snapshot': 2, 'revert': 3,
-           'allow': 5, 'deny': 3}
-_WRONG = ('error', 'extending_error', 'shrinking_error', 'reverting_error',
-          'error_deleting')
+WEIGHTS = {
+    'create': 4,
+    'delete': 2,
+    'extend': 3,
+    'shrink': 2,
+    'take_snapshot': 4,
+    'delete_snapshot': 2,
+    'revert': 3,
+    'allow': 5,
+    'deny': 3,
+}
+_WRONG = (
+    'error',
+    'extending_error',
+    'shrinking_error',
+    'reverting_error',
+    'error_deleting',
+)
 
 
 class Thing:
@@ -48,7 +64,6 @@ class Thing:
 
 
 class Share(Thing):
-
     def __init__(self, id: str, size: int):
         super().__init__(id, size)
         self.snapshots: dict[str, Thing] = {}
@@ -59,8 +74,9 @@ class Share(Thing):
 class Load:
     """`per_minute` requests, from clients of their own, until `stop`."""
 
-    def __init__(self, rest: Callable[[], Rest], seed: int,
-                 per_minute: int = 200):
+    def __init__(
+        self, rest: Callable[[], Rest], seed: int, per_minute: int = 200
+    ):
         self._rest = rest
         self._between = 60 / per_minute
         self._seed = seed
@@ -78,8 +94,10 @@ class Load:
     def start(self) -> None:
         self._stop.clear()
         self._next = time.monotonic()
-        self._asking = [self._pool.submit(self._ask_on, number)
-                        for number in range(CLIENTS)]
+        self._asking = [
+            self._pool.submit(self._ask_on, number)
+            for number in range(CLIENTS)
+        ]
 
     def stop(self) -> None:
         """Ask no more; raises what a client did not expect."""
@@ -90,8 +108,9 @@ class Load:
     # Asking
 
     def _ask_on(self, number: int) -> None:
-        client = Client(self, self._rest(),
-                        random.Random(f'{self._seed} {number}'))
+        client = Client(
+            self, self._rest(), random.Random(f'{self._seed} {number}')
+        )
         while not self._stop.wait(self._pause()):
             client.ask()
 
@@ -113,10 +132,13 @@ class Load:
 
     def check(self, user: Rest) -> list[str]:
         """What is wrong with the outcomes, now that nothing is owed."""
-        found = {one['id']: one
-                 for one in user.get('/shares/detail')['shares']}
-        snapshots = {one['id']: one
-                     for one in user.get('/snapshots/detail')['snapshots']}
+        found = {
+            one['id']: one for one in user.get('/shares/detail')['shares']
+        }
+        snapshots = {
+            one['id']: one
+            for one in user.get('/snapshots/detail')['snapshots']
+        }
         told = collections.defaultdict(set)
         for one in user.get('/messages')['messages']:
             told[one['resource_id']].add(one['action_id'])
@@ -124,20 +146,27 @@ class Load:
         for share in self.shares.values():
             problems += _outcome('share', share, found.get(share.id), told)
             for snapshot in share.snapshots.values():
-                problems += _outcome('snapshot', snapshot,
-                                     snapshots.get(snapshot.id), told)
+                problems += _outcome(
+                    'snapshot', snapshot, snapshots.get(snapshot.id), told
+                )
             if share.id in found:
-                problems += _rules(share, {
-                    one['id']: one for one in user.get(
-                        f'/share-access-rules?share_id={share.id}')[
-                            'access_list']})
+                problems += _rules(
+                    share,
+                    {
+                        one['id']: one
+                        for one in user.get(
+                            f'/share-access-rules?share_id={share.id}'
+                        )['access_list']
+                    },
+                )
         self.forget(found, snapshots)
         return problems
 
     def forget(self, shares: dict, snapshots: dict) -> None:
         """Go on with what there is, as it is."""
-        self.shares = {id: share for id, share in self.shares.items()
-                       if id in shares}
+        self.shares = {
+            id: share for id, share in self.shares.items() if id in shares
+        }
         for id, share in self.shares.items():
             share.may_go = share.goes = False
             share.wanted = shares[id]['size']
@@ -145,27 +174,37 @@ class Load:
             share.snapshots = {
                 snapshot.id: snapshot
                 for snapshot in share.snapshots.values()
-                if snapshot.id in snapshots}
+                if snapshot.id in snapshots
+            }
 
 
-def _outcome(kind: str, thing: Thing, row: dict | None,
-             told: dict[str, set]) -> list[str]:
+def _outcome(
+    kind: str, thing: Thing, row: dict | None, told: dict[str, set]
+) -> list[str]:
     what = f'{kind} {thing.id}'
     if row is None:
         return [] if thing.may_go else [f'{what} is lost']
     if row['status'] in _WRONG:
-        return [] if told[thing.id] else [
-            f'{what} is {row["status"]} and nobody was told why']
+        return (
+            []
+            if told[thing.id]
+            else [f'{what} is {row["status"]} and nobody was told why']
+        )
     if row['status'] != 'available':
         return [f'{what} is {row["status"]}']
     if thing.goes:
         return [f'{what} was to be deleted and is available']
     if kind == 'share' and row['size'] not in thing.sizes:
         return [f'{what} has {row["size"]} GiB of {thing.sizes}']
-    if (kind == 'share' and thing.wanted not in (None, row['size'])
-            and not told[thing.id]):
-        return [f'{what} has {row["size"]} GiB, {thing.wanted} were '
-                'accepted, and nobody was told why']
+    if (
+        kind == 'share'
+        and thing.wanted not in (None, row['size'])
+        and not told[thing.id]
+    ):
+        return [
+            f'{what} has {row["size"]} GiB, {thing.wanted} were '
+            'accepted, and nobody was told why'
+        ]
     return []
 
 
@@ -197,7 +236,7 @@ class Client:
         self.chance = chance
 
     def ask(self) -> None:
-        verb, = self.chance.choices([*WEIGHTS], [*WEIGHTS.values()])
+        (verb,) = self.chance.choices([*WEIGHTS], [*WEIGHTS.values()])
         if verb == 'create':
             self._try(verb, self.create)
             return
@@ -231,7 +270,8 @@ class Client:
             self.load.accepted[verb] += 1
         elif code >= 500 and code != 503:
             self.load.mistakes.append(
-                f'{verb} was answered with {code}: {self.user.last.text}')
+                f'{verb} was answered with {code}: {self.user.last.text}'
+            )
         return True
 
     def _send(self, method: str, path: str, body: object = None) -> int:
@@ -249,8 +289,9 @@ class Client:
 
     def create(self) -> int | None:
         size = self.chance.randint(1, 4)
-        code = self._send('POST', '/shares', {'share': {
-            'share_proto': 'NFS', 'size': size}})
+        code = self._send(
+            'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': size}}
+        )
         if code == 200:
             id = self._answer()['share']['id']
             self.load.shares[id] = Share(id, size)
@@ -260,9 +301,11 @@ class Client:
         if share.snapshots:
             return None
         share.may_go = True  # it may be accepted, and no answer come
-        code = self._act(f'/shares/{share.id}', 'force_delete') if (
-            self.chance.random() < 0.2) else self._send(
-                'DELETE', f'/shares/{share.id}')
+        code = (
+            self._act(f'/shares/{share.id}', 'force_delete')
+            if (self.chance.random() < 0.2)
+            else self._send('DELETE', f'/shares/{share.id}')
+        )
         share.goes = code == 202
         return code
 
@@ -284,8 +327,9 @@ class Client:
         return code
 
     def take_snapshot(self, share: Share) -> int | None:
-        code = self._send('POST', '/snapshots',
-                          {'snapshot': {'share_id': share.id}})
+        code = self._send(
+            'POST', '/snapshots', {'snapshot': {'share_id': share.id}}
+        )
         if code == 202:
             id = self._answer()['snapshot']['id']
             share.snapshots[id] = Thing(id)
@@ -305,8 +349,9 @@ class Client:
         if not kept:
             return None
         before, share.wanted = share.wanted, None
-        code = self._act(f'/shares/{share.id}', 'revert',
-                         {'snapshot_id': kept[-1].id})
+        code = self._act(
+            f'/shares/{share.id}', 'revert', {'snapshot_id': kept[-1].id}
+        )
         if code == 202:  # back to any size that it may have had
             share.sizes |= set(range(1, max(share.sizes) + 1))
         else:
@@ -314,9 +359,17 @@ class Client:
         return code
 
     def allow(self, share: Share) -> int | None:
-        code = self._act(f'/shares/{share.id}', 'allow_access', {
-            'access_type': 'ip', 'access_level': 'rw', 'access_to':
-                f'10.{".".join(map(str, self.chance.randbytes(3)))}'})
+        code = self._act(
+            f'/shares/{share.id}',
+            'allow_access',
+            {
+                'access_type': 'ip',
+                'access_level': 'rw',
+                'access_to': (
+                    f'10.{".".join(map(str, self.chance.randbytes(3)))}'
+                ),
+            },
+        )
         if code == 200:
             id = self._answer()['access']['id']
             share.rules[id] = Thing(id)
@@ -327,8 +380,9 @@ class Client:
         if rule is None:
             return None
         rule.may_go = True
-        code = self._act(f'/shares/{share.id}', 'deny_access',
-                         {'access_id': rule.id})
+        code = self._act(
+            f'/shares/{share.id}', 'deny_access', {'access_id': rule.id}
+        )
         rule.goes = rule.goes or code == 202
         return code
 

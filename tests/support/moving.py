@@ -16,8 +16,7 @@ EXPORT = shares.ExportLocation.__table__
 # Between one question to the driver and the next; simulated.
 MORE = 'server_migration_driver_continue_update_interval = 5\n'
 
-WISH = {'writable': True, 'nondisruptive': False,
-        'preserve_snapshots': True}
+WISH = {'writable': True, 'nondisruptive': False, 'preserve_snapshots': True}
 
 
 class MovingCloud(ServersCloud):
@@ -34,101 +33,151 @@ class MovingCloud(ServersCloud):
         return share_id
 
     def disable(self, name, disabled):
-        self.api.request('PUT', '/services/'
-                         + ('disable' if disabled else 'enable'),
-                         {'host': f'node@{name}', 'binary': 'manila-share'},
-                         expect=200)
+        self.api.request(
+            'PUT',
+            '/services/' + ('disable' if disabled else 'enable'),
+            {'host': f'node@{name}', 'binary': 'manila-share'},
+            expect=200,
+        )
 
     def support(self):
         """Have new shares support everything done to snapshots."""
-        self.api.request('POST', f'/types/{TYPE_ID}/extra_specs', {
-            'extra_specs': {'mount_snapshot_support': 'True'}}, expect=200)
+        self.api.request(
+            'POST',
+            f'/types/{TYPE_ID}/extra_specs',
+            {'extra_specs': {'mount_snapshot_support': 'True'}},
+            expect=200,
+        )
 
     def snapshot(self, share_id):
         answer = self.api.request(
-            'POST', '/snapshots', {'snapshot': {'share_id': share_id}},
-            expect=202)
+            'POST',
+            '/snapshots',
+            {'snapshot': {'share_id': share_id}},
+            expect=202,
+        )
         self.settle()
         return answer.json['snapshot']['id']
 
     def allow(self, share_id, access_to='10.1.1.1', level='rw'):
-        self.api.act(share_id, 'allow_access', {
-            'access_type': 'ip', 'access_to': access_to,
-            'access_level': level}, expect=200)
+        self.api.act(
+            share_id,
+            'allow_access',
+            {
+                'access_type': 'ip',
+                'access_to': access_to,
+                'access_level': level,
+            },
+            expect=200,
+        )
         self.settle()
 
     # Requests
 
     def act(self, server_id, action, args=None, expect=None, version='2.99'):
         return self.api.request(
-            'POST', f'/share-servers/{server_id}/action', {action: args},
-            expect=expect, version=version)
+            'POST',
+            f'/share-servers/{server_id}/action',
+            {action: args},
+            expect=expect,
+            version=version,
+        )
 
     def start(self, server_id, host='node@beta', expect=202, **wish):
-        return self.act(server_id, 'migration_start',
-                        {'host': host, **WISH, **wish}, expect)
+        return self.act(
+            server_id,
+            'migration_start',
+            {'host': host, **WISH, **wish},
+            expect,
+        )
 
     def check(self, server_id, host='node@beta', expect=200, **wish):
-        return self.act(server_id, 'migration_check', {
-            'host': host, 'new_share_network_id': None, **WISH, **wish},
-            expect).json
+        return self.act(
+            server_id,
+            'migration_check',
+            {'host': host, 'new_share_network_id': None, **WISH, **wish},
+            expect,
+        ).json
 
     def complete(self, server_id, expect=200):
-        return self.act(server_id, 'migration_complete',
-                        expect=expect).json
+        return self.act(server_id, 'migration_complete', expect=expect).json
 
     def cancel(self, server_id, expect=202):
         return self.act(server_id, 'migration_cancel', expect=expect)
 
     def progress(self, server_id, expect=200):
-        return self.act(server_id, 'migration_get_progress',
-                        expect=expect).json
+        return self.act(
+            server_id, 'migration_get_progress', expect=expect
+        ).json
 
     def started(self, server_id, **wish):
         """A migration whose first phase is done."""
         self.start(server_id, **wish)
         self.settle()
         assert self.server(server_id)['task_state'] == (
-            'migration_driver_phase1_done')
+            'migration_driver_phase1_done'
+        )
 
     def server(self, server_id, expect=200):
-        return self.api.get(f'/share-servers/{server_id}',
-                            expect=expect).get('share_server')
+        return self.api.get(f'/share-servers/{server_id}', expect=expect).get(
+            'share_server'
+        )
 
     def migrations(self):
-        return self.rows(sa.select(MIGRATION).order_by(
-            MIGRATION.c.created_at))
+        return self.rows(sa.select(MIGRATION).order_by(MIGRATION.c.created_at))
 
     def instance(self, share_id):
-        row, = self.rows(sa.select(INSTANCE).where(
-            INSTANCE.c.share_id == share_id))
+        (row,) = self.rows(
+            sa.select(INSTANCE).where(INSTANCE.c.share_id == share_id)
+        )
         return row
 
     def exports(self, share_id):
         """Paths of a share, for users and administrators."""
-        return {row.path for row in self.rows(
-            sa.select(EXPORT.c.path).join(INSTANCE)
-            .where(INSTANCE.c.share_id == share_id))}
+        return {
+            row.path
+            for row in self.rows(
+                sa.select(EXPORT.c.path)
+                .join(INSTANCE)
+                .where(INSTANCE.c.share_id == share_id)
+            )
+        }
 
     def at_rest_anywhere(self):
         """Everything that says in which state things are, for comparing."""
         return {
-            'servers': {row.id: (row.status, row.host, row.share_network_id)
-                        for row in self.servers()},
-            'shares': {row.id: (row.status, row.host, row.share_server_id,
-                                row.cast_rules_to_readonly)
-                       for row in self.rows(sa.select(INSTANCE))},
-            'snapshots': {row.id: (row.status, row.provider_location)
-                          for row in self.rows(
-                              sa.select(SNAPSHOT_INSTANCE))},
-            'exports': {(row.share_instance_id, row.path)
-                        for row in self.rows(sa.select(EXPORT))},
+            'servers': {
+                row.id: (row.status, row.host, row.share_network_id)
+                for row in self.servers()
+            },
+            'shares': {
+                row.id: (
+                    row.status,
+                    row.host,
+                    row.share_server_id,
+                    row.cast_rules_to_readonly,
+                )
+                for row in self.rows(sa.select(INSTANCE))
+            },
+            'snapshots': {
+                row.id: (row.status, row.provider_location)
+                for row in self.rows(sa.select(SNAPSHOT_INSTANCE))
+            },
+            'exports': {
+                (row.share_instance_id, row.path)
+                for row in self.rows(sa.select(EXPORT))
+            },
             'addresses': self.addresses(),
-            'inventories': [self.driver(name).inventory()
-                            for name in self.backend_names],
-            'clients': [self.driver(name).access_inventory()
-                        for name in self.backend_names]}
+            'inventories': [
+                self.driver(name).inventory() for name in self.backend_names
+            ],
+            'clients': [
+                self.driver(name).access_inventory()
+                for name in self.backend_names
+            ],
+        }
 
     def nothing_is_arriving(self):
-        return not any(self.driver(name).arriving()
-                       for name in self.backend_names)
+        return not any(
+            self.driver(name).arriving() for name in self.backend_names
+        )

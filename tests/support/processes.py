@@ -19,8 +19,12 @@ BINARIES = pathlib.Path(sys.executable).parent
 Found = typing.TypeVar('Found')
 
 
-def until(check: Callable[[], Found], what: str, timeout: float = 60.0,
-          every: float = 0.05) -> Found:
+def until(
+    check: Callable[[], Found],
+    what: str,
+    timeout: float = 60.0,
+    every: float = 0.05,
+) -> Found:
     """The first true answer of a check, asked again and again."""
     deadline = time.monotonic() + timeout
     between = threading.Event()
@@ -51,17 +55,29 @@ _reserved: list[socket.socket] = []
 class Command:
     """One command of ours, running from the moment it is made."""
 
-    def __init__(self, name: str, *args: object, log: pathlib.Path,
-                 concurrency: str = 'threading', stdin: str = ''):
+    def __init__(
+        self,
+        name: str,
+        *args: object,
+        log: pathlib.Path,
+        concurrency: str = 'threading',
+        stdin: str = '',
+    ):
         self.name = name
         self.log = log
-        env = {key: value for key, value in os.environ.items()
-               if not key.startswith(('MANILA_LITE_', 'OS_'))}
+        env = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(('MANILA_LITE_', 'OS_'))
+        }
         with log.open('ab') as output:
             self._process = subprocess.Popen(
-                [BINARIES / name, *map(str, args)], stdin=subprocess.PIPE,
-                stdout=output, stderr=subprocess.STDOUT,
-                env={**env, 'MANILA_LITE_CONCURRENCY': concurrency})
+                [BINARIES / name, *map(str, args)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**env, 'MANILA_LITE_CONCURRENCY': concurrency},
+            )
         with self._process.stdin as writing:
             writing.write(stdin.encode())
 
@@ -78,14 +94,18 @@ class Command:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def wait_for(self, ready: Callable[[], Found], what: str,
-                 timeout: float = 60.0) -> Found:
+    def wait_for(
+        self, ready: Callable[[], Found], what: str, timeout: float = 60.0
+    ) -> Found:
         """The first true answer; fails at once when the command ends."""
+
         def check() -> Found:
             found = ready()
             assert found or self.is_running, (
-                f'{self.name} ended:\n{self.output}')
+                f'{self.name} ended:\n{self.output}'
+            )
             return found
+
         return until(check, f'{self.name}: {what}', timeout)
 
     def ended(self, timeout: float = 60.0) -> int:

@@ -7,8 +7,7 @@ import pathlib
 
 import pytest
 
-FOLDER = (pathlib.Path(__file__).resolve().parents[3]
-          / 'shared' / 'reference')
+FOLDER = pathlib.Path(__file__).resolve().parents[3] / 'shared' / 'reference'
 
 
 def require_folder() -> pathlib.Path:
@@ -17,8 +16,10 @@ def require_folder() -> pathlib.Path:
         if os.environ.get('CI'):
             pytest.fail('the reference tables are required when CI is set')
         # Modules ask while they are imported, too.
-        pytest.skip('the reference tables are not beside this checkout',
-                    allow_module_level=True)
+        pytest.skip(
+            'the reference tables are not beside this checkout',
+            allow_module_level=True,
+        )
     return FOLDER
 
 

@@ -14,13 +14,15 @@ class Relay:
         self._open: set[socket.socket] = set()
         self._whole = True
         self._server = socketserver.ThreadingTCPServer(
-            ('127.0.0.1', 0), type('Handler', (_Handler,), {'relay': self}))
+            ('127.0.0.1', 0), type('Handler', (_Handler,), {'relay': self})
+        )
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
 
     def __enter__(self) -> 'Relay':
-        threading.Thread(target=self._server.serve_forever, args=(0.02,),
-                         daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        ).start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -45,8 +47,9 @@ class Relay:
         with socket.create_connection(self.target) as server:
             pair = {client, server}
             self._open |= pair
-            back = threading.Thread(target=_pump, args=(server, client),
-                                    daemon=True)
+            back = threading.Thread(
+                target=_pump, args=(server, client), daemon=True
+            )
             back.start()
             _pump(client, server)
             back.join()

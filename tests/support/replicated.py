@@ -21,16 +21,23 @@ replication_domain = mirrors
 dummy_driver_replication_type = {style}
 """
 
-ADMIN = RequestContext(project_id='project', user_id='user',
-                       roles=['admin', 'member', 'reader'], is_admin=True)
-MEMBER = RequestContext(project_id='project', user_id='user',
-                        roles=['member', 'reader'])
+ADMIN = RequestContext(
+    project_id='project',
+    user_id='user',
+    roles=['admin', 'member', 'reader'],
+    is_admin=True,
+)
+MEMBER = RequestContext(
+    project_id='project', user_id='user', roles=['member', 'reader']
+)
 
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
-SPECS = {'replication_type': '{style}',
-         'create_share_from_snapshot_support': 'True',
-         'revert_to_snapshot_support': 'True'}
+SPECS = {
+    'replication_type': '{style}',
+    'create_share_from_snapshot_support': 'True',
+    'revert_to_snapshot_support': 'True',
+}
 _SPEC = types.ShareTypeExtraSpec.__table__
 _EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
 
@@ -38,22 +45,34 @@ _EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
 class ReplicatedCloud(Cloud):
     """A `Cloud` of one style of replication, on three back ends."""
 
-    def __init__(self, *args: typing.Any, style: str = 'readable',
-                 backends: typing.Sequence[str] = ('alpha', 'beta', 'gamma'),
-                 **kwargs: typing.Any):
+    def __init__(
+        self,
+        *args: typing.Any,
+        style: str = 'readable',
+        backends: typing.Sequence[str] = ('alpha', 'beta', 'gamma'),
+        **kwargs: typing.Any,
+    ):
         self.style = style
         super().__init__(*args, backends=backends, **kwargs)
 
     def configure(self, *, section: str = '', more: str = '') -> None:
         super().configure(
-            section=SECTION.format(style=self.style) + section, more=more)
+            section=SECTION.format(style=self.style) + section, more=more
+        )
 
     def _fill(self, session: Session) -> None:
         super()._fill(session)
-        session.run_many(sa.insert(_SPEC), [
-            {'share_type_id': TYPE_ID, 'spec_key': key,
-             'spec_value': value.format(style=self.style)}
-            for key, value in SPECS.items()])
+        session.run_many(
+            sa.insert(_SPEC),
+            [
+                {
+                    'share_type_id': TYPE_ID,
+                    'spec_key': key,
+                    'spec_value': value.format(style=self.style),
+                }
+                for key, value in SPECS.items()
+            ],
+        )
 
     # What there is
 
@@ -62,30 +81,48 @@ class ReplicatedCloud(Cloud):
 
     def replicas(self, share_id: str) -> typing.Sequence[sa.Row]:
         """All replicas of a share, the oldest first."""
-        return self.rows(sa.select(INSTANCE).where(
-            INSTANCE.c.share_id == share_id).order_by(
-                INSTANCE.c.created_at, INSTANCE.c.id))
+        return self.rows(
+            sa.select(INSTANCE)
+            .where(INSTANCE.c.share_id == share_id)
+            .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
+        )
 
     def replica(self, replica_id: str) -> typing.Any:
         """The row of a replica, or None when it is gone."""
-        return next(iter(self.rows(sa.select(INSTANCE).where(
-            INSTANCE.c.id == replica_id))), None)
+        return next(
+            iter(
+                self.rows(
+                    sa.select(INSTANCE).where(INSTANCE.c.id == replica_id)
+                )
+            ),
+            None,
+        )
 
     def states(self, share_id: str) -> dict[str, tuple[str, str]]:
         """`status` and `replica_state` by the name of the back end."""
-        return {backend_of(row): (row.status, row.replica_state)
-                for row in self.replicas(share_id)}
+        return {
+            backend_of(row): (row.status, row.replica_state)
+            for row in self.replicas(share_id)
+        }
 
     def active(self, share_id: str) -> typing.Any:
         """The active replica; of several the oldest."""
-        return next(row for row in self.replicas(share_id)
-                    if row.replica_state == 'active')
+        return next(
+            row
+            for row in self.replicas(share_id)
+            if row.replica_state == 'active'
+        )
 
     def snapshots_on(self, replica_id: str) -> dict[str, str]:
         """The status of snapshots on a replica, by snapshot."""
-        return {row.snapshot_id: row.status for row in self.rows(
-            sa.select(SNAPSHOT_INSTANCE).where(
-                SNAPSHOT_INSTANCE.c.share_instance_id == replica_id))}
+        return {
+            row.snapshot_id: row.status
+            for row in self.rows(
+                sa.select(SNAPSHOT_INSTANCE).where(
+                    SNAPSHOT_INSTANCE.c.share_instance_id == replica_id
+                )
+            )
+        }
 
     # What is asked
 
@@ -93,24 +130,40 @@ class ReplicatedCloud(Cloud):
     def operations(self) -> typing.Any:
         return self.services.replicas
 
-    def ask(self, verb: str, replica_id: str, *args: typing.Any,
-            ctx: RequestContext = ADMIN, **facts: typing.Any) -> typing.Any:
+    def ask(
+        self,
+        verb: str,
+        replica_id: str,
+        *args: typing.Any,
+        ctx: RequestContext = ADMIN,
+        **facts: typing.Any,
+    ) -> typing.Any:
         """Ask an operation about a replica as it is now."""
         return getattr(self.operations, verb)(
-            ctx, self.db.read(replicas.target, replica_id), *args, **facts)
+            ctx, self.db.read(replicas.target, replica_id), *args, **facts
+        )
 
-    def ask_for_replica(self, share_id: str, on: str | None = None,
-                        ctx: RequestContext = ADMIN,
-                        **facts: typing.Any) -> str:
+    def ask_for_replica(
+        self,
+        share_id: str,
+        on: str | None = None,
+        ctx: RequestContext = ADMIN,
+        **facts: typing.Any,
+    ) -> str:
         """Ask for one more replica, on a back end of this name if told."""
         hints: Mapping[str, str] = (
-            {'only_host': f'node@{on}#pool'} if on else {})
+            {'only_host': f'node@{on}#pool'} if on else {}
+        )
         return self.operations.create(
-            ctx, self.db.read(share_rows.target, share_id),
-            scheduler_hints=hints, **facts)
+            ctx,
+            self.db.read(share_rows.target, share_id),
+            scheduler_hints=hints,
+            **facts,
+        )
 
-    def replicate(self, share_id: str, on: str | None = None,
-                  **facts: typing.Any) -> str:
+    def replicate(
+        self, share_id: str, on: str | None = None, **facts: typing.Any
+    ) -> str:
         """One more replica of a share, which is available; its id."""
         replica_id = self.ask_for_replica(share_id, on, **facts)
         self.settle()
@@ -119,22 +172,38 @@ class ReplicatedCloud(Cloud):
 
     def share_on(self, backend: str = 'alpha', **body: object) -> str:
         """A share whose active replica is there."""
-        return self.create_share(scheduler_hints={
-            'only_host': f'node@{backend}#pool'}, **body)
+        return self.create_share(
+            scheduler_hints={'only_host': f'node@{backend}#pool'}, **body
+        )
 
     def snapshot(self, share_id: str) -> str:
         """A snapshot of a share, with all that follows from it."""
-        made = self.api.request('POST', '/snapshots', {
-            'snapshot': {'share_id': share_id}}, expect=202)
+        made = self.api.request(
+            'POST',
+            '/snapshots',
+            {'snapshot': {'share_id': share_id}},
+            expect=202,
+        )
         self.settle()
         return made.json['snapshot']['id']
 
-    def allow(self, share_id: str, access_to: str = '10.0.0.1',
-              access_level: str = 'rw') -> None:
+    def allow(
+        self,
+        share_id: str,
+        access_to: str = '10.0.0.1',
+        access_level: str = 'rw',
+    ) -> None:
         """A rule that is in force."""
-        self.api.act(share_id, 'allow_access', {
-            'access_type': 'ip', 'access_to': access_to,
-            'access_level': access_level}, expect=200)
+        self.api.act(
+            share_id,
+            'allow_access',
+            {
+                'access_type': 'ip',
+                'access_to': access_to,
+                'access_level': access_level,
+            },
+            expect=200,
+        )
         self.settle()
 
     def update(self) -> None:

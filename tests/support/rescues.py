@@ -20,45 +20,74 @@ from manila_lite.states.machine import Machine
 
 ENDS: dict[str, dict[str, str | None]] = {
     'share_instance': {
-        'creating': 'available', 'creating_from_snapshot': 'available',
-        'extending': 'available', 'shrinking': 'available',
-        'snapshotting': 'available', 'reverting': 'error',
+        'creating': 'available',
+        'creating_from_snapshot': 'available',
+        'extending': 'available',
+        'shrinking': 'available',
+        'snapshotting': 'available',
+        'reverting': 'error',
         'manage_starting': 'manage_error',
         'unmanage_starting': 'unmanage_error',
         'manage_error_unmanage_starting': 'unmanage_error',
-        'ensuring': 'available', 'deleting': GONE,
-        'deferred_deleting': GONE, 'migrating': 'error',
-        'migrating_to': 'error', 'server_migrating': 'error',
-        'replication_change': 'error'},
+        'ensuring': 'available',
+        'deleting': GONE,
+        'deferred_deleting': GONE,
+        'migrating': 'error',
+        'migrating_to': 'error',
+        'server_migrating': 'error',
+        'replication_change': 'error',
+    },
     'snapshot_instance': {
-        'creating': 'available', 'restoring': 'error', 'deleting': GONE,
+        'creating': 'available',
+        'restoring': 'error',
+        'deleting': GONE,
         'manage_starting': 'manage_error',
-        'unmanage_starting': 'unmanage_error', 'migrating': 'error',
-        'migrating_to': 'error', 'server_migrating': 'error'},
+        'unmanage_starting': 'unmanage_error',
+        'migrating': 'error',
+        'migrating_to': 'error',
+        'server_migrating': 'error',
+    },
     'access_rule': {
-        'queued_to_apply': 'active', 'queued_to_update': 'active',
-        'queued_to_deny': GONE, 'applying': 'active', 'updating': 'active',
-        'denying': GONE},
+        'queued_to_apply': 'active',
+        'queued_to_update': 'active',
+        'queued_to_deny': GONE,
+        'applying': 'active',
+        'updating': 'active',
+        'denying': GONE,
+    },
     'share_instance_access': {'out_of_sync': 'active'},
     'snapshot_access_rule': {
-        'queued_to_apply': 'active', 'queued_to_deny': GONE,
-        'applying': 'active', 'denying': GONE},
+        'queued_to_apply': 'active',
+        'queued_to_deny': GONE,
+        'applying': 'active',
+        'denying': GONE,
+    },
 }
 
-CASES = [(resource, status) for resource, ends in ENDS.items()
-         for status in ends]
+CASES = [
+    (resource, status) for resource, ends in ENDS.items() for status in ends
+]
 
 ENDS_OF_SERVERS: dict[str, dict[str, str | None]] = {
     'share_server': {
-        'creating': 'error', 'deleting': GONE,
+        'creating': 'error',
+        'deleting': GONE,
         'manage_starting': 'manage_error',
-        'unmanage_starting': 'unmanage_error', 'network_change': 'error',
-        'server_migrating': 'active', 'server_migrating_to': 'error'},
+        'unmanage_starting': 'unmanage_error',
+        'network_change': 'error',
+        'server_migrating': 'active',
+        'server_migrating_to': 'error',
+    },
     # Of a migration that nobody knows anything about.
-    'share_server_task': dict.fromkeys((
-        'server_migration_starting', 'server_migrating',
-        'server_migration_completing', 'server_migration_cancelling'),
-        'server_migration_error'),
+    'share_server_task': dict.fromkeys(
+        (
+            'server_migration_starting',
+            'server_migrating',
+            'server_migration_completing',
+            'server_migration_cancelling',
+        ),
+        'server_migration_error',
+    ),
 }
 """The same of what only back ends have that handle share servers."""
 
@@ -69,21 +98,26 @@ ENDS_OF_NETWORKS: dict[str, dict[str, str | None]] = {
 """The same of what has no host, and is rescued by schedulers."""
 
 CASES_OF_SERVERS = [
-    (resource, status) for resource, ends in ENDS_OF_SERVERS.items()
-    for status in ends]
+    (resource, status)
+    for resource, ends in ENDS_OF_SERVERS.items()
+    for status in ends
+]
 
 
 def status_of(db: Database, resource: str, id: str) -> str | None:
     """The status of a row of a state table; GONE when there is none."""
     machine, table = _table(resource)
-    return db.read(lambda session: session.value(
-        sa.select(table.c[machine.column]).where(table.c.id == id)))
+    return db.read(
+        lambda session: session.value(
+            sa.select(table.c[machine.column]).where(table.c.id == id)
+        )
+    )
 
 
 def only(db: Database, resource: str) -> str:
     """The id of the only row of its kind."""
     _, table = _table(resource)
-    (id,), = db.read(lambda session: session.rows(sa.select(table.c.id)))
+    ((id,),) = db.read(lambda session: session.rows(sa.select(table.c.id)))
     return id
 
 
@@ -96,29 +130,38 @@ def bring(db: Database, resource: str, id: str, status: str) -> bool:
     machine, table = _table(resource)
     events = way(machine, status_of(db, resource, id), status)
     if events is None:
-        db.write(lambda session: session.run(
-            sa.update(table).where(table.c.id == id).values(
-                {machine.column: status})))
+        db.write(
+            lambda session: session.run(
+                sa.update(table)
+                .where(table.c.id == id)
+                .values({machine.column: status})
+            )
+        )
     for event in events or ():
         db.write(fire, machine, id, event)
     return events is not None
 
 
 def _table(resource: str) -> tuple[Machine, sa.Table]:
-    machine = (share_network.MACHINE if resource in ENDS_OF_NETWORKS
-               else recovery.KINDS[resource].machine)
+    machine = (
+        share_network.MACHINE
+        if resource in ENDS_OF_NETWORKS
+        else recovery.KINDS[resource].machine
+    )
     return machine, models.metadata.tables[machine.table]
 
 
-def way(machine: Machine, start: str | None, end: str
-        ) -> Iterable[str] | None:
+def way(machine: Machine, start: str | None, end: str) -> Iterable[str] | None:
     """The shortest way from one status to another, or None."""
     ways: dict[typing.Any, tuple[str, ...]] = {start: ()}
     for status in (queue := [start]):
         for move in machine.moves:
-            if (status is not GONE and move.leaves(status)
-                    and move.target not in ways
-                    and move.target is not GONE):
+            if (
+                status is not GONE
+                and move.leaves(status)
+                and move.target not in ways
+                and move.target is not GONE
+            ):
                 ways[move.target] = (*ways[status], move.event)
                 queue.append(move.target)
     return ways.get(end)

@@ -17,26 +17,48 @@ class Rest:
     `last` is the answer to the last request, whatever its code was.
     """
 
-    def __init__(self, url: str, *, version: str = LATEST,
-                 headers: Mapping[str, str] | None = None,
-                 auth: tuple[str, str] | None = None):
+    def __init__(
+        self,
+        url: str,
+        *,
+        version: str = LATEST,
+        headers: Mapping[str, str] | None = None,
+        auth: tuple[str, str] | None = None,
+    ):
         self.url = url
         self._session = requests.Session()
         self._session.auth = auth
         self._session.headers.update(
-            {'X-OpenStack-Manila-API-Version': version, **(headers or {})})
+            {'X-OpenStack-Manila-API-Version': version, **(headers or {})}
+        )
         self.last: requests.Response | None = None
 
-    def request(self, method: str, path: str, body: object = None,
-                expect: int = 200, timeout: float = 30.0,
-                **headers: str) -> typing.Any:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        expect: int = 200,
+        timeout: float = 30.0,
+        **headers: str,
+    ) -> typing.Any:
         """What the answer says; fails when its code is not as expected."""
         self.last = self._session.request(
-            method, self.url + path, json=body, timeout=timeout,
-            headers={name.replace('_', '-'): value
-                     for name, value in headers.items()})
+            method,
+            self.url + path,
+            json=body,
+            timeout=timeout,
+            headers={
+                name.replace('_', '-'): value
+                for name, value in headers.items()
+            },
+        )
         assert self.last.status_code == expect, (
-            method, path, self.last.status_code, self.last.text)
+            method,
+            path,
+            self.last.status_code,
+            self.last.text,
+        )
         kind = self.last.headers.get('Content-Type', '')
         if self.last.content and kind.startswith('application/json'):
             return self.last.json()
@@ -52,10 +74,16 @@ class Rest:
         answer = self.request('POST', '/shares', {'share': body}, expect)
         return answer.get('share', answer)
 
-    def act(self, share_id: str, action: str, args: object = None,
-            expect: int = 202) -> typing.Any:
-        return self.request('POST', f'/shares/{share_id}/action',
-                            {action: args}, expect)
+    def act(
+        self,
+        share_id: str,
+        action: str,
+        args: object = None,
+        expect: int = 202,
+    ) -> typing.Any:
+        return self.request(
+            'POST', f'/shares/{share_id}/action', {action: args}, expect
+        )
 
     def delete(self, share_id: str, expect: int = 202) -> typing.Any:
         return self.request('DELETE', f'/shares/{share_id}', expect=expect)
@@ -72,12 +100,15 @@ class Rest:
         assert answer.status_code == 200, answer.text
         return answer.json()['share']
 
-    def at_rest(self, share_id: str, timeout: float = 30.0
-                ) -> dict[str, typing.Any]:
+    def at_rest(
+        self, share_id: str, timeout: float = 30.0
+    ) -> dict[str, typing.Any]:
         """The share as soon as nothing is being done with it."""
+
         def check() -> dict[str, typing.Any] | None:
             share = self.show(share_id)
             return None if share['status'] in IN_FLIGHT else share
+
         return until(check, f'share {share_id} is at rest', timeout)
 
     def created(self, **body: object) -> dict[str, typing.Any]:
@@ -87,5 +118,8 @@ class Rest:
         return share
 
     def wait_gone(self, share_id: str, timeout: float = 30.0) -> None:
-        until(lambda: self.find(share_id) is None,
-              f'share {share_id} is gone', timeout)
+        until(
+            lambda: self.find(share_id) is None,
+            f'share {share_id} is gone',
+            timeout,
+        )

@@ -21,10 +21,12 @@ Begin = Callable[..., tuple[Cloud, typing.Any]]
 
 
 @contextlib.contextmanager
-def rewinding(folder: pathlib.Path,
-              prepare: Callable[[Cloud], typing.Any],
-              kind: type[Cloud] = Cloud,
-              **how: typing.Any) -> Iterator[Begin]:
+def rewinding(
+    folder: pathlib.Path,
+    prepare: Callable[[Cloud], typing.Any],
+    kind: type[Cloud] = Cloud,
+    **how: typing.Any,
+) -> Iterator[Begin]:
     """Gives `begin(seed=0, section='', more='', remains=None)`: a cloud,
     and what `prepare(cloud)` gave, as both were after that call; or as
     remains have it, whose seed has to be another than theirs.
@@ -40,8 +42,12 @@ def rewinding(folder: pathlib.Path,
     shutil.copytree(now, then)
     moment = cloud.clock.now
 
-    def begin(seed: int = 0, section: str = '', more: str = '',
-              remains: typing.Any = None) -> tuple[Cloud, typing.Any]:
+    def begin(
+        seed: int = 0,
+        section: str = '',
+        more: str = '',
+        remains: typing.Any = None,
+    ) -> tuple[Cloud, typing.Any]:
         cloud.db.dispose()
         shutil.rmtree(now)
         if remains is None:

@@ -18,57 +18,94 @@ _DETAIL = share_servers.ShareServerBackendDetail.__table__
 _INSTANCE = shares.ShareInstance.__table__
 
 
-def new_network(api: Api, *zones: str | None, **body: object
-                ) -> tuple[str, list[str]]:
+def new_network(
+    api: Api, *zones: str | None, **body: object
+) -> tuple[str, list[str]]:
     """A share network with a subnet for each zone; its id, and theirs.
 
     A zone of None is all zones; that one is there if none is named.
     """
     first, *others = zones or (None,)
-    network = api.request('POST', '/share-networks', {'share_network': {
-        'availability_zone': first, **body}}, expect=200,
+    network = api.request(
+        'POST',
+        '/share-networks',
+        {'share_network': {'availability_zone': first, **body}},
+        expect=200,
     ).json['share_network']
-    return network['id'], [network['share_network_subnets'][0]['id'], *(
-        new_subnet(api, network['id'], zone) for zone in others)]
+    return network['id'], [
+        network['share_network_subnets'][0]['id'],
+        *(new_subnet(api, network['id'], zone) for zone in others),
+    ]
 
 
 def new_subnet(api: Api, network_id: str, zone: str | None = None) -> str:
     """One more subnet of a network; its id."""
     return api.request(
-        'POST', f'/share-networks/{network_id}/subnets',
-        {'share-network-subnet': {'availability_zone': zone}}, expect=200,
+        'POST',
+        f'/share-networks/{network_id}/subnets',
+        {'share-network-subnet': {'availability_zone': zone}},
+        expect=200,
     ).json['share_network_subnet']['id']
 
 
-def plant_server(cloud: Cloud, network_id: str | None = None,
-                 subnet_ids: typing.Sequence[str] = (),
-                 details: typing.Mapping[str, str] | None = None,
-                 **columns: object) -> str:
+def plant_server(
+    cloud: Cloud,
+    network_id: str | None = None,
+    subnet_ids: typing.Sequence[str] = (),
+    details: typing.Mapping[str, str] | None = None,
+    **columns: object,
+) -> str:
     """A server, active unless told otherwise; its id."""
+
     def insert(session: Session) -> str:
         server_id = session.new_id()
-        session.run(sa.insert(_SERVER), **{
-            'id': server_id, 'host': HOST, 'status': 'active',
-            'share_network_id': network_id, 'identifier': server_id,
-            'is_auto_deletable': True,
-            'security_service_update_support': False,
-            'network_allocation_update_support': False,
-            'share_replicas_migration_support': False,
-            'created_at': session.now, 'updated_at': session.now,
-            **columns})
-        session.run_many(sa.insert(_SUBNET), [
-            {'share_server_id': server_id, 'share_network_subnet_id': id}
-            for id in subnet_ids])
-        session.run_many(sa.insert(_DETAIL), [
-            {'share_server_id': server_id, 'key': key, 'value': value}
-            for key, value in (details or {}).items()])
+        session.run(
+            sa.insert(_SERVER),
+            **{
+                'id': server_id,
+                'host': HOST,
+                'status': 'active',
+                'share_network_id': network_id,
+                'identifier': server_id,
+                'is_auto_deletable': True,
+                'security_service_update_support': False,
+                'network_allocation_update_support': False,
+                'share_replicas_migration_support': False,
+                'created_at': session.now,
+                'updated_at': session.now,
+                **columns,
+            },
+        )
+        session.run_many(
+            sa.insert(_SUBNET),
+            [
+                {'share_server_id': server_id, 'share_network_subnet_id': id}
+                for id in subnet_ids
+            ],
+        )
+        session.run_many(
+            sa.insert(_DETAIL),
+            [
+                {'share_server_id': server_id, 'key': key, 'value': value}
+                for key, value in (details or {}).items()
+            ],
+        )
         return server_id
+
     return cloud.db.write(insert)
 
 
-def plant_share(cloud: Cloud, share_id: str, server_id: str | None,
-                network_id: str | None = None) -> None:
+def plant_share(
+    cloud: Cloud,
+    share_id: str,
+    server_id: str | None,
+    network_id: str | None = None,
+) -> None:
     """Have a share lie on a server."""
-    cloud.db.write(lambda session: session.run(
-        sa.update(_INSTANCE).where(_INSTANCE.c.share_id == share_id)
-        .values(share_server_id=server_id, share_network_id=network_id)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(_INSTANCE)
+            .where(_INSTANCE.c.share_id == share_id)
+            .values(share_server_id=server_id, share_network_id=network_id)
+        )
+    )

@@ -11,16 +11,23 @@ from tests.support.cloud import Cloud
 
 def make_mountable(cloud: Cloud) -> None:
     """Have the snapshots of new shares be mountable."""
-    cloud.api.request('POST', f'/types/{TYPE_ID}/extra_specs', {
-        'extra_specs': {'mount_snapshot_support': 'True',
-                        'revert_to_snapshot_support': 'True'}}, expect=200)
+    cloud.api.request(
+        'POST',
+        f'/types/{TYPE_ID}/extra_specs',
+        {
+            'extra_specs': {
+                'mount_snapshot_support': 'True',
+                'revert_to_snapshot_support': 'True',
+            }
+        },
+        expect=200,
+    )
 
 
 class Mount:
     """One snapshot and its access rules, over the API of one caller."""
 
-    def __init__(self, cloud: Cloud, snapshot_id: str,
-                 api: Api | None = None):
+    def __init__(self, cloud: Cloud, snapshot_id: str, api: Api | None = None):
         self.cloud = cloud
         self.snapshot_id = snapshot_id
         self.path = f'/snapshots/{snapshot_id}'
@@ -28,18 +35,29 @@ class Mount:
 
     # Asking
 
-    def act(self, name: str, args: object, expect: int | None = 202,
-            version: str | None = None) -> typing.Any:
-        answer = self.api.request('POST', f'{self.path}/action',
-                                  {name: args}, expect=expect,
-                                  version=version)
+    def act(
+        self,
+        name: str,
+        args: object,
+        expect: int | None = 202,
+        version: str | None = None,
+    ) -> typing.Any:
+        answer = self.api.request(
+            'POST',
+            f'{self.path}/action',
+            {name: args},
+            expect=expect,
+            version=version,
+        )
         return answer.json if answer.body else None
 
-    def allow(self, to: str = '10.0.0.1', type: str = 'ip',
-              **how: typing.Any) -> typing.Any:
+    def allow(
+        self, to: str = '10.0.0.1', type: str = 'ip', **how: typing.Any
+    ) -> typing.Any:
         """The rule, or the fault."""
-        answer = self.act('allow_access',
-                          {'access_type': type, 'access_to': to}, **how)
+        answer = self.act(
+            'allow_access', {'access_type': type, 'access_to': to}, **how
+        )
         return answer.get('snapshot_access', answer)
 
     def deny(self, access_id: str, **how: typing.Any) -> typing.Any:
@@ -49,8 +67,7 @@ class Mount:
 
     @property
     def rules(self) -> list[dict]:
-        return self.api.get(f'{self.path}/access-list')[
-            'snapshot_access_list']
+        return self.api.get(f'{self.path}/access-list')['snapshot_access_list']
 
     @property
     def states(self) -> dict[str, str]:
@@ -60,8 +77,8 @@ class Mount:
     @property
     def instance_id(self) -> str:
         return self.cloud.api.get(
-            f'/snapshot-instances?snapshot_id={self.snapshot_id}')[
-                'snapshot_instances'][0]['id']
+            f'/snapshot-instances?snapshot_id={self.snapshot_id}'
+        )['snapshot_instances'][0]['id']
 
     @property
     def backend(self) -> str:
@@ -78,24 +95,31 @@ class Mount:
     def calls(self) -> list[typing.Any]:
         """The calls of the driver about this snapshot, oldest first."""
         instance_id = self.instance_id
-        return [call for call in self.driver.access_calls
-                if call.subject_id == instance_id]
+        return [
+            call
+            for call in self.driver.access_calls
+            if call.subject_id == instance_id
+        ]
 
     @property
     def clients(self) -> set[str]:
         """Those whom the back end really lets mount it."""
         folder = pathlib.Path(self.cloud.folder) / 'dummy' / self.backend
-        return {to for _, to, _ in dummy.snapshot_access_inventory(
-            folder).get(self.instance_id, ())}
+        return {
+            to
+            for _, to, _ in dummy.snapshot_access_inventory(folder).get(
+                self.instance_id, ()
+            )
+        }
 
 
-def mountable(cloud: Cloud, api: Api | None = None, **share: object
-              ) -> Mount:
+def mountable(cloud: Cloud, api: Api | None = None, **share: object) -> Mount:
     """A snapshot that is available, of a new share."""
     api = api or cloud.api
     share_id = api.create(**share)['id']
     cloud.settle()
-    made = api.request('POST', '/snapshots',
-                       {'snapshot': {'share_id': share_id}}, expect=202)
+    made = api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
+    )
     cloud.settle()
     return Mount(cloud, made.json['snapshot']['id'], api)

@@ -27,13 +27,17 @@ class UpdatingCloud(ReplicatedCloud):
         self.replica_id = self.replicate(self.share_id, 'beta')
 
     def endpoint(self, name='beta'):
-        return next(backend.replica_updates for backend in
-                    self.share.backends if backend.host == f'node@{name}')
+        return next(
+            backend.replica_updates
+            for backend in self.share.backends
+            if backend.host == f'node@{name}'
+        )
 
     def run(self, name):
         """Have one back end do all that it is owed."""
-        runner, = (one for one in self.runners
-                   if f'node@{name}' in one.queues)
+        (runner,) = (
+            one for one in self.runners if f'node@{name}' in one.queues
+        )
         while runner.step():
             pass
 
@@ -47,11 +51,19 @@ class UpdatingCloud(ReplicatedCloud):
 
     def put(self, status, state, replica_id=None):
         """Have a replica be so, by decree."""
+
         def write(session):
-            for machine, word in ((SHARE_INSTANCE, status),
-                                  (SHARE_REPLICA, state)):
-                fire(session, machine, replica_id or self.replica_id,
-                     machine.reset_event(word))
+            for machine, word in (
+                (SHARE_INSTANCE, status),
+                (SHARE_REPLICA, state),
+            ):
+                fire(
+                    session,
+                    machine,
+                    replica_id or self.replica_id,
+                    machine.reset_event(word),
+                )
+
         self.db.write(write)
         assert self.show(replica_id) == (status, state)
 
@@ -68,16 +80,21 @@ class UpdatingCloud(ReplicatedCloud):
     def shown(self, snapshot_id):
         """What users see of a snapshot; None when it is gone."""
         answer = self.api.request('GET', f'/snapshots/{snapshot_id}')
-        return (answer.json['snapshot']['status']
-                if answer.status_int == 200 else None)
+        return (
+            answer.json['snapshot']['status']
+            if answer.status_int == 200
+            else None
+        )
 
     def delete(self, snapshot_id):
         self.api.request('DELETE', f'/snapshots/{snapshot_id}', expect=202)
         self.settle()
 
     def messages(self):
-        return [(row.resource_type, row.resource_id, row.action_id)
-                for row in self.rows(sa.select(MESSAGE))]
+        return [
+            (row.resource_type, row.resource_id, row.action_id)
+            for row in self.rows(sa.select(MESSAGE))
+        ]
 
     def moves(self):
         return self.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id))
@@ -105,6 +122,7 @@ class Answering:
             if isinstance(said, Exception):
                 raise said
             return said
+
         return method
 
     def __getattr__(self, name):

@@ -146,9 +146,20 @@ print('alive' if thread.is_alive() else 'joined')
 
 def test_thread_that_takes_the_first_lock_can_be_joined(tmp_path):
     done = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', FIRST_IN_A_THREAD,
-         f'file://{tmp_path}'], text=True, capture_output=True, timeout=60,
-        check=True, cwd=ROOT)
+        [
+            sys.executable,
+            '-W',
+            'ignore',
+            '-c',
+            FIRST_IN_A_THREAD,
+            f'file://{tmp_path}',
+        ],
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=True,
+        cwd=ROOT,
+    )
     assert done.stdout.split() == ['held', 'joined']
 
 
@@ -163,8 +174,12 @@ with coordinator(sys.argv[1]).lock('share-1'):
 
 def test_lock_keeps_other_processes_out_until_they_die(url, locks):
     holder = subprocess.Popen(
-        [sys.executable, '-W', 'ignore', '-c', HOLDER, url], text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+        [sys.executable, '-W', 'ignore', '-c', HOLDER, url],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    )
     try:
         assert holder.stdout.readline() == 'held\n'
         with locks.try_lock('share-1') as held:
@@ -177,9 +192,19 @@ def test_lock_keeps_other_processes_out_until_they_die(url, locks):
             assert not held
 
 
-@pytest.mark.parametrize('name', [
-    'a' * 500, 'two words', '../escape', 'groups', '.', 'tmp', 'schön',
-    'host@one#pool'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        'a' * 500,
+        'two words',
+        '../escape',
+        'groups',
+        '.',
+        'tmp',
+        'schön',
+        'host@one#pool',
+    ],
+)
 def test_any_name_will_do(url, locks, name):
     with locks.lock(name), locks.try_lock(name) as held:
         assert not held
@@ -213,8 +238,10 @@ def test_work_goes_on_without_the_lock_service(caplog):
     assert worked == ['lock', True]
     assert len(caplog.records) == 1, 'the second did not try again so soon'
     now[0] += coordination.Coordinator.RETRY_AFTER
-    with (caplog.at_level(logging.WARNING, coordination.__name__),
-          locks.lock('share-1')):
+    with (
+        caplog.at_level(logging.WARNING, coordination.__name__),
+        locks.lock('share-1'),
+    ):
         worked.append('again')
     assert len(caplog.records) == 2
     locks.stop()

@@ -29,18 +29,38 @@ README = (ROOT / 'README.md').read_text()
 PAGES = {path.name: path.read_text() for path in SOURCE.glob('*.rst')}
 UNITS = sorted((ROOT / 'etc/manila_lite/systemd').glob('*.service'))
 
-OURS = {point.name: point for point
-        in metadata.entry_points(group='console_scripts')
-        if point.value.startswith('manila_lite.')}
+OURS = {
+    point.name: point
+    for point in metadata.entry_points(group='console_scripts')
+    if point.value.startswith('manila_lite.')
+}
 OF_LIBRARIES = {'log_dir', 'transport_url'}  # in section DEFAULT
 
 
 def build(source, out):
     """Build pages, every warning an error."""
     return subprocess.run(
-        [sys.executable, '-m', 'sphinx', '-W', '--keep-going', '-q', '-E',
-         '-b', 'html', '-c', SOURCE, '-d', out / 'doctrees', source,
-         out / 'html'], capture_output=True, text=True, check=False)
+        [
+            sys.executable,
+            '-m',
+            'sphinx',
+            '-W',
+            '--keep-going',
+            '-q',
+            '-E',
+            '-b',
+            'html',
+            '-c',
+            SOURCE,
+            '-d',
+            out / 'doctrees',
+            source,
+            out / 'html',
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture(scope='module')
@@ -48,9 +68,9 @@ def pages(tmp_path_factory):
     """The text of the built pages by name, what the build said under ''."""
     out = tmp_path_factory.mktemp('pages')
     done = build(SOURCE, out)
-    return {page.stem: page.read_text()
-            for page in out.glob('html/*.html')} | {
-        '': (done.returncode, done.stderr)}
+    return {
+        page.stem: page.read_text() for page in out.glob('html/*.html')
+    } | {'': (done.returncode, done.stderr)}
 
 
 def test_pages_build_without_a_warning(pages):
@@ -62,12 +82,14 @@ def test_names_of_nothing_fail_the_build(tmp_path):
         ':conf:`work.leese`': 'reference target not found: work.leese',
         ':policy:`share:end`': 'reference target not found: share:end',
         ':status:`extended`': 'there is no status extended',
-        ':source:`manila_lite/utils.py`':
-            'there is no source manila_lite/utils.py',
-        ':name:`manila_lite.db.session:Nothing`':
-            'there is no name manila_lite.db.session:Nothing'}
-    (tmp_path / 'index.rst').write_text(
-        f'Title\n=====\n\n{" ".join(wrong)}\n')
+        ':source:`manila_lite/utils.py`': (
+            'there is no source manila_lite/utils.py'
+        ),
+        ':name:`manila_lite.db.session:Nothing`': (
+            'there is no name manila_lite.db.session:Nothing'
+        ),
+    }
+    (tmp_path / 'index.rst').write_text(f'Title\n=====\n\n{" ".join(wrong)}\n')
     done = build(tmp_path, tmp_path / 'out')
     assert done.returncode != 0
     for warning in wrong.values():
@@ -75,18 +97,25 @@ def test_names_of_nothing_fail_the_build(tmp_path):
 
 
 def state_tables():
-    return {value for found in pkgutil.iter_modules(states.__path__)
-            for value in vars(importlib.import_module(
-                f'manila_lite.states.{found.name}')).values()
-            if isinstance(value, machine.Machine)}
+    return {
+        value
+        for found in pkgutil.iter_modules(states.__path__)
+        for value in vars(
+            importlib.import_module(f'manila_lite.states.{found.name}')
+        ).values()
+        if isinstance(value, machine.Machine)
+    }
 
 
 def test_every_status_and_move_is_drawn(pages):
     drawn = '\n'.join(re.findall('<text[^>]*>(.*?)</text>', pages['states']))
     words = set(re.findall(r'\w+', drawn))
     for table in state_tables():
-        moves = {move.event for status in table.statuses
-                 for move in table.leaving(status)}
+        moves = {
+            move.event
+            for status in table.statuses
+            for move in table.leaving(status)
+        }
         assert moves | table.statuses <= words
 
 
@@ -101,20 +130,25 @@ def test_every_option_is_described(pages):
     anchors = set(re.findall('id="conf-([^"]+)"', pages['options']))
     for group, opts in conf.list_opts():
         for option in opts:
-            section = (None if group is None else
-                       group.name.replace('my_backend', 'backend'))
+            section = (
+                None
+                if group is None
+                else group.name.replace('my_backend', 'backend')
+            )
             name = '.'.join(filter(None, (section, option.name)))
             assert name in anchors, name
 
 
 # Commands
 
+
 def shell_lines():
     """Every command line that the documentation shows or mentions."""
     for text in (README, *PAGES.values()):
         yield from re.findall(r'^ *[$#] (.+)$', text, re.MULTILINE)
-        yield from re.findall(r'`((?:manila-lite|make|openstack)[^`.]*)`',
-                              text)
+        yield from re.findall(
+            r'`((?:manila-lite|make|openstack)[^`.]*)`', text
+        )
     for unit in UNITS:
         yield re.search('^ExecStart=(.*)$', unit.read_text(), re.M)[1]
 
@@ -127,7 +161,7 @@ def arguments_of(names):
         words = shlex.split(re.sub(r'(^|\s)#.*', '', line))
         for number, word in enumerate(words[:4]):
             if word.rpartition('/')[2] in names and 'systemctl' not in words:
-                found.add((word.rpartition('/')[2], *words[number + 1:]))
+                found.add((word.rpartition('/')[2], *words[number + 1 :]))
                 break
     return sorted(found)
 
@@ -144,59 +178,82 @@ def test_shown_command_is_one_of_ours(command, monkeypatch, capsys):
         assert re.search(rf'{flag}\b', described), flag
 
 
-@pytest.mark.parametrize('command', [
-    command for command in arguments_of({'openstack'})
-    if len(command) > 2], ids=' '.join)
+@pytest.mark.parametrize(
+    'command',
+    [command for command in arguments_of({'openstack'}) if len(command) > 2],
+    ids=' '.join,
+)
 def test_shown_client_command_is_understood(command):
     words = command[1:]
-    known = {tuple(point.name.split('_')): point for point
-             in metadata.entry_points(group='openstack.share.v2')}
-    name = max((name for name in known if name == words[:len(name)]),
-               key=len)
+    known = {
+        tuple(point.name.split('_')): point
+        for point in metadata.entry_points(group='openstack.share.v2')
+    }
+    name = max((name for name in known if name == words[: len(name)]), key=len)
     parser = known[name].load()(None, None).get_parser('')
-    parser.parse_args(words[len(name):])
+    parser.parse_args(words[len(name) :])
 
 
 @pytest.mark.parametrize('command', arguments_of({'make'}), ids=' '.join)
 def test_shown_make_target_exists(command):
-    subprocess.run(['make', '--dry-run', *command[1:]], cwd=ROOT, check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ['make', '--dry-run', *command[1:]],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 # Files
 
-@pytest.mark.parametrize('path', sorted(
-    set(re.findall(r'`([\w.]+/[\w./-]+|[A-Z]{3,}|doc|tests)`', README))
-    - {'./state', 'build/html', 'CI'}))
+
+@pytest.mark.parametrize(
+    'path',
+    sorted(
+        set(re.findall(r'`([\w.]+/[\w./-]+|[A-Z]{3,}|doc|tests)`', README))
+        - {'./state', 'build/html', 'CI'}
+    ),
+)
 def test_path_in_the_readme_exists(path):
     assert (ROOT / path).exists()
 
 
 def test_readme_tells_of_every_way_to_sign_in():
-    strategy, = (option for option in auth.OPTS
-                 if option.name == 'auth_strategy')
+    (strategy,) = (
+        option for option in auth.OPTS if option.name == 'auth_strategy'
+    )
     told = re.search(r'sign-in.*?\n\n', README, re.DOTALL)[0]
-    assert (set(re.findall(r'^\| `(\w+)` \|', told, re.MULTILINE))
-            == set(strategy.type.choices) - {'noauthv2'})
+    assert set(re.findall(r'^\| `(\w+)` \|', told, re.MULTILINE)) == set(
+        strategy.type.choices
+    ) - {'noauthv2'}
 
 
 def ini_files():
     for name, text in PAGES.items():
-        for number, block in enumerate(re.findall(
-                r'code-block:: ini\n\n((?:   .*\n|\n)+)', text)):
+        for number, block in enumerate(
+            re.findall(r'code-block:: ini\n\n((?:   .*\n|\n)+)', text)
+        ):
             yield pytest.param(block, id=f'{name} {number}')
-    for path in (SOURCE / 'examples/folders.conf',
-                 ROOT / 'etc/manila_lite/manila_lite.conf.example'):
+    for path in (
+        SOURCE / 'examples/folders.conf',
+        ROOT / 'etc/manila_lite/manila_lite.conf.example',
+    ):
         yield pytest.param(path.read_text(), id=path.name)
 
 
 @pytest.mark.parametrize('text', list(ini_files()))
 def test_options_in_shown_files_exist(text):
-    known = {group and group.name or 'DEFAULT': {o.name for o in opts}
-             for group, opts in conf.list_opts() if group}
+    known = {
+        group and group.name or 'DEFAULT': {o.name for o in opts}
+        for group, opts in conf.list_opts()
+        if group
+    }
     known['DEFAULT'] = OF_LIBRARIES | {
-        option.name for group, opts in conf.list_opts() if not group
-        for option in opts}
+        option.name
+        for group, opts in conf.list_opts()
+        if not group
+        for option in opts
+    }
     parser = configparser.RawConfigParser(default_section='')
     parser.read_string(re.sub('^   ', '', text, flags=re.MULTILINE))
     assert parser.sections()
@@ -209,16 +266,28 @@ def test_options_in_shown_files_exist(text):
 
 
 def test_example_driver_passes_the_contract(tmp_path):
-    shown, = re.findall(r'\$ \.venv/bin/pytest (tests/drivers .*)',
-                        PAGES['drivers.rst'])
+    (shown,) = re.findall(
+        r'\$ \.venv/bin/pytest (tests/drivers .*)', PAGES['drivers.rst']
+    )
     text = (SOURCE / 'examples/folders.conf').read_text()
     (tmp_path / 'folders.conf').write_text(
-        text.replace('/srv/folders', str(tmp_path / 'folders')))
+        text.replace('/srv/folders', str(tmp_path / 'folders'))
+    )
     command = shown.replace(' folders.conf', f' {tmp_path}/folders.conf')
     done = subprocess.run(
-        [sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider',
-         *shlex.split(command)], cwd=ROOT, check=False,
+        [
+            sys.executable,
+            '-m',
+            'pytest',
+            '-p',
+            'no:cacheprovider',
+            *shlex.split(command),
+        ],
+        cwd=ROOT,
+        check=False,
         env=os.environ | {'PYTHONPATH': str(SOURCE / 'examples')},
-        capture_output=True, text=True)
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout
     assert int(re.search(r'(\d+) passed', done.stdout)[1]) > 20

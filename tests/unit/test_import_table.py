@@ -11,8 +11,14 @@ ROOT = pathlib.Path(manila_lite.__file__).parent
 
 FIRST = ('states', 'exception', 'context', 'conf')
 SECOND = ('db',)
-THIRD = ('work.table', 'policies', 'quota', 'messages', 'coordination',
-         'network')
+THIRD = (
+    'work.table',
+    'policies',
+    'quota',
+    'messages',
+    'coordination',
+    'network',
+)
 FOURTH = ('work.telling', 'work.brake', 'rpc', 'work.runner')
 FIRST_FOUR = FIRST + SECOND + THIRD + FOURTH
 
@@ -26,8 +32,7 @@ TABLE = {
     **dict.fromkeys(THIRD, FIRST + SECOND),
     **dict.fromkeys(FOURTH, FIRST + SECOND + THIRD),
     # What a runner runs are the handlers of contracts.
-    'work.runner': (*FIRST, *SECOND, *THIRD, 'work.telling',
-                    'rpc.contract'),
+    'work.runner': (*FIRST, *SECOND, *THIRD, 'work.telling', 'rpc.contract'),
     # Options and the caller's type are part of what drivers are given.
     'share.drivers': ('exception', 'conf', 'context'),
     'scheduler': FIRST_FOUR,
@@ -35,8 +40,17 @@ TABLE = {
     'share.manager': (*FIRST_FOUR, 'share.drivers.base'),
     # Controllers of plain records are given sessions; limits, and the
     # words of messages, are plain records that have a module of their own.
-    'api': ('share.operations', 'db.queries', 'db.session', 'policies',
-            'states', 'exception', 'context', 'quota', 'messages'),
+    'api': (
+        'share.operations',
+        'db.queries',
+        'db.session',
+        'policies',
+        'states',
+        'exception',
+        'context',
+        'quota',
+        'messages',
+    ),
     'cmd': ('',),
 }
 
@@ -74,17 +88,21 @@ def _imports(source):
             package, _, ours = name.partition('.')
             if package == 'manila_lite':
                 # What is no module is a name inside the one before it.
-                yield node.lineno, (ours if ours in MODULES
-                                    else ours.rpartition('.')[0])
+                yield (
+                    node.lineno,
+                    (ours if ours in MODULES else ours.rpartition('.')[0]),
+                )
 
 
 @pytest.mark.parametrize('module', MODULES)
 def test_module_imports_what_its_row_allows(module):
     part = _part_of(module)
     allowed = () if part is None else (part, *TABLE[part])
-    assert [f'{module}:{line} imports {name}' for line, name
-            in _imports(MODULES[module].read_text(encoding='utf-8'))
-            if not any(_is_within(name, one) for one in allowed)] == []
+    assert [
+        f'{module}:{line} imports {name}'
+        for line, name in _imports(MODULES[module].read_text(encoding='utf-8'))
+        if not any(_is_within(name, one) for one in allowed)
+    ] == []
 
 
 def test_every_part_of_the_table_is_there():
@@ -92,9 +110,11 @@ def test_every_part_of_the_table_is_there():
 
 
 def test_imports_are_found_wherever_they_stand():
-    assert list(_imports('''
+    assert list(
+        _imports("""
 import os, manila_lite.db.session
 from manila_lite.states.share_instance import S
 def later():
     from manila_lite import conf as options
-''')) == [(2, 'db.session'), (3, 'states.share_instance'), (5, 'conf')]
+""")
+    ) == [(2, 'db.session'), (3, 'states.share_instance'), (5, 'conf')]

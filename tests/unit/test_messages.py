@@ -20,12 +20,17 @@ DAY = 86400
 MONDAY = datetime.datetime(2026, 8, 3, 12, 0, 0, 250000)
 
 
-@pytest.mark.parametrize('kind, codes', [
-    ('action', Action), ('detail', Detail)], ids=['action', 'detail'])
+@pytest.mark.parametrize(
+    'kind, codes',
+    [('action', Action), ('detail', Detail)],
+    ids=['action', 'detail'],
+)
 def test_codes_are_the_published_ones(kind, codes):
-    published = {row['name']: row['code']
-                 for row in reference.table('message-codes.csv')
-                 if row['kind'] == kind}
+    published = {
+        row['name']: row['code']
+        for row in reference.table('message-codes.csv')
+        if row['kind'] == kind
+    }
     assert {one.name: one.value for one in codes} == published
 
 
@@ -39,17 +44,20 @@ def test_every_code_has_words_of_its_own():
 
 def test_a_message_is_action_and_detail():
     assert messages.user_message('008', '015') == (
-        f'{Action.EXTEND.words}: {Detail.DRIVER_FAILED_EXTEND.words}')
+        f'{Action.EXTEND.words}: {Detail.DRIVER_FAILED_EXTEND.words}'
+    )
 
 
 def test_unknown_codes_read_as_unknown():
     assert messages.user_message('999', '999') == (
-        f'unknown action: {Detail.UNKNOWN_ERROR.words}')
+        f'unknown action: {Detail.UNKNOWN_ERROR.words}'
+    )
 
 
 def test_a_message_without_detail_tells_of_success():
     assert messages.user_message('006', None) == (
-        f'{Action.REVERT_TO_SNAPSHOT.words}: Done.')
+        f'{Action.REVERT_TO_SNAPSHOT.words}: Done.'
+    )
 
 
 class Days:
@@ -75,11 +83,19 @@ def db(database_url, clock):
 
 
 def record(db, **values):
-    return db.write(messages.record, **{
-        'project_id': 'blue', 'request_id': 'req-1',
-        'action': Action.CREATE, 'resource_type': 'SHARE',
-        'resource_id': 'share1', 'detail': Detail.NO_VALID_HOST,
-        'ttl': 3 * DAY, **values})
+    return db.write(
+        messages.record,
+        **{
+            'project_id': 'blue',
+            'request_id': 'req-1',
+            'action': Action.CREATE,
+            'resource_type': 'SHARE',
+            'resource_id': 'share1',
+            'detail': Detail.NO_VALID_HOST,
+            'ttl': 3 * DAY,
+            **values,
+        },
+    )
 
 
 def ids(db, **query):
@@ -91,9 +107,15 @@ def week(db, clock):
     """A message a day from Monday to Wednesday, the last of red."""
     made = [record(db)]
     clock.day = 1
-    made.append(record(db, action=Action.EXTEND, resource_id='share2',
-                       detail=Detail.DRIVER_FAILED_EXTEND,
-                       request_id='req-2'))
+    made.append(
+        record(
+            db,
+            action=Action.EXTEND,
+            resource_id='share2',
+            detail=Detail.DRIVER_FAILED_EXTEND,
+            request_id='req-2',
+        )
+    )
     clock.day = 2
     made.append(record(db, project_id='red', resource_type='SHARE_GROUP'))
     return made
@@ -102,11 +124,17 @@ def week(db, clock):
 def test_a_record_says_what_happened_to_what_and_when(db):
     row = db.read(records.get_message, record(db))
     assert row._asdict() == {
-        'id': row.id, 'project_id': 'blue', 'message_level': 'ERROR',
-        'request_id': 'req-1', 'resource_type': 'SHARE',
-        'resource_id': 'share1', 'action_id': '002', 'detail_id': '002',
+        'id': row.id,
+        'project_id': 'blue',
+        'message_level': 'ERROR',
+        'request_id': 'req-1',
+        'resource_type': 'SHARE',
+        'resource_id': 'share1',
+        'action_id': '002',
+        'detail_id': '002',
         'created_at': MONDAY,
-        'expires_at': MONDAY + datetime.timedelta(days=3)}
+        'expires_at': MONDAY + datetime.timedelta(days=3),
+    }
 
 
 def test_lists_show_the_newest_first_by_project_or_all(db, week):
@@ -115,12 +143,19 @@ def test_lists_show_the_newest_first_by_project_or_all(db, week):
     assert ids(db, project_id='green') == []
 
 
-@pytest.mark.parametrize('filters, days', [
-    ({'request_id': 'req-2'}, [1]), ({'resource_type': 'SHARE'}, [1, 0]),
-    ({'resource_id': 'share2'}, [1]), ({'action_id': '002'}, [2, 0]),
-    ({'detail_id': '015'}, [1]), ({'message_level': 'ERROR'}, [2, 1, 0]),
-    ({'message_level': 'INFO'}, []),
-    ({'action_id': '002', 'resource_type': 'SHARE'}, [0])])
+@pytest.mark.parametrize(
+    'filters, days',
+    [
+        ({'request_id': 'req-2'}, [1]),
+        ({'resource_type': 'SHARE'}, [1, 0]),
+        ({'resource_id': 'share2'}, [1]),
+        ({'action_id': '002'}, [2, 0]),
+        ({'detail_id': '015'}, [1]),
+        ({'message_level': 'ERROR'}, [2, 1, 0]),
+        ({'message_level': 'INFO'}, []),
+        ({'action_id': '002', 'resource_type': 'SHARE'}, [0]),
+    ],
+)
 def test_lists_can_be_filtered(db, week, filters, days):
     assert ids(db, filters=filters) == [week[day] for day in days]
     assert set(filters) <= set(records.FILTERS)

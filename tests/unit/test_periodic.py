@@ -34,7 +34,8 @@ class Counter:
     def wait_for(self, count):
         with self._changed:
             assert self._changed.wait_for(
-                lambda: self.count >= count, PATIENCE)
+                lambda: self.count >= count, PATIENCE
+            )
 
 
 @pytest.fixture
@@ -101,12 +102,14 @@ def test_stopping_waits_for_the_run_in_hand(start):
     periodic = start(Task('slow', 0.1, task))
     task.wait_for(1)
     periodic.stop(0.0)
-    assert [thread for thread in threading.enumerate()
-            if thread.name == 'slow']
+    assert [
+        thread for thread in threading.enumerate() if thread.name == 'slow'
+    ]
     task.go_on.set()
     periodic.stop(PATIENCE)
-    assert not [thread for thread in threading.enumerate()
-                if thread.name == 'slow']
+    assert not [
+        thread for thread in threading.enumerate() if thread.name == 'slow'
+    ]
     assert task.count == 1
 
 

@@ -44,6 +44,7 @@ Lines = Iterator[str]
 
 # What the code declares
 
+
 def modules(package: ModuleType) -> Iterator[ModuleType]:
     """The modules of a package, by name."""
     for found in pkgutil.iter_modules(package.__path__):
@@ -52,9 +53,12 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
 
 def state_tables() -> list[machines.Machine]:
     """Every state table there is."""
-    found = {value for module in modules(states)
-             for value in vars(module).values()
-             if isinstance(value, machines.Machine)}
+    found = {
+        value
+        for module in modules(states)
+        for value in vars(module).values()
+        if isinstance(value, machines.Machine)
+    }
     return sorted(found, key=lambda table: (table.resource, table.column))
 
 
@@ -65,10 +69,16 @@ def first_line(thing: object) -> str:
 
 # Tables of reStructuredText
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]],
-          widths: str = 'auto') -> Lines:
-    yield from ('.. list-table::', '   :header-rows: 1',
-                f'   :widths: {widths}', '')
+
+def table(
+    head: Iterable[str], rows: Iterable[Iterable[str]], widths: str = 'auto'
+) -> Lines:
+    yield from (
+        '.. list-table::',
+        '   :header-rows: 1',
+        f'   :widths: {widths}',
+        '',
+    )
     for first, *others in (head, *rows):
         yield f'   * - {first}'
         yield from (f'     - {cell}' for cell in others)
@@ -85,11 +95,15 @@ def code(text: object) -> str:
 
 def prose(text: str) -> str:
     """Text from the code, where a backtick is all that marks anything."""
-    return re.sub(r'`([^`]*)`|([\\*_|])', lambda found: code(found[1])
-                  if found[1] else f'\\{found[2]}', text)
+    return re.sub(
+        r'`([^`]*)`|([\\*_|])',
+        lambda found: code(found[1]) if found[1] else f'\\{found[2]}',
+        text,
+    )
 
 
 # Options
+
 
 def options() -> Lines:
     """All options, one section per area."""
@@ -97,13 +111,14 @@ def options() -> Lines:
         if hasattr(area, 'OPTS'):
             group = getattr(area, 'GROUP', backend.GROUP)
             section = _section(group)
-            yield from heading(f'[{section or "DEFAULT"}] '
-                               f'{first_line(area)}')
+            yield from heading(f'[{section or "DEFAULT"}] {first_line(area)}')
             for option in area.OPTS:
                 yield from _option(section, option)
                 if not _is_used(option, area):
-                    yield from ('   This release accepts it and does not '
-                                'use it.', '')
+                    yield from (
+                        '   This release accepts it and does not use it.',
+                        '',
+                    )
 
 
 def _section(group: cfg.OptGroup | None) -> str | None:
@@ -118,27 +133,43 @@ def _option(section: str | None, option: cfg.Opt) -> Lines:
         if getattr(option.type, word, None) is not None:
             facts.append(f'{word} {getattr(option.type, word)}')
     if getattr(option.type, 'choices', None):
-        facts.append('one of ' + ', '.join(
-            code(value) for value in option.type.choices))
+        facts.append(
+            'one of ' + ', '.join(code(value) for value in option.type.choices)
+        )
     facts.append(f'default {_default(option)}')
-    yield from (f'   *{facts[0]}*, {", ".join(facts[1:])}', '',
-                f'   {prose(option.help)}', '')
+    yield from (
+        f'   *{facts[0]}*, {", ".join(facts[1:])}',
+        '',
+        f'   {prose(option.help)}',
+        '',
+    )
     for old in option.deprecated_opts:
-        yield from ('   Read as ' + code(
-            f'[{old.group or section or "DEFAULT"}] '
-            f'{old.name or option.name}') + ' as well.', '')
+        yield from (
+            '   Read as '
+            + code(
+                f'[{old.group or section or "DEFAULT"}] '
+                f'{old.name or option.name}'
+            )
+            + ' as well.',
+            '',
+        )
 
 
 def _is_used(option: cfg.Opt, area: ModuleType) -> bool:
     """Tell whether the service names the option outside of its area."""
-    return any(re.search(rf'\b{option.dest}\b', text)
-               for path, text in _sources() if path != area.__file__)
+    return any(
+        re.search(rf'\b{option.dest}\b', text)
+        for path, text in _sources()
+        if path != area.__file__
+    )
 
 
 @functools.cache
 def _sources() -> list[tuple[str, str]]:
-    return [(str(path), path.read_text())
-            for path in (CHECKOUT / 'manila_lite').rglob('*.py')]
+    return [
+        (str(path), path.read_text())
+        for path in (CHECKOUT / 'manila_lite').rglob('*.py')
+    ]
 
 
 def _default(option: cfg.Opt) -> str:
@@ -154,11 +185,15 @@ def _default(option: cfg.Opt) -> str:
 
 # Who may do what
 
-_PERSONAS = {personas.ADMIN: 'administrators',
-             personas.ADMIN_OR_MEMBER:
-                 'administrators, and members of the owning project',
-             personas.ADMIN_OR_READER:
-                 'administrators, and readers of the owning project'}
+_PERSONAS = {
+    personas.ADMIN: 'administrators',
+    personas.ADMIN_OR_MEMBER: (
+        'administrators, and members of the owning project'
+    ),
+    personas.ADMIN_OR_READER: (
+        'administrators, and readers of the owning project'
+    ),
+}
 
 
 def rules() -> Lines:
@@ -171,8 +206,12 @@ def rules() -> Lines:
 
 
 def _rule(rule: policy.RuleDefault) -> Lines:
-    yield from (f'.. policy:: {rule.name}', '',
-                f'   {prose(rule.description)}', '')
+    yield from (
+        f'.. policy:: {rule.name}',
+        '',
+        f'   {prose(rule.description)}',
+        '',
+    )
     who = _PERSONAS.get(rule.check_str) or code(rule.check_str)
     yield from (f'   Default: {who}', '')
     for operation in getattr(rule, 'operations', ()):
@@ -182,18 +221,32 @@ def _rule(rule: policy.RuleDefault) -> Lines:
 
 # State tables
 
+
 def diagrams() -> Lines:
     """Every state table: drawn, and as a list of moves."""
     for machine in state_tables():
         noun = machine.resource.replace('_', ' ')
         yield from heading(f'{machine.column} of a {noun}')
         yield from drawing(machine)
-        births = [(code(event), 'new', code(status))
-                  for event, status in machine.born.items()]
-        yield from table(('Move', 'from', 'to'), births + [
-            (code(move.event), state_diagram.sources(machine, move),
-             'gone' if move.target is machines.GONE else code(move.target))
-            for move in state_diagram.moves(machine)], '20 55 25')
+        births = [
+            (code(event), 'new', code(status))
+            for event, status in machine.born.items()
+        ]
+        yield from table(
+            ('Move', 'from', 'to'),
+            births
+            + [
+                (
+                    code(move.event),
+                    state_diagram.sources(machine, move),
+                    'gone'
+                    if move.target is machines.GONE
+                    else code(move.target),
+                )
+                for move in state_diagram.moves(machine)
+            ],
+            '20 55 25',
+        )
         yield from _resets(machine)
 
 
@@ -204,7 +257,7 @@ def drawing(machine: machines.Machine) -> Lines:
 
 def drawing_of(resource: str) -> Lines:
     """The drawing of the table of this resource."""
-    machine, = (one for one in state_tables() if one.resource == resource)
+    (machine,) = (one for one in state_tables() if one.resource == resource)
     yield from drawing(machine)
 
 
@@ -214,8 +267,7 @@ def _resets(machine: machines.Machine) -> Lines:
         reset = machine[machine.reset_event(min(machine.resets))]
         kept = machine.statuses - reset.sources
         but = f', though not from {_codes(kept)}' if kept else ''
-        yield ('An administrator may set '
-               f'{_codes(machine.resets)}{but}.')
+        yield (f'An administrator may set {_codes(machine.resets)}{but}.')
     yield ''
 
 
@@ -223,10 +275,18 @@ def recovery() -> Lines:
     """What is done about each status in flight when its holder is gone."""
     yield from table(
         ('Resource', 'Status', 'What is done', 'Where it ends'),
-        ((machine.resource.replace('_', ' '), code(status),
-          _deed(rescue), _ends(machine, status))
-         for machine in state_tables()
-         for status, rescue in machine.in_flight.items()), '16 20 38 26')
+        (
+            (
+                machine.resource.replace('_', ' '),
+                code(status),
+                _deed(rescue),
+                _ends(machine, status),
+            )
+            for machine in state_tables()
+            for status, rescue in machine.in_flight.items()
+        ),
+        '16 20 38 26',
+    )
 
 
 def _deed(rescue: machines.Rescue) -> str:
@@ -238,8 +298,10 @@ def _deed(rescue: machines.Rescue) -> str:
 def _ends(machine: machines.Machine, status: str) -> str:
     if isinstance(machine.in_flight[status], machines.Resume):
         return 'as that work ends'
-    return ' or '.join('gone' if end is machines.GONE else code(end)
-                       for end in machine.ends(status))
+    return ' or '.join(
+        'gone' if end is machines.GONE else code(end)
+        for end in machine.ends(status)
+    )
 
 
 def _codes(statuses: Iterable[str]) -> str:
@@ -248,28 +310,40 @@ def _codes(statuses: Iterable[str]) -> str:
 
 # Other declarations
 
+
 def history() -> Lines:
     """What each version of the API has added."""
-    yield from table(('Version', 'Since then'), (
-        (versions.text(minor), prose(what))
-        for minor, what in reversed(versions.HISTORY)), '12 88')
+    yield from table(
+        ('Version', 'Since then'),
+        (
+            (versions.text(minor), prose(what))
+            for minor, what in reversed(versions.HISTORY)
+        ),
+        '12 88',
+    )
 
 
 def user_messages() -> Lines:
     """The codes of user messages and their words."""
-    for title, codes in (('Action', messages.Action),
-                         ('Detail', messages.Detail)):
-        yield from table((title, 'Words'), (
-            (code(found.value), prose(found.words))
-            for found in codes), '12 88')
+    for title, codes in (
+        ('Action', messages.Action),
+        ('Detail', messages.Detail),
+    ):
+        yield from table(
+            (title, 'Words'),
+            ((code(found.value), prose(found.words)) for found in codes),
+            '12 88',
+        )
 
 
 def plugins(group: str) -> Lines:
     """What is found by an entry point of the group."""
     found = sorted(metadata.entry_points(group=group))
-    yield from table(('Name', 'What it is'), (
-        (code(point.name), prose(_about(point.load())))
-        for point in found), '30 70')
+    yield from table(
+        ('Name', 'What it is'),
+        ((code(point.name), prose(_about(point.load()))) for point in found),
+        '30 70',
+    )
 
 
 def _about(plugin: type) -> str:
@@ -283,23 +357,30 @@ def differences() -> Lines:
     for name, found in runpy.run_path(str(DIFFERENCES)).items():
         if name in said and _is_reasons(found):
             yield from (prose(said[name]), '')
-            yield from table(('What', 'Why'), (
-                (code(_key(what)), prose(why)) for what, why in found.items()),
-                '60 40')
+            yield from table(
+                ('What', 'Why'),
+                (
+                    (code(_key(what)), prose(why))
+                    for what, why in found.items()
+                ),
+                '60 40',
+            )
 
 
 def _said_about(path: pathlib.Path) -> dict[str, str]:
     """The strings that stand below the names of a module."""
     body = ast.parse(path.read_text()).body
-    return {statement.targets[0].id: ' '.join(text.value.value.split())
-            for statement, text in zip(body, body[1:], strict=False)
-            if isinstance(statement, ast.Assign)
-            and isinstance(text, ast.Expr)}
+    return {
+        statement.targets[0].id: ' '.join(text.value.value.split())
+        for statement, text in zip(body, body[1:], strict=False)
+        if isinstance(statement, ast.Assign) and isinstance(text, ast.Expr)
+    }
 
 
 def _is_reasons(found: object) -> bool:
     return isinstance(found, dict) and all(
-        isinstance(why, str) for why in found.values())
+        isinstance(why, str) for why in found.values()
+    )
 
 
 def _key(what: object) -> str:
@@ -307,6 +388,7 @@ def _key(what: object) -> str:
 
 
 # Roles: what they name must be there
+
 
 def has_status(name: str) -> bool:
     return any(name in machine.statuses for machine in state_tables())
@@ -340,8 +422,12 @@ class Checked(SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         if not self.exists(self.text):
-            LOG.warning('there is no %s %s', self.what, self.text,
-                        location=self.get_location())
+            LOG.warning(
+                'there is no %s %s',
+                self.what,
+                self.text,
+                location=self.get_location(),
+            )
         shown = self.text.rpartition(':')[2]
         return [nodes.literal(shown, shown)], []
 
@@ -354,22 +440,32 @@ class FromCode(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         lines = type(self).source(*self.arguments)
-        return self.parse_text_to_nodes('\n'.join(lines),
-                                        allow_section_headings=True)
+        return self.parse_text_to_nodes(
+            '\n'.join(lines), allow_section_headings=True
+        )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     for name, source in (
-            ('options', options), ('policies', rules),
-            ('state-tables', diagrams), ('state-drawing', drawing_of),
-            ('recovery', recovery),
-            ('api-versions', history), ('user-messages', user_messages),
-            ('plugins', plugins), ('differences', differences)):
-        app.add_directive(name, type(name, (FromCode,), {
-            'source': staticmethod(source)}))
+        ('options', options),
+        ('policies', rules),
+        ('state-tables', diagrams),
+        ('state-drawing', drawing_of),
+        ('recovery', recovery),
+        ('api-versions', history),
+        ('user-messages', user_messages),
+        ('plugins', plugins),
+        ('differences', differences),
+    ):
+        app.add_directive(
+            name, type(name, (FromCode,), {'source': staticmethod(source)})
+        )
     app.add_object_type('conf', 'conf', 'pair: %s; option')
     app.add_object_type('policy', 'policy', 'pair: %s; policy rule')
-    for role, exists in (('status', has_status), ('source', has_path),
-                         ('name', has_name)):
+    for role, exists in (
+        ('status', has_status),
+        ('source', has_path),
+        ('name', has_name),
+    ):
         app.add_role(role, Checked(role, exists))
     return {'parallel_read_safe': True}

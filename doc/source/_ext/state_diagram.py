@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 from manila_lite.states import machine as machines
 
-CHAR = 7.3     # width of a character of the font
-LINE = 16      # height of a line of text
-PAD = 8        # around text in a box
-ARROW = 28     # of an arrow beside its label
-WRAP = 26      # characters in one line of a list of statuses
+CHAR = 7.3  # width of a character of the font
+LINE = 16  # height of a line of text
+PAD = 8  # around text in a box
+ARROW = 28  # of an arrow beside its label
+WRAP = 26  # characters in one line of a list of statuses
 
-_STYLE = ('font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" '
-          'font-size="12" fill="currentColor"')
+_STYLE = (
+    'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" '
+    'font-size="12" fill="currentColor"'
+)
 
 
 class Step(NamedTuple):
@@ -40,8 +42,10 @@ class Lane(NamedTuple):
 
     @property
     def height(self) -> int:
-        return max(sum(step.height for step in side)
-                   for side in (self.before, self.after))
+        return max(
+            sum(step.height for step in side)
+            for side in (self.before, self.after)
+        )
 
 
 def sources(machine: machines.Machine, move: machines.Move) -> str:
@@ -68,14 +72,26 @@ def lanes(machine: machines.Machine) -> Iterator[Lane]:
     for status in machine.in_flight:
         yield Lane(
             status,
-            [*_births(machine, status), *(
-                _into(machine, move) for move in found
-                if move.target == status)],
-            [_out_of(move) for move in found if status in move.sources
-             and move.target not in machine.in_flight])
+            [
+                *_births(machine, status),
+                *(
+                    _into(machine, move)
+                    for move in found
+                    if move.target == status
+                ),
+            ],
+            [
+                _out_of(move)
+                for move in found
+                if status in move.sources
+                and move.target not in machine.in_flight
+            ],
+        )
     for move in found:
-        if (not move.sources & machine.in_flight.keys()
-                and move.target not in machine.in_flight):
+        if (
+            not move.sources & machine.in_flight.keys()
+            and move.target not in machine.in_flight
+        ):
             yield Lane(None, [_into(machine, move)], [_out_of(move)])
 
 
@@ -103,14 +119,17 @@ def svg(machine: machines.Machine) -> str:
         body += _lane(machine, lane, top, places)
         top += lane.height + 2 * PAD
     name = machine.resource.replace('_', ' ')
-    return (f'<svg class="state-diagram" role="img" width="{places[-1]:.0f}"'
-            f' height="{top}" viewBox="0 0 {places[-1]:.0f} {top}" {_STYLE}>'
-            f'<title>Moves of the {escape(machine.column)} of a '
-            f'{escape(name)}</title>{"".join(body)}</svg>')
+    return (
+        f'<svg class="state-diagram" role="img" width="{places[-1]:.0f}"'
+        f' height="{top}" viewBox="0 0 {places[-1]:.0f} {top}" {_STYLE}>'
+        f'<title>Moves of the {escape(machine.column)} of a '
+        f'{escape(name)}</title>{"".join(body)}</svg>'
+    )
 
 
 def _places(drawn: list[Lane]) -> list[float]:
     """Where the columns begin: ends, arrows, statuses, arrows, ends."""
+
     def widest(texts: Iterator[str]) -> float:
         return max((len(text) for text in texts), default=0) * CHAR
 
@@ -121,7 +140,8 @@ def _places(drawn: list[Lane]) -> list[float]:
         widest(step.event for step in before) + ARROW,
         widest(lane.status or '' for lane in drawn) + 2 * PAD,
         widest(step.event for step in after) + ARROW,
-        widest(line for step in after for line in step.far_end) + 2 * PAD)
+        widest(line for step in after for line in step.far_end) + 2 * PAD,
+    )
     places = [1.0]
     for width in widths:
         places.append(places[-1] + width)
@@ -129,63 +149,97 @@ def _places(drawn: list[Lane]) -> list[float]:
     return places
 
 
-def _lane(machine: machines.Machine, lane: Lane, top: float,
-          places: list[float]) -> Iterator[str]:
+def _lane(
+    machine: machines.Machine, lane: Lane, top: float, places: list[float]
+) -> Iterator[str]:
     left, in_arrows, status, out_arrows, right, end = places
     if lane.status is not None:
         rescue = machine.in_flight[lane.status]
-        yield _box(status, top, out_arrows - status, lane.height,
-                   [lane.status, f'({_word(rescue)})'], in_flight=True)
+        yield _box(
+            status,
+            top,
+            out_arrows - status,
+            lane.height,
+            [lane.status, f'({_word(rescue)})'],
+            in_flight=True,
+        )
     else:
         yield _line(status, out_arrows, top + lane.height / 2)
     for step, middle in _spread(lane.before, top, lane.height):
-        yield _box(left, middle - step.height / 2 + PAD / 2,
-                   in_arrows - left, step.height - PAD, step.far_end)
-        yield _arrow(in_arrows, status, middle, step.event,
-                     head=lane.status is not None)
+        yield _box(
+            left,
+            middle - step.height / 2 + PAD / 2,
+            in_arrows - left,
+            step.height - PAD,
+            step.far_end,
+        )
+        yield _arrow(
+            in_arrows, status, middle, step.event, head=lane.status is not None
+        )
     for step, middle in _spread(lane.after, top, lane.height):
-        yield _arrow(out_arrows, right, middle,
-                     step.event if lane.status else '')
-        yield _box(right, middle - step.height / 2 + PAD / 2,
-                   end - 1 - right, step.height - PAD, step.far_end)
+        yield _arrow(
+            out_arrows, right, middle, step.event if lane.status else ''
+        )
+        yield _box(
+            right,
+            middle - step.height / 2 + PAD / 2,
+            end - 1 - right,
+            step.height - PAD,
+            step.far_end,
+        )
 
 
-def _spread(steps: list[Step], top: float, height: float
-            ) -> Iterator[tuple[Step, float]]:
+def _spread(
+    steps: list[Step], top: float, height: float
+) -> Iterator[tuple[Step, float]]:
     """The steps with the middle of each, evenly down the lane."""
-    space = (height - sum(step.height for step in steps)) / (
-        len(steps) or 1)
+    space = (height - sum(step.height for step in steps)) / (len(steps) or 1)
     for step in steps:
         yield step, top + (step.height + space) / 2
         top += step.height + space
 
 
 def _word(rescue: machines.Rescue) -> str:
-    return {machines.Ask: 'ask', machines.Repeat: 'repeat',
-            machines.GiveUp: 'give up',
-            machines.Resume: 'resume'}[type(rescue)]
+    return {
+        machines.Ask: 'ask',
+        machines.Repeat: 'repeat',
+        machines.GiveUp: 'give up',
+        machines.Resume: 'resume',
+    }[type(rescue)]
 
 
-def _box(x: float, y: float, width: float, height: float, lines: list[str],
-         *, in_flight: bool = False) -> str:
+def _box(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    lines: list[str],
+    *,
+    in_flight: bool = False,
+) -> str:
     fill = '#dfe9f3' if in_flight else 'none'
     first = y + (height - LINE * len(lines)) / 2 + LINE * 0.75
     text = ''.join(
         f'<text x="{x + width / 2:.1f}" y="{first + LINE * number:.1f}" '
         f'text-anchor="middle">{escape(line)}</text>'
-        for number, line in enumerate(lines))
-    return (f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-            f'height="{height:.1f}" rx="5" fill="{fill}" '
-            f'stroke="currentColor"/>{text}')
+        for number, line in enumerate(lines)
+    )
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
+        f'height="{height:.1f}" rx="5" fill="{fill}" '
+        f'stroke="currentColor"/>{text}'
+    )
 
 
 def _line(start: float, end: float, y: float) -> str:
-    return (f'<path d="M{start:.1f} {y:.1f} H{end:.1f}" '
-            'stroke="currentColor"/>')
+    return f'<path d="M{start:.1f} {y:.1f} H{end:.1f}" stroke="currentColor"/>'
 
 
-def _arrow(start: float, end: float, y: float, label: str, *,
-           head: bool = True) -> str:
-    tip = (f'<path d="M{end:.1f} {y:.1f} l-7 -3.5 v7 z"/>' if head else '')
-    return (f'{_line(start, end, y)}{tip}<text x="{start + 8:.1f}" '
-            f'y="{y - 4:.1f}">{escape(label)}</text>')
+def _arrow(
+    start: float, end: float, y: float, label: str, *, head: bool = True
+) -> str:
+    tip = f'<path d="M{end:.1f} {y:.1f} l-7 -3.5 v7 z"/>' if head else ''
+    return (
+        f'{_line(start, end, y)}{tip}<text x="{start + 8:.1f}" '
+        f'y="{y - 4:.1f}">{escape(label)}</text>'
+    )

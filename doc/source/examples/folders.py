@@ -15,12 +15,11 @@ from oslo_config import cfg
 from manila_lite import exception
 from manila_lite.share.drivers import base
 
-GIB = 1024 ** 3
+GIB = 1024**3
 OPTS = [cfg.StrOpt('folders_root', help='Directory that holds the shares.')]
 
 
 class FolderDriver(base.ShareDriver):
-
     def __init__(self, *args, **kwargs):
         super().__init__(False, *args, config_opts=[OPTS], **kwargs)
         self._root = pathlib.Path(self.configuration.folders_root)
@@ -49,7 +48,8 @@ class FolderDriver(base.ShareDriver):
         files = (self._place(share) / 'data').rglob('*')
         if sum(file.lstat().st_size for file in files) > new_size * GIB:
             raise exception.ShareShrinkingPossibleDataLoss(
-                share_id=share['id'])
+                share_id=share['id']
+            )
         self._write_size(share, new_size)
 
     def get_share_status(self, share, share_server=None):
@@ -57,10 +57,13 @@ class FolderDriver(base.ShareDriver):
 
     def _update_share_stats(self, data=None):
         disk = shutil.disk_usage(self._root)
-        super()._update_share_stats({
-            'storage_protocol': 'NFS',
-            'total_capacity_gb': disk.total / GIB,
-            'free_capacity_gb': disk.free / GIB})
+        super()._update_share_stats(
+            {
+                'storage_protocol': 'NFS',
+                'total_capacity_gb': disk.total / GIB,
+                'free_capacity_gb': disk.free / GIB,
+            }
+        )
 
     def _place(self, share):
         return self._root / share['name']
@@ -73,10 +76,12 @@ class FolderDriver(base.ShareDriver):
             return int(self._size_file(share).read_text())
         except FileNotFoundError:
             raise exception.ShareResourceNotFound(
-                share_id=share['id']) from None
+                share_id=share['id']
+            ) from None
 
     def _write_size(self, share, size):
         with tempfile.NamedTemporaryFile(
-                'w', dir=self._place(share), delete=False) as file:
+            'w', dir=self._place(share), delete=False
+        ) as file:
             file.write(str(size))
         os.replace(file.name, self._size_file(share))

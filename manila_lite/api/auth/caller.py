@@ -10,7 +10,8 @@ def context_of(environ, enforcer, **identity):
         enforcer=enforcer,
         request_id=environ.get('openstack.request_id'),
         global_request_id=environ.get('openstack.global_request_id'),
-        **identity)
+        **identity,
+    )
 
 
 def answer_as(ctx, app, environ, start_response):

@@ -21,8 +21,9 @@ from manila_lite.api.auth import users
 
 LOG = log.getLogger(__name__)
 
-_CHALLENGE = [('WWW-Authenticate',
-               'Basic realm="manila-lite", charset="UTF-8"')]
+_CHALLENGE = [
+    ('WWW-Authenticate', 'Basic realm="manila-lite", charset="UTF-8"')
+]
 # Seconds for which a password is not worked out again.
 _REMEMBERED = 300
 
@@ -42,15 +43,21 @@ class HttpBasic:
 
     def __call__(self, environ, start_response):
         name, password = _name_and_password(
-            environ.get('HTTP_AUTHORIZATION', ''))
+            environ.get('HTTP_AUTHORIZATION', '')
+        )
         user = name and self._passwords.user(name, password)
         if not user:
-            raise exc.HTTPUnauthorized(exception.Unauthorized.message,
-                                       headers=_CHALLENGE)
+            raise exc.HTTPUnauthorized(
+                exception.Unauthorized.message, headers=_CHALLENGE
+            )
         ctx = caller.context_of(
-            environ, self._enforcer, user_id=user.user_id,
-            user_name=user.name, project_id=user.project_id,
-            roles=user.all_roles)
+            environ,
+            self._enforcer,
+            user_id=user.user_id,
+            user_name=user.name,
+            project_id=user.project_id,
+            roles=user.all_roles,
+        )
         ctx.is_admin = self._enforcer.is_admin(ctx)
         return caller.answer_as(ctx, self._app, environ, start_response)
 
@@ -79,19 +86,22 @@ class Passwords:
             return user
         if not users.is_password(user, password):
             return None
-        self._right[name] = (self._digest(user, password),
-                             self._clock() + _REMEMBERED)
+        self._right[name] = (
+            self._digest(user, password),
+            self._clock() + _REMEMBERED,
+        )
         return user
 
     def _is_remembered(self, user, password):
         digest, forgotten_at = self._right.get(user.name, (b'', 0))
-        return (hmac.compare_digest(digest, self._digest(user, password))
-                and self._clock() < forgotten_at)
+        return (
+            hmac.compare_digest(digest, self._digest(user, password))
+            and self._clock() < forgotten_at
+        )
 
     def _digest(self, user, password):
         # With the hash in it, a new password ends what the old one opened.
-        return hmac.digest(self._key, user.hash.encode() + password,
-                           'sha256')
+        return hmac.digest(self._key, user.hash.encode() + password, 'sha256')
 
     def _users(self):
         seen, known = self._known

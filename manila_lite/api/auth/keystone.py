@@ -12,10 +12,14 @@ from manila_lite.api.auth import caller
 
 def sign_in(conf, app, enforcer):
     """The app behind a sign-in by token."""
-    return auth_token.AuthProtocol(Identified(app, enforcer), {
-        'oslo_config_config': conf,
-        # No request is let through for the app to decide about.
-        'delay_auth_decision': False})
+    return auth_token.AuthProtocol(
+        Identified(app, enforcer),
+        {
+            'oslo_config_config': conf,
+            # No request is let through for the app to decide about.
+            'delay_auth_decision': False,
+        },
+    )
 
 
 class Identified:
@@ -26,14 +30,18 @@ class Identified:
         self._enforcer = enforcer
 
     def __call__(self, environ, start_response):
-        return caller.answer_as(self._context_of(environ), self._app,
-                                environ, start_response)
+        return caller.answer_as(
+            self._context_of(environ), self._app, environ, start_response
+        )
 
     def _context_of(self, environ):
         # Without the tokens: contexts are stored with work.
         ctx = context.RequestContext.from_environ(
-            environ, enforcer=self._enforcer,
-            auth_token=None, service_token=None)
+            environ,
+            enforcer=self._enforcer,
+            auth_token=None,
+            service_token=None,
+        )
         ctx.roles = [role.lower() for role in ctx.roles]
         ctx.service_roles = [role.lower() for role in ctx.service_roles]
         ctx.is_admin = self._enforcer.is_admin(ctx)

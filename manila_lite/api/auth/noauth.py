@@ -25,15 +25,17 @@ from manila_lite.api.auth import caller
 ROLES = ['admin', 'member', 'reader']
 _NO_TOKEN = (None, '', 'notused')
 
-_ASKING_FOR_TOKEN = ('HTTP_X_AUTH_USER', 'HTTP_X_AUTH_KEY',
-                     'HTTP_X_AUTH_PROJECT_ID')
+_ASKING_FOR_TOKEN = (
+    'HTTP_X_AUTH_USER',
+    'HTTP_X_AUTH_KEY',
+    'HTTP_X_AUTH_PROJECT_ID',
+)
 _PROJECT = re.compile(r'/v2/([0-9a-f-]+)(?:/|$)')
 
 
 def sign_in(conf, app, enforcer):
     """The app behind a sign-in that believes everything."""
-    return NoAuth(app, enforcer,
-                  project_in_url=conf.auth_strategy == 'noauth')
+    return NoAuth(app, enforcer, project_in_url=conf.auth_strategy == 'noauth')
 
 
 class NoAuth:
@@ -53,8 +55,13 @@ class NoAuth:
         else:
             user, project = 'admin', _project_of(environ) or 'admin'
         ctx = caller.context_of(
-            environ, self._enforcer, user_id=user,
-            project_id=project or user, roles=list(ROLES), is_admin=True)
+            environ,
+            self._enforcer,
+            user_id=user,
+            project_id=project or user,
+            roles=list(ROLES),
+            is_admin=True,
+        )
         return caller.answer_as(ctx, self._app, environ, start_response)
 
     def _give_token(self, environ, start_response):
@@ -63,14 +70,19 @@ class NoAuth:
         url = webob.Request(environ).path_url
         if self._project_in_url:
             url = f'{url.rstrip("/")}/{project}'
-        start_response('204 No Content', [
-            ('X-Auth-Token', f'{user}:{project}'),
-            ('X-Server-Management-Url', url)])
+        start_response(
+            '204 No Content',
+            [
+                ('X-Auth-Token', f'{user}:{project}'),
+                ('X-Server-Management-Url', url),
+            ],
+        )
         return []
 
 
 def _project_of(environ):
     """The project id in the URL, or None."""
-    found = _PROJECT.search(environ.get('SCRIPT_NAME', '')
-                            + environ.get('PATH_INFO', ''))
+    found = _PROJECT.search(
+        environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
+    )
     return found and found[1]

@@ -22,13 +22,14 @@ from manila_lite import exception
 LONGEST_PASSWORD = 72
 
 _WORD = re.compile(r'[A-Za-z0-9_.@+-]{1,255}')
-_HASH = re.compile(r'\$2[aby]\$(0[4-9]|[12]\d|3[01])\$'
-                   r'[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}')
+_HASH = re.compile(
+    r'\$2[aby]\$(0[4-9]|[12]\d|3[01])\$'
+    r'[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}'
+)
 _IMPLIED = {'admin': ('member', 'reader'), 'member': ('reader',)}
 # Of a password nobody knows: refusing an unknown name takes the work of
 # refusing a known one, or the time taken would tell which names exist.
-_NOBODYS_HASH = \
-    '$2b$12$K8uADi8UoJV3rC.lvXUpQuaB3DVvEGrQuIMW7qh9sErEbVdDzECaa'
+_NOBODYS_HASH = '$2b$12$K8uADi8UoJV3rC.lvXUpQuaB3DVvEGrQuIMW7qh9sErEbVdDzECaa'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,23 +43,34 @@ class User:
     roles: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for what, value in (('name', self.name), ('user id', self.user_id),
-                            ('project id', self.project_id),
-                            *(('role', role) for role in self.roles)):
+        for what, value in (
+            ('name', self.name),
+            ('user id', self.user_id),
+            ('project id', self.project_id),
+            *(('role', role) for role in self.roles),
+        ):
             if not _WORD.fullmatch(value):
                 raise exception.InvalidInput(
-                    reason=f'a {what} has letters, digits and _.@+- only')
+                    reason=f'a {what} has letters, digits and _.@+- only'
+                )
         if not self.roles:
             raise exception.InvalidInput(reason='a user needs a role')
         if not _HASH.fullmatch(self.hash):
-            raise exception.InvalidInput(reason='the hash is not bcrypt\'s')
+            raise exception.InvalidInput(reason="the hash is not bcrypt's")
 
     @property
     def all_roles(self) -> list[str]:
         """The roles with those they imply, as Keystone would list them."""
-        return sorted({*self.roles, *(
-            implied for role in self.roles
-            for implied in _IMPLIED.get(role, ()))})
+        return sorted(
+            {
+                *self.roles,
+                *(
+                    implied
+                    for role in self.roles
+                    for implied in _IMPLIED.get(role, ())
+                ),
+            }
+        )
 
 
 def is_password(user: User | None, password: bytes) -> bool:
@@ -83,17 +95,27 @@ def read(path: str) -> dict[str, User]:
             user = _parsed(line)
         except (ValueError, exception.InvalidInput):
             raise cfg.ConfigFileParseError(
-                path, f'line {number} is not name:hash:user id:project id:'
-                      'role,role') from None
+                path,
+                f'line {number} is not name:hash:user id:project id:role,role',
+            ) from None
         if user.name in users:
             raise cfg.ConfigFileParseError(
-                path, f'line {number} names {user.name} again')
+                path, f'line {number} names {user.name} again'
+            )
         users[user.name] = user
     return users
 
 
-def add(path: str, name: str, password: str, user_id: str, project_id: str,
-        roles: Iterable[str], *, cost: int = 12) -> User:
+def add(
+    path: str,
+    name: str,
+    password: str,
+    user_id: str,
+    project_id: str,
+    roles: Iterable[str],
+    *,
+    cost: int = 12,
+) -> User:
     """Put a user into the file, which is made when there is none.
 
     Raises InvalidInput when a value is of no use or the name is taken.
@@ -101,15 +123,22 @@ def add(path: str, name: str, password: str, user_id: str, project_id: str,
     secret = password.encode()
     if not 0 < len(secret) <= LONGEST_PASSWORD:
         raise exception.InvalidInput(
-            reason=f'a password has 1 to {LONGEST_PASSWORD} bytes')
+            reason=f'a password has 1 to {LONGEST_PASSWORD} bytes'
+        )
     hashed = bcrypt.hashpw(secret, bcrypt.gensalt(cost)).decode()
-    user = User(name, hashed, user_id, project_id,
-                tuple(role.lower() for role in roles))
+    user = User(
+        name,
+        hashed,
+        user_id,
+        project_id,
+        tuple(role.lower() for role in roles),
+    )
     with _changed(path) as lines:
         if any(_is_of(line, name) for line in lines):
             raise exception.InvalidInput(reason=f'user {name} exists')
-        lines.append(':'.join((name, hashed, user_id, project_id,
-                               ','.join(user.roles))))
+        lines.append(
+            ':'.join((name, hashed, user_id, project_id, ','.join(user.roles)))
+        )
     return user
 
 
@@ -130,13 +159,17 @@ def _lines(path: str) -> list[str]:
 
 def _parsed(line: str) -> User:
     name, hashed, user_id, project_id, roles = line.strip().split(':')
-    return User(name, hashed, user_id, project_id,
-                tuple(role.strip().lower() for role in roles.split(',')))
+    return User(
+        name,
+        hashed,
+        user_id,
+        project_id,
+        tuple(role.strip().lower() for role in roles.split(',')),
+    )
 
 
 def _is_of(line: str, name: str) -> bool:
-    return (line.lstrip().startswith(f'{name}:')
-            and not line.startswith('#'))
+    return line.lstrip().startswith(f'{name}:') and not line.startswith('#')
 
 
 @contextlib.contextmanager

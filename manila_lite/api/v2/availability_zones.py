@@ -14,7 +14,6 @@ ITEM = fields(
 
 
 class AvailabilityZones(wsgi.Controller):
-
     @wsgi.method('availability_zone:index')
     def index(self, req: wsgi.Request) -> dict:
         """All zones, by name."""

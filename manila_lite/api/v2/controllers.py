@@ -21,13 +21,15 @@ CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_actions': share_actions.ShareActions,
     'share_metadata': share_metadata.ShareMetadata,
     'share_export_locations': export_locations.ShareExportLocations,
-    'share_export_location_metadata':
-        export_locations.ShareExportLocationMetadata,
+    'share_export_location_metadata': (
+        export_locations.ShareExportLocationMetadata
+    ),
     'instances_of_share': share_instances.InstancesOfShare,
     'share_instances': share_instances.ShareInstances,
     'share_instance_actions': share_instances.ShareInstanceActions,
-    'share_instance_export_locations':
-        export_locations.ShareInstanceExportLocations,
+    'share_instance_export_locations': (
+        export_locations.ShareInstanceExportLocations
+    ),
     **routes_access.CONTROLLERS,
     **routes_managing.CONTROLLERS,
     **routes_networks.CONTROLLERS,

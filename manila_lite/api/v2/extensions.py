@@ -5,7 +5,6 @@ from manila_lite.api import wsgi
 
 
 class Extensions(wsgi.Controller):
-
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
         """List the extensions."""

@@ -24,20 +24,28 @@ _WORDS = (
 )
 # fmt: on
 
-ABSOLUTE = fields(*(
-    Field(name, Value(f'row[{resource!r}].{part}'), since=since)
-    for resource, word, since in _WORDS
-    for name, part in ((f'maxTotal{word}', 'limit'),
-                       (f'total{word}Used', 'in_use'))))
+ABSOLUTE = fields(
+    *(
+        Field(name, Value(f'row[{resource!r}].{part}'), since=since)
+        for resource, word, since in _WORDS
+        for name, part in (
+            (f'maxTotal{word}', 'limit'),
+            (f'total{word}Used', 'in_use'),
+        )
+    )
+)
 
 
 class Limits(wsgi.Controller):
-
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
         """Show the limits to anybody of the project; no rate is limited."""
         found = self.services.db.read(
-            sets.show_usage, self.services.limits,
-            Scope(req.ctx.project_id))
-        return {'limits': {'rate': [],
-                           'absolute': ABSOLUTE.function(req.minor)(found)}}
+            sets.show_usage, self.services.limits, Scope(req.ctx.project_id)
+        )
+        return {
+            'limits': {
+                'rate': [],
+                'absolute': ABSOLUTE.function(req.minor)(found),
+            }
+        }

@@ -23,8 +23,8 @@ def parse(query: Mapping[str, str], name: str) -> dict[str, str]:
         if type(found) is not dict:
             raise ValueError
         return {str(key): str(value) for key, value in found.items()}
-    except (ValueError, SyntaxError, TypeError, MemoryError,
-            RecursionError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise exception.InvalidInput(
             reason=f"{name} must be an object such as {{'key': 'value'}} "
-                   f'of at most {_LARGEST} characters') from None
+            f'of at most {_LARGEST} characters'
+        ) from None

@@ -32,13 +32,14 @@ ITEM = fields(
     Field('links', LINKS),
     Field('resource_type'),
     Field('resource_id'),
-    Field('user_message', lambda row: words.user_message(row.action_id,
-                                                         row.detail_id)),
+    Field(
+        'user_message',
+        lambda row: words.user_message(row.action_id, row.detail_id),
+    ),
 )
 
 
 class Messages(wsgi.Controller):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -53,16 +54,27 @@ class Messages(wsgi.Controller):
     @wsgi.method('message:get_all')
     def index(self, req: wsgi.Request) -> dict:
         """A page of the messages of the project."""
-        page = paging.parse(req.query, cap=self._most, sort_keys=_SORT_KEYS,
-                            strict_direction=False)
+        page = paging.parse(
+            req.query,
+            cap=self._most,
+            sort_keys=_SORT_KEYS,
+            strict_direction=False,
+        )
         rows = self.services.db.read(
-            queries.list_messages, project_id=req.ctx.project_id,
-            filters={name: req.query[name] for name in queries.FILTERS
-                     if name in req.query},
+            queries.list_messages,
+            project_id=req.ctx.project_id,
+            filters={
+                name: req.query[name]
+                for name in queries.FILTERS
+                if name in req.query
+            },
             created_since=_time(req, 'created_since'),
             created_before=_time(req, 'created_before'),
-            limit=page.limit, offset=page.offset, sort_key=page.sort_key,
-            sort_dir=page.sort_dir)
+            limit=page.limit,
+            offset=page.offset,
+            sort_key=page.sort_key,
+            sort_dir=page.sort_dir,
+        )
         shown = ITEM.many(req.minor)(rows, _more(req))
         answer = {'messages': shown}
         following = paging.next_links(req, page, 'messages', shown)
@@ -78,8 +90,7 @@ class Messages(wsgi.Controller):
     @wsgi.method('message:delete', target=True, status=204)
     def delete(self, req: wsgi.Request, message: sa.Row) -> None:
         """Remove a message that was read."""
-        self.services.db.write(queries.delete_message, message.id,
-                               by=req.ctx)
+        self.services.db.write(queries.delete_message, message.id, by=req.ctx)
 
 
 def _get(session: Session, message_id: str) -> sa.Row:

@@ -21,5 +21,6 @@ def only(values: dict[str, str], key: str) -> dict[str, str]:
     """The values, when they are exactly those of the key in the URL."""
     if set(values) != {key}:
         raise exception.InvalidInput(
-            reason=f'metadata must have exactly the key of the URL, {key}')
+            reason=f'metadata must have exactly the key of the URL, {key}'
+        )
     return values

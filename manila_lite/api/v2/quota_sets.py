@@ -20,22 +20,34 @@ from manila_lite.quota.limits import UNLIMITED
 
 _ID_LENGTH = 255
 _FOR_SHARE_TYPES = versions.window(since='2.39')
-_WINDOWS = {resource.name: versions.window(since=resource.since)
-            for resource in RESOURCES}
+_WINDOWS = {
+    resource.name: versions.window(since=resource.since)
+    for resource in RESOURCES
+}
 
 LIMITS = {
-    resource.name: s.since(resource.since, s.integer(UNLIMITED, LARGEST),
-                           below='refuse')
-    for resource in RESOURCES}
+    resource.name: s.since(
+        resource.since, s.integer(UNLIMITED, LARGEST), below='refuse'
+    )
+    for resource in RESOURCES
+}
 UPDATE = s.schema(
-    wrapper='quota_set', missing=400, extra='refuse',
-    tenant_id=s.anything, force=s.boolean, **LIMITS)
+    wrapper='quota_set',
+    missing=400,
+    extra='refuse',
+    tenant_id=s.anything,
+    force=s.boolean,
+    **LIMITS,
+)
 
 
 def shown(limits: Mapping[str, object], minor: int) -> dict[str, object]:
     """The limits that a version knows of."""
-    return {name: limit for name, limit in limits.items()
-            if minor in _WINDOWS[name]}
+    return {
+        name: limit
+        for name, limit in limits.items()
+        if minor in _WINDOWS[name]
+    }
 
 
 class Asked(typing.NamedTuple):
@@ -47,7 +59,6 @@ class Asked(typing.NamedTuple):
 
 
 class QuotaSets(wsgi.Controller):
-
     def project(self, req: wsgi.Request, project_id: str) -> Asked:
         """The project of the URL, and nobody in it."""
         return Asked(_checked_id('project_id', project_id))
@@ -61,12 +72,15 @@ class QuotaSets(wsgi.Controller):
         if share_type is not None and req.minor not in _FOR_SHARE_TYPES:
             raise exception.InvalidInput(
                 reason='share_type is served from version '
-                       f'{versions.text(_FOR_SHARE_TYPES.since)} on')
+                f'{versions.text(_FOR_SHARE_TYPES.since)} on'
+            )
         if user_id is not None and share_type is not None:
             raise exception.InvalidInput(
-                reason='user_id and share_type exclude each other')
+                reason='user_id and share_type exclude each other'
+            )
         return self.project(req, project_id)._replace(
-            user_id=user_id, share_type=share_type)
+            user_id=user_id, share_type=share_type
+        )
 
     @wsgi.method('quota_set:show', target=True)
     def show(self, req: wsgi.Request, asked: Asked) -> dict:
@@ -76,17 +90,17 @@ class QuotaSets(wsgi.Controller):
     @wsgi.method('quota_set:show', target=True)
     def detail(self, req: wsgi.Request, asked: Asked) -> dict:
         """The limits, each with what is used of it."""
-        found = self._run(self.services.db.read, req, asked,
-                          sets.show_usage)
-        return _answer(req, {name: allowance._asdict()
-                             for name, allowance in found.items()},
-                       id=asked.project_id)
+        found = self._run(self.services.db.read, req, asked, sets.show_usage)
+        return _answer(
+            req,
+            {name: allowance._asdict() for name, allowance in found.items()},
+            id=asked.project_id,
+        )
 
     @wsgi.method('quota_set:show', target='project')
     def defaults(self, req: wsgi.Request, asked: Asked) -> dict:
         """The limits of a project for which none were set."""
-        limits = self.services.db.read(sets.show_class,
-                                       self.services.limits)
+        limits = self.services.db.read(sets.show_class, self.services.limits)
         return _answer(req, limits, id=asked.project_id)
 
     @wsgi.method('quota_set:update', target=True, body=UPDATE)
@@ -95,11 +109,18 @@ class QuotaSets(wsgi.Controller):
         args.pop('tenant_id', None)
         force = args.pop('force', False)
         try:
-            limits = self._run(self.services.db.write, req, asked,
-                               sets.change, args, force=force)
+            limits = self._run(
+                self.services.db.write,
+                req,
+                asked,
+                sets.change,
+                args,
+                force=force,
+            )
         except db_exc.DBReferenceError as error:  # deleted meanwhile
             raise exception.ShareTypeNotFound(
-                share_type_id=asked.share_type) from error
+                share_type_id=asked.share_type
+            ) from error
         return _answer(req, limits)
 
     @wsgi.method('quota_set:delete', target=True, status=202)
@@ -107,27 +128,42 @@ class QuotaSets(wsgi.Controller):
         """Go back to the limits of the project, or to the defaults."""
         self._run(self.services.db.write, req, asked, sets.forget)
 
-    def _run(self, transaction: Callable, req: wsgi.Request, asked: Asked,
-             call: Callable, *args: object, **kwargs: object) -> typing.Any:
+    def _run(
+        self,
+        transaction: Callable,
+        req: wsgi.Request,
+        asked: Asked,
+        call: Callable,
+        *args: object,
+        **kwargs: object,
+    ) -> typing.Any:
         """What the call answers for the scope that is asked for."""
-        return transaction(lambda session: call(
-            session, self.services.limits,
-            _scope(session, req.ctx, asked), *args, **kwargs))
+        return transaction(
+            lambda session: call(
+                session,
+                self.services.limits,
+                _scope(session, req.ctx, asked),
+                *args,
+                **kwargs,
+            )
+        )
 
 
 def _scope(session: Session, ctx: RequestContext, asked: Asked) -> Scope:
     """The scope asked for; a share type must be usable by the project."""
     if asked.share_type is None:
         return sets.scope_of(asked.project_id, user_id=asked.user_id)
-    found = share_types.find_usable(session, asked.share_type,
-                                    asked.project_id, ctx.is_admin)
+    found = share_types.find_usable(
+        session, asked.share_type, asked.project_id, ctx.is_admin
+    )
     if found is None:
         raise exception.ShareTypeNotFound(share_type_id=asked.share_type)
     return sets.scope_of(asked.project_id, share_type_id=found.id)
 
 
-def _answer(req: wsgi.Request, limits: Mapping[str, object],
-            **more: object) -> dict:
+def _answer(
+    req: wsgi.Request, limits: Mapping[str, object], **more: object
+) -> dict:
     return {'quota_set': more | shown(limits, req.minor)}
 
 
@@ -138,5 +174,6 @@ def _checked_id(name: str, id: str) -> str:
     """
     if not 1 <= len(id) <= _ID_LENGTH:
         raise exception.InvalidInput(
-            reason=f'{name} must have 1 to {_ID_LENGTH} characters')
+            reason=f'{name} must have 1 to {_ID_LENGTH} characters'
+        )
     return id

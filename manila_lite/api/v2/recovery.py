@@ -15,9 +15,13 @@ from manila_lite.share.operations.recovery import RESOURCES
 
 _name = schema.string(255, 1)
 RUN = schema.schema(
-    wrapper='run', missing=400, extra='refuse',
-    host=_name, resource_type=schema.one_of(*RESOURCES),
-    resource_id=schema.string(36, 1))
+    wrapper='run',
+    missing=400,
+    extra='refuse',
+    host=_name,
+    resource_type=schema.one_of(*RESOURCES),
+    resource_id=schema.string(36, 1),
+)
 
 IN_FLIGHT = fields(
     Field('resource_type'),
@@ -55,7 +59,6 @@ DECISION = fields(
 
 
 class Recovery(wsgi.Controller):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -74,34 +77,43 @@ class Recovery(wsgi.Controller):
     def _look(self, req: wsgi.Request, *, candidates: bool) -> list[dict]:
         page = paging.parse(req.query, cap=self._most)
         found = self._recovery.in_flight(
-            limit=page.offset + page.limit, candidates=candidates,
-            resource_type=_resource_type(req), host=req.query.get('host'))
-        return IN_FLIGHT.many(req.minor)(found[page.offset:], {})
+            limit=page.offset + page.limit,
+            candidates=candidates,
+            resource_type=_resource_type(req),
+            host=req.query.get('host'),
+        )
+        return IN_FLIGHT.many(req.minor)(found[page.offset :], {})
 
     @wsgi.method('recovery:log')
     def log(self, req: wsgi.Request) -> dict:
         """What was decided, the newest first."""
         page = paging.parse(req.query, cap=self._most)
         found = self._recovery.log(
-            limit=page.limit, offset=page.offset,
+            limit=page.limit,
+            offset=page.offset,
             resource=_resource_type(req),
             resource_id=req.query.get('resource_id'),
-            host=req.query.get('host'))
+            host=req.query.get('host'),
+        )
         return {'log': DECISION.many(req.minor)(found, {})}
 
     @wsgi.method('recovery:run', status=202, body=RUN)
     def run(self, req: wsgi.Request, args: dict) -> dict:
         """Ask for a pass of all services, of one, or for one resource."""
         if ('resource_id' in args) != ('resource_type' in args) or (
-                'host' in args and 'resource_id' in args):
+            'host' in args and 'resource_id' in args
+        ):
             raise exception.InvalidInput(
                 reason='name a host, or a resource_type and a resource_id, '
-                       'or nothing')
+                'or nothing'
+            )
         if 'resource_id' not in args:
-            return {'hosts': self._recovery.run_pass(req.ctx,
-                                                     args.get('host'))}
-        self._recovery.rescue(req.ctx, args['resource_type'],
-                              args['resource_id'])
+            return {
+                'hosts': self._recovery.run_pass(req.ctx, args.get('host'))
+            }
+        self._recovery.rescue(
+            req.ctx, args['resource_type'], args['resource_id']
+        )
         return {}
 
 
@@ -109,5 +121,6 @@ def _resource_type(req: wsgi.Request) -> str | None:
     named = req.query.get('resource_type')
     if named not in (None, *RESOURCES):
         raise exception.InvalidInput(
-            reason=f'resource_type must be one of: {", ".join(RESOURCES)}')
+            reason=f'resource_type must be one of: {", ".join(RESOURCES)}'
+        )
     return named

@@ -23,14 +23,22 @@ _REASON = s.string(1023, nullable=True)
 _ACTION = s.one_of(Locked.DELETE, Locked.SHOW)
 
 CREATE = s.schema(
-    ['resource_id', 'resource_type'], wrapper='resource_lock', missing=400,
+    ['resource_id', 'resource_type'],
+    wrapper='resource_lock',
+    missing=400,
     resource_id=s.uuid,
     resource_type=s.one_of(Kind.SHARE, Kind.ACCESS_RULE),
-    resource_action=_ACTION, lock_reason=_REASON)
+    resource_action=_ACTION,
+    lock_reason=_REASON,
+)
 
 UPDATE = s.schema(
-    wrapper='resource_lock', missing=400, extra='refuse',
-    resource_action=_ACTION, lock_reason=_REASON)
+    wrapper='resource_lock',
+    missing=400,
+    extra='refuse',
+    resource_action=_ACTION,
+    lock_reason=_REASON,
+)
 
 ITEM = fields(
     Field('id'),
@@ -48,7 +56,6 @@ ITEM = fields(
 
 
 class ResourceLocks(wsgi.Controller):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -57,18 +64,24 @@ class ResourceLocks(wsgi.Controller):
         """The lock, which projects keep from each other."""
         row = self.services.db.read(locks.get, lock_id)
         if row.project_id != req.ctx.project_id and not req.ctx.can(
-                'resource_lock:get_all_projects'):
+            'resource_lock:get_all_projects'
+        ):
             raise exception.ResourceLockNotFound(lock_id=lock_id)
         return row
 
     @wsgi.method('resource_lock:get_all')
     def index(self, req: wsgi.Request) -> dict:
         """A page of the locks of the project, or of all."""
-        page = paging.parse(req.query, cap=self._most, sort_keys=_SORT_KEYS,
-                            strict_direction=False)
+        page = paging.parse(
+            req.query,
+            cap=self._most,
+            sort_keys=_SORT_KEYS,
+            strict_direction=False,
+        )
         counts = paging.flag(req.query, 'with_count')
         rows, total = self.services.db.read(
-            locks.list_locks, self._wanted(req), page, counts)
+            locks.list_locks, self._wanted(req), page, counts
+        )
         shown = ITEM.many(req.minor)(rows, _more(req))
         answer: dict = {'resource_locks': shown}
         following = paging.next_links(req, page, 'resource-locks', shown)
@@ -80,15 +93,18 @@ class ResourceLocks(wsgi.Controller):
 
     def _wanted(self, req):
         query = req.query
-        exact = {name: query[name] for name in locks.FILTERS
-                 if name in query}
-        if not (paging.flag(query, 'all_projects')
-                and req.ctx.can('resource_lock:get_all_projects')):
+        exact = {name: query[name] for name in locks.FILTERS if name in query}
+        if not (
+            paging.flag(query, 'all_projects')
+            and req.ctx.can('resource_lock:get_all_projects')
+        ):
             exact['project_id'] = req.ctx.project_id
         return locks.Filter(
-            exact, query.get('lock_reason~'),
+            exact,
+            query.get('lock_reason~'),
             paging.moment(query, 'created_since'),
-            paging.moment(query, 'created_before'))
+            paging.moment(query, 'created_before'),
+        )
 
     @wsgi.method('resource_lock:get', target=True)
     def show(self, req: wsgi.Request, lock: typing.Any) -> dict:
@@ -100,16 +116,23 @@ class ResourceLocks(wsgi.Controller):
         if kind == Kind.ACCESS_RULE and req.minor < _RULES_SINCE:
             raise exception.InvalidInput(
                 reason='resource_type must be share before version '
-                       f'2.{_RULES_SINCE}')
-        return _shown(req, self.services.locks.create(
-            req.ctx, LockRequest(
-                args['resource_id'], kind,
-                args.get('resource_action', Locked.DELETE),
-                args.get('lock_reason'))))
+                f'2.{_RULES_SINCE}'
+            )
+        return _shown(
+            req,
+            self.services.locks.create(
+                req.ctx,
+                LockRequest(
+                    args['resource_id'],
+                    kind,
+                    args.get('resource_action', Locked.DELETE),
+                    args.get('lock_reason'),
+                ),
+            ),
+        )
 
     @wsgi.method('resource_lock:update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, lock: typing.Any,
-               args: dict) -> dict:
+    def update(self, req: wsgi.Request, lock: typing.Any, args: dict) -> dict:
         return _shown(req, self.services.locks.update(req.ctx, lock, args))
 
     @wsgi.method('resource_lock:delete', target=True, status=204)

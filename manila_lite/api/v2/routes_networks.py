@@ -13,8 +13,9 @@ CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_networks': share_networks.ShareNetworks,
     'share_network_actions': share_network_actions.ShareNetworkActions,
     'share_network_subnets': share_network_subnets.ShareNetworkSubnets,
-    'share_network_subnet_metadata':
-        share_network_subnet_metadata.ShareNetworkSubnetMetadata,
+    'share_network_subnet_metadata': (
+        share_network_subnet_metadata.ShareNetworkSubnetMetadata
+    ),
     'security_services': security_services.SecurityServices,
 }
 

@@ -13,8 +13,9 @@ CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_replicas': share_replicas.ShareReplicas,
     'share_replica_actions': share_replica_actions.ShareReplicaActions,
     'share_replica_metadata': share_replica_metadata.ShareReplicaMetadata,
-    'share_replica_export_locations':
-        share_replica_export_locations.ShareReplicaExportLocations,
+    'share_replica_export_locations': (
+        share_replica_export_locations.ShareReplicaExportLocations
+    ),
 }
 
 _REPLICA = '/share-replicas/{share_replica_id}'
@@ -22,20 +23,40 @@ _METADATA = f'{_REPLICA}/metadata'
 _EXPORTS = f'{_REPLICA}/export-locations'
 
 
-def _of_replicas(method: str, path: str, handler: str,
-                 controller: str = 'share_replicas') -> Route:
-    return Route(method, path, controller, handler, since='2.11',
-                 experimental=EXPERIMENTAL)
+def _of_replicas(
+    method: str, path: str, handler: str, controller: str = 'share_replicas'
+) -> Route:
+    return Route(
+        method,
+        path,
+        controller,
+        handler,
+        since='2.11',
+        experimental=EXPERIMENTAL,
+    )
 
 
 def _of_exports(path: str, handler: str) -> Route:
-    return Route('GET', path, 'share_replica_export_locations', handler,
-                 since='2.47', experimental='2.47-2.55', kind='free')
+    return Route(
+        'GET',
+        path,
+        'share_replica_export_locations',
+        handler,
+        since='2.47',
+        experimental='2.47-2.55',
+        kind='free',
+    )
 
 
 def _of_metadata(method: str, path: str, handler: str) -> Route:
-    return Route(method, path, 'share_replica_metadata', handler,
-                 since='2.95', kind='free')
+    return Route(
+        method,
+        path,
+        'share_replica_metadata',
+        handler,
+        since='2.95',
+        kind='free',
+    )
 
 
 # fmt: off

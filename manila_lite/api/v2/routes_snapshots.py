@@ -15,13 +15,14 @@ CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'snapshot_actions': snapshot_actions.SnapshotActions,
     'snapshot_metadata': snapshot_metadata.SnapshotMetadata,
     'snapshot_access_list': snapshot_access.SnapshotAccessList,
-    'snapshot_export_locations':
-        snapshot_export_locations.SnapshotExportLocations,
+    'snapshot_export_locations': (
+        snapshot_export_locations.SnapshotExportLocations
+    ),
     'snapshot_instances': snapshot_instances.SnapshotInstances,
-    'snapshot_instance_actions':
-        snapshot_instances.SnapshotInstanceActions,
-    'snapshot_instance_export_locations':
-        snapshot_export_locations.SnapshotInstanceExportLocations,
+    'snapshot_instance_actions': snapshot_instances.SnapshotInstanceActions,
+    'snapshot_instance_export_locations': (
+        snapshot_export_locations.SnapshotInstanceExportLocations
+    ),
 }
 
 _SNAPSHOT = '/snapshots/{snapshot_id}'

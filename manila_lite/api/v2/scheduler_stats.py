@@ -54,14 +54,16 @@ class Wanted(typing.NamedTuple):
     share_type: str | None
 
     def fits(self, pool: Pool) -> bool:
-        return (all(pattern.match(getattr(pool, name))
-                    for name, pattern in self.parts.items())
-                and all(_has(pool.capabilities.get(name), pattern)
-                        for name, pattern in self.capabilities.items()))
+        return all(
+            pattern.match(getattr(pool, name))
+            for name, pattern in self.parts.items()
+        ) and all(
+            _has(pool.capabilities.get(name), pattern)
+            for name, pattern in self.capabilities.items()
+        )
 
 
 class SchedulerStats(wsgi.Controller):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._down_time = services.conf.service_down_time
@@ -78,46 +80,54 @@ class SchedulerStats(wsgi.Controller):
 
     def _answer(self, req: wsgi.Request, view: View) -> dict:
         wanted = _wanted(req)
-        rows, specs = self.services.db.read(_found, req.ctx,
-                                            wanted.share_type)
-        found = [pool for pool in map(_pool, filter(self._serves, rows))
-                 if wanted.fits(pool)
-                 and self.services.pool_matches(pool.capabilities, specs)]
+        rows, specs = self.services.db.read(_found, req.ctx, wanted.share_type)
+        found = [
+            pool
+            for pool in map(_pool, filter(self._serves, rows))
+            if wanted.fits(pool)
+            and self.services.pool_matches(pool.capabilities, specs)
+        ]
         return {'pools': view.many(req.minor)(found)}
 
     def _serves(self, row: sa.Row) -> bool:
-        return (not row.disabled
-                and service_queries.is_up(row, self._down_time))
+        return not row.disabled and service_queries.is_up(row, self._down_time)
 
 
 def _pool(row: sa.Row) -> Pool:
     service, _, pool = row.host.partition('#')
     host, _, backend = service.partition('@')
-    return Pool(row.host, host, backend, pool,
-                orjson.loads(row.capabilities))
+    return Pool(row.host, host, backend, pool, orjson.loads(row.capabilities))
 
 
-def _found(session: Session, ctx: RequestContext, share_type: str | None
-           ) -> tuple[Sequence[sa.Row], Mapping[str, str]]:
+def _found(
+    session: Session, ctx: RequestContext, share_type: str | None
+) -> tuple[Sequence[sa.Row], Mapping[str, str]]:
     """All pools, and the extra specs that they are to match."""
     if not share_type:
         return pools.list_all(session), {}
-    found = share_types.find_usable(session, share_type, ctx.project_id,
-                                    ctx.is_admin)
+    found = share_types.find_usable(
+        session, share_type, ctx.project_id, ctx.is_admin
+    )
     if found is None:
         raise exception.InvalidInput(
-            reason='share_type must be the id or name of a share type')
+            reason='share_type must be the id or name of a share type'
+        )
     return pools.list_all(session), found.extra_specs
 
 
 def _wanted(req: wsgi.Request) -> Wanted:
     return Wanted(
-        {name: _expression(name, req.query[name])
-         for name in _FILTERS if name in req.query},
-        {name: _expression('capabilities', text) for name, text
-         in literals.parse(req.query, 'capabilities').items()},
-        req.query.get('share_type') if req.minor in _FILTER_BY_TYPE
-        else None)
+        {
+            name: _expression(name, req.query[name])
+            for name in _FILTERS
+            if name in req.query
+        },
+        {
+            name: _expression('capabilities', text)
+            for name, text in literals.parse(req.query, 'capabilities').items()
+        },
+        req.query.get('share_type') if req.minor in _FILTER_BY_TYPE else None,
+    )
 
 
 def _expression(name: str, text: str) -> re.Pattern:
@@ -128,7 +138,8 @@ def _expression(name: str, text: str) -> re.Pattern:
     except (re.error, ValueError, OverflowError, RecursionError):
         raise exception.InvalidInput(
             reason=f'{name} must be a regular expression of at most '
-                   f'{_LONGEST} characters') from None
+            f'{_LONGEST} characters'
+        ) from None
 
 
 def _has(capability: object, pattern: re.Pattern) -> bool:

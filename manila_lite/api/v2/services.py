@@ -18,8 +18,11 @@ _FILTER_BY_ENSURING = versions.window(since='2.93')
 
 _name = schema.string(255, 1)
 UPDATE = schema.schema(
-    ['host', 'binary'], host=_name, binary=_name,
-    disabled_reason=schema.since('2.83', _name, below='refuse'))
+    ['host', 'binary'],
+    host=_name,
+    binary=_name,
+    disabled_reason=schema.since('2.83', _name, below='refuse'),
+)
 
 ENSURE = schema.schema(['host'], host=_name)
 ENSURE_WRAPPER = 'ensure_shares'
@@ -60,7 +63,6 @@ LIST_ITEM = fields(
 
 
 class Services(wsgi.Controller):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._more = {'down_time': services.conf.service_down_time}
@@ -70,9 +72,13 @@ class Services(wsgi.Controller):
         """The services that show what the query wants."""
         wanted = _wanted(req)
         rows = self.services.db.read(queries.list_all)
-        return {'services': [
-            item for item in LIST_ITEM.many(req.minor)(rows, self._more)
-            if all(item[name] == value for name, value in wanted.items())]}
+        return {
+            'services': [
+                item
+                for item in LIST_ITEM.many(req.minor)(rows, self._more)
+                if all(item[name] == value for name, value in wanted.items())
+            ]
+        }
 
     @wsgi.method('service:update', body=UPDATE)
     def update(self, req: wsgi.Request, args: dict, verb: str) -> dict:
@@ -80,11 +86,20 @@ class Services(wsgi.Controller):
         if verb not in _VERBS:
             raise exception.NotFound()
         disabled = _VERBS[verb]
-        told = Updated(args['host'], args['binary'], disabled,
-                       args.get('disabled_reason') if disabled else None)
+        told = Updated(
+            args['host'],
+            args['binary'],
+            disabled,
+            args.get('disabled_reason') if disabled else None,
+        )
         self.services.db.write(
-            queries.set_disabled, told.host, told.binary, disabled,
-            told.disabled_reason, by=req.ctx)
+            queries.set_disabled,
+            told.host,
+            told.binary,
+            disabled,
+            told.disabled_reason,
+            by=req.ctx,
+        )
         return UPDATED.function(req.minor)(told)
 
     @wsgi.method('service:ensure_shares', status=202)
@@ -104,7 +119,8 @@ class Services(wsgi.Controller):
 def _wanted(req: wsgi.Request) -> dict[str, object]:
     """What an item must show to be listed."""
     wanted: dict[str, object] = {
-        name: req.query[name] for name in _FILTERS if name in req.query}
+        name: req.query[name] for name in _FILTERS if name in req.query
+    }
     if 'ensuring' in req.query and req.minor in _FILTER_BY_ENSURING:
         wanted['ensuring'] = _truth(req.query['ensuring'])
     return wanted

@@ -28,16 +28,19 @@ _TARGET = s.string(255, 1)
 
 ALLOW = s.schema(
     ['access_type', 'access_to'],
-    access_type=s.string(255, 1), access_to=_TARGET,
+    access_type=s.string(255, 1),
+    access_to=_TARGET,
     access_level=s.one_of('rw', 'ro', None),
     metadata=s.since('2.45', s.mapping(s.string(1023, 1), nullable=True)),
     lock_visibility=s.since('2.82', s.boolean),
     lock_deletion=s.since('2.82', s.boolean),
-    lock_reason=s.since('2.82', _REASON))
+    lock_reason=s.since('2.82', _REASON),
+)
 
 # `unrestrict` is documented from 2.82 on, and heeded by every version.
-DENY = s.schema(['access_id'], access_id=s.string(255, 1),
-                unrestrict=s.boolean)
+DENY = s.schema(
+    ['access_id'], access_id=s.string(255, 1), unrestrict=s.boolean
+)
 
 
 def _without_machine(row, more):
@@ -57,8 +60,10 @@ def _without_update(row):
 
 
 # A rule whose level changes is applied anew, as far as older clients know.
-_BEFORE_UPDATES = {A.QUEUED_TO_UPDATE: A.QUEUED_TO_APPLY,
-                   A.UPDATING: A.APPLYING}
+_BEFORE_UPDATES = {
+    A.QUEUED_TO_UPDATE: A.QUEUED_TO_APPLY,
+    A.UPDATING: A.APPLYING,
+}
 
 
 def _masked(name: str) -> Value:
@@ -85,12 +90,14 @@ DETAIL = fields(*_SHOWN, Field('share_id'))
 
 def show(req: wsgi.Request, found: access_views.Found) -> dict:
     """The answer about one rule."""
-    return {'access': DETAIL.function(req.minor)(found.rules[0],
-                                                 _more(req, found))}
+    return {
+        'access': DETAIL.function(req.minor)(found.rules[0], _more(req, found))
+    }
 
 
-def show_all(req: wsgi.Request, found: access_views.Found,
-             by_target: bool = False) -> dict:
+def show_all(
+    req: wsgi.Request, found: access_views.Found, by_target: bool = False
+) -> dict:
     """The answer about rules of a share.
 
     Who found them `by_target` is not told of rules hidden from him: that
@@ -103,65 +110,112 @@ def show_all(req: wsgi.Request, found: access_views.Found,
 
 
 def _more(req, found):
-    return {'metadata': found.metadata, 'rules_status': found.rules_status,
-            'hidden': _hidden(req, found.locks)}
+    return {
+        'metadata': found.metadata,
+        'rules_status': found.rules_status,
+        'hidden': _hidden(req, found.locks),
+    }
 
 
 def _hidden(req, locks) -> set[str]:
     """The rules whose visibility is locked for the caller."""
-    return {access_id for access_id, held in locks.items()
-            if not _may_see(req.ctx, held)}
+    return {
+        access_id
+        for access_id, held in locks.items()
+        if not _may_see(req.ctx, held)
+    }
 
 
 def _may_see(ctx, locks: Iterable[typing.Any]) -> bool:
-    return all(ctx.can('resource_lock:bypass_locked_show_action', lock)
-               for lock in locks)
+    return all(
+        ctx.can('resource_lock:bypass_locked_show_action', lock)
+        for lock in locks
+    )
 
 
 class AccessActions(ShareTarget):
     """The actions on shares that concern their access rules."""
 
-    @wsgi.action('os-allow_access', until='2.6', policy='share:allow_access',
-                 body=ALLOW, status=200)
-    @wsgi.action('allow_access', since='2.7', policy='share:allow_access',
-                 body=ALLOW, status=200)
-    def allow_access(self, req: wsgi.Request, share: typing.Any,
-                     args: dict) -> dict:
+    @wsgi.action(
+        'os-allow_access',
+        until='2.6',
+        policy='share:allow_access',
+        body=ALLOW,
+        status=200,
+    )
+    @wsgi.action(
+        'allow_access',
+        since='2.7',
+        policy='share:allow_access',
+        body=ALLOW,
+        status=200,
+    )
+    def allow_access(
+        self, req: wsgi.Request, share: typing.Any, args: dict
+    ) -> dict:
         """Accept a rule; answered before the back end has acted."""
         locked = _locks_wanted(args)
         target = access_targets.normalised(
-            args['access_type'], args['access_to'], ipv6=req.minor >= 38,
-            cephx=req.minor >= 13)
+            args['access_type'],
+            args['access_to'],
+            ipv6=req.minor >= 38,
+            cephx=req.minor >= 13,
+        )
         metadata = args.get('metadata') or {}
         rule = self.services.access.allow(
-            req.ctx, share, access_type=args['access_type'],
-            access_to=args['access_to'], target=target,
+            req.ctx,
+            share,
+            access_type=args['access_type'],
+            access_to=args['access_to'],
+            target=target,
             access_level=args.get('access_level') or 'rw',
-            metadata=metadata, locked=locked,
+            metadata=metadata,
+            locked=locked,
             error_tolerated=req.minor >= 74,
-            rule_errors_tolerated=req.minor >= 28)
-        return show(req, access_views.Found(
-            [rule], rule.access_rules_status, {rule.id: metadata}, {}))
+            rule_errors_tolerated=req.minor >= 28,
+        )
+        return show(
+            req,
+            access_views.Found(
+                [rule], rule.access_rules_status, {rule.id: metadata}, {}
+            ),
+        )
 
-    @wsgi.action('os-deny_access', until='2.6', policy='share:deny_access',
-                 body=DENY)
-    @wsgi.action('deny_access', since='2.7', policy='share:deny_access',
-                 body=DENY)
-    def deny_access(self, req: wsgi.Request, share: typing.Any,
-                    args: dict) -> None:
+    @wsgi.action(
+        'os-deny_access', until='2.6', policy='share:deny_access', body=DENY
+    )
+    @wsgi.action(
+        'deny_access', since='2.7', policy='share:deny_access', body=DENY
+    )
+    def deny_access(
+        self, req: wsgi.Request, share: typing.Any, args: dict
+    ) -> None:
         """Have a rule taken back; answered before the back end has acted."""
         self.services.access.deny(
-            req.ctx, share, args['access_id'],
+            req.ctx,
+            share,
+            args['access_id'],
             unrestrict=args.get('unrestrict', False),
-            error_tolerated=req.minor >= 74)
+            error_tolerated=req.minor >= 74,
+        )
 
-    @wsgi.action('os-access_list', until='2.6',
-                 policy='share:access_get_all', status=200)
-    @wsgi.action('access_list', since='2.7', until='2.44',
-                 policy='share:access_get_all', status=200)
+    @wsgi.action(
+        'os-access_list',
+        until='2.6',
+        policy='share:access_get_all',
+        status=200,
+    )
+    @wsgi.action(
+        'access_list',
+        since='2.7',
+        until='2.44',
+        policy='share:access_get_all',
+        status=200,
+    )
     def access_list(self, req: wsgi.Request, share: typing.Any) -> dict:
-        return show_all(req, self.services.db.read(access_views.of_share,
-                                                   share.id))
+        return show_all(
+            req, self.services.db.read(access_views.of_share, share.id)
+        )
 
 
 def _locks_wanted(args) -> LocksWanted | None:
@@ -172,5 +226,6 @@ def _locks_wanted(args) -> LocksWanted | None:
         return LocksWanted(visibility, deletion, reason)
     if reason:
         raise exception.InvalidInput(
-            reason='lock_reason needs lock_visibility or lock_deletion')
+            reason='lock_reason needs lock_visibility or lock_deletion'
+        )
     return None

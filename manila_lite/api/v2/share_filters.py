@@ -10,21 +10,32 @@ from manila_lite.api.v2 import literals
 from manila_lite.db.queries import share_views
 
 SORT_KEYS: dict[str, str] = {
-    **{name: name for name in share_views.SHARE_COLUMNS
-       | share_views.INSTANCE_SORTS},
-    'name': 'display_name', 'description': 'display_description',
+    **{
+        name: name
+        for name in share_views.SHARE_COLUMNS | share_views.INSTANCE_SORTS
+    },
+    'name': 'display_name',
+    'description': 'display_description',
 }
 
-_ON_SHARE = {'name': 'display_name', 'display_name': 'display_name',
-             'snapshot_id': 'snapshot_id', 'share_group_id':
-             'share_group_id', 'share_proto': 'share_proto',
-             'source_share_group_snapshot_member_id':
-             'source_share_group_snapshot_member_id'}
+_ON_SHARE = {
+    'name': 'display_name',
+    'display_name': 'display_name',
+    'snapshot_id': 'snapshot_id',
+    'share_group_id': 'share_group_id',
+    'share_proto': 'share_proto',
+    'source_share_group_snapshot_member_id': (
+        'source_share_group_snapshot_member_id'
+    ),
+}
 _DESCRIPTION = ('description', 'display_description')
 _ON_INSTANCE = ('status', 'share_type_id', 'share_network_id')
-_LIKE = {'name~': 'display_name', 'display_name~': 'display_name',
-         'description~': 'display_description',
-         'display_description~': 'display_description'}
+_LIKE = {
+    'name~': 'display_name',
+    'display_name~': 'display_name',
+    'description~': 'display_description',
+    'display_description~': 'display_description',
+}
 
 
 def parse(req: wsgi.Request) -> share_views.Filter:
@@ -35,7 +46,9 @@ def parse(req: wsgi.Request) -> share_views.Filter:
     query = req.query
     wanted = share_views.Filter(
         sees_hidden=req.ctx.can(
-            'share:list_shares_in_deferred_deletion_states'))
+            'share:list_shares_in_deferred_deletion_states'
+        )
+    )
     _whose(req, wanted)
     for key, column in _ON_SHARE.items():
         if key in query:
@@ -48,7 +61,8 @@ def parse(req: wsgi.Request) -> share_views.Filter:
     # Own shares are listed in any case; public ones of others join them.
     wanted.and_public = paging.flag(query, 'is_public')
     wanted.share['is_soft_deleted'] = req.minor >= 69 and paging.flag(
-        query, 'is_soft_deleted')
+        query, 'is_soft_deleted'
+    )
     wanted.metadata = literals.parse(query, 'metadata')
     _windowed(req, wanted)
     _with_rights(req, wanted)
@@ -56,8 +70,9 @@ def parse(req: wsgi.Request) -> share_views.Filter:
 
 
 def _whose(req: wsgi.Request, wanted: share_views.Filter) -> None:
-    everybody = (paging.flag(req.query, 'all_tenants')
-                 and req.ctx.can('share:list_all_projects'))
+    everybody = paging.flag(req.query, 'all_tenants') and req.ctx.can(
+        'share:list_all_projects'
+    )
     if not everybody:
         wanted.project_id = req.ctx.project_id
     elif req.query.get('project_id'):
@@ -84,9 +99,10 @@ def _windowed(req: wsgi.Request, wanted: share_views.Filter) -> None:
 
 def _with_rights(req: wsgi.Request, wanted: share_views.Filter) -> None:
     query, ctx = req.query, req.ctx
-    for key, policy in (('host', 'share:list_by_host'),
-                        ('share_server_id',
-                         'share:list_by_share_server_id')):
+    for key, policy in (
+        ('host', 'share:list_by_host'),
+        ('share_server_id', 'share:list_by_share_server_id'),
+    ):
         if key in query:
             ctx.authorize(policy)
             wanted.instance[key] = query[key]
@@ -97,11 +113,13 @@ def _with_rights(req: wsgi.Request, wanted: share_views.Filter) -> None:
         wanted.instance['encryption_key_ref'] = query['encryption_key_ref']
 
 
-def check_metadata(metadata: Mapping[str, str],
-                   admin_only: Collection[str],
-                   ctx: typing.Any, target: typing.Any = None,
-                   policy: str = 'share:update_admin_only_metadata'
-                   ) -> None:
+def check_metadata(
+    metadata: Mapping[str, str],
+    admin_only: Collection[str],
+    ctx: typing.Any,
+    target: typing.Any = None,
+    policy: str = 'share:update_admin_only_metadata',
+) -> None:
     """Refuse keys that only administrators may change."""
     held = sorted(set(metadata) & set(admin_only))
     if held and not ctx.can(policy, target):

@@ -18,55 +18,83 @@ _TOLD = 89
 
 
 class ShareNetworkSubnetMetadata(SubnetTarget):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._told = frozenset(
-            services.conf.driver_updatable_subnet_metadata)
+        self._told = frozenset(services.conf.driver_updatable_subnet_metadata)
 
     @wsgi.method(_GET, target=True)
-    def index(self, req: wsgi.Request, network: typing.Any,
-              subnet_id: str) -> dict:
+    def index(
+        self, req: wsgi.Request, network: typing.Any, subnet_id: str
+    ) -> dict:
         return metadata.show(self.subnet(network, subnet_id).metadata)
 
     @wsgi.method(_GET, target=True)
-    def show(self, req: wsgi.Request, network: typing.Any, subnet_id: str,
-             key: str) -> dict:
-        return metadata.show_one(self.subnet(network, subnet_id).metadata,
-                                 key)
+    def show(
+        self, req: wsgi.Request, network: typing.Any, subnet_id: str, key: str
+    ) -> dict:
+        return metadata.show_one(self.subnet(network, subnet_id).metadata, key)
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
-    def create(self, req: wsgi.Request, network: typing.Any, args: dict,
-               subnet_id: str) -> dict:
+    def create(
+        self,
+        req: wsgi.Request,
+        network: typing.Any,
+        args: dict,
+        subnet_id: str,
+    ) -> dict:
         return self._set(req, network, subnet_id, args['metadata'])
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
-    def create_one(self, req: wsgi.Request, network: typing.Any,
-                   args: dict, subnet_id: str, key: str) -> dict:
-        return self._set(req, network, subnet_id,
-                         metadata.only(args['metadata'], key))
+    def create_one(
+        self,
+        req: wsgi.Request,
+        network: typing.Any,
+        args: dict,
+        subnet_id: str,
+        key: str,
+    ) -> dict:
+        return self._set(
+            req, network, subnet_id, metadata.only(args['metadata'], key)
+        )
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
-    def replace(self, req: wsgi.Request, network: typing.Any, args: dict,
-                subnet_id: str) -> dict:
+    def replace(
+        self,
+        req: wsgi.Request,
+        network: typing.Any,
+        args: dict,
+        subnet_id: str,
+    ) -> dict:
         """Replace all keys."""
-        return self._set(req, network, subnet_id, args['metadata'],
-                         replace=True)
+        return self._set(
+            req, network, subnet_id, args['metadata'], replace=True
+        )
 
     @wsgi.method(_DELETE, target=True)
-    def delete(self, req: wsgi.Request, network: typing.Any, subnet_id: str,
-               key: str) -> None:
+    def delete(
+        self, req: wsgi.Request, network: typing.Any, subnet_id: str, key: str
+    ) -> None:
         subnet = self.subnet(network, subnet_id)
-        if not self.services.db.write(subnets.METADATA.remove, subnet.id,
-                                      [key]):
+        if not self.services.db.write(
+            subnets.METADATA.remove, subnet.id, [key]
+        ):
             raise exception.MetadataItemNotFound(key=key)
 
     def _set(self, req, network, subnet_id, values, *, replace=False):
         """Set keys; drivers are told of those that they may be told."""
         subnet = self.subnet(network, subnet_id)
-        told = {key: value for key, value in values.items()
-                if key in self._told and req.minor >= _TOLD}
+        told = {
+            key: value
+            for key, value in values.items()
+            if key in self._told and req.minor >= _TOLD
+        }
         return metadata.show(
             self.services.network_changes.set_subnet_metadata(
-                req.ctx, network.id, subnet.id, values, replace=replace,
-                told=told))
+                req.ctx,
+                network.id,
+                subnet.id,
+                values,
+                replace=replace,
+                told=told,
+            )
+        )

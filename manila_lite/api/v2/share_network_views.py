@@ -27,8 +27,10 @@ def _with_right(name: str) -> Value:
 
 
 def _of_default_with_right(name: str) -> Value:
-    return Value(f"more['defaults'].get(row.id, $).{name} "
-                 "if more['details'] else None", _NOTHING)
+    return Value(
+        f"more['defaults'].get(row.id, $).{name} if more['details'] else None",
+        _NOTHING,
+    )
 
 
 _NOTHING = Subnet(*[None] * len(Subnet._fields))  # type: ignore[arg-type]
@@ -43,14 +45,17 @@ DETAIL = fields(
     Field('updated_at'),
     Field('description'),
     Field('neutron_net_id', _of_default('neutron_net_id'), until='2.50'),
-    Field('neutron_subnet_id', _of_default('neutron_subnet_id'),
-          until='2.50'),
+    Field('neutron_subnet_id', _of_default('neutron_subnet_id'), until='2.50'),
     Field('cidr', _of_default('cidr'), until='2.50'),
     Field('ip_version', _of_default('ip_version'), until='2.50'),
-    Field('network_type', _of_default_with_right('network_type'),
-          until='2.50'),
-    Field('segmentation_id', _of_default_with_right('segmentation_id'),
-          until='2.50'),
+    Field(
+        'network_type', _of_default_with_right('network_type'), until='2.50'
+    ),
+    Field(
+        'segmentation_id',
+        _of_default_with_right('segmentation_id'),
+        until='2.50',
+    ),
     Field('nova_net_id', const(None), until='2.25'),
     Field('gateway', _of_default('gateway'), since='2.18', until='2.50'),
     Field('mtu', _of_default('mtu'), since='2.20', until='2.50'),
@@ -88,8 +93,9 @@ def shown(req: wsgi.Request, found: rows.Shown) -> list[dict]:
     more: dict[str, typing.Any] = {'details': req.ctx.can(DETAILS)}
     if req.minor >= 51:
         view = INSIDE.many(req.minor)
-        more['subnets'] = {id: view(subnets, more)
-                           for id, subnets in found.subnets.items()}
+        more['subnets'] = {
+            id: view(subnets, more) for id, subnets in found.subnets.items()
+        }
     else:
         more['defaults'] = _defaults(found.subnets)
     return DETAIL.many(req.minor)(found.rows, more)
@@ -97,13 +103,17 @@ def shown(req: wsgi.Request, found: rows.Shown) -> list[dict]:
 
 def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:
     """The oldest default subnet of each network that has one."""
-    return {id: next(one for one in found if one.is_default)
-            for id, found in subnets.items()
-            if any(one.is_default for one in found)}
+    return {
+        id: next(one for one in found if one.is_default)
+        for id, found in subnets.items()
+        if any(one.is_default for one in found)
+    }
 
 
-def shown_subnets(req: wsgi.Request, network: typing.Any,
-                  subnets: list[Subnet]) -> list[dict]:
+def shown_subnets(
+    req: wsgi.Request, network: typing.Any, subnets: list[Subnet]
+) -> list[dict]:
     """The subnets of a network, each by itself."""
     return SUBNET.many(req.minor)(
-        subnets, {'details': req.ctx.can(DETAILS), 'name': network.name})
+        subnets, {'details': req.ctx.can(DETAILS), 'name': network.name}
+    )

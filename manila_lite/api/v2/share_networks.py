@@ -15,17 +15,25 @@ _NAME = s.string(255, nullable=True)
 NEUTRON = {
     # Not all clients send ids of this form only.
     name: s.string(36, 1, nullable=True)
-    for name in ('neutron_net_id', 'neutron_subnet_id')}
+    for name in ('neutron_net_id', 'neutron_subnet_id')
+}
 
 CREATE = s.schema(
-    wrapper='share_network', name=_NAME, description=_NAME,
+    wrapper='share_network',
+    name=_NAME,
+    description=_NAME,
     nova_net_id=s.anything,
     availability_zone=s.since('2.51', s.string(255, 1, nullable=True)),
-    **NEUTRON)
+    **NEUTRON,
+)
 
 UPDATE = s.schema(
-    wrapper='share_network', name=_NAME, description=_NAME,
-    nova_net_id=s.anything, **NEUTRON)
+    wrapper='share_network',
+    name=_NAME,
+    description=_NAME,
+    nova_net_id=s.anything,
+    **NEUTRON,
+)
 
 
 def of_subnet(args: dict) -> dict[str, typing.Any]:
@@ -33,27 +41,27 @@ def of_subnet(args: dict) -> dict[str, typing.Any]:
     found = {name: args[name] for name in NEUTRON if name in args}
     if len({found.get(name) is None for name in NEUTRON}) > 1:
         raise exception.InvalidInput(
-            reason=' and '.join(NEUTRON) + ' must be given together')
+            reason=' and '.join(NEUTRON) + ' must be given together'
+        )
     return found
 
 
 class NetworkTarget(wsgi.Controller):
     """The network that a request is about, as far as it exists for it."""
 
-    def target(self, req: wsgi.Request, share_network_id: str
-               ) -> typing.Any:
+    def target(self, req: wsgi.Request, share_network_id: str) -> typing.Any:
         row = self.services.db.read(share_networks.target, share_network_id)
         if not is_of(req.ctx, row):
             raise exception.ShareNetworkNotFound(
-                share_network_id=share_network_id)
+                share_network_id=share_network_id
+            )
         return row
 
     def shown(self, req: wsgi.Request, network_id: str) -> dict:
         """The network in detail."""
         found = self.services.db.read(share_network_views.get, network_id)
         if not found.rows:
-            raise exception.ShareNetworkNotFound(
-                share_network_id=network_id)
+            raise exception.ShareNetworkNotFound(share_network_id=network_id)
         return {'share_network': views.shown(req, found)[0]}
 
 
@@ -63,7 +71,6 @@ def is_of(ctx: typing.Any, row: typing.Any) -> bool:
 
 
 class ShareNetworks(NetworkTarget):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -91,20 +98,33 @@ class ShareNetworks(NetworkTarget):
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a network with its first subnet."""
         _refuse_nova(args)
-        return self.shown(req, self.services.share_networks.create(
-            req.ctx, name=args.get('name'),
-            description=args.get('description'),
-            zone=args.get('availability_zone'), subnet=of_subnet(args)))
+        return self.shown(
+            req,
+            self.services.share_networks.create(
+                req.ctx,
+                name=args.get('name'),
+                description=args.get('description'),
+                zone=args.get('availability_zone'),
+                subnet=of_subnet(args),
+            ),
+        )
 
     @wsgi.method('share_network:update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, network: typing.Any,
-               args: dict) -> dict:
+    def update(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
         """Change a network; one in use keeps all but its name."""
         _refuse_nova(args)
         self.services.share_networks.update(
-            req.ctx, network.id,
-            {name: args[name] for name in ('name', 'description')
-             if name in args}, of_subnet(args))
+            req.ctx,
+            network.id,
+            {
+                name: args[name]
+                for name in ('name', 'description')
+                if name in args
+            },
+            of_subnet(args),
+        )
         return self.shown(req, network.id)
 
     @wsgi.method('share_network:delete', target=True, status=202)
@@ -115,4 +135,5 @@ class ShareNetworks(NetworkTarget):
 def _refuse_nova(args: dict) -> None:
     if 'nova_net_id' in args:
         raise exception.InvalidInput(
-            reason='nova_net_id is not served any more')
+            reason='nova_net_id is not served any more'
+        )

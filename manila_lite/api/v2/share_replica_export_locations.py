@@ -25,13 +25,13 @@ class ShareReplicaExportLocations(ReplicaTarget):
         return views.shown(req, self._found(replica), SUMMARY)
 
     @wsgi.method('share_replica_export_location:show', target=True)
-    def show(self, req: wsgi.Request, replica: typing.Any,
-             export_location_id: str) -> dict:
+    def show(
+        self, req: wsgi.Request, replica: typing.Any, export_location_id: str
+    ) -> dict:
         found = self._found(replica)
         return views.shown_one(
-            req, found, views.visible(req, found, export_location_id),
-            DETAIL)
+            req, found, views.visible(req, found, export_location_id), DETAIL
+        )
 
     def _found(self, replica):
-        return self.services.db.read(export_locations.of_instance,
-                                     replica.id)
+        return self.services.db.read(export_locations.of_instance, replica.id)

@@ -19,14 +19,18 @@ from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 EXPERIMENTAL = '2.11-2.55'
 
 CREATE = s.schema(
-    ['share_id'], wrapper='share_replica',
+    ['share_id'],
+    wrapper='share_replica',
     share_id=s.string(255, 1),
     availability_zone=s.string(255, nullable=True),
-    scheduler_hints=s.since('2.67', s.obj(
-        nullable=True, only_host=s.string(255))),
-    share_network_id=s.since('2.72', s.string(255, nullable=True),
-                             below='refuse'),
-    metadata=s.since('2.95', s.mapping(s.string(1023, 1), nullable=True)))
+    scheduler_hints=s.since(
+        '2.67', s.obj(nullable=True, only_host=s.string(255))
+    ),
+    share_network_id=s.since(
+        '2.72', s.string(255, nullable=True), below='refuse'
+    ),
+    metadata=s.since('2.95', s.mapping(s.string(1023, 1), nullable=True)),
+)
 
 SUMMARY = fields(
     Field('id'),
@@ -50,22 +54,23 @@ DETAIL = fields(
 class ReplicaTarget(wsgi.Controller):
     """The replica that a request is about, as far as it exists for it."""
 
-    def target(self, req: wsgi.Request, share_replica_id: str
-               ) -> typing.Any:
+    def target(self, req: wsgi.Request, share_replica_id: str) -> typing.Any:
         row = self.services.db.read(replicas.target, share_replica_id)
         if not sees(req.ctx, row):
-            raise exception.ShareReplicaNotFound(
-                replica_id=share_replica_id)
+            raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
         return row
 
-    def shown(self, req: wsgi.Request, share_replica_id: str,
-              policy: str | None = None) -> dict:
+    def shown(
+        self,
+        req: wsgi.Request,
+        share_replica_id: str,
+        policy: str | None = None,
+    ) -> dict:
         """The replica in detail, if the policy lets the caller see it."""
         found = self.services.db.read(views.get, share_replica_id)
         if not found.rows or not sees(req.ctx, found.rows[0]):
-            raise exception.ShareReplicaNotFound(
-                replica_id=share_replica_id)
-        row, = found.rows
+            raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
+        (row,) = found.rows
         if policy:
             req.ctx.authorize(policy, row)
         view = DETAIL.function(req.minor, req.ctx.is_admin)
@@ -87,7 +92,6 @@ def _sees_hidden(ctx: typing.Any, *row: typing.Any) -> bool:
 
 
 class ShareReplicas(ReplicaTarget):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -98,14 +102,14 @@ class ShareReplicas(ReplicaTarget):
 
     @wsgi.method('share_replica:get_all')
     def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, views.details, DETAIL,
-                          'share-replicas/detail')
+        return self._list(req, views.details, DETAIL, 'share-replicas/detail')
 
     def _list(self, req, read, view, path):
         page = paging.parse(req.query, cap=self._most)
         found = self.services.db.read(read, self._wanted(req), page)
         shown = view.many(req.minor, req.ctx.is_admin)(
-            found.rows, {'metadata': found.metadata})
+            found.rows, {'metadata': found.metadata}
+        )
         answer = {'share_replicas': shown}
         following = paging.next_links(req, page, path, shown)
         if following:
@@ -116,7 +120,8 @@ class ShareReplicas(ReplicaTarget):
         ctx = req.ctx
         wanted = views.Filter(
             project_id=None if ctx.is_admin else ctx.project_id,
-            sees_hidden=_sees_hidden(ctx))
+            sees_hidden=_sees_hidden(ctx),
+        )
         if 'share_id' in req.query:
             wanted.share_id = self._share(req, req.query['share_id']).id
         # Clients who look for no link of this name go by the last id.
@@ -135,19 +140,23 @@ class ShareReplicas(ReplicaTarget):
         req.ctx.authorize('share_replica:create', share)
         try:
             replica_id = self.services.replicas.create(
-                req.ctx, share,
+                req.ctx,
+                share,
                 availability_zone=args.get('availability_zone'),
                 share_network_id=self._network(
-                    req, args.get('share_network_id')),
+                    req, args.get('share_network_id')
+                ),
                 scheduler_hints=args.get('scheduler_hints') or {},
-                metadata=args.get('metadata') or {})
-        except (exception.AvailabilityZoneNotFound,
-                exception.ShareNetworkNotFound) as error:
+                metadata=args.get('metadata') or {},
+            )
+        except (
+            exception.AvailabilityZoneNotFound,
+            exception.ShareNetworkNotFound,
+        ) as error:
             # The published code of what a body names wrongly.
             raise exception.InvalidInput(reason=error.msg) from error
         except exception.InvalidStatus as error:
-            raise exception.ReplicationException(
-                reason=error.told) from error
+            raise exception.ReplicationException(reason=error.told) from error
         return self.shown(req, replica_id)
 
     def _share(self, req, share_id):
@@ -162,8 +171,7 @@ class ShareReplicas(ReplicaTarget):
             return None
         row = self.services.db.read(share_networks.target, network_id)
         if not req.ctx.can('share_network:show', row):
-            raise exception.ShareNetworkNotFound(
-                share_network_id=network_id)
+            raise exception.ShareNetworkNotFound(share_network_id=network_id)
         return row.id
 
     @wsgi.method('share_replica:delete', target=True, status=202)
@@ -171,5 +179,4 @@ class ShareReplicas(ReplicaTarget):
         try:
             self.services.replicas.delete(req.ctx, replica)
         except exception.InvalidStatus as error:
-            raise exception.ReplicationException(
-                reason=error.told) from error
+            raise exception.ReplicationException(reason=error.told) from error

@@ -13,24 +13,35 @@ UNMANAGE = s.schema(force=s.boolean)
 
 
 class ShareServerActions(ShareServerMigrations, ShareServerTarget):
-
-    @wsgi.action('unmanage', since='2.49',
-                 policy='share_server:unmanage_share_server', body=UNMANAGE)
-    def unmanage(self, req: wsgi.Request, server: typing.Any,
-                 args: dict) -> None:
+    @wsgi.action(
+        'unmanage',
+        since='2.49',
+        policy='share_server:unmanage_share_server',
+        body=UNMANAGE,
+    )
+    def unmanage(
+        self, req: wsgi.Request, server: typing.Any, args: dict
+    ) -> None:
         """Ask for a server to be forgotten; it stays where it is."""
         try:
             self.services.share_servers.unmanage(
-                req.ctx, server, force=args.get('force', False))
+                req.ctx, server, force=args.get('force', False)
+            )
         except exception.InvalidStatus as error:
             raise exception.InvalidShareServer(reason=error.msg) from error
         except exception.ShareServerInUse as error:
             # The published code of this one error is 400 for unmanage.
             raise exception.InvalidShareServer(reason=error.msg) from error
 
-    @wsgi.action('reset_status', since='2.49',
-                 policy='share_server:reset_status', body=STATUS)
-    def reset_status(self, req: wsgi.Request, server: typing.Any,
-                     args: dict) -> None:
-        self.services.share_servers.reset_status(req.ctx, server,
-                                                 args['status'])
+    @wsgi.action(
+        'reset_status',
+        since='2.49',
+        policy='share_server:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, server: typing.Any, args: dict
+    ) -> None:
+        self.services.share_servers.reset_status(
+            req.ctx, server, args['status']
+        )

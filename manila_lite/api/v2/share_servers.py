@@ -18,18 +18,28 @@ from manila_lite.share.operations.share_servers import ManageServerRequest
 from manila_lite.states.share_server import T
 
 MANAGE = s.schema(
-    ['host', 'share_network_id', 'identifier'], wrapper='share_server',
+    ['host', 'share_network_id', 'identifier'],
+    wrapper='share_server',
     host=s.string(255, 1),
     share_network_id=s.string(36, 1),
     share_network_subnet_id=s.since('2.51', s.string(36, nullable=True)),
     identifier=s.string(255, 1),
-    driver_options=s.obj(extra='allow', nullable=True))
+    driver_options=s.obj(extra='allow', nullable=True),
+)
 
-_EXACT = ('host', 'status', 'share_network_id', 'identifier',
-          'source_share_server_id')
-_FLAGS = ('is_auto_deletable', 'security_service_update_support',
-          'network_allocation_update_support',
-          'share_replicas_migration_support')
+_EXACT = (
+    'host',
+    'status',
+    'share_network_id',
+    'identifier',
+    'source_share_server_id',
+)
+_FLAGS = (
+    'is_auto_deletable',
+    'security_service_update_support',
+    'network_allocation_update_support',
+    'share_replicas_migration_support',
+)
 
 
 def _first_subnet(row, more):
@@ -47,8 +57,12 @@ _OF_ALL = (
     Field('share_network_id'),
     Field('is_auto_deletable', since='2.49'),
     Field('identifier', since='2.49'),
-    Field('share_network_subnet_id', fn2(_first_subnet),
-          since='2.51', until='2.69'),
+    Field(
+        'share_network_subnet_id',
+        fn2(_first_subnet),
+        since='2.51',
+        until='2.69',
+    ),
     Field('task_state', fn(task_state_shown, 'task_state'), since='2.57'),
     Field('source_share_server_id', since='2.57'),
     Field('security_service_update_support', since='2.63'),
@@ -69,15 +83,13 @@ DETAIL = fields(
 class ShareServerTarget(wsgi.Controller):
     """The share server that a request is about."""
 
-    def target(self, req: wsgi.Request, share_server_id: str
-               ) -> typing.Any:
+    def target(self, req: wsgi.Request, share_server_id: str) -> typing.Any:
         # Who may not see any does not learn which there are.
         req.ctx.authorize('share_server:show')
         return self.services.db.read(views.target, share_server_id)
 
 
 class ShareServers(ShareServerTarget):
-
     @wsgi.method('share_server:index')
     def index(self, req: wsgi.Request) -> dict:
         found = self.services.db.read(views.find, wanted(req.query))
@@ -105,20 +117,26 @@ class ShareServers(ShareServerTarget):
         except exception.InvalidStatus as error:
             raise exception.Forbidden(error.msg) from error
 
-    @wsgi.method('share_server:manage_share_server', body=MANAGE,
-                 status=202)
+    @wsgi.method('share_server:manage_share_server', body=MANAGE, status=202)
     def manage(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a server; answered before the back end was asked."""
         try:
             server_id = self.services.share_servers.manage(
-                req.ctx, ManageServerRequest(
-                    host=args['host'], identifier=args['identifier'],
+                req.ctx,
+                ManageServerRequest(
+                    host=args['host'],
+                    identifier=args['identifier'],
                     share_network_id=args['share_network_id'],
                     share_network_subnet_id=args.get(
-                        'share_network_subnet_id'),
-                    driver_options=args.get('driver_options') or {}))
-        except (exception.ShareNetworkNotFound,
-                exception.ServiceNotFound) as error:
+                        'share_network_subnet_id'
+                    ),
+                    driver_options=args.get('driver_options') or {},
+                ),
+            )
+        except (
+            exception.ShareNetworkNotFound,
+            exception.ServiceNotFound,
+        ) as error:
             # The published code of what a body names wrongly.
             raise exception.InvalidInput(reason=error.msg) from error
         return self._shown(req, server_id)

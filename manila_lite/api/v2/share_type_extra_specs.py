@@ -26,13 +26,17 @@ ALWAYS_SNAPSHOTS = versions.window(until='2.23')
 
 _boolean = schema.string(
     pattern='(?i:(<is> *)?(1|t|true|on|y|yes|0|f|false|off|n|no))',
-    called='a boolean')
+    called='a boolean',
+)
 _gigabytes = schema.integer(1)
-_zones = schema.string(pattern=' *[^, ][^,]*(, *[^, ][^,]*)*',
-                       called='a list of zones with commas between them')
+_zones = schema.string(
+    pattern=' *[^, ][^,]*(, *[^, ][^,]*)*',
+    called='a list of zones with commas between them',
+)
 _prefix = schema.string(
     pattern=r'([A-Za-z0-9_-]|\{project_id\})*',
-    called='letters, digits, _, - and {project_id}')
+    called='letters, digits, _, - and {project_id}',
+)
 _text = schema.string(255, 1)
 
 # What the service itself reads, and projects are therefore shown.
@@ -60,8 +64,7 @@ INFERRED = fields(
     Field('create_share_from_snapshot_support', const(False), since='2.24'),
     Field('revert_to_snapshot_support', const(False), since='2.24'),
     Field('mount_snapshot_support', const(False), since='2.24'),
-    Field('snapshot_inherit_share_access_support', const(False),
-          since='2.99'),
+    Field('snapshot_inherit_share_access_support', const(False), since='2.99'),
 )
 
 _KEY = re.compile(r'[\w.:-]{1,255}')
@@ -82,8 +85,8 @@ class _ExtraSpecs(schema.Type):
             for key in self._required:
                 if key not in specs:
                     raise Refused('is required', key)
-            return {key: _checked(key, value)
-                    for key, value in specs.items()}
+            return {key: _checked(key, value) for key, value in specs.items()}
+
         return check
 
     def json_schema(self, minor: int) -> dict:
@@ -91,20 +94,30 @@ class _ExtraSpecs(schema.Type):
         sent = {'anyOf': [_text.json_schema(minor), boolean]}
         known = {key: rule.json_schema(minor) for key, rule in RULES.items()}
         return {
-            'type': 'object', 'required': list(self._required),
+            'type': 'object',
+            'required': list(self._required),
             'propertyNames': {'pattern': f'^{_KEY.pattern}$'},
             'additionalProperties': sent,
             'properties': {
-                key: {'allOf': [sent, {'anyOf': [rule, boolean]}
-                                if RULES[key] is _boolean else rule]}
-                for key, rule in known.items()}}
+                key: {
+                    'allOf': [
+                        sent,
+                        {'anyOf': [rule, boolean]}
+                        if RULES[key] is _boolean
+                        else rule,
+                    ]
+                }
+                for key, rule in known.items()
+            },
+        }
 
 
 def _checked(key: str, value: typing.Any) -> str:
     try:
         if not _KEY.fullmatch(key):
-            raise Refused('must be a key of 1 to 255 letters, digits, and '
-                          '_ . : -')
+            raise Refused(
+                'must be a key of 1 to 255 letters, digits, and _ . : -'
+            )
         if type(value) is bool:
             value = str(value)
         text = _check_text(value)
@@ -131,10 +144,12 @@ def zones(text: str) -> list[str]:
 
 def check_together(specs: Mapping[str, str]) -> None:
     """Refuse extra specs that contradict each other."""
-    if (specs.get('encryption_support') == 'share_server'
-            and not share_types.is_true(specs.get(SERVER_MODE))):
+    if specs.get(
+        'encryption_support'
+    ) == 'share_server' and not share_types.is_true(specs.get(SERVER_MODE)):
         raise exception.InvalidExtraSpec(
-            reason=f'encryption_support share_server needs {SERVER_MODE}')
+            reason=f'encryption_support share_server needs {SERVER_MODE}'
+        )
 
 
 def meets(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
@@ -151,8 +166,9 @@ def meets(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return True
 
 
-def shown(specs: Mapping[str, str], minor: int,
-          admin: bool) -> Mapping[str, str | bool]:
+def shown(
+    specs: Mapping[str, str], minor: int, admin: bool
+) -> Mapping[str, str | bool]:
     """The extra specs as a caller sees them.
 
     Projects see what tells them how their shares will behave, whether it
@@ -161,7 +177,8 @@ def shown(specs: Mapping[str, str], minor: int,
     if admin:
         return specs
     return INFERRED.function(minor)(None) | {
-        key: value for key, value in specs.items() if key in RULES}
+        key: value for key, value in specs.items() if key in RULES
+    }
 
 
 def required(specs: Mapping[str, str]) -> dict[str, str]:
@@ -176,10 +193,10 @@ def _merge(session: Session, id: str, specs: Mapping[str, str]) -> None:
 
 
 class ShareTypeExtraSpecs(wsgi.Controller):
-
     def _specs(self, req: wsgi.Request, type_id: str) -> dict[str, str]:
-        return self.services.db.read(share_type_records.get, req.ctx,
-                                     type_id).extra_specs
+        return self.services.db.read(
+            share_type_records.get, req.ctx, type_id
+        ).extra_specs
 
     @wsgi.method('share_types_extra_spec:index')
     def index(self, req: wsgi.Request, type_id: str) -> dict:
@@ -192,31 +209,37 @@ class ShareTypeExtraSpecs(wsgi.Controller):
         specs = self._specs(req, type_id)
         if key not in specs:
             raise exception.ShareTypeExtraSpecNotFound(
-                share_type_id=type_id, key=key)
+                share_type_id=type_id, key=key
+            )
         return {key: specs[key]}
 
     @wsgi.method('share_types_extra_spec:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Set some extra specs; answers them as they were sent."""
-        self.services.db.write(_merge, type_id, args['extra_specs'],
-                               by=req.ctx)
+        self.services.db.write(
+            _merge, type_id, args['extra_specs'], by=req.ctx
+        )
         return {'extra_specs': req.json['extra_specs']}
 
     @wsgi.method('share_types_extra_spec:update', body=UPDATE)
-    def update(self, req: wsgi.Request, args: dict, type_id: str, key: str
-               ) -> dict:
+    def update(
+        self, req: wsgi.Request, args: dict, type_id: str, key: str
+    ) -> dict:
         """Set the one extra spec that the URL names."""
         if list(args) != [key]:
             raise exception.InvalidInput(
-                reason=f'the body must hold {key} and nothing else')
+                reason=f'the body must hold {key} and nothing else'
+            )
         self.services.db.write(_merge, type_id, args, by=req.ctx)
         return req.json
 
     @wsgi.method('share_types_extra_spec:delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
         """Remove one extra spec."""
-        if key in REQUIRED or (key == SNAPSHOTS
-                               and req.minor in ALWAYS_SNAPSHOTS):
+        if key in REQUIRED or (
+            key == SNAPSHOTS and req.minor in ALWAYS_SNAPSHOTS
+        ):
             raise exception.ExtraSpecRequired(key=key)
-        self.services.db.write(share_type_records.delete_extra_spec,
-                               type_id, key, by=req.ctx)
+        self.services.db.write(
+            share_type_records.delete_extra_spec, type_id, key, by=req.ctx
+        )

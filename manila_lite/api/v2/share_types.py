@@ -25,21 +25,37 @@ _FILTER_BY_SPECS = versions.window(since='2.43')
 _text = schema.string(255, nullable=True)
 _NAME: dict[str, typing.Any] = {
     'pattern': r'(?s:.*\S.*)',
-    'called': 'a string of 1 to 255 characters, not all blank'}
+    'called': 'a string of 1 to 255 characters, not all blank',
+}
 
-CREATE = schema.schema(['share_type'], share_type=schema.alias(
-    'volume_type', schema.obj(
-        ['name', 'extra_specs'],
-        name=schema.string(**_NAME),
-        extra_specs=extra_specs.NEW_EXTRA_SPECS,
-        description=schema.since('2.41', _text, below='refuse'),
-        **{_IS_PUBLIC: schema.alias('os-share-type-access:is_public',
-                                    schema.boolean)})))
-UPDATE = schema.schema(['share_type'], share_type=schema.alias(
-    'volume_type', schema.obj(
-        name=schema.string(nullable=True, **_NAME),
-        description=_text,
-        **{_IS_PUBLIC: schema.boolean})))
+CREATE = schema.schema(
+    ['share_type'],
+    share_type=schema.alias(
+        'volume_type',
+        schema.obj(
+            ['name', 'extra_specs'],
+            name=schema.string(**_NAME),
+            extra_specs=extra_specs.NEW_EXTRA_SPECS,
+            description=schema.since('2.41', _text, below='refuse'),
+            **{
+                _IS_PUBLIC: schema.alias(
+                    'os-share-type-access:is_public', schema.boolean
+                )
+            },
+        ),
+    ),
+)
+UPDATE = schema.schema(
+    ['share_type'],
+    share_type=schema.alias(
+        'volume_type',
+        schema.obj(
+            name=schema.string(nullable=True, **_NAME),
+            description=_text,
+            **{_IS_PUBLIC: schema.boolean},
+        ),
+    ),
+)
 
 
 def _shown_specs(row: ShareTypeRecord, more: Mapping) -> Mapping:
@@ -55,8 +71,10 @@ ITEM = fields(
     Field('name'),
     Field('description', since='2.41'),
     Field('extra_specs', fn2(_shown_specs)),
-    Field('required_extra_specs',
-          lambda row: extra_specs.required(row.extra_specs)),
+    Field(
+        'required_extra_specs',
+        lambda row: extra_specs.required(row.extra_specs),
+    ),
     Field('os-share-type-access:is_public', attr('is_public'), until='2.6'),
     Field('share_type_access:is_public', attr('is_public'), since='2.7'),
     Field('is_default', fn2(_is_default), since='2.46'),
@@ -64,7 +82,6 @@ ITEM = fields(
 
 
 class ShareTypes(wsgi.Controller):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._default = services.conf.default_share_type
@@ -75,16 +92,21 @@ class ShareTypes(wsgi.Controller):
         wanted = _wanted_specs(req)
         found = self.services.db.read(_list, req.ctx, _is_public(req))
         shown = ITEM.many(req.minor)(
-            [record for record in found
-             if extra_specs.meets(record.extra_specs, wanted)],
-            self._more(req))
+            [
+                record
+                for record in found
+                if extra_specs.meets(record.extra_specs, wanted)
+            ],
+            self._more(req),
+        )
         return {'share_types': shown, 'volume_types': shown}
 
     @wsgi.method('share_type:default')
     def default(self, req: wsgi.Request) -> dict:
         """The type of shares that name none."""
         record = self._default and self.services.db.read(
-            records.find, req.ctx, self._default)
+            records.find, req.ctx, self._default
+        )
         if not record:
             raise exception.DefaultShareTypeNotFound()
         return self._one(req, record)
@@ -92,8 +114,9 @@ class ShareTypes(wsgi.Controller):
     @wsgi.method('share_type:show')
     def show(self, req: wsgi.Request, type_id: str) -> dict:
         """One type."""
-        return self._one(req, self.services.db.read(
-            records.get, req.ctx, type_id))
+        return self._one(
+            req, self.services.db.read(records.get, req.ctx, type_id)
+        )
 
     @wsgi.method('share_type:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
@@ -103,17 +126,29 @@ class ShareTypes(wsgi.Controller):
         if req.minor in extra_specs.ALWAYS_SNAPSHOTS:
             specs.setdefault(extra_specs.SNAPSHOTS, 'True')
         extra_specs.check_together(specs)
-        return self._one(req, self.services.db.write(
-            _create, req.ctx, by=req.ctx, name=asked['name'],
-            description=asked.get('description'),
-            is_public=asked.get(_IS_PUBLIC, True), extra_specs=specs))
+        return self._one(
+            req,
+            self.services.db.write(
+                _create,
+                req.ctx,
+                by=req.ctx,
+                name=asked['name'],
+                description=asked.get('description'),
+                is_public=asked.get(_IS_PUBLIC, True),
+                extra_specs=specs,
+            ),
+        )
 
     @wsgi.method('share_type:update', body=UPDATE)
     def update(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
         """Change a type; an empty description is none."""
         values = _changes(args['share_type'])
-        return self._one(req, self.services.db.write(
-            _update, req.ctx, type_id, values, by=req.ctx))
+        return self._one(
+            req,
+            self.services.db.write(
+                _update, req.ctx, type_id, values, by=req.ctx
+            ),
+        )
 
     @wsgi.method('share_type:delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str) -> None:
@@ -125,8 +160,11 @@ class ShareTypes(wsgi.Controller):
         return {'share_type': shown, 'volume_type': shown}
 
     def _more(self, req: wsgi.Request) -> dict:
-        return {'minor': req.minor, 'admin': req.ctx.is_admin,
-                'default': self._default}
+        return {
+            'minor': req.minor,
+            'admin': req.ctx.is_admin,
+            'default': self._default,
+        }
 
 
 def _is_public(req: wsgi.Request) -> bool | None:
@@ -141,37 +179,46 @@ def _is_public(req: wsgi.Request) -> bool | None:
 def _wanted_specs(req: wsgi.Request) -> dict[str, str]:
     if 'extra_specs' in req.query and req.minor not in _FILTER_BY_SPECS:
         raise exception.InvalidInput(
-            reason='extra_specs is a filter from version 2.43 on')
+            reason='extra_specs is a filter from version 2.43 on'
+        )
     return literals.parse(req.query, 'extra_specs')
 
 
 def _changes(asked: dict) -> dict[str, typing.Any]:
     """The columns to change; null is as good as not sent."""
-    values = {key.rpartition(':')[2]: value for key, value in asked.items()
-              if value is not None}
+    values = {
+        key.rpartition(':')[2]: value
+        for key, value in asked.items()
+        if value is not None
+    }
     if not values:
         raise exception.InvalidInput(
             reason='share_type must have at least one of name, description '
-                   f'and {_IS_PUBLIC}')
+            f'and {_IS_PUBLIC}'
+        )
     if values.get('description') == '':
         values['description'] = None
     return values
 
 
-def _list(session: Session, ctx: RequestContext, is_public: bool | None
-          ) -> list[ShareTypeRecord]:
+def _list(
+    session: Session, ctx: RequestContext, is_public: bool | None
+) -> list[ShareTypeRecord]:
     if is_public is False:
         return records.list_private(session)
-    return records.list_accessible(session, ctx,
-                                   all_projects=is_public is None)
+    return records.list_accessible(
+        session, ctx, all_projects=is_public is None
+    )
 
 
-def _create(session: Session, ctx: RequestContext, **values: typing.Any
-            ) -> ShareTypeRecord:
+def _create(
+    session: Session, ctx: RequestContext, **values: typing.Any
+) -> ShareTypeRecord:
     return records.get(session, ctx, records.create(session, **values))
 
 
-def _update(session: Session, ctx: RequestContext, id: str, values: dict
-            ) -> ShareTypeRecord:
+def _update(
+    session: Session, ctx: RequestContext, id: str, values: dict
+) -> ShareTypeRecord:
     records.update(session, id, values)
     return records.get(session, ctx, id)

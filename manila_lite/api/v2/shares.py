@@ -30,29 +30,40 @@ EXPORTS_UNTIL = 8
 _NAME = s.string(255, nullable=True)
 
 CREATE = s.schema(
-    ['share_proto', 'size'], wrapper='share',
+    ['share_proto', 'size'],
+    wrapper='share',
     share_proto=s.string(255, 1),
     size=s.integer(1, nullable=True),
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
-    share_type=s.alias('volume_type', s.string(255, nullable=True),
-                       both='refuse'),
+    share_type=s.alias(
+        'volume_type', s.string(255, nullable=True), both='refuse'
+    ),
     share_network_id=s.string(255, nullable=True),
     snapshot_id=s.string(255, nullable=True),
     availability_zone=s.string(255, nullable=True),
     metadata=s.mapping(s.string(1023, 1), nullable=True),
     is_public=s.boolean,
     share_group_id=s.since('2.31', s.string(255, nullable=True)),
-    scheduler_hints=s.since('2.65', s.obj(
-        nullable=True,
-        same_host=s.string(4096), different_host=s.string(4096),
-        only_host=s.since('2.67', s.string(255)))),
+    scheduler_hints=s.since(
+        '2.65',
+        s.obj(
+            nullable=True,
+            same_host=s.string(4096),
+            different_host=s.string(4096),
+            only_host=s.since('2.67', s.string(255)),
+        ),
+    ),
     mount_point_name=s.since('2.84', s.string(255, nullable=True)),
-    encryption_key_ref=s.since('2.90', s.uuid))
+    encryption_key_ref=s.since('2.90', s.uuid),
+)
 
 UPDATE = s.schema(
     wrapper='share',
-    display_name=_NAME, display_description=_NAME, is_public=s.boolean)
+    display_name=_NAME,
+    display_description=_NAME,
+    is_public=s.boolean,
+)
 
 SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
 
@@ -82,8 +93,9 @@ OF_INSTANCES = (
 )
 
 # Of several instances their sum, which few shares need.
-_RULES_STATUS = Value("more['rules_status'].get(row.id, "
-                      'row.access_rules_status)')
+_RULES_STATUS = Value(
+    "more['rules_status'].get(row.id, row.access_rules_status)"
+)
 
 DETAIL = fields(
     *OF_INSTANCES,
@@ -144,15 +156,20 @@ class ShareTarget(wsgi.Controller):
 
 def sees(ctx: typing.Any, row: typing.Any) -> bool:
     """Whether the share exists for the caller at all."""
-    if (row.project_id != ctx.project_id and not row.is_public
-            and not ctx.is_admin):
+    if (
+        row.project_id != ctx.project_id
+        and not row.is_public
+        and not ctx.is_admin
+    ):
         return False
-    return (row.status not in HIDDEN_FROM_TENANTS
-            or ctx.can('share:list_shares_in_deferred_deletion_states', row))
+    return row.status not in HIDDEN_FROM_TENANTS or ctx.can(
+        'share:list_shares_in_deferred_deletion_states', row
+    )
 
 
-def shown(db: typing.Any, req: wsgi.Request, share_id: str,
-          policy: str) -> dict:
+def shown(
+    db: typing.Any, req: wsgi.Request, share_id: str, policy: str
+) -> dict:
     """One share in detail, to those whom the policy lets see it."""
     found = db.read(share_views.get, share_id, exports=_exports(req))
     row = found.rows[0] if found.rows else None
@@ -166,7 +183,6 @@ def shown(db: typing.Any, req: wsgi.Request, share_id: str,
 
 
 class Shares(ShareTarget):
-
     @wsgi.method('share:get_all')
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=False)
@@ -179,18 +195,25 @@ class Shares(ShareTarget):
         page = paging.parse(req.query, sort_keys=share_filters.SORT_KEYS)
         wanted = share_filters.parse(req)
         counts = (detailed or req.minor >= 42) and paging.flag(
-            req.query, 'with_count')
+            req.query, 'with_count'
+        )
         if detailed:
             found = self.services.db.read(
-                share_views.details, wanted, page, count=counts,
-                exports=_exports(req))
+                share_views.details,
+                wanted,
+                page,
+                count=counts,
+                exports=_exports(req),
+            )
         else:
             found = self.services.db.read(
-                share_views.summaries, wanted, page, count=counts)
+                share_views.summaries, wanted, page, count=counts
+            )
         view = DETAIL if detailed else SUMMARY
         more = found.children | {'links': links.Links(req, 'shares')}
         shown = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(
-            found.rows, more)
+            found.rows, more
+        )
         answer = {'shares': shown}
         path = 'shares/detail' if detailed else 'shares'
         following = paging.next_links(req, page, path, shown)
@@ -214,19 +237,26 @@ class Shares(ShareTarget):
             req.ctx.authorize('share:create_public_share')
         self._refuse_groups(args)
         share_filters.check_metadata(
-            args.get('metadata') or {}, self.services.admin_only_metadata,
-            req.ctx)
+            args.get('metadata') or {},
+            self.services.admin_only_metadata,
+            req.ctx,
+        )
         if args['size'] is None and not args.get('snapshot_id'):
             raise exception.InvalidInput(
-                reason='size must be an integer from 1 to 2147483647')
+                reason='size must be an integer from 1 to 2147483647'
+            )
         share_id = self.services.shares.create(
-            req.ctx, ShareRequest(
-                share_proto=args['share_proto'], size=args['size'],
-                name=args.get('name'), description=args.get('description'),
+            req.ctx,
+            ShareRequest(
+                share_proto=args['share_proto'],
+                size=args['size'],
+                name=args.get('name'),
+                description=args.get('description'),
                 share_type=args.get('share_type'),
                 snapshot_id=self._source(req, args.get('snapshot_id')),
                 share_network_id=self._network(
-                    req, args.get('share_network_id')),
+                    req, args.get('share_network_id')
+                ),
                 availability_zone=args.get('availability_zone'),
                 metadata=args.get('metadata') or {},
                 is_public=args.get('is_public', False),
@@ -234,14 +264,17 @@ class Shares(ShareTarget):
                 mount_point_name=args.get('mount_point_name'),
                 encryption_key_ref=args.get('encryption_key_ref'),
                 zones_of_type=req.minor >= 48,
-                clones_checked=req.minor >= 24))
+                clones_checked=req.minor >= 24,
+            ),
+        )
         return self._shown(req, share_id, 'share:create')
 
     def _refuse_groups(self, args):
         """No group exists that could be named."""
         if args.get('share_group_id'):
             raise exception.ShareGroupNotFound(
-                share_group_id=args['share_group_id'])
+                share_group_id=args['share_group_id']
+            )
 
     def _network(self, req, network_id):
         """The id of a network that exists for the caller, or nothing."""
@@ -249,8 +282,7 @@ class Shares(ShareTarget):
             return None
         row = self.services.db.read(share_networks.target, network_id)
         if not req.ctx.can('share_network:show', row):
-            raise exception.ShareNetworkNotFound(
-                share_network_id=network_id)
+            raise exception.ShareNetworkNotFound(share_network_id=network_id)
         return row.id
 
     def _source(self, req, snapshot_id):
@@ -263,8 +295,7 @@ class Shares(ShareTarget):
         return row.id
 
     @wsgi.method('share:update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, share: typing.Any,
-               args: dict) -> dict:
+    def update(self, req: wsgi.Request, share: typing.Any, args: dict) -> dict:
         if args.get('is_public'):
             req.ctx.authorize('share:set_public_share', share)
         self.services.shares.update(req.ctx, share, args)
@@ -273,9 +304,11 @@ class Shares(ShareTarget):
     @wsgi.method('share:delete', target=True, status=202)
     def delete(self, req: wsgi.Request, share: typing.Any) -> None:
         if share.share_group_id and (
-                req.query.get('share_group_id') != share.share_group_id):
+            req.query.get('share_group_id') != share.share_group_id
+        ):
             raise exception.InvalidInput(
-                reason='share_group_id must name the group of the share')
+                reason='share_group_id must name the group of the share'
+            )
         try:
             self.services.shares.delete(req.ctx, share)
         except exception.InvalidStatus as error:

@@ -8,17 +8,27 @@ from manila_lite.api.v2 import literals
 from manila_lite.db.queries import snapshot_views
 
 SORT_KEYS: dict[str, str] = {
-    **{name: name for name in snapshot_views.SNAPSHOT_COLUMNS
-       | snapshot_views.INSTANCE_SORTS},
-    'name': 'display_name', 'description': 'display_description',
+    **{
+        name: name
+        for name in snapshot_views.SNAPSHOT_COLUMNS
+        | snapshot_views.INSTANCE_SORTS
+    },
+    'name': 'display_name',
+    'description': 'display_description',
 }
 
-_EXACT = {'name': 'display_name', 'display_name': 'display_name',
-          'share_id': 'share_id'}
+_EXACT = {
+    'name': 'display_name',
+    'display_name': 'display_name',
+    'share_id': 'share_id',
+}
 _DESCRIPTION = ('description', 'display_description')
-_LIKE = {'name~': 'display_name', 'display_name~': 'display_name',
-         'description~': 'display_description',
-         'display_description~': 'display_description'}
+_LIKE = {
+    'name~': 'display_name',
+    'display_name~': 'display_name',
+    'description~': 'display_description',
+    'display_description~': 'display_description',
+}
 _USAGE = {'any': None, 'used': True, 'unused': False}
 
 _size = schema.non_negative_int.at(0)
@@ -48,10 +58,12 @@ def parse(req: wsgi.Request) -> snapshot_views.Filter:
 
 
 def _whose(req: wsgi.Request, wanted: snapshot_views.Filter) -> None:
-    everybody = (paging.flag(req.query, 'all_tenants')
-                 and req.ctx.can('share_snapshot:list_all_projects'))
-    wanted.project_id = (_value(req, 'project_id') if everybody
-                         else req.ctx.project_id)
+    everybody = paging.flag(req.query, 'all_tenants') and req.ctx.can(
+        'share_snapshot:list_all_projects'
+    )
+    wanted.project_id = (
+        _value(req, 'project_id') if everybody else req.ctx.project_id
+    )
 
 
 def _by_text(req: wsgi.Request, wanted: snapshot_views.Filter) -> None:
@@ -74,12 +86,12 @@ def _number(key: str, text: str) -> int:
     try:
         return _size(text)
     except schema.Refused as refused:
-        raise exception.InvalidInput(
-            reason=f'{key} {refused.rule}') from None
+        raise exception.InvalidInput(reason=f'{key} {refused.rule}') from None
 
 
 def _used(usage: str) -> bool | None:
     if usage not in _USAGE:
         raise exception.InvalidInput(
-            reason='usage must be one of: ' + ', '.join(_USAGE))
+            reason='usage must be one of: ' + ', '.join(_USAGE)
+        )
     return _USAGE[usage]

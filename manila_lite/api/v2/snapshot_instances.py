@@ -26,15 +26,15 @@ DETAIL = fields(
 class SnapshotInstanceTarget(wsgi.Controller):
     """The snapshot instance that a request is about."""
 
-    def target(self, req: wsgi.Request, snapshot_instance_id: str
-               ) -> typing.Any:
+    def target(
+        self, req: wsgi.Request, snapshot_instance_id: str
+    ) -> typing.Any:
         # Who may not see any does not learn which there are.
         req.ctx.authorize('share_snapshot_instance:show')
         return self.services.db.read(views.get, snapshot_instance_id)
 
 
 class SnapshotInstances(SnapshotInstanceTarget):
-
     @wsgi.method('share_snapshot_instance:index')
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, SUMMARY)
@@ -44,8 +44,7 @@ class SnapshotInstances(SnapshotInstanceTarget):
         return self._list(req, DETAIL)
 
     def _list(self, req, view):
-        rows = self.services.db.read(views.find,
-                                     req.query.get('snapshot_id'))
+        rows = self.services.db.read(views.find, req.query.get('snapshot_id'))
         return {'snapshot_instances': view.many(req.minor, True)(rows)}
 
     @wsgi.method('share_snapshot_instance:show', target=True)
@@ -55,10 +54,15 @@ class SnapshotInstances(SnapshotInstanceTarget):
 
 
 class SnapshotInstanceActions(SnapshotInstanceTarget):
-
-    @wsgi.action('reset_status', since='2.19',
-                 policy='share_snapshot_instance:reset_status', body=STATUS)
-    def reset_status(self, req: wsgi.Request, instance: typing.Any,
-                     args: dict) -> None:
+    @wsgi.action(
+        'reset_status',
+        since='2.19',
+        policy='share_snapshot_instance:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, instance: typing.Any, args: dict
+    ) -> None:
         self.services.snapshots.reset_instance_status(
-            req.ctx, instance.id, args['status'])
+            req.ctx, instance.id, args['status']
+        )

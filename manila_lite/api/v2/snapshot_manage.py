@@ -14,17 +14,18 @@ from manila_lite.share.operations.managing import ManageSnapshotRequest
 _NAME = s.string(255, nullable=True)
 
 MANAGE = s.schema(
-    ['share_id', 'provider_location'], wrapper='snapshot',
+    ['share_id', 'provider_location'],
+    wrapper='snapshot',
     share_id=s.string(255, 1),
     provider_location=s.string(255, 1),
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
     driver_options=s.obj(extra='allow', nullable=True),
-    metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)))
+    metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)),
+)
 
 
 class SnapshotManage(wsgi.Controller):
-
     @wsgi.method('share_snapshot:manage_snapshot', body=MANAGE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a snapshot; answered before the back end was asked."""
@@ -33,11 +34,16 @@ class SnapshotManage(wsgi.Controller):
             raise exception.ShareNotFound(share_id=args['share_id'])
         refuse_servers(req, share)
         snapshot_id = self.services.managing.manage_snapshot(
-            req.ctx, share, ManageSnapshotRequest(
+            req.ctx,
+            share,
+            ManageSnapshotRequest(
                 provider_location=args['provider_location'],
-                name=args.get('name'), description=args.get('description'),
+                name=args.get('name'),
+                description=args.get('description'),
                 metadata=args.get('metadata') or {},
-                driver_options=args.get('driver_options') or {}))
+                driver_options=args.get('driver_options') or {},
+            ),
+        )
         return shown(self.services.db, req, snapshot_id)
 
 
@@ -46,11 +52,13 @@ def refuse_servers(req: wsgi.Request, row: typing.Any) -> None:
     if row.share_server_id and req.minor < SERVERS_SINCE:
         raise exception.ShareNotAllowed(
             reason='snapshots on a share server can be managed and '
-                   'unmanaged from version 2.49 on')
+            'unmanaged from version 2.49 on'
+        )
 
 
-def unmanage(services: typing.Any, req: wsgi.Request,
-             snapshot: typing.Any) -> None:
+def unmanage(
+    services: typing.Any, req: wsgi.Request, snapshot: typing.Any
+) -> None:
     """Ask for a snapshot to be forgotten; it stays where it is."""
     refuse_servers(req, snapshot)
     try:

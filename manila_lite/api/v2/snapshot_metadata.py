@@ -14,42 +14,53 @@ _DELETE = 'share_snapshot:delete_metadata'
 
 
 class SnapshotMetadata(SnapshotTarget):
-
     @wsgi.method(_GET, target=True)
     def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
         return metadata.show(
-            self.services.db.read(snapshots.METADATA.get, snapshot.id))
+            self.services.db.read(snapshots.METADATA.get, snapshot.id)
+        )
 
     @wsgi.method(_GET, target=True)
-    def show(self, req: wsgi.Request, snapshot: typing.Any,
-             key: str) -> dict:
+    def show(self, req: wsgi.Request, snapshot: typing.Any, key: str) -> dict:
         return metadata.show_one(
-            self.services.db.read(snapshots.METADATA.get, snapshot.id), key)
+            self.services.db.read(snapshots.METADATA.get, snapshot.id), key
+        )
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
-    def create(self, req: wsgi.Request, snapshot: typing.Any,
-               args: dict) -> dict:
+    def create(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+    ) -> dict:
         return self._merge(snapshot, args['metadata'])
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
-    def create_one(self, req: wsgi.Request, snapshot: typing.Any,
-                   args: dict, key: str) -> dict:
+    def create_one(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict, key: str
+    ) -> dict:
         return self._merge(snapshot, metadata.only(args['metadata'], key))
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
-    def replace(self, req: wsgi.Request, snapshot: typing.Any,
-                args: dict) -> dict:
+    def replace(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+    ) -> dict:
         """Replace all keys."""
-        return metadata.show(self.services.db.write(
-            snapshots.METADATA.replace, snapshot.id, args['metadata']))
+        return metadata.show(
+            self.services.db.write(
+                snapshots.METADATA.replace, snapshot.id, args['metadata']
+            )
+        )
 
     @wsgi.method(_DELETE, target=True)
-    def delete(self, req: wsgi.Request, snapshot: typing.Any,
-               key: str) -> None:
-        if not self.services.db.write(snapshots.METADATA.remove,
-                                      snapshot.id, [key]):
+    def delete(
+        self, req: wsgi.Request, snapshot: typing.Any, key: str
+    ) -> None:
+        if not self.services.db.write(
+            snapshots.METADATA.remove, snapshot.id, [key]
+        ):
             raise exception.MetadataItemNotFound(key=key)
 
     def _merge(self, snapshot, values):
-        return metadata.show(self.services.db.write(
-            snapshots.METADATA.merge, snapshot.id, values))
+        return metadata.show(
+            self.services.db.write(
+                snapshots.METADATA.merge, snapshot.id, values
+            )
+        )

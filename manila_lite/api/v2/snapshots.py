@@ -26,14 +26,17 @@ _NAME = s.string(255, nullable=True)
 # The published `force` is dropped, as any other field: a share that is in
 # use has its snapshot taken as well.
 CREATE = s.schema(
-    ['share_id'], wrapper='snapshot',
+    ['share_id'],
+    wrapper='snapshot',
     share_id=s.string(255, 1),
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
-    metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)))
+    metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)),
+)
 
 UPDATE = s.schema(
-    wrapper='snapshot', display_name=_NAME, display_description=_NAME)
+    wrapper='snapshot', display_name=_NAME, display_description=_NAME
+)
 
 
 def _size(row):
@@ -76,14 +79,21 @@ def is_of(ctx: typing.Any, row: typing.Any) -> bool:
     return row.project_id == ctx.project_id or ctx.is_admin
 
 
-def shown(db: typing.Any, req: wsgi.Request, snapshot_id: str,
-          policy: str | None = None) -> dict:
+def shown(
+    db: typing.Any,
+    req: wsgi.Request,
+    snapshot_id: str,
+    policy: str | None = None,
+) -> dict:
     """One snapshot in detail, to those whom the policy lets see it."""
     found = db.read(snapshot_views.get, snapshot_id)
     row = found.rows[0] if found.rows else None
     # Who may not see it does not learn that it exists.
-    if row is None or not is_of(req.ctx, row) or (
-            policy and not req.ctx.can(policy, row)):
+    if (
+        row is None
+        or not is_of(req.ctx, row)
+        or (policy and not req.ctx.can(policy, row))
+    ):
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
     return _detail(req, found)
 
@@ -94,7 +104,6 @@ def _detail(req: wsgi.Request, found: snapshot_views.Shown) -> dict:
 
 
 class Snapshots(SnapshotTarget):
-
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -108,17 +117,22 @@ class Snapshots(SnapshotTarget):
         return self._list(req, detailed=True)
 
     def _list(self, req, *, detailed):
-        page = paging.parse(req.query, cap=self._most,
-                            sort_keys=snapshot_filters.SORT_KEYS)
+        page = paging.parse(
+            req.query, cap=self._most, sort_keys=snapshot_filters.SORT_KEYS
+        )
         wanted = snapshot_filters.parse(req)
         counts = (detailed or req.minor >= 79) and paging.flag(
-            req.query, 'with_count')
+            req.query, 'with_count'
+        )
         read, view, path = (
-            (snapshot_views.details, DETAIL, 'snapshots/detail') if detailed
-            else (snapshot_views.summaries, SUMMARY, 'snapshots'))
+            (snapshot_views.details, DETAIL, 'snapshots/detail')
+            if detailed
+            else (snapshot_views.summaries, SUMMARY, 'snapshots')
+        )
         found = self.services.db.read(read, wanted, page, count=counts)
         shown = view.many(req.minor, req.ctx.is_admin)(
-            found.rows, _more(req, found))
+            found.rows, _more(req, found)
+        )
         answer = {'snapshots': shown}
         following = paging.next_links(req, page, path, shown)
         if following:
@@ -141,14 +155,20 @@ class Snapshots(SnapshotTarget):
         metadata = args.get('metadata') or {}
         try:
             made = self.services.snapshots.create(
-                req.ctx, share, name=args.get('name'),
-                description=args.get('description'), metadata=metadata)
+                req.ctx,
+                share,
+                name=args.get('name'),
+                description=args.get('description'),
+                metadata=metadata,
+            )
         except exception.InvalidStatus as error:
             raise exception.InvalidShare(reason=error.told) from error
-        row = types.SimpleNamespace(**made, status=S.CREATING,
-                                    provider_location=None)
-        return _detail(req, snapshot_views.Shown(
-            [row], {'metadata': {row.id: metadata}}))
+        row = types.SimpleNamespace(
+            **made, status=S.CREATING, provider_location=None
+        )
+        return _detail(
+            req, snapshot_views.Shown([row], {'metadata': {row.id: metadata}})
+        )
 
     def _share(self, req, share_id):
         row = self.services.db.read(shares.target, share_id)
@@ -158,8 +178,9 @@ class Snapshots(SnapshotTarget):
         return row
 
     @wsgi.method('share:snapshot_update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, snapshot: typing.Any,
-               args: dict) -> dict:
+    def update(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+    ) -> dict:
         self.services.snapshots.update(req.ctx, snapshot, args)
         return self._shown(req, snapshot.id)
 
@@ -168,8 +189,7 @@ class Snapshots(SnapshotTarget):
         try:
             self.services.snapshots.delete(req.ctx, snapshot)
         except exception.InvalidStatus as error:
-            raise exception.InvalidShareSnapshot(
-                reason=error.told) from error
+            raise exception.InvalidShareSnapshot(reason=error.told) from error
 
 
 def _more(req: wsgi.Request, found: snapshot_views.Shown) -> dict:

@@ -3,27 +3,36 @@
 from manila_lite.api import versions
 from manila_lite.api import wsgi
 
+_MEDIA_TYPE = 'application/vnd.openstack.share+json;version=1'
+
 
 def document(public_url: str) -> dict:
     """The list of versions, the same at / and at /v2/."""
-    return {'versions': [{
-        'id': 'v2.0',
-        'status': 'CURRENT',
-        'version': versions.text(versions.MAX),
-        'min_version': versions.text(versions.MIN),
-        'updated': '2015-08-27T11:33:21Z',
-        'links': [
-            {'rel': 'describedby', 'type': 'text/html',
-             'href': 'http://docs.openstack.org/'},
-            {'rel': 'self', 'href': f'{public_url}/v2/'}],
-        'media-types': [{
-            'base': 'application/json',
-            'type': 'application/vnd.openstack.share+json;version=1'}],
-    }]}
+    return {
+        'versions': [
+            {
+                'id': 'v2.0',
+                'status': 'CURRENT',
+                'version': versions.text(versions.MAX),
+                'min_version': versions.text(versions.MIN),
+                'updated': '2015-08-27T11:33:21Z',
+                'links': [
+                    {
+                        'rel': 'describedby',
+                        'type': 'text/html',
+                        'href': 'http://docs.openstack.org/',
+                    },
+                    {'rel': 'self', 'href': f'{public_url}/v2/'},
+                ],
+                'media-types': [
+                    {'base': 'application/json', 'type': _MEDIA_TYPE}
+                ],
+            }
+        ]
+    }
 
 
 class Versions(wsgi.Controller):
-
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
         """List the versions; within /v2 there is one."""

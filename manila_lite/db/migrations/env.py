@@ -12,10 +12,13 @@ from manila_lite.db import models
 
 def run(connection: sa.Connection) -> None:
     # SQLite cannot alter most things: there, tables are copied instead.
-    context.configure(connection=connection,
-                      target_metadata=models.metadata,
-                      compare_type=True, compare_server_default=True,
-                      render_as_batch=True)
+    context.configure(
+        connection=connection,
+        target_metadata=models.metadata,
+        compare_type=True,
+        compare_server_default=True,
+        render_as_batch=True,
+    )
     with context.begin_transaction():
         context.run_migrations()
 

@@ -16,7 +16,6 @@ OPTIONS: dict[str, typing.Any] = {
 }
 ID = sa.String(36)
 NAME = sa.String(255)
-STAMP = sa.DateTime().with_variant(
-    mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
+STAMP = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
 DOCUMENT = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
 COUNTER = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')

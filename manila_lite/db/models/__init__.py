@@ -16,6 +16,19 @@ from manila_lite.db.models.base import Base
 
 metadata = Base.metadata
 
-__all__ = ['Base', 'access', 'engine', 'locks', 'metadata', 'networks',
-           'quotas', 'recovery', 'server_migrations', 'services',
-           'share_servers', 'shares', 'snapshots', 'types']
+__all__ = [
+    'Base',
+    'access',
+    'engine',
+    'locks',
+    'metadata',
+    'networks',
+    'quotas',
+    'recovery',
+    'server_migrations',
+    'services',
+    'share_servers',
+    'shares',
+    'snapshots',
+    'types',
+]

@@ -16,11 +16,13 @@ class AccessRule(base.Base):
     __tablename__ = 'share_access_map'
     __table_args__ = base.columns(
         sa.UniqueConstraint('share_id', 'access_type', 'target'),
-        sa.Index(None, 'share_id', 'created_at', 'id'))
+        sa.Index(None, 'share_id', 'created_at', 'id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False)
+        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
+    )
     access_type = mapped_column(sa.String(64), nullable=False)
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
@@ -35,7 +37,8 @@ class AccessRuleMetadata(base.Base):
 
     access_id = mapped_column(
         sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
-        primary_key=True)
+        primary_key=True,
+    )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
 
@@ -47,15 +50,17 @@ class InstanceAccessRule(base.Base):
     __table_args__ = base.columns(
         sa.UniqueConstraint('access_id', 'share_instance_id'),
         sa.Index(None, 'share_instance_id', 'state'),
-        sa.Index(None, 'state'))
+        sa.Index(None, 'state'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_instance_id = mapped_column(
-        sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
-        nullable=False)
+        sa.ForeignKey('share_instances.id', ondelete='CASCADE'), nullable=False
+    )
     access_id = mapped_column(
         sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
-        nullable=False)
+        nullable=False,
+    )
     state = mapped_column(sa.String(32), nullable=False)
     access_key = mapped_column(base.Name)
     created_at = mapped_column(base.Stamp, nullable=False)

@@ -20,8 +20,7 @@ TABLE_OPTIONS = {
     'mysql_collate': 'utf8mb4_bin',
 }
 
-Stamp = sa.DateTime().with_variant(
-    mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
+Stamp = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
 """A moment in UTC, to the microsecond, without a zone."""
 
 Epoch: sa.Double[float] = sa.Double()

@@ -19,7 +19,8 @@ class Work(base.Base):
         sa.Index(None, 'state', 'queue', 'created_at'),
         sa.Index(None, 'state', 'lease_until'),
         sa.Index(None, 'resource', 'resource_id'),
-        sa.UniqueConstraint('one_key'))
+        sa.UniqueConstraint('one_key'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     kind = mapped_column(sa.String(128), nullable=False)
@@ -50,7 +51,8 @@ class Transition(base.Base):
     __tablename__ = 'transitions'
     __table_args__ = base.columns(
         sa.Index(None, 'resource', 'resource_id', 'id'),
-        sa.Index(None, 'made_at'))
+        sa.Index(None, 'made_at'),
+    )
 
     id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
     resource = mapped_column(sa.String(64), nullable=False)

@@ -22,7 +22,8 @@ class ResourceLock(base.Base):
         sa.Index(None, 'access_id'),
         sa.Index(None, 'because_of'),
         sa.Index(None, 'project_id', 'created_at', 'id'),
-        sa.Index(None, 'created_at', 'id'))
+        sa.Index(None, 'created_at', 'id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     user_id = mapped_column(base.Name, nullable=False)
@@ -33,10 +34,13 @@ class ResourceLock(base.Base):
     resource_action = mapped_column(sa.String(64), nullable=False)
     lock_reason = mapped_column(sa.String(1023))
     share_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False)
+        sa.ForeignKey('shares.id', ondelete='CASCADE'), nullable=False
+    )
     access_id = mapped_column(
-        sa.ForeignKey('share_access_map.id', ondelete='CASCADE'))
+        sa.ForeignKey('share_access_map.id', ondelete='CASCADE')
+    )
     because_of = mapped_column(
-        sa.ForeignKey('resource_locks.id', ondelete='CASCADE'))
+        sa.ForeignKey('resource_locks.id', ondelete='CASCADE')
+    )
     created_at = mapped_column(base.Stamp, nullable=False)
     updated_at = mapped_column(base.Stamp)

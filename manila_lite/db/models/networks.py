@@ -11,7 +11,8 @@ class ShareNetwork(base.Base):
     __table_args__ = base.columns(
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
-        sa.Index(None, 'status'))
+        sa.Index(None, 'status'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     project_id = mapped_column(base.Name, nullable=False)
@@ -29,13 +30,16 @@ class ShareNetworkSubnet(base.Base):
     __tablename__ = 'share_network_subnets'
     __table_args__ = base.columns(
         sa.Index(None, 'share_network_id', 'availability_zone_id'),
-        sa.Index(None, 'neutron_net_id'))
+        sa.Index(None, 'neutron_net_id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_network_id = mapped_column(
-        sa.ForeignKey('share_networks.id'), nullable=False)
+        sa.ForeignKey('share_networks.id'), nullable=False
+    )
     availability_zone_id = mapped_column(
-        sa.ForeignKey('availability_zones.id'))
+        sa.ForeignKey('availability_zones.id')
+    )
     neutron_net_id = mapped_column(base.Id)
     neutron_subnet_id = mapped_column(base.Id)
     network_type = mapped_column(sa.String(32))
@@ -54,7 +58,8 @@ class ShareNetworkSubnetMetadata(base.Base):
 
     share_network_subnet_id = mapped_column(
         sa.ForeignKey('share_network_subnets.id', ondelete='CASCADE'),
-        primary_key=True)
+        primary_key=True,
+    )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
 
@@ -65,7 +70,8 @@ class SecurityService(base.Base):
     __tablename__ = 'security_services'
     __table_args__ = base.columns(
         sa.Index(None, 'project_id', 'created_at', 'id'),
-        sa.Index(None, 'created_at', 'id'))
+        sa.Index(None, 'created_at', 'id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     project_id = mapped_column(base.Name, nullable=False)
@@ -89,13 +95,16 @@ class ShareNetworkSecurityService(base.Base):
     __tablename__ = 'share_network_security_services'
     __table_args__ = base.columns(
         sa.UniqueConstraint('share_network_id', 'type'),
-        sa.Index(None, 'security_service_id'))
+        sa.Index(None, 'security_service_id'),
+    )
 
     share_network_id = mapped_column(
         sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
-        primary_key=True)
+        primary_key=True,
+    )
     security_service_id = mapped_column(
-        sa.ForeignKey('security_services.id'), primary_key=True)
+        sa.ForeignKey('security_services.id'), primary_key=True
+    )
     type = mapped_column(sa.String(32), nullable=False)
 
 
@@ -111,7 +120,8 @@ class ShareNetworkCheck(base.Base):
 
     share_network_id = mapped_column(
         sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
-        primary_key=True)
+        primary_key=True,
+    )
     operation = mapped_column(sa.String(64), primary_key=True)
     host = mapped_column(base.Name, primary_key=True)
     compatible = mapped_column(sa.Boolean)

@@ -31,8 +31,8 @@ class ProjectShareTypeQuota(base.Base):
 
     project_id = mapped_column(base.Name, primary_key=True)
     share_type_id = mapped_column(
-        sa.ForeignKey('share_types.id', ondelete='CASCADE'),
-        primary_key=True)
+        sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
+    )
     resource = mapped_column(sa.String(64), primary_key=True)
     hard_limit = mapped_column(sa.BigInteger, nullable=False)
 

@@ -17,8 +17,8 @@ class Decision(base.Base):
 
     __tablename__ = 'recovery_log'
     __table_args__ = base.columns(
-        sa.Index(None, 'resource_id', 'id'),
-        sa.Index(None, 'made_at'))
+        sa.Index(None, 'resource_id', 'id'), sa.Index(None, 'made_at')
+    )
 
     id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
     resource = mapped_column(sa.String(64), nullable=False)

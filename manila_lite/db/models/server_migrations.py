@@ -24,7 +24,8 @@ class ServerMigration(base.Base):
         sa.UniqueConstraint('open_for'),
         sa.Index(None, 'source_server_id', 'created_at'),
         sa.Index(None, 'destination_server_id'),
-        sa.Index(None, 'ended_at'))
+        sa.Index(None, 'ended_at'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     source_server_id = mapped_column(base.Id, nullable=False)

@@ -33,7 +33,8 @@ class Service(base.Base):
     binary = mapped_column(base.Name, nullable=False)
     topic = mapped_column(base.Name, nullable=False)
     availability_zone_id = mapped_column(
-        sa.ForeignKey('availability_zones.id'), nullable=False)
+        sa.ForeignKey('availability_zones.id'), nullable=False
+    )
     incarnation = mapped_column(base.Id, nullable=False)
     heartbeat_at = mapped_column(base.Epoch, nullable=False)
     health = mapped_column(sa.Text)
@@ -71,7 +72,8 @@ class Message(base.Base):
     __tablename__ = 'messages'
     __table_args__ = base.columns(
         sa.Index(None, 'project_id', 'created_at', 'id'),
-        sa.Index(None, 'expires_at'))
+        sa.Index(None, 'expires_at'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     project_id = mapped_column(base.Name, nullable=False)

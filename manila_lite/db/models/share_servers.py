@@ -23,7 +23,8 @@ class ShareServer(base.Base):
         sa.Index(None, 'task_state'),
         sa.Index(None, 'share_network_id'),
         sa.Index(None, 'source_share_server_id'),
-        sa.Index(None, 'created_at', 'id'))
+        sa.Index(None, 'created_at', 'id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     host = mapped_column(base.Name, nullable=False)
@@ -33,12 +34,13 @@ class ShareServer(base.Base):
     identifier = mapped_column(base.Name)
     is_auto_deletable = mapped_column(sa.Boolean, nullable=False)
     source_share_server_id = mapped_column(base.Id)
-    security_service_update_support = mapped_column(
-        sa.Boolean, nullable=False)
+    security_service_update_support = mapped_column(sa.Boolean, nullable=False)
     network_allocation_update_support = mapped_column(
-        sa.Boolean, nullable=False)
+        sa.Boolean, nullable=False
+    )
     share_replicas_migration_support = mapped_column(
-        sa.Boolean, nullable=False)
+        sa.Boolean, nullable=False
+    )
     encryption_key_ref = mapped_column(base.Id)
     founding = mapped_column(sa.String(64))
     idle_since = mapped_column(base.Stamp)
@@ -53,8 +55,8 @@ class ShareServerBackendDetail(base.Base):
     __table_args__ = base.columns()
 
     share_server_id = mapped_column(
-        sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
-        primary_key=True)
+        sa.ForeignKey('share_servers.id', ondelete='CASCADE'), primary_key=True
+    )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
 
@@ -66,10 +68,11 @@ class ShareServerSubnet(base.Base):
     __table_args__ = base.columns(sa.Index(None, 'share_network_subnet_id'))
 
     share_server_id = mapped_column(
-        sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
-        primary_key=True)
+        sa.ForeignKey('share_servers.id', ondelete='CASCADE'), primary_key=True
+    )
     share_network_subnet_id = mapped_column(
-        sa.ForeignKey('share_network_subnets.id'), primary_key=True)
+        sa.ForeignKey('share_network_subnets.id'), primary_key=True
+    )
 
 
 class NetworkSegment(base.Base):
@@ -94,13 +97,16 @@ class NetworkAllocation(base.Base):
     __table_args__ = base.columns(
         sa.UniqueConstraint('segment', 'ip_address'),
         sa.Index(None, 'share_server_id'),
-        sa.Index(None, 'share_network_subnet_id'))
+        sa.Index(None, 'share_network_subnet_id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_server_id = mapped_column(
-        sa.ForeignKey('share_servers.id'), nullable=False)
+        sa.ForeignKey('share_servers.id'), nullable=False
+    )
     share_network_subnet_id = mapped_column(
-        sa.ForeignKey('share_network_subnets.id'))
+        sa.ForeignKey('share_network_subnets.id')
+    )
     label = mapped_column(sa.String(32), nullable=False)
     segment = mapped_column(sa.String(128), nullable=False)
     ip_address = mapped_column(sa.String(64), nullable=False)

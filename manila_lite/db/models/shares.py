@@ -15,7 +15,8 @@ class Share(base.Base):
         sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'is_public', 'created_at'),
         sa.Index(None, 'snapshot_id'),
-        sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'))
+        sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     user_id = mapped_column(base.Name)
@@ -27,11 +28,13 @@ class Share(base.Base):
     source_backup_id = mapped_column(base.Id)
     snapshot_support = mapped_column(sa.Boolean, nullable=False)
     create_share_from_snapshot_support = mapped_column(
-        sa.Boolean, nullable=False)
+        sa.Boolean, nullable=False
+    )
     revert_to_snapshot_support = mapped_column(sa.Boolean, nullable=False)
     mount_snapshot_support = mapped_column(sa.Boolean, nullable=False)
     snapshot_inherit_share_access_support = mapped_column(
-        sa.Boolean, nullable=False)
+        sa.Boolean, nullable=False
+    )
     replication_type = mapped_column(base.Name)
     share_proto = mapped_column(base.Name, nullable=False)
     is_public = mapped_column(sa.Boolean, nullable=False)
@@ -49,7 +52,8 @@ class ShareMetadata(base.Base):
     __table_args__ = base.columns()
 
     share_id = mapped_column(
-        sa.ForeignKey('shares.id', ondelete='CASCADE'), primary_key=True)
+        sa.ForeignKey('shares.id', ondelete='CASCADE'), primary_key=True
+    )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
 
@@ -69,7 +73,8 @@ class ShareInstance(base.Base):
         sa.Index(None, 'share_server_id'),
         sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'replica_state', 'id'),
-        sa.Index(None, 'sole_active_of', unique=True))
+        sa.Index(None, 'sole_active_of', unique=True),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_id = mapped_column(sa.ForeignKey('shares.id'), nullable=False)
@@ -78,26 +83,30 @@ class ShareInstance(base.Base):
     progress = mapped_column(sa.String(32))
     mount_point_name = mapped_column(base.Name)
     access_rules_status = mapped_column(
-        base.Name, nullable=False, default='active')
+        base.Name, nullable=False, default='active'
+    )
     encryption_key_ref = mapped_column(base.Id)
     replica_state = mapped_column(base.Name)
     cast_rules_to_readonly = mapped_column(sa.Boolean, nullable=False)
     share_type_id = mapped_column(sa.ForeignKey('share_types.id'))
     availability_zone_id = mapped_column(
-        sa.ForeignKey('availability_zones.id'))
+        sa.ForeignKey('availability_zones.id')
+    )
     share_network_id = mapped_column(base.Id)
     share_server_id = mapped_column(base.Id)
     created_at = mapped_column(base.Stamp, nullable=False)
     updated_at = mapped_column(base.Stamp)
     # The back end may have other rules: it is to be told all of them.
     access_doubted = mapped_column(
-        sa.Boolean, nullable=False, server_default='0')
+        sa.Boolean, nullable=False, server_default='0'
+    )
     # The share whose one active replica it is, where there may be but one.
     sole_active_of = mapped_column(base.Id)
     # Counts the changes of who is active and of what the data is: an
     # answer of a driver holds for the round in which it was asked.
     replica_round = mapped_column(
-        sa.Integer, nullable=False, server_default='0')
+        sa.Integer, nullable=False, server_default='0'
+    )
 
 
 class ShareInstanceMetadata(base.Base):
@@ -108,7 +117,8 @@ class ShareInstanceMetadata(base.Base):
 
     share_instance_id = mapped_column(
         sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
-        primary_key=True)
+        primary_key=True,
+    )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
 
@@ -119,8 +129,8 @@ class ExportLocation(base.Base):
 
     id = mapped_column(base.Id, primary_key=True)
     share_instance_id = mapped_column(
-        sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
-        nullable=False)
+        sa.ForeignKey('share_instances.id', ondelete='CASCADE'), nullable=False
+    )
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
     created_at = mapped_column(base.Stamp, nullable=False)
@@ -132,7 +142,10 @@ class ExportLocationMetadata(base.Base):
     __table_args__ = base.columns()
 
     export_location_id = mapped_column(
-        sa.ForeignKey('share_instance_export_locations.id',
-                      ondelete='CASCADE'), primary_key=True)
+        sa.ForeignKey(
+            'share_instance_export_locations.id', ondelete='CASCADE'
+        ),
+        primary_key=True,
+    )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)

@@ -17,7 +17,8 @@ class Snapshot(base.Base):
     __table_args__ = base.columns(
         sa.Index(None, 'share_id', 'created_at', 'id'),
         sa.Index(None, 'project_id', 'created_at', 'id'),
-        sa.Index(None, 'created_at', 'id'))
+        sa.Index(None, 'created_at', 'id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     user_id = mapped_column(base.Name)
@@ -38,7 +39,8 @@ class SnapshotMetadata(base.Base):
 
     share_snapshot_id = mapped_column(
         sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'),
-        primary_key=True)
+        primary_key=True,
+    )
     key = mapped_column(base.Name, primary_key=True)
     value = mapped_column(sa.String(1023), nullable=False)
 
@@ -51,13 +53,16 @@ class SnapshotInstance(base.Base):
         sa.Index(None, 'snapshot_id'),
         sa.Index(None, 'share_instance_id', 'status'),
         sa.Index(None, 'status'),
-        sa.Index(None, 'created_at', 'id'))
+        sa.Index(None, 'created_at', 'id'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     snapshot_id = mapped_column(
-        sa.ForeignKey('share_snapshots.id'), nullable=False)
+        sa.ForeignKey('share_snapshots.id'), nullable=False
+    )
     share_instance_id = mapped_column(
-        sa.ForeignKey('share_instances.id'), nullable=False)
+        sa.ForeignKey('share_instances.id'), nullable=False
+    )
     status = mapped_column(base.Name, nullable=False)
     progress = mapped_column(sa.String(32))
     provider_location = mapped_column(base.Name)
@@ -65,18 +70,19 @@ class SnapshotInstance(base.Base):
     updated_at = mapped_column(base.Stamp)
     # The back end may have other rules: it is to be told all of them.
     access_doubted = mapped_column(
-        sa.Boolean, nullable=False, server_default='0')
+        sa.Boolean, nullable=False, server_default='0'
+    )
 
 
 class SnapshotExportLocation(base.Base):
     __tablename__ = 'share_snapshot_instance_export_locations'
-    __table_args__ = base.columns(
-        sa.Index(None, 'share_snapshot_instance_id'))
+    __table_args__ = base.columns(sa.Index(None, 'share_snapshot_instance_id'))
 
     id = mapped_column(base.Id, primary_key=True)
     share_snapshot_instance_id = mapped_column(
         sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'),
-        nullable=False)
+        nullable=False,
+    )
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
     created_at = mapped_column(base.Stamp, nullable=False)
@@ -88,12 +94,13 @@ class SnapshotAccessRule(base.Base):
 
     __tablename__ = 'share_snapshot_access_map'
     __table_args__ = base.columns(
-        sa.UniqueConstraint('share_snapshot_id', 'access_type', 'target'))
+        sa.UniqueConstraint('share_snapshot_id', 'access_type', 'target')
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_snapshot_id = mapped_column(
-        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'),
-        nullable=False)
+        sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'), nullable=False
+    )
     access_type = mapped_column(sa.String(64), nullable=False)
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
@@ -106,15 +113,18 @@ class SnapshotInstanceAccessRule(base.Base):
     __table_args__ = base.columns(
         sa.UniqueConstraint('access_id', 'share_snapshot_instance_id'),
         sa.Index(None, 'share_snapshot_instance_id', 'state'),
-        sa.Index(None, 'state'))
+        sa.Index(None, 'state'),
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_snapshot_instance_id = mapped_column(
         sa.ForeignKey('share_snapshot_instances.id', ondelete='CASCADE'),
-        nullable=False)
+        nullable=False,
+    )
     access_id = mapped_column(
         sa.ForeignKey('share_snapshot_access_map.id', ondelete='CASCADE'),
-        nullable=False)
+        nullable=False,
+    )
     state = mapped_column(sa.String(32), nullable=False)
     created_at = mapped_column(base.Stamp, nullable=False)
     updated_at = mapped_column(base.Stamp)

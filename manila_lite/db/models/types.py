@@ -23,8 +23,8 @@ class ShareTypeExtraSpec(base.Base):
     __table_args__ = base.columns()
 
     share_type_id = mapped_column(
-        sa.ForeignKey('share_types.id', ondelete='CASCADE'),
-        primary_key=True)
+        sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
+    )
     spec_key = mapped_column(base.Name, primary_key=True)
     spec_value = mapped_column(base.Name, nullable=False)
 
@@ -34,6 +34,6 @@ class ShareTypeProject(base.Base):
     __table_args__ = base.columns()
 
     share_type_id = mapped_column(
-        sa.ForeignKey('share_types.id', ondelete='CASCADE'),
-        primary_key=True)
+        sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
+    )
     project_id = mapped_column(base.Name, primary_key=True)

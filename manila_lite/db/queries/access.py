@@ -25,108 +25,166 @@ WORK = engine.Work.__table__
 NETWORK = networks.ShareNetwork.__table__
 
 _TAKE = (
-    sa.select(INSTANCE.c.id, INSTANCE.c.host, INSTANCE.c.status,
-              INSTANCE.c.replica_state, INSTANCE.c.access_rules_status,
-              sa.select(NETWORK.c.status)
-              .where(NETWORK.c.id == INSTANCE.c.share_network_id)
-              .scalar_subquery().label('network_status'))
+    sa.select(
+        INSTANCE.c.id,
+        INSTANCE.c.host,
+        INSTANCE.c.status,
+        INSTANCE.c.replica_state,
+        INSTANCE.c.access_rules_status,
+        sa.select(NETWORK.c.status)
+        .where(NETWORK.c.id == INSTANCE.c.share_network_id)
+        .scalar_subquery()
+        .label('network_status'),
+    )
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
-    .order_by(INSTANCE.c.id).with_for_update())
+    .order_by(INSTANCE.c.id)
+    .with_for_update()
+)
 _HOSTS = (
     sa.select(INSTANCE.c.id, INSTANCE.c.host)
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
-    .order_by(INSTANCE.c.id))
+    .order_by(INSTANCE.c.id)
+)
 _INSERT = sa.insert(RULE)
 _INSERT_METADATA = sa.insert(METADATA)
 _MAPPED = (
-    sa.select(MAPPING.c.id, MAPPING.c.state, MAPPING.c.share_instance_id,
-              RULE.c.access_level)
+    sa.select(
+        MAPPING.c.id,
+        MAPPING.c.state,
+        MAPPING.c.share_instance_id,
+        RULE.c.access_level,
+    )
     .select_from(MAPPING.join(RULE))
-    .where(RULE.c.id == sa.bindparam('of_rule'),
-           RULE.c.share_id == sa.bindparam('of_share')))
-_SET_LEVEL = sa.update(RULE).where(RULE.c.id == sa.bindparam('rule_id')
-                                   ).values(
-    access_level=sa.bindparam('new_level'), updated_at=sa.bindparam('now'))
+    .where(
+        RULE.c.id == sa.bindparam('of_rule'),
+        RULE.c.share_id == sa.bindparam('of_share'),
+    )
+)
+_SET_LEVEL = (
+    sa.update(RULE)
+    .where(RULE.c.id == sa.bindparam('rule_id'))
+    .values(
+        access_level=sa.bindparam('new_level'), updated_at=sa.bindparam('now')
+    )
+)
 _OF_INSTANCE = (
-    sa.select(RULE.c.id, RULE.c.share_id, RULE.c.access_type,
-              RULE.c.access_to, RULE.c.access_level,
-              MAPPING.c.id.label('mapping_id'), MAPPING.c.state,
-              MAPPING.c.access_key)
+    sa.select(
+        RULE.c.id,
+        RULE.c.share_id,
+        RULE.c.access_type,
+        RULE.c.access_to,
+        RULE.c.access_level,
+        MAPPING.c.id.label('mapping_id'),
+        MAPPING.c.state,
+        MAPPING.c.access_key,
+    )
     .select_from(MAPPING.join(RULE))
     .where(MAPPING.c.share_instance_id == sa.bindparam('of_instance'))
-    .order_by(RULE.c.created_at, RULE.c.id))
+    .order_by(RULE.c.created_at, RULE.c.id)
+)
 _HAVING_RULES = (
     sa.select(MAPPING.c.share_instance_id)
-    .where(MAPPING.c.share_instance_id.in_(
-        sa.bindparam('ids', expanding=True)))
-    .distinct().order_by(MAPPING.c.share_instance_id))
+    .where(
+        MAPPING.c.share_instance_id.in_(sa.bindparam('ids', expanding=True))
+    )
+    .distinct()
+    .order_by(MAPPING.c.share_instance_id)
+)
 _SUM = (
     sa.select(INSTANCE.c.access_rules_status, MAPPING.c.state)
     .select_from(INSTANCE.outerjoin(MAPPING))
     .where(INSTANCE.c.id == sa.bindparam('of_instance'))
-    .group_by(INSTANCE.c.access_rules_status, MAPPING.c.state))
-_SET_KEY = sa.update(MAPPING).where(
-    MAPPING.c.access_id == sa.bindparam('of_rule'),
-    MAPPING.c.share_instance_id == sa.bindparam('of_instance'),
-).values(access_key=sa.bindparam('new_key'))
-_DOUBT = sa.update(INSTANCE).where(
-    INSTANCE.c.id == sa.bindparam('instance_id')
-).values(access_doubted=sa.bindparam('doubted'))
-_HOLD = sa.select(INSTANCE.c.id).where(
-    INSTANCE.c.id == sa.bindparam('instance_id')).with_for_update()
+    .group_by(INSTANCE.c.access_rules_status, MAPPING.c.state)
+)
+_SET_KEY = (
+    sa.update(MAPPING)
+    .where(
+        MAPPING.c.access_id == sa.bindparam('of_rule'),
+        MAPPING.c.share_instance_id == sa.bindparam('of_instance'),
+    )
+    .values(access_key=sa.bindparam('new_key'))
+)
+_DOUBT = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(access_doubted=sa.bindparam('doubted'))
+)
+_HOLD = (
+    sa.select(INSTANCE.c.id)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .with_for_update()
+)
 _KEEP_RULES = (
     sa.select(RULE.c.id)
     .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
-    .order_by(RULE.c.id).with_for_update())
+    .order_by(RULE.c.id)
+    .with_for_update()
+)
 _REMOVE_UNMAPPED = sa.delete(RULE).where(
     RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
-    ~sa.exists().where(MAPPING.c.access_id == RULE.c.id))
+    ~sa.exists().where(MAPPING.c.access_id == RULE.c.id),
+)
 _UNSETTLED = sa.exists().where(
     MAPPING.c.share_instance_id == INSTANCE.c.id,
-    MAPPING.c.state.in_(sorted(MACHINE.in_flight)))
+    MAPPING.c.state.in_(sorted(MACHINE.in_flight)),
+)
 _WITHOUT_WORK = (
-    sa.select(INSTANCE.c.id, INSTANCE.c.host, SHARE.c.project_id,
-              SHARE.c.user_id)
+    sa.select(
+        INSTANCE.c.id, INSTANCE.c.host, SHARE.c.project_id, SHARE.c.user_id
+    )
     .select_from(INSTANCE.join(SHARE))
-    .where(sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
-           == sa.bindparam('prefix'),
-           INSTANCE.c.status.not_in(sorted(UNTOLD)),
-           sa.or_(INSTANCE.c.access_rules_status.in_(
-               sorted(STATUS_MACHINE.in_flight)), _UNSETTLED,
-               INSTANCE.c.access_doubted == sa.true()),
-           ~sa.exists().where(WORK.c.resource == STATUS_MACHINE.resource,
-                              WORK.c.resource_id == INSTANCE.c.id))
-    .order_by(INSTANCE.c.id))
+    .where(
+        sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
+        == sa.bindparam('prefix'),
+        INSTANCE.c.status.not_in(sorted(UNTOLD)),
+        sa.or_(
+            INSTANCE.c.access_rules_status.in_(
+                sorted(STATUS_MACHINE.in_flight)
+            ),
+            _UNSETTLED,
+            INSTANCE.c.access_doubted == sa.true(),
+        ),
+        ~sa.exists().where(
+            WORK.c.resource == STATUS_MACHINE.resource,
+            WORK.c.resource_id == INSTANCE.c.id,
+        ),
+    )
+    .order_by(INSTANCE.c.id)
+)
 
 
-def take_instances(session: Session,
-                   share_id: str) -> typing.Sequence[sa.Row]:
+def take_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
     """The instances of a share, which stay as they are until the end."""
     return session.rows(_TAKE, of_share=share_id)
 
 
-def instance_hosts(session: Session,
-                   share_id: str) -> typing.Sequence[sa.Row]:
+def instance_hosts(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
     """Their ids and hosts, in the same order, as they are just now."""
     return session.rows(_HOSTS, of_share=share_id)
 
 
-def insert(session: Session, values: Mapping[str, object],
-           metadata: Mapping[str, str]) -> None:
+def insert(
+    session: Session, values: Mapping[str, object], metadata: Mapping[str, str]
+) -> None:
     """A rule of a share; raises ShareAccessExists."""
     try:
         session.run(_INSERT, **values)
     except db_exc.DBDuplicateEntry:
         raise exception.ShareAccessExists(
-            access_type=values['access_type'],
-            access=values['access_to']) from None
-    session.run_many(_INSERT_METADATA, [
-        {'access_id': values['id'], 'key': key, 'value': value}
-        for key, value in metadata.items()])
+            access_type=values['access_type'], access=values['access_to']
+        ) from None
+    session.run_many(
+        _INSERT_METADATA,
+        [
+            {'access_id': values['id'], 'key': key, 'value': value}
+            for key, value in metadata.items()
+        ],
+    )
 
 
-def mapped(session: Session, share_id: str,
-           access_id: str) -> typing.Sequence[sa.Row]:
+def mapped(
+    session: Session, share_id: str, access_id: str
+) -> typing.Sequence[sa.Row]:
     """The level and, per instance, state of a rule.
 
     Raises ShareAccessNotFound when the share has no such rule.
@@ -138,39 +196,45 @@ def mapped(session: Session, share_id: str,
 
 
 def set_level(session: Session, access_id: str, level: str) -> None:
-    session.run(_SET_LEVEL, rule_id=access_id, new_level=level,
-                now=session.now)
+    session.run(
+        _SET_LEVEL, rule_id=access_id, new_level=level, now=session.now
+    )
 
 
-def of_instance(session: Session,
-                instance_id: str) -> typing.Sequence[sa.Row]:
+def of_instance(session: Session, instance_id: str) -> typing.Sequence[sa.Row]:
     """Every rule of an instance, oldest first, with its state there."""
     return session.rows(_OF_INSTANCE, of_instance=instance_id)
 
 
-def having_rules(session: Session,
-                 instance_ids: Collection[str]) -> list[str]:
+def having_rules(session: Session, instance_ids: Collection[str]) -> list[str]:
     """Which of the instances have any rule."""
-    return [row.share_instance_id for row in session.rows(
-        _HAVING_RULES, ids=sorted(instance_ids))]
+    return [
+        row.share_instance_id
+        for row in session.rows(_HAVING_RULES, ids=sorted(instance_ids))
+    ]
 
 
 def sum_of(session: Session, instance_id: str) -> tuple[str, set[str]]:
     """`access_rules_status`, and which states the rules are in."""
     rows = session.rows(_SUM, of_instance=instance_id)
     if not rows:
-        raise exception.ShareInstanceNotFound(
-            share_instance_id=instance_id)
-    return rows[0].access_rules_status, {row.state for row in rows
-                                         if row.state is not None}
+        raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
+    return rows[0].access_rules_status, {
+        row.state for row in rows if row.state is not None
+    }
 
 
-def set_keys(session: Session, instance_id: str,
-             keys: Mapping[str, str | None]) -> None:
+def set_keys(
+    session: Session, instance_id: str, keys: Mapping[str, str | None]
+) -> None:
     """Note the keys that a driver gave, by the id of the rule."""
-    session.run_many(_SET_KEY, [
-        {'of_rule': access_id, 'of_instance': instance_id, 'new_key': key}
-        for access_id, key in sorted(keys.items())])
+    session.run_many(
+        _SET_KEY,
+        [
+            {'of_rule': access_id, 'of_instance': instance_id, 'new_key': key}
+            for access_id, key in sorted(keys.items())
+        ],
+    )
 
 
 def doubt(session: Session, instance_id: str, doubted: bool = True) -> None:
@@ -193,8 +257,9 @@ def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
     session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
 
 
-def without_work(session: Session, service_host: str
-                 ) -> typing.Sequence[sa.Row]:
+def without_work(
+    session: Session, service_host: str
+) -> typing.Sequence[sa.Row]:
     """Instances of a back end that no work is owed for and should be.
 
     Their rules wait for somebody, or are doubted.

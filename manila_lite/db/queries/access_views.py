@@ -30,25 +30,40 @@ METADATA = MetadataTable(RULE_METADATA, 'access_id', RULE)
 
 _WEIGHT = {state: number for number, state in enumerate(STATES_BY_WEIGHT)}
 
-_SHOWN = (
-    sa.select(
-        RULE.c.id, RULE.c.share_id, RULE.c.access_type, RULE.c.access_to,
-        RULE.c.access_level, MAPPING.c.state, MAPPING.c.access_key,
-        RULE.c.created_at, RULE.c.updated_at,
-        INSTANCE.c.access_rules_status)
-    .select_from(RULE.join(MAPPING).join(
-        INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id)))
+_SHOWN = sa.select(
+    RULE.c.id,
+    RULE.c.share_id,
+    RULE.c.access_type,
+    RULE.c.access_to,
+    RULE.c.access_level,
+    MAPPING.c.state,
+    MAPPING.c.access_key,
+    RULE.c.created_at,
+    RULE.c.updated_at,
+    INSTANCE.c.access_rules_status,
+).select_from(
+    RULE.join(MAPPING).join(
+        INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id
+    )
+)
 _ONE = (
     _SHOWN.add_columns(
-        SHARE.c.project_id, SHARE.c.user_id, SHARE.c.is_public,
-        INSTANCE.c.status)
+        SHARE.c.project_id,
+        SHARE.c.user_id,
+        SHARE.c.is_public,
+        INSTANCE.c.status,
+    )
     .join(SHARE, SHARE.c.id == RULE.c.share_id)
-    .where(RULE.c.id == sa.bindparam('access_id')))
+    .where(RULE.c.id == sa.bindparam('access_id'))
+)
 _OF_SHARE = RULE.c.share_id == sa.bindparam('of_share')
 _METADATA_OF_SHARE = (
-    sa.select(RULE_METADATA.c.access_id, RULE_METADATA.c.key,
-              RULE_METADATA.c.value)
-    .select_from(RULE_METADATA.join(RULE)).where(_OF_SHARE))
+    sa.select(
+        RULE_METADATA.c.access_id, RULE_METADATA.c.key, RULE_METADATA.c.value
+    )
+    .select_from(RULE_METADATA.join(RULE))
+    .where(_OF_SHARE)
+)
 
 
 @dataclasses.dataclass
@@ -106,36 +121,48 @@ def get(session: Session, access_id: str) -> Found:
         raise exception.ShareAccessNotFound(access_id=access_id)
     hiding = locks.of_resource(session, access_id, locks.Locked.SHOW)
     return Found(
-        represent(rows), _status_of(rows),
+        represent(rows),
+        _status_of(rows),
         {access_id: METADATA.get(session, access_id)},
-        {access_id: list(hiding)} if hiding else {})
+        {access_id: list(hiding)} if hiding else {},
+    )
 
 
-def of_share(session: Session, share_id: str,
-             wanted: Filter | None = None) -> Found:
+def of_share(
+    session: Session, share_id: str, wanted: Filter | None = None
+) -> Found:
     """The rules of a share, oldest first."""
     conditions = _conditions(wanted or Filter())
     rows = session.rows(
-        _SHOWN.where(_OF_SHARE, *conditions)
-        .order_by(RULE.c.created_at, RULE.c.id), of_share=share_id)
+        _SHOWN.where(_OF_SHARE, *conditions).order_by(
+            RULE.c.created_at, RULE.c.id
+        ),
+        of_share=share_id,
+    )
     metadata: dict[str, dict[str, str]] = {}
     for access_id, key, value in session.rows(
-            _METADATA_OF_SHARE.where(*conditions), of_share=share_id):
+        _METADATA_OF_SHARE.where(*conditions), of_share=share_id
+    ):
         metadata.setdefault(access_id, {})[key] = value
-    return Found(represent(rows), _status_of(rows), metadata,
-                 locks.hidden_rules(session, share_id))
+    return Found(
+        represent(rows),
+        _status_of(rows),
+        metadata,
+        locks.hidden_rules(session, share_id),
+    )
 
 
 def represent(rows: Sequence[sa.Row]) -> list[Rule]:
     """One rule for its rows on several instances, in order."""
     found: dict[str, Rule] = {}
     for row in rows:
-        rule = Rule(*row[:len(Rule._fields)])
+        rule = Rule(*row[: len(Rule._fields)])
         other = found.get(rule.id)
         if other is not None:
             rule = other._replace(
                 state=min(other.state, rule.state, key=_WEIGHT.__getitem__),
-                access_key=other.access_key or rule.access_key)
+                access_key=other.access_key or rule.access_key,
+            )
         found[rule.id] = rule
     return list(found.values())
 
@@ -146,15 +173,23 @@ def _status_of(rows: Iterable[sa.Row]) -> str:
 
 def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        RULE.c[name] == value for name, value in wanted.exact.items()]
+        RULE.c[name] == value for name, value in wanted.exact.items()
+    ]
     if wanted.access_key is not None:
         with_key = MAPPING.alias()
-        found.append(sa.exists().where(
-            with_key.c.access_id == RULE.c.id,
-            with_key.c.access_key == wanted.access_key))
+        found.append(
+            sa.exists().where(
+                with_key.c.access_id == RULE.c.id,
+                with_key.c.access_key == wanted.access_key,
+            )
+        )
     for key, value in wanted.metadata.items():
         of_rule = RULE_METADATA.alias()
-        found.append(sa.exists().where(
-            of_rule.c.access_id == RULE.c.id, of_rule.c.key == key,
-            of_rule.c.value == value))
+        found.append(
+            sa.exists().where(
+                of_rule.c.access_id == RULE.c.id,
+                of_rule.c.key == key,
+                of_rule.c.value == value,
+            )
+        )
     return found

@@ -21,21 +21,30 @@ METADATA = MetadataTable(EXPORT_METADATA, 'export_location_id', EXPORT)
 PREFERRED = 'preferred'
 """The metadata key that is a field of its own on the wire."""
 
-_COLUMNS = (EXPORT, INSTANCE.c.share_id, INSTANCE.c.replica_state,
-            ZONE.c.name.label('availability_zone'))
+_COLUMNS = (
+    EXPORT,
+    INSTANCE.c.share_id,
+    INSTANCE.c.replica_state,
+    ZONE.c.name.label('availability_zone'),
+)
 _ALL = (
-    sa.select(*_COLUMNS).select_from(EXPORT.join(INSTANCE).outerjoin(
-        ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id))
-    .order_by(EXPORT.c.created_at, EXPORT.c.path))
+    sa.select(*_COLUMNS)
+    .select_from(
+        EXPORT.join(INSTANCE).outerjoin(
+            ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id
+        )
+    )
+    .order_by(EXPORT.c.created_at, EXPORT.c.path)
+)
 _OF_SHARE = _ALL.where(INSTANCE.c.share_id == sa.bindparam('of_id'))
 _OF_INSTANCE = _ALL.where(INSTANCE.c.id == sa.bindparam('of_id'))
-_METADATA = (
-    sa.select(EXPORT_METADATA)
-    .select_from(EXPORT_METADATA.join(EXPORT).join(INSTANCE)))
+_METADATA = sa.select(EXPORT_METADATA).select_from(
+    EXPORT_METADATA.join(EXPORT).join(INSTANCE)
+)
 _METADATA_OF_SHARE = _METADATA.where(
-    INSTANCE.c.share_id == sa.bindparam('of_id'))
-_METADATA_OF_INSTANCE = _METADATA.where(
-    INSTANCE.c.id == sa.bindparam('of_id'))
+    INSTANCE.c.share_id == sa.bindparam('of_id')
+)
+_METADATA_OF_INSTANCE = _METADATA.where(INSTANCE.c.id == sa.bindparam('of_id'))
 
 
 class Found(typing.NamedTuple):
@@ -49,29 +58,33 @@ class Found(typing.NamedTuple):
             if row.id == export_location_id:
                 return row
         raise exception.ExportLocationNotFound(
-            export_location_id=export_location_id)
+            export_location_id=export_location_id
+        )
 
 
-def of_share(session: Session, share_id: str, *,
-             all_replicas: bool) -> Found:
+def of_share(session: Session, share_id: str, *, all_replicas: bool) -> Found:
     """Those of a share; of a replicated one the active replica's only.
 
     `all_replicas` has those of the others too, as was shown below 2.47.
     """
-    rows = [row for row in session.rows(_OF_SHARE, of_id=share_id)
-            if all_replicas or row.replica_state in (None, P.ACTIVE)]
-    return Found(rows, _by_location(
-        session.rows(_METADATA_OF_SHARE, of_id=share_id)))
+    rows = [
+        row
+        for row in session.rows(_OF_SHARE, of_id=share_id)
+        if all_replicas or row.replica_state in (None, P.ACTIVE)
+    ]
+    return Found(
+        rows, _by_location(session.rows(_METADATA_OF_SHARE, of_id=share_id))
+    )
 
 
 def of_instance(session: Session, instance_id: str) -> Found:
-    return Found(list(session.rows(_OF_INSTANCE, of_id=instance_id)),
-                 _by_location(session.rows(_METADATA_OF_INSTANCE,
-                                           of_id=instance_id)))
+    return Found(
+        list(session.rows(_OF_INSTANCE, of_id=instance_id)),
+        _by_location(session.rows(_METADATA_OF_INSTANCE, of_id=instance_id)),
+    )
 
 
-def _by_location(rows: typing.Iterable[sa.Row]
-                 ) -> dict[str, dict[str, str]]:
+def _by_location(rows: typing.Iterable[sa.Row]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for row in rows:
         found.setdefault(row.export_location_id, {})[row.key] = row.value

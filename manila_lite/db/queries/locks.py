@@ -20,8 +20,16 @@ INSTANCE = shares.ShareInstance.__table__
 RULE = access.AccessRule.__table__
 MAPPING = access.InstanceAccessRule.__table__
 
-FILTERS = ('id', 'user_id', 'project_id', 'resource_id', 'resource_type',
-           'resource_action', 'lock_context', 'lock_reason')
+FILTERS = (
+    'id',
+    'user_id',
+    'project_id',
+    'resource_id',
+    'resource_type',
+    'resource_action',
+    'lock_context',
+    'lock_reason',
+)
 """The columns that a list can be filtered by, with equality."""
 
 SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
@@ -31,31 +39,49 @@ _GET = sa.select(LOCK).where(_BY_ID)
 _INSERT = sa.insert(LOCK)
 _DELETE = sa.delete(LOCK).where(_BY_ID)
 _DELETE_SOME = sa.delete(LOCK).where(
-    LOCK.c.id.in_(sa.bindparam('lock_ids', expanding=True)))
+    LOCK.c.id.in_(sa.bindparam('lock_ids', expanding=True))
+)
 _OF_RESOURCE = sa.select(LOCK).where(
     LOCK.c.resource_id == sa.bindparam('locked_id'),
-    LOCK.c.resource_action == sa.bindparam('action'))
-_HIDDEN = sa.select(
-    LOCK.c.access_id, LOCK.c.user_id, LOCK.c.project_id).where(
+    LOCK.c.resource_action == sa.bindparam('action'),
+)
+_HIDDEN = sa.select(LOCK.c.access_id, LOCK.c.user_id, LOCK.c.project_id).where(
     LOCK.c.share_id == sa.bindparam('of_share'),
-    LOCK.c.resource_action == Locked.SHOW)
+    LOCK.c.resource_action == Locked.SHOW,
+)
 # Both keep what they read as it is until the transaction ends, for those
 # who lock, against those who delete or deny: these move the same rows
 # first, and look for locks then.
 _TAKE_SHARE = (
-    sa.select(SHARE.c.id, SHARE.c.id.label('share_id'), SHARE.c.project_id,
-              SHARE.c.user_id, SHARE.c.is_public, SHARE.c.is_soft_deleted,
-              INSTANCE.c.status)
+    sa.select(
+        SHARE.c.id,
+        SHARE.c.id.label('share_id'),
+        SHARE.c.project_id,
+        SHARE.c.user_id,
+        SHARE.c.is_public,
+        SHARE.c.is_soft_deleted,
+        INSTANCE.c.status,
+    )
     .select_from(SHARE.join(INSTANCE))
     .where(SHARE.c.id == sa.bindparam('share_id'))
-    .order_by(INSTANCE.c.id).with_for_update())
+    .order_by(INSTANCE.c.id)
+    .with_for_update()
+)
 _TAKE_RULE = (
-    sa.select(RULE.c.id, RULE.c.share_id, SHARE.c.project_id,
-              SHARE.c.user_id, SHARE.c.is_public, SHARE.c.is_soft_deleted,
-              MAPPING.c.state.label('status'))
+    sa.select(
+        RULE.c.id,
+        RULE.c.share_id,
+        SHARE.c.project_id,
+        SHARE.c.user_id,
+        SHARE.c.is_public,
+        SHARE.c.is_soft_deleted,
+        MAPPING.c.state.label('status'),
+    )
     .select_from(RULE.join(SHARE).join(MAPPING))
     .where(RULE.c.id == sa.bindparam('access_id'))
-    .order_by(MAPPING.c.id).with_for_update(of=MAPPING))
+    .order_by(MAPPING.c.id)
+    .with_for_update(of=MAPPING)
+)
 
 
 @dataclasses.dataclass
@@ -83,28 +109,35 @@ def get(session: Session, lock_id: str) -> sa.Row:
     return row
 
 
-def list_locks(session: Session, wanted: Filter, page: typing.Any,
-               count: bool = False) -> tuple[Sequence[sa.Row], int | None]:
+def list_locks(
+    session: Session, wanted: Filter, page: typing.Any, count: bool = False
+) -> tuple[Sequence[sa.Row], int | None]:
     """A page of locks, and how many there are if that is asked."""
     conditions = _conditions(wanted)
     direction = sa.desc if page.sort_dir == 'desc' else sa.asc
     rows = session.rows(
-        sa.select(LOCK).where(*conditions)
+        sa.select(LOCK)
+        .where(*conditions)
         .order_by(direction(LOCK.c[page.sort_key]), direction(LOCK.c.id))
-        .limit(page.limit).offset(page.offset))
+        .limit(page.limit)
+        .offset(page.offset)
+    )
     total = None
     if count:
-        total = session.value(sa.select(sa.func.count()).select_from(LOCK)
-                              .where(*conditions))
+        total = session.value(
+            sa.select(sa.func.count()).select_from(LOCK).where(*conditions)
+        )
     return rows, total
 
 
 def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        LOCK.c[name] == value for name, value in wanted.exact.items()]
+        LOCK.c[name] == value for name, value in wanted.exact.items()
+    ]
     if wanted.reason_like is not None:
-        found.append(LOCK.c.lock_reason.contains(wanted.reason_like,
-                                                 autoescape=True))
+        found.append(
+            LOCK.c.lock_reason.contains(wanted.reason_like, autoescape=True)
+        )
     if wanted.created_since is not None:
         found.append(LOCK.c.created_at >= wanted.created_since)
     if wanted.created_before is not None:
@@ -112,14 +145,14 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     return found
 
 
-def of_resource(session: Session, resource_id: str,
-                action: str = Locked.DELETE) -> Sequence[sa.Row]:
+def of_resource(
+    session: Session, resource_id: str, action: str = Locked.DELETE
+) -> Sequence[sa.Row]:
     """The locks that forbid an action to be done to a resource."""
     return session.rows(_OF_RESOURCE, locked_id=resource_id, action=action)
 
 
-def hidden_rules(session: Session, share_id: str
-                 ) -> dict[str, list[sa.Row]]:
+def hidden_rules(session: Session, share_id: str) -> dict[str, list[sa.Row]]:
     """The locks by which rules of a share are hidden, by rule id."""
     found: dict[str, list[sa.Row]] = {}
     for row in session.rows(_HIDDEN, of_share=share_id):
@@ -153,17 +186,29 @@ def take_rule(session: Session, access_id: str) -> Sequence[sa.Row]:
 def insert(session: Session, values: dict[str, object]) -> str:
     """A new lock; its id."""
     lock_id = session.new_id()
-    session.run(_INSERT, **{
-        'access_id': None, 'because_of': None, **values,
-        'id': lock_id, 'created_at': session.now})
+    session.run(
+        _INSERT,
+        **{
+            'access_id': None,
+            'because_of': None,
+            **values,
+            'id': lock_id,
+            'created_at': session.now,
+        },
+    )
     return lock_id
 
 
-def update(session: Session, lock_id: str,
-           values: dict[str, object]) -> None:
+def update(session: Session, lock_id: str, values: dict[str, object]) -> None:
     """Change plain columns; raises ResourceLockNotFound."""
-    if session.run(sa.update(LOCK).where(LOCK.c.id == lock_id)
-                   .values(updated_at=session.now, **values)) != 1:
+    if (
+        session.run(
+            sa.update(LOCK)
+            .where(LOCK.c.id == lock_id)
+            .values(updated_at=session.now, **values)
+        )
+        != 1
+    ):
         raise exception.ResourceLockNotFound(lock_id=lock_id)
 
 

@@ -13,8 +13,14 @@ from manila_lite.db.session import Session
 MESSAGE = services.Message.__table__
 
 SORT_KEYS = tuple(column.name for column in MESSAGE.c)
-FILTERS = ('request_id', 'resource_type', 'resource_id', 'action_id',
-           'detail_id', 'message_level')
+FILTERS = (
+    'request_id',
+    'resource_type',
+    'resource_id',
+    'action_id',
+    'detail_id',
+    'message_level',
+)
 """The columns that a list can be filtered by, with equality."""
 
 _BY_ID = MESSAGE.c.id == sa.bindparam('message_id')
@@ -24,9 +30,12 @@ _INSERT = sa.insert(MESSAGE)
 _EXPIRED = (
     sa.select(MESSAGE.c.id)
     .where(MESSAGE.c.expires_at <= sa.bindparam('now'))
-    .order_by(MESSAGE.c.expires_at).limit(sa.bindparam('batch')))
+    .order_by(MESSAGE.c.expires_at)
+    .limit(sa.bindparam('batch'))
+)
 _DELETE_ALL = sa.delete(MESSAGE).where(
-    MESSAGE.c.id.in_(sa.bindparam('message_ids', expanding=True)))
+    MESSAGE.c.id.in_(sa.bindparam('message_ids', expanding=True))
+)
 
 
 def insert_message(session: Session, values: Mapping[str, object]) -> None:
@@ -41,13 +50,18 @@ def get_message(session: Session, message_id: str) -> sa.Row:
     return row
 
 
-def list_messages(session: Session, *, project_id: str | None = None,
-                  filters: Mapping[str, str] | None = None,
-                  created_since: datetime.datetime | None = None,
-                  created_before: datetime.datetime | None = None,
-                  limit: int | None = None, offset: int = 0,
-                  sort_key: str = 'created_at', sort_dir: str = 'desc'
-                  ) -> typing.Sequence[sa.Row]:
+def list_messages(
+    session: Session,
+    *,
+    project_id: str | None = None,
+    filters: Mapping[str, str] | None = None,
+    created_since: datetime.datetime | None = None,
+    created_before: datetime.datetime | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+    sort_key: str = 'created_at',
+    sort_dir: str = 'desc',
+) -> typing.Sequence[sa.Row]:
     """The messages of a project, or of all, one page of them.
 
     `filters` gives the values of columns in FILTERS; `sort_key` is one
@@ -64,9 +78,12 @@ def list_messages(session: Session, *, project_id: str | None = None,
         statement = statement.where(MESSAGE.c.created_at <= created_before)
     direction = sa.desc if sort_dir == 'desc' else sa.asc
     return session.rows(
-        statement.order_by(direction(MESSAGE.c[sort_key]),
-                           direction(MESSAGE.c.id))
-        .limit(limit).offset(offset))
+        statement.order_by(
+            direction(MESSAGE.c[sort_key]), direction(MESSAGE.c.id)
+        )
+        .limit(limit)
+        .offset(offset)
+    )
 
 
 def delete_message(session: Session, message_id: str) -> None:
@@ -77,6 +94,7 @@ def delete_message(session: Session, message_id: str) -> None:
 
 def purge_expired(session: Session, batch: int = 1000) -> int:
     """Remove up to `batch` messages whose time is over; their number."""
-    ids = [row.id for row in session.rows(_EXPIRED, now=session.now,
-                                          batch=batch)]
+    ids = [
+        row.id for row in session.rows(_EXPIRED, now=session.now, batch=batch)
+    ]
     return session.run(_DELETE_ALL, message_ids=ids) if ids else 0

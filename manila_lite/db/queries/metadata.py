@@ -15,47 +15,64 @@ class MetadataTable:
     parent take turns; `missing` makes the error of a parent that is gone.
     """
 
-    def __init__(self, table: sa.Table, parent_column: str,
-                 parent: sa.Table):
+    def __init__(self, table: sa.Table, parent_column: str, parent: sa.Table):
         self._table = table
         self._name = parent_column
         self._of = table.c[parent_column] == sa.bindparam('parent_id')
-        self._read = (sa.select(table.c.key, table.c.value)
-                      .where(self._of).order_by(table.c.key))
-        self._lock = (sa.select(parent.c.id)
-                      .where(parent.c.id == sa.bindparam('parent_id'))
-                      .with_for_update())
+        self._read = (
+            sa.select(table.c.key, table.c.value)
+            .where(self._of)
+            .order_by(table.c.key)
+        )
+        self._lock = (
+            sa.select(parent.c.id)
+            .where(parent.c.id == sa.bindparam('parent_id'))
+            .with_for_update()
+        )
         self._insert = sa.insert(table)
         self._drop = sa.delete(table).where(
-            self._of, table.c.key.in_(sa.bindparam('keys', expanding=True)))
+            self._of, table.c.key.in_(sa.bindparam('keys', expanding=True))
+        )
 
     def get(self, session: Session, parent_id: str) -> dict[str, str]:
-        return {row.key: row.value
-                for row in session.rows(self._read, parent_id=parent_id)}
+        return {
+            row.key: row.value
+            for row in session.rows(self._read, parent_id=parent_id)
+        }
 
-    def insert(self, session: Session, parent_id: str,
-               values: Mapping[str, str]) -> None:
-        session.run_many(self._insert, [
-            {self._name: parent_id, 'key': key, 'value': value}
-            for key, value in values.items()])
+    def insert(
+        self, session: Session, parent_id: str, values: Mapping[str, str]
+    ) -> None:
+        session.run_many(
+            self._insert,
+            [
+                {self._name: parent_id, 'key': key, 'value': value}
+                for key, value in values.items()
+            ],
+        )
 
-    def remove(self, session: Session, parent_id: str,
-               keys: Collection[str]) -> int:
+    def remove(
+        self, session: Session, parent_id: str, keys: Collection[str]
+    ) -> int:
         """Remove keys; how many there were."""
-        return session.run(self._drop, parent_id=parent_id,
-                           keys=sorted(keys))
+        return session.run(self._drop, parent_id=parent_id, keys=sorted(keys))
 
-    def merge(self, session: Session, parent_id: str,
-              values: Mapping[str, str]) -> dict[str, str]:
+    def merge(
+        self, session: Session, parent_id: str, values: Mapping[str, str]
+    ) -> dict[str, str]:
         """Set these keys; all there are now."""
         self._take(session, parent_id)
         self.remove(session, parent_id, values.keys())
         self.insert(session, parent_id, values)
         return self.get(session, parent_id)
 
-    def replace(self, session: Session, parent_id: str,
-                values: Mapping[str, str],
-                keep: Collection[str] = ()) -> dict[str, str]:
+    def replace(
+        self,
+        session: Session,
+        parent_id: str,
+        values: Mapping[str, str],
+        keep: Collection[str] = (),
+    ) -> dict[str, str]:
         """Have these keys, and those to keep, and no other."""
         self._take(session, parent_id)
         found = self.get(session, parent_id)

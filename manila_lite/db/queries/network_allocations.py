@@ -13,11 +13,15 @@ ALLOCATION = share_servers.NetworkAllocation.__table__
 SEGMENT = share_servers.NetworkSegment.__table__
 SUBNET = networks.ShareNetworkSubnet.__table__
 
-_HOLD = sa.select(SEGMENT.c.segment).where(
-    SEGMENT.c.segment == sa.bindparam('of_segment')).with_for_update()
+_HOLD = (
+    sa.select(SEGMENT.c.segment)
+    .where(SEGMENT.c.segment == sa.bindparam('of_segment'))
+    .with_for_update()
+)
 _FIRST = sa.insert(SEGMENT)
 _TAKEN = sa.select(ALLOCATION.c.ip_address).where(
-    ALLOCATION.c.segment == sa.bindparam('of_segment'))
+    ALLOCATION.c.segment == sa.bindparam('of_segment')
+)
 _INSERT = sa.insert(ALLOCATION)
 
 
@@ -29,65 +33,113 @@ def hold_segment(session: Session, segment: str) -> None:
 
 def taken(session: Session, segment: str) -> list[str]:
     """The addresses of a segment that have been given."""
-    return [row.ip_address for row
-            in session.rows(_TAKEN, of_segment=segment)]
+    return [row.ip_address for row in session.rows(_TAKEN, of_segment=segment)]
 
 
-def holders(session: Session, segment: str,
-            addresses: Collection[str]) -> dict[str, str]:
+def holders(
+    session: Session, segment: str, addresses: Collection[str]
+) -> dict[str, str]:
     """The servers that have any of these addresses, by address."""
-    return {row.ip_address: row.share_server_id for row in session.rows(
-        sa.select(ALLOCATION.c.ip_address, ALLOCATION.c.share_server_id)
-        .where(ALLOCATION.c.segment == segment,
-               ALLOCATION.c.ip_address.in_(sorted(addresses))))}
+    return {
+        row.ip_address: row.share_server_id
+        for row in session.rows(
+            sa.select(
+                ALLOCATION.c.ip_address, ALLOCATION.c.share_server_id
+            ).where(
+                ALLOCATION.c.segment == segment,
+                ALLOCATION.c.ip_address.in_(sorted(addresses)),
+            )
+        )
+    }
 
 
-def _of(share_server_id: str, label: str, subnet_id: str | None
-        ) -> sa.ColumnElement[bool]:
-    conditions = [ALLOCATION.c.share_server_id == share_server_id,
-                  ALLOCATION.c.label == label]
+def _of(
+    share_server_id: str, label: str, subnet_id: str | None
+) -> sa.ColumnElement[bool]:
+    conditions = [
+        ALLOCATION.c.share_server_id == share_server_id,
+        ALLOCATION.c.label == label,
+    ]
     if subnet_id is not None:
         conditions.append(ALLOCATION.c.share_network_subnet_id == subnet_id)
     return sa.and_(*conditions)
 
 
-def of(session: Session, share_server_id: str, label: str,
-       subnet_id: str | None = None) -> Sequence[sa.Row]:
+def of(
+    session: Session,
+    share_server_id: str,
+    label: str,
+    subnet_id: str | None = None,
+) -> Sequence[sa.Row]:
     """The addresses a server has, in one subnet or in all."""
     return session.rows(
-        sa.select(ALLOCATION).where(_of(share_server_id, label, subnet_id))
-        .order_by(ALLOCATION.c.created_at, ALLOCATION.c.ip_address))
+        sa.select(ALLOCATION)
+        .where(_of(share_server_id, label, subnet_id))
+        .order_by(ALLOCATION.c.created_at, ALLOCATION.c.ip_address)
+    )
 
 
-def count(session: Session, share_server_id: str, label: str,
-          subnet_id: str | None = None) -> int:
+def count(
+    session: Session,
+    share_server_id: str,
+    label: str,
+    subnet_id: str | None = None,
+) -> int:
     """How many they are."""
     return session.value(
-        sa.select(sa.func.count()).select_from(ALLOCATION)
-        .where(_of(share_server_id, label, subnet_id)))
+        sa.select(sa.func.count())
+        .select_from(ALLOCATION)
+        .where(_of(share_server_id, label, subnet_id))
+    )
 
 
-def insert(session: Session, share_server_id: str, label: str, segment: str,
-           subnet_id: str | None, addresses: Collection[str],
-           facts: Mapping[str, typing.Any]) -> None:
+def insert(
+    session: Session,
+    share_server_id: str,
+    label: str,
+    segment: str,
+    subnet_id: str | None,
+    addresses: Collection[str],
+    facts: Mapping[str, typing.Any],
+) -> None:
     """Give a server these addresses; in their order, as others do."""
-    session.run_many(_INSERT, [
-        {'id': session.new_id(), 'share_server_id': share_server_id,
-         'share_network_subnet_id': subnet_id, 'label': label,
-         'segment': segment, 'ip_address': address,
-         'created_at': session.now, 'updated_at': session.now, **facts}
-        for address in addresses])
+    session.run_many(
+        _INSERT,
+        [
+            {
+                'id': session.new_id(),
+                'share_server_id': share_server_id,
+                'share_network_subnet_id': subnet_id,
+                'label': label,
+                'segment': segment,
+                'ip_address': address,
+                'created_at': session.now,
+                'updated_at': session.now,
+                **facts,
+            }
+            for address in addresses
+        ],
+    )
 
 
-def remove(session: Session, share_server_id: str, label: str,
-           subnet_id: str | None = None) -> int:
+def remove(
+    session: Session,
+    share_server_id: str,
+    label: str,
+    subnet_id: str | None = None,
+) -> int:
     """Take the addresses back that a server has; how many they were."""
-    return session.run(sa.delete(ALLOCATION).where(
-        _of(share_server_id, label, subnet_id)))
+    return session.run(
+        sa.delete(ALLOCATION).where(_of(share_server_id, label, subnet_id))
+    )
 
 
-def describe_subnet(session: Session, subnet_id: str,
-                    facts: Mapping[str, typing.Any]) -> None:
+def describe_subnet(
+    session: Session, subnet_id: str, facts: Mapping[str, typing.Any]
+) -> None:
     """Say in a subnet what network its addresses are of."""
-    session.run(sa.update(SUBNET).where(SUBNET.c.id == subnet_id)
-                .values(updated_at=session.now, **facts))
+    session.run(
+        sa.update(SUBNET)
+        .where(SUBNET.c.id == subnet_id)
+        .values(updated_at=session.now, **facts)
+    )

@@ -9,42 +9,78 @@ from manila_lite.db.session import Session
 
 CHECK = networks.ShareNetworkCheck.__table__
 
-_OF = (CHECK.c.share_network_id == sa.bindparam('network_id'),
-       CHECK.c.operation == sa.bindparam('of_operation'))
-_ANSWERS = sa.select(CHECK.c.host, CHECK.c.compatible).where(
-    *_OF).order_by(CHECK.c.host)
-_NOTE = sa.update(CHECK).where(
-    *_OF, CHECK.c.host == sa.bindparam('of_host'),
-).values(compatible=sa.bindparam('answer'))
+_OF = (
+    CHECK.c.share_network_id == sa.bindparam('network_id'),
+    CHECK.c.operation == sa.bindparam('of_operation'),
+)
+_ANSWERS = (
+    sa.select(CHECK.c.host, CHECK.c.compatible)
+    .where(*_OF)
+    .order_by(CHECK.c.host)
+)
+_NOTE = (
+    sa.update(CHECK)
+    .where(
+        *_OF,
+        CHECK.c.host == sa.bindparam('of_host'),
+    )
+    .values(compatible=sa.bindparam('answer'))
+)
 _FORGET = sa.delete(CHECK).where(*_OF)
 _FORGET_ALL = sa.delete(CHECK).where(
-    CHECK.c.share_network_id == sa.bindparam('network_id'))
+    CHECK.c.share_network_id == sa.bindparam('network_id')
+)
 
 
-def answers(session: Session, network_id: str,
-            operation: str) -> dict[str, bool | None]:
+def answers(
+    session: Session, network_id: str, operation: str
+) -> dict[str, bool | None]:
     """What each back end has said, by its host; None is not yet.
 
     Empty when none was asked. `operation` is a digest of the change.
     """
-    return {row.host: row.compatible for row in session.rows(
-        _ANSWERS, network_id=network_id, of_operation=operation)}
+    return {
+        row.host: row.compatible
+        for row in session.rows(
+            _ANSWERS, network_id=network_id, of_operation=operation
+        )
+    }
 
 
-def begin(session: Session, network_id: str, operation: str,
-          hosts: Collection[str]) -> None:
+def begin(
+    session: Session, network_id: str, operation: str, hosts: Collection[str]
+) -> None:
     """Have these back ends be asked, whatever was said before."""
     session.run(_FORGET, network_id=network_id, of_operation=operation)
-    session.run_many(sa.insert(CHECK), [
-        {'share_network_id': network_id, 'operation': operation,
-         'host': host, 'created_at': session.now} for host in sorted(hosts)])
+    session.run_many(
+        sa.insert(CHECK),
+        [
+            {
+                'share_network_id': network_id,
+                'operation': operation,
+                'host': host,
+                'created_at': session.now,
+            }
+            for host in sorted(hosts)
+        ],
+    )
 
 
-def note(session: Session, network_id: str, operation: str, host: str,
-         compatible: bool) -> None:
+def note(
+    session: Session,
+    network_id: str,
+    operation: str,
+    host: str,
+    compatible: bool,
+) -> None:
     """Write an answer down, unless nobody waits for it any more."""
-    session.run(_NOTE, network_id=network_id, of_operation=operation,
-                of_host=host, answer=compatible)
+    session.run(
+        _NOTE,
+        network_id=network_id,
+        of_operation=operation,
+        of_host=host,
+        answer=compatible,
+    )
 
 
 def forget(session: Session, network_id: str) -> None:

@@ -25,47 +25,83 @@ SHARE = shares.Share.__table__
 WORK = engine.Work.__table__
 
 _LIST = (
-    sa.select(POOL, SERVICE.c.heartbeat_at, SERVICE.c.disabled,
-              SERVICE.c.health, db_now().label('now'),
-              ZONE.c.id.label('zone_id'), ZONE.c.name.label('zone'))
-    .select_from(POOL.join(
-        SERVICE, sa.and_(SERVICE.c.host == POOL.c.service_host,
-                         SERVICE.c.binary == 'manila-share'))
-        .join(ZONE, ZONE.c.id == SERVICE.c.availability_zone_id))
-    .order_by(POOL.c.host))
+    sa.select(
+        POOL,
+        SERVICE.c.heartbeat_at,
+        SERVICE.c.disabled,
+        SERVICE.c.health,
+        db_now().label('now'),
+        ZONE.c.id.label('zone_id'),
+        ZONE.c.name.label('zone'),
+    )
+    .select_from(
+        POOL.join(
+            SERVICE,
+            sa.and_(
+                SERVICE.c.host == POOL.c.service_host,
+                SERVICE.c.binary == 'manila-share',
+            ),
+        ).join(ZONE, ZONE.c.id == SERVICE.c.availability_zone_id)
+    )
+    .order_by(POOL.c.host)
+)
 _IS_POOL = POOL.c.host == sa.bindparam('of_host')
 _SEEN = POOL.c.reported_at == sa.bindparam('seen_at', type_=sa.Double())
-_ALLOCATE = sa.update(POOL).where(
-    _IS_POOL, _SEEN,
-    sa.or_(sa.bindparam('room', type_=sa.Double()).is_(None),
-           POOL.c.allocated_gb + sa.bindparam('gb')
-           <= sa.bindparam('room', type_=sa.Double()))
-).values(allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'),
-         pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
+_ALLOCATE = (
+    sa.update(POOL)
+    .where(
+        _IS_POOL,
+        _SEEN,
+        sa.or_(
+            sa.bindparam('room', type_=sa.Double()).is_(None),
+            POOL.c.allocated_gb + sa.bindparam('gb')
+            <= sa.bindparam('room', type_=sa.Double()),
+        ),
+    )
+    .values(
+        allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'),
+        pending_gb=POOL.c.pending_gb + sa.bindparam('gb'),
+    )
+)
 _EXISTS = sa.select(POOL.c.host).where(_IS_POOL)
-_CHANGE = sa.update(POOL).where(_IS_POOL).values(
-    allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'))
+_CHANGE = (
+    sa.update(POOL)
+    .where(_IS_POOL)
+    .values(allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'))
+)
 _GROW = _CHANGE.values(pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
-_REPORT_ANEW = sa.update(POOL).where(_IS_POOL).values(
-    capabilities=sa.bindparam('new_capabilities'),
-    total_gb=sa.bindparam('new_total'), free_gb=sa.bindparam('new_free'),
-    reported_at=db_now())
+_REPORT_ANEW = (
+    sa.update(POOL)
+    .where(_IS_POOL)
+    .values(
+        capabilities=sa.bindparam('new_capabilities'),
+        total_gb=sa.bindparam('new_total'),
+        free_gb=sa.bindparam('new_free'),
+        reported_at=db_now(),
+    )
+)
 _REPORT = _REPORT_ANEW.where(_SEEN).values(
-    pending_gb=POOL.c.pending_gb - sa.bindparam('known_gb'))
+    pending_gb=POOL.c.pending_gb - sa.bindparam('known_gb')
+)
 _ON_POOL = (
     sa.select(sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
     .select_from(INSTANCE.join(SHARE))
-    .where(INSTANCE.c.host == sa.bindparam('of_host')))
+    .where(INSTANCE.c.host == sa.bindparam('of_host'))
+)
 _OF_SERVICE = sa.select(
     POOL.c.host, POOL.c.pending_gb, POOL.c.reported_at
 ).where(POOL.c.service_host == sa.bindparam('of_service'))
 _OWED = (
     sa.select(INSTANCE.c.host, INSTANCE.c.status, SHARE.c.size, WORK.c.args)
-    .select_from(WORK.join(INSTANCE, INSTANCE.c.id == WORK.c.resource_id)
-                 .join(SHARE))
-    .where(WORK.c.resource == 'share_instance',
-           WORK.c.queue == sa.bindparam('of_service'),
-           INSTANCE.c.host.is_not(None)))
+    .select_from(
+        WORK.join(INSTANCE, INSTANCE.c.id == WORK.c.resource_id).join(SHARE)
+    )
+    .where(
+        WORK.c.resource == 'share_instance',
+        WORK.c.queue == sa.bindparam('of_service'),
+        INSTANCE.c.host.is_not(None),
+    )
+)
 
 
 class Report(typing.NamedTuple):
@@ -92,15 +128,24 @@ def list_all(session: Session) -> typing.Sequence[sa.Row]:
     return session.rows(_LIST)
 
 
-def allocate(session: Session, host: str, gb: int, room: float | None,
-             reported_at: float) -> bool:
+def allocate(
+    session: Session,
+    host: str,
+    gb: int,
+    room: float | None,
+    reported_at: float,
+) -> bool:
     """Place `gb` on the pool if allocations stay within `room`.
 
     The room is what followed from the report of that time; after another
     one nothing is placed.
     """
-    return session.run(_ALLOCATE, of_host=host, gb=gb, room=room,
-                       seen_at=reported_at) == 1
+    return (
+        session.run(
+            _ALLOCATE, of_host=host, gb=gb, room=room, seen_at=reported_at
+        )
+        == 1
+    )
 
 
 def change_allocated(session: Session, host: str | None, gb: int) -> None:
@@ -131,9 +176,12 @@ def known(session: Session, service_host: str) -> dict[str, Known]:
     created, or to grow, it does not know.
     """
     owed = _owed(session, service_host)
-    return {row.host: Known(max(0, row.pending_gb - owed.get(row.host, 0)),
-                            row.reported_at)
-            for row in session.rows(_OF_SERVICE, of_service=service_host)}
+    return {
+        row.host: Known(
+            max(0, row.pending_gb - owed.get(row.host, 0)), row.reported_at
+        )
+        for row in session.rows(_OF_SERVICE, of_service=service_host)
+    }
 
 
 def _owed(session: Session, service_host: str) -> dict[str, int]:
@@ -146,8 +194,12 @@ def _owed(session: Session, service_host: str) -> dict[str, int]:
     return owed
 
 
-def report(session: Session, service_host: str, reports: list[Report],
-           known: Mapping[str, Known]) -> None:
+def report(
+    session: Session,
+    service_host: str,
+    reports: list[Report],
+    known: Mapping[str, Known],
+) -> None:
     """Write what the back end says of its pools; forget vanished ones.
 
     A pool that another process of the back end has reported meanwhile
@@ -157,26 +209,37 @@ def report(session: Session, service_host: str, reports: list[Report],
         facts = {
             'of_host': pool.host,
             'new_capabilities': orjson.dumps(pool.capabilities).decode(),
-            'new_total': pool.total_gb, 'new_free': pool.free_gb}
+            'new_total': pool.total_gb,
+            'new_free': pool.free_gb,
+        }
         seen = known.get(pool.host)
         if seen is not None:
-            session.run(_REPORT, known_gb=seen.gb, seen_at=seen.reported_at,
-                        **facts)
+            session.run(
+                _REPORT, known_gb=seen.gb, seen_at=seen.reported_at, **facts
+            )
         elif not session.run(_REPORT_ANEW, **facts):
             _insert(session, service_host, pool)
-    session.run(sa.delete(POOL).where(
-        POOL.c.service_host == service_host,
-        POOL.c.host.not_in([pool.host for pool in reports])))
+    session.run(
+        sa.delete(POOL).where(
+            POOL.c.service_host == service_host,
+            POOL.c.host.not_in([pool.host for pool in reports]),
+        )
+    )
 
 
 def _insert(session: Session, service_host: str, pool: Report) -> None:
     growth = sum(
         orjson.loads(row.args).get('growth', 0)
         for row in session.rows(_OWED, of_service=service_host)
-        if row.host == pool.host)
+        if row.host == pool.host
+    )
     session.insert_first(
-        sa.insert(POOL).values(reported_at=db_now()), host=pool.host,
+        sa.insert(POOL).values(reported_at=db_now()),
+        host=pool.host,
         service_host=service_host,
         capabilities=orjson.dumps(pool.capabilities).decode(),
-        total_gb=pool.total_gb, free_gb=pool.free_gb, pending_gb=0,
-        allocated_gb=growth + session.value(_ON_POOL, of_host=pool.host))
+        total_gb=pool.total_gb,
+        free_gb=pool.free_gb,
+        pending_gb=0,
+        allocated_gb=growth + session.value(_ON_POOL, of_host=pool.host),
+    )

@@ -61,15 +61,24 @@ class Owner(typing.NamedTuple):
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """Where it counts, in the order of keys."""
-        ids = ((PROJECT, ''), (SHARE_TYPE, self.share_type_id),
-               (USER, self.user_id))
-        return tuple(Scope(self.project_id, kind, id)
-                     for kind, id in ids if id is not None)
+        ids = (
+            (PROJECT, ''),
+            (SHARE_TYPE, self.share_type_id),
+            (USER, self.user_id),
+        )
+        return tuple(
+            Scope(self.project_id, kind, id)
+            for kind, id in ids
+            if id is not None
+        )
 
     def keys(self, resources: Iterable[str]) -> list[Key]:
         """The keys of the usage rows that count these resources."""
-        return sorted(Key(*scope, resource) for scope in self.scopes
-                      for resource in resources)
+        return sorted(
+            Key(*scope, resource)
+            for scope in self.scopes
+            for resource in resources
+        )
 
 
 class Layers(typing.NamedTuple):
@@ -84,18 +93,30 @@ class Layers(typing.NamedTuple):
 
 
 # The lock of all limits is a row that counts nothing.
-_LOCK = {**Key('', 'limits', '', '')._asdict(),
-         'in_use': 0, 'reserved': 0, 'hard_limit': 0}
+_LOCK = {
+    **Key('', 'limits', '', '')._asdict(),
+    'in_use': 0,
+    'reserved': 0,
+    'hard_limit': 0,
+}
 
 
 @functools.cache
 def _hold(dialect: str) -> sa.Executable:
     if dialect == 'mysql':
-        return mysql.insert(USAGE).values(_LOCK).on_duplicate_key_update(
-            reserved=0)
+        return (
+            mysql.insert(USAGE)
+            .values(_LOCK)
+            .on_duplicate_key_update(reserved=0)
+        )
     insert = postgresql.insert if dialect == 'postgresql' else sqlite.insert
-    return insert(USAGE).values(_LOCK).on_conflict_do_update(
-        index_elements=list(Key._fields), set_={'reserved': 0})
+    return (
+        insert(USAGE)
+        .values(_LOCK)
+        .on_conflict_do_update(
+            index_elements=list(Key._fields), set_={'reserved': 0}
+        )
+    )
 
 
 def hold_limits(session: Session) -> None:
@@ -104,6 +125,7 @@ def hold_limits(session: Session) -> None:
 
 
 # Limits
+
 
 def _belongs(kind: str) -> list[sa.ColumnElement]:
     """The condition that a row of limits belongs to a scope."""
@@ -121,47 +143,74 @@ def _params(scope: Scope) -> dict[str, str]:
 
 
 _DEFAULTS = sa.select(
-    sa.literal(DEFAULT_CLASS), CLASS.c.resource, CLASS.c.hard_limit,
+    sa.literal(DEFAULT_CLASS),
+    CLASS.c.resource,
+    CLASS.c.hard_limit,
 ).where(CLASS.c.class_name == DEFAULT_CLASS)
 _SET = {
-    kind: sa.select(sa.literal(kind), table.c.resource, table.c.hard_limit)
-    .where(*_belongs(kind)) for kind, table in LIMITS.items()}
+    kind: sa.select(
+        sa.literal(kind), table.c.resource, table.c.hard_limit
+    ).where(*_belongs(kind))
+    for kind, table in LIMITS.items()
+}
 _LAYERS = {
     PROJECT: sa.union_all(_DEFAULTS, _SET[PROJECT]),
-    **{kind: sa.union_all(_DEFAULTS, _SET[PROJECT], _SET[kind])
-       for kind in (SHARE_TYPE, USER)}}
-_DELETE = {kind: sa.delete(table).where(*_belongs(kind))
-           for kind, table in LIMITS.items()}
+    **{
+        kind: sa.union_all(_DEFAULTS, _SET[PROJECT], _SET[kind])
+        for kind in (SHARE_TYPE, USER)
+    },
+}
+_DELETE = {
+    kind: sa.delete(table).where(*_belongs(kind))
+    for kind, table in LIMITS.items()
+}
 _DELETE_SOME = {
     kind: _DELETE[kind].where(
-        table.c.resource.in_(sa.bindparam('resources', expanding=True)))
-    for kind, table in LIMITS.items()}
+        table.c.resource.in_(sa.bindparam('resources', expanding=True))
+    )
+    for kind, table in LIMITS.items()
+}
 _DELETE_USERS = sa.delete(LIMITS[USER]).where(
-    LIMITS[USER].c.project_id == sa.bindparam('of_project'))
+    LIMITS[USER].c.project_id == sa.bindparam('of_project')
+)
 
 
 def get_layers(session: Session, scope: Scope) -> Layers:
     """What was set for a scope and above it, in one statement."""
     found: dict[str, dict[str, int]] = {
-        DEFAULT_CLASS: {}, PROJECT: {}, SHARE_TYPE: {}, USER: {}}
-    for layer, resource, limit in session.rows(_LAYERS[scope.kind],
-                                               **_params(scope)):
+        DEFAULT_CLASS: {},
+        PROJECT: {},
+        SHARE_TYPE: {},
+        USER: {},
+    }
+    for layer, resource, limit in session.rows(
+        _LAYERS[scope.kind], **_params(scope)
+    ):
         found[layer][resource] = limit
-    return Layers(found[DEFAULT_CLASS], found[PROJECT],
-                  {} if scope.kind == PROJECT else found[scope.kind])
+    return Layers(
+        found[DEFAULT_CLASS],
+        found[PROJECT],
+        {} if scope.kind == PROJECT else found[scope.kind],
+    )
 
 
-def set_limits(session: Session, scope: Scope,
-               values: Mapping[str, int]) -> None:
+def set_limits(
+    session: Session, scope: Scope, values: Mapping[str, int]
+) -> None:
     """Set some limits of a scope and leave the others."""
-    session.run(_DELETE_SOME[scope.kind], resources=list(values),
-                **_params(scope))
+    session.run(
+        _DELETE_SOME[scope.kind], resources=list(values), **_params(scope)
+    )
     owner = {'project_id': scope.project_id}
     if scope.kind != PROJECT:
         owner[f'{scope.kind}_id'] = scope.id
-    session.run_many(sa.insert(LIMITS[scope.kind]), [
-        {**owner, 'resource': resource, 'hard_limit': limit}
-        for resource, limit in values.items()])
+    session.run_many(
+        sa.insert(LIMITS[scope.kind]),
+        [
+            {**owner, 'resource': resource, 'hard_limit': limit}
+            for resource, limit in values.items()
+        ],
+    )
 
 
 def delete_limits(session: Session, scope: Scope) -> None:
@@ -172,26 +221,40 @@ def delete_limits(session: Session, scope: Scope) -> None:
 
 
 _CLASS_LIMITS = sa.select(CLASS.c.resource, CLASS.c.hard_limit).where(
-    CLASS.c.class_name == sa.bindparam('of_class'))
+    CLASS.c.class_name == sa.bindparam('of_class')
+)
 _DELETE_CLASS_LIMITS = sa.delete(CLASS).where(
     CLASS.c.class_name == sa.bindparam('of_class'),
-    CLASS.c.resource.in_(sa.bindparam('resources', expanding=True)))
+    CLASS.c.resource.in_(sa.bindparam('resources', expanding=True)),
+)
 
 
 def get_class_limits(session: Session, class_name: str) -> dict[str, int]:
     """What was set for a class."""
-    return {row.resource: row.hard_limit
-            for row in session.rows(_CLASS_LIMITS, of_class=class_name)}
+    return {
+        row.resource: row.hard_limit
+        for row in session.rows(_CLASS_LIMITS, of_class=class_name)
+    }
 
 
-def set_class_limits(session: Session, class_name: str,
-                     values: Mapping[str, int]) -> None:
+def set_class_limits(
+    session: Session, class_name: str, values: Mapping[str, int]
+) -> None:
     """Set some limits of a class and leave the others."""
-    session.run(_DELETE_CLASS_LIMITS, of_class=class_name,
-                resources=list(values))
-    session.run_many(sa.insert(CLASS), [
-        {'class_name': class_name, 'resource': resource,
-         'hard_limit': limit} for resource, limit in values.items()])
+    session.run(
+        _DELETE_CLASS_LIMITS, of_class=class_name, resources=list(values)
+    )
+    session.run_many(
+        sa.insert(CLASS),
+        [
+            {
+                'class_name': class_name,
+                'resource': resource,
+                'hard_limit': limit,
+            }
+            for resource, limit in values.items()
+        ],
+    )
 
 
 # Usage
@@ -201,36 +264,58 @@ _KEY_IS = [column == sa.bindparam(f'of_{column.name}') for column in _KEY]
 _IN_SCOPE = _KEY_IS[:-1]
 
 _USAGES = (
-    sa.select(USAGE.c.resource, USAGE.c.in_use, USAGE.c.reserved,
-              USAGE.c.hard_limit)
-    .where(*_IN_SCOPE).order_by(USAGE.c.resource))
+    sa.select(
+        USAGE.c.resource, USAGE.c.in_use, USAGE.c.reserved, USAGE.c.hard_limit
+    )
+    .where(*_IN_SCOPE)
+    .order_by(USAGE.c.resource)
+)
 _USAGES_LOCKED = _USAGES.with_for_update()
 _ALL_USAGES = (
     sa.select(*_KEY, USAGE.c.in_use, USAGE.c.reserved)
-    .where(USAGE.c.scope.in_(KINDS)).order_by(*_KEY))
-_SET_USAGE = sa.update(USAGE).where(*_KEY_IS).values(
-    in_use=sa.bindparam('counted_in_use'),
-    reserved=sa.bindparam('counted_reserved'))
-_SET_IN_FORCE = sa.update(USAGE).where(*_KEY_IS).values(
-    hard_limit=sa.bindparam('new_limit'))
-_SET_USERS_IN_FORCE = sa.update(USAGE).where(
-    USAGE.c.project_id == sa.bindparam('of_project'), USAGE.c.scope == USER,
-).values(hard_limit=sa.bindparam('new_limit'))
+    .where(USAGE.c.scope.in_(KINDS))
+    .order_by(*_KEY)
+)
+_SET_USAGE = (
+    sa.update(USAGE)
+    .where(*_KEY_IS)
+    .values(
+        in_use=sa.bindparam('counted_in_use'),
+        reserved=sa.bindparam('counted_reserved'),
+    )
+)
+_SET_IN_FORCE = (
+    sa.update(USAGE)
+    .where(*_KEY_IS)
+    .values(hard_limit=sa.bindparam('new_limit'))
+)
+_SET_USERS_IN_FORCE = (
+    sa.update(USAGE)
+    .where(
+        USAGE.c.project_id == sa.bindparam('of_project'),
+        USAGE.c.scope == USER,
+    )
+    .values(hard_limit=sa.bindparam('new_limit'))
+)
 
 
 def _of(key: tuple[str, ...]) -> dict[str, str]:
-    return {f'of_{name}': value
-            for name, value in zip(Key._fields, key, strict=False)}
+    return {
+        f'of_{name}': value
+        for name, value in zip(Key._fields, key, strict=False)
+    }
 
 
-def list_usages(session: Session, scope: Scope, *,
-                lock: bool = False) -> typing.Sequence[sa.Row]:
+def list_usages(
+    session: Session, scope: Scope, *, lock: bool = False
+) -> typing.Sequence[sa.Row]:
     """The usage rows of a scope; a resource never used has none."""
     return session.rows(_USAGES_LOCKED if lock else _USAGES, **_of(scope))
 
 
-def list_all_usages(session: Session, project_id: str | None = None, *,
-                    lock: bool = False) -> typing.Sequence[sa.Row]:
+def list_all_usages(
+    session: Session, project_id: str | None = None, *, lock: bool = False
+) -> typing.Sequence[sa.Row]:
     """The usage rows of a project, or of all, in the order of keys."""
     statement = _ALL_USAGES
     if project_id is not None:
@@ -240,43 +325,67 @@ def list_all_usages(session: Session, project_id: str | None = None, *,
 
 def insert_usages(session: Session, limits: Mapping[Key, int]) -> None:
     """Create usage rows that count nothing yet."""
-    session.run_many(sa.insert(USAGE), [
-        {**key._asdict(), 'in_use': 0, 'reserved': 0, 'hard_limit': limit}
-        for key, limit in sorted(limits.items())])
+    session.run_many(
+        sa.insert(USAGE),
+        [
+            {**key._asdict(), 'in_use': 0, 'reserved': 0, 'hard_limit': limit}
+            for key, limit in sorted(limits.items())
+        ],
+    )
 
 
-def set_usages(session: Session,
-               counted: Iterable[tuple[Key, int, int]]) -> None:
+def set_usages(
+    session: Session, counted: Iterable[tuple[Key, int, int]]
+) -> None:
     """Overwrite what rows say: key, in use, reserved."""
-    session.run_many(_SET_USAGE, [
-        {**_of(key), 'counted_in_use': in_use, 'counted_reserved': reserved}
-        for key, in_use, reserved in sorted(counted)])
+    session.run_many(
+        _SET_USAGE,
+        [
+            {
+                **_of(key),
+                'counted_in_use': in_use,
+                'counted_reserved': reserved,
+            }
+            for key, in_use, reserved in sorted(counted)
+        ],
+    )
 
 
-def set_in_force(session: Session, scope: Scope,
-                 limits: Mapping[str, int]) -> None:
+def set_in_force(
+    session: Session, scope: Scope, limits: Mapping[str, int]
+) -> None:
     """Copy limits to the usage rows of a scope, where there are any."""
-    session.run_many(_SET_IN_FORCE, [
-        {**_of(Key(*scope, resource)), 'new_limit': limits[resource]}
-        for resource in sorted(limits)])
+    session.run_many(
+        _SET_IN_FORCE,
+        [
+            {**_of(Key(*scope, resource)), 'new_limit': limits[resource]}
+            for resource in sorted(limits)
+        ],
+    )
 
 
-def set_users_in_force(session: Session, project_id: str,
-                       limit: int) -> None:
+def set_users_in_force(session: Session, project_id: str, limit: int) -> None:
     """Copy one limit to the usage rows of all users of a project."""
     session.run(_SET_USERS_IN_FORCE, of_project=project_id, new_limit=limit)
 
 
-def set_defaults_in_force(session: Session,
-                          defaults: Mapping[str, int]) -> int:
+def set_defaults_in_force(
+    session: Session, defaults: Mapping[str, int]
+) -> int:
     """Copy the defaults to projects without own limits; rows changed."""
     if not defaults:
         return 0
     limit = sa.case(dict(defaults), value=USAGE.c.resource)
     own = LIMITS[PROJECT]
     return session.run(
-        sa.update(USAGE).where(
-            USAGE.c.scope == PROJECT, USAGE.c.hard_limit != limit,
-            ~sa.exists().where(own.c.project_id == USAGE.c.project_id,
-                               own.c.resource == USAGE.c.resource),
-        ).values(hard_limit=limit))
+        sa.update(USAGE)
+        .where(
+            USAGE.c.scope == PROJECT,
+            USAGE.c.hard_limit != limit,
+            ~sa.exists().where(
+                own.c.project_id == USAGE.c.project_id,
+                own.c.resource == USAGE.c.resource,
+            ),
+        )
+        .values(hard_limit=limit)
+    )

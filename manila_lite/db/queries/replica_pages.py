@@ -26,54 +26,80 @@ JOURNAL = engine.Transition.__table__
 
 def _of_service(*conditions: sa.ColumnElement[bool]) -> sa.Select:
     """The first of them, each kind by an index of its own."""
-    found = sa.select(INSTANCE.c.id, INSTANCE.c.share_id).where(
-        sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
-        == sa.bindparam('prefix'),
-        INSTANCE.c.id > sa.bindparam('after'), *conditions
-    ).order_by(INSTANCE.c.id).limit(sa.bindparam('page_size')).subquery()
+    found = (
+        sa.select(INSTANCE.c.id, INSTANCE.c.share_id)
+        .where(
+            sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
+            == sa.bindparam('prefix'),
+            INSTANCE.c.id > sa.bindparam('after'),
+            *conditions,
+        )
+        .order_by(INSTANCE.c.id)
+        .limit(sa.bindparam('page_size'))
+        .subquery()
+    )
     return sa.select(found.c.id, found.c.share_id)
 
 
-_PAGE = sa.union_all(
-    _of_service(INSTANCE.c.replica_state.in_(sorted(PASSIVE)),
-                INSTANCE.c.status.in_(sorted(WATCHED))),
-    _of_service(INSTANCE.c.replica_state == P.ACTIVE,
-                INSTANCE.c.status == S.ERROR),
-).order_by('id').limit(sa.bindparam('page_size'))
+_PAGE = (
+    sa.union_all(
+        _of_service(
+            INSTANCE.c.replica_state.in_(sorted(PASSIVE)),
+            INSTANCE.c.status.in_(sorted(WATCHED)),
+        ),
+        _of_service(
+            INSTANCE.c.replica_state == P.ACTIVE, INSTANCE.c.status == S.ERROR
+        ),
+    )
+    .order_by('id')
+    .limit(sa.bindparam('page_size'))
+)
 _ROUNDS = sa.select(INSTANCE.c.id, INSTANCE.c.replica_round).where(
     INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True)),
-    INSTANCE.c.status.in_(sorted(WATCHED)))
+    INSTANCE.c.status.in_(sorted(WATCHED)),
+)
 _SHARE_OF = sa.select(INSTANCE.c.share_id).where(
     INSTANCE.c.id == sa.bindparam('replica_id'),
-    INSTANCE.c.replica_state.is_not(None))
-_IS_OWED = sa.select(sa.exists().where(
-    WORK.c.one_key == sa.bindparam('of_key')))
+    INSTANCE.c.replica_state.is_not(None),
+)
+_IS_OWED = sa.select(
+    sa.exists().where(WORK.c.one_key == sa.bindparam('of_key'))
+)
 _COME = sa.update(SNAPSHOT_INSTANCE).where(
     SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'),
-    SNAPSHOT_INSTANCE.c.status == snapshot_instance.S.CREATING)
+    SNAPSHOT_INSTANCE.c.status == snapshot_instance.S.CREATING,
+)
 _LAST_MOVE = (
     sa.select(JOURNAL.c.event)
-    .where(JOURNAL.c.resource == share_instance.MACHINE.resource,
-           JOURNAL.c.resource_id == sa.bindparam('replica_id'))
-    .order_by(JOURNAL.c.id.desc()).limit(1))
+    .where(
+        JOURNAL.c.resource == share_instance.MACHINE.resource,
+        JOURNAL.c.resource_id == sa.bindparam('replica_id'),
+    )
+    .order_by(JOURNAL.c.id.desc())
+    .limit(1)
+)
 
 
-def page(session: Session, service_host: str, after: str,
-         size: int) -> typing.Sequence[sa.Row]:
+def page(
+    session: Session, service_host: str, after: str, size: int
+) -> typing.Sequence[sa.Row]:
     """Id and share of so many replicas of a back end, in order of id.
 
     Those that follow another, and active ones that are in error. It
     begins with the first after an id; the empty one is before all.
     """
     prefix = f'{service_host}#'
-    return session.rows(_PAGE, prefix=prefix, length=len(prefix),
-                        after=after, page_size=size)
+    return session.rows(
+        _PAGE, prefix=prefix, length=len(prefix), after=after, page_size=size
+    )
 
 
 def rounds(session: Session, ids: Collection[str]) -> dict[str, int]:
     """The round of each of these replicas that is still to be updated."""
-    return {row.id: row.replica_round
-            for row in session.rows(_ROUNDS, ids=sorted(ids))}
+    return {
+        row.id: row.replica_round
+        for row in session.rows(_ROUNDS, ids=sorted(ids))
+    }
 
 
 def share_of(session: Session, replica_id: str) -> str | None:
@@ -84,7 +110,9 @@ def share_of(session: Session, replica_id: str) -> str | None:
 def has_failed_promotion(session: Session, replica_id: str) -> bool:
     """Whether it is in error since a promotion, of it or of another."""
     return session.value(_LAST_MOVE, replica_id=replica_id) in (
-        'promote_failed', 'replica_failed')
+        'promote_failed',
+        'replica_failed',
+    )
 
 
 def is_owed(session: Session, kind: str, key: object) -> bool:
@@ -92,8 +120,11 @@ def is_owed(session: Session, kind: str, key: object) -> bool:
     return bool(session.value(_IS_OWED, of_key=f'{kind}:{key}'))
 
 
-def note_snapshot(session: Session, snapshot_instance_id: str,
-                  **values: object) -> None:
+def note_snapshot(
+    session: Session, snapshot_instance_id: str, **values: object
+) -> None:
     """Note what is known of a snapshot that is still being copied."""
-    session.run(_COME.values(updated_at=session.now, **values),
-                instance_id=snapshot_instance_id)
+    session.run(
+        _COME.values(updated_at=session.now, **values),
+        instance_id=snapshot_instance_id,
+    )

@@ -28,64 +28,116 @@ MAPPING = access.InstanceAccessRule.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 SNAPSHOT_METADATA = snapshots.SnapshotMetadata.__table__
-METADATA = MetadataTable(shares.ShareInstanceMetadata.__table__,
-                         'share_instance_id', INSTANCE)
+METADATA = MetadataTable(
+    shares.ShareInstanceMetadata.__table__, 'share_instance_id', INSTANCE
+)
 
 _TARGET = (
-    sa.select(INSTANCE.c.id, INSTANCE.c.share_id, INSTANCE.c.host,
-              INSTANCE.c.status, INSTANCE.c.replica_state,
-              SHARE.c.project_id, SHARE.c.user_id,
-              SHARE.c.replication_type)
+    sa.select(
+        INSTANCE.c.id,
+        INSTANCE.c.share_id,
+        INSTANCE.c.host,
+        INSTANCE.c.status,
+        INSTANCE.c.replica_state,
+        SHARE.c.project_id,
+        SHARE.c.user_id,
+        SHARE.c.replication_type,
+    )
     .select_from(INSTANCE.join(SHARE))
-    .where(INSTANCE.c.id == sa.bindparam('replica_id'),
-           INSTANCE.c.replica_state.is_not(None)))
+    .where(
+        INSTANCE.c.id == sa.bindparam('replica_id'),
+        INSTANCE.c.replica_state.is_not(None),
+    )
+)
 _TAKE = (
-    sa.select(INSTANCE.c.id, INSTANCE.c.share_id, INSTANCE.c.host,
-              INSTANCE.c.status, INSTANCE.c.replica_state,
-              INSTANCE.c.replica_round, INSTANCE.c.access_rules_status,
-              INSTANCE.c.cast_rules_to_readonly, INSTANCE.c.share_type_id,
-              INSTANCE.c.share_network_id, INSTANCE.c.share_server_id,
-              INSTANCE.c.availability_zone_id, INSTANCE.c.created_at)
+    sa.select(
+        INSTANCE.c.id,
+        INSTANCE.c.share_id,
+        INSTANCE.c.host,
+        INSTANCE.c.status,
+        INSTANCE.c.replica_state,
+        INSTANCE.c.replica_round,
+        INSTANCE.c.access_rules_status,
+        INSTANCE.c.cast_rules_to_readonly,
+        INSTANCE.c.share_type_id,
+        INSTANCE.c.share_network_id,
+        INSTANCE.c.share_server_id,
+        INSTANCE.c.availability_zone_id,
+        INSTANCE.c.created_at,
+    )
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
-    .order_by(INSTANCE.c.id).with_for_update())
-_COUNT = sa.select(sa.func.count()).select_from(INSTANCE).where(
-    INSTANCE.c.share_id == sa.bindparam('of_share'),
-    INSTANCE.c.replica_state.is_not(None))
-_HOSTS = sa.select(INSTANCE.c.host, INSTANCE.c.replica_state).where(
-    INSTANCE.c.share_id == sa.bindparam('of_share'),
-    INSTANCE.c.host.is_not(None)
-).order_by(INSTANCE.c.created_at, INSTANCE.c.id)
-_NEXT_ROUND = sa.update(INSTANCE).where(
-    INSTANCE.c.share_id == sa.bindparam('of_share')
-).values(replica_round=INSTANCE.c.replica_round + 1)
+    .order_by(INSTANCE.c.id)
+    .with_for_update()
+)
+_COUNT = (
+    sa.select(sa.func.count())
+    .select_from(INSTANCE)
+    .where(
+        INSTANCE.c.share_id == sa.bindparam('of_share'),
+        INSTANCE.c.replica_state.is_not(None),
+    )
+)
+_HOSTS = (
+    sa.select(INSTANCE.c.host, INSTANCE.c.replica_state)
+    .where(
+        INSTANCE.c.share_id == sa.bindparam('of_share'),
+        INSTANCE.c.host.is_not(None),
+    )
+    .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
+)
+_NEXT_ROUND = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
+    .values(replica_round=INSTANCE.c.replica_round + 1)
+)
 _OF_SHARES: sa.BindParameter[typing.Any] = sa.bindparam(
-    'share_ids', expanding=True)
+    'share_ids', expanding=True
+)
 _INSTANCES_OF = sa.select(INSTANCE.c.id).where(
-    INSTANCE.c.share_id.in_(_OF_SHARES),
-    INSTANCE.c.replica_state.is_not(None))
+    INSTANCE.c.share_id.in_(_OF_SHARES), INSTANCE.c.replica_state.is_not(None)
+)
 _RULES_OF = (
-    sa.select(RULE.c.id, RULE.c.share_id, RULE.c.access_type,
-              RULE.c.access_to, RULE.c.access_level,
-              MAPPING.c.id.label('mapping_id'), MAPPING.c.state,
-              MAPPING.c.access_key, MAPPING.c.share_instance_id)
+    sa.select(
+        RULE.c.id,
+        RULE.c.share_id,
+        RULE.c.access_type,
+        RULE.c.access_to,
+        RULE.c.access_level,
+        MAPPING.c.id.label('mapping_id'),
+        MAPPING.c.state,
+        MAPPING.c.access_key,
+        MAPPING.c.share_instance_id,
+    )
     .select_from(MAPPING.join(RULE))
     .where(RULE.c.share_id.in_(_OF_SHARES))
-    .order_by(RULE.c.created_at, RULE.c.id))
+    .order_by(RULE.c.created_at, RULE.c.id)
+)
 _SNAPSHOTS_OF = (
-    sa.select(SNAPSHOT_INSTANCE, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id,
-              SNAPSHOT.c.share_id, SNAPSHOT.c.size, SNAPSHOT.c.share_size,
-              INSTANCE.c.replica_state, INSTANCE.c.host,
-              INSTANCE.c.share_type_id, SHARE.c.mount_snapshot_support)
-    .select_from(SNAPSHOT_INSTANCE.join(SNAPSHOT).join(
-        INSTANCE, INSTANCE.c.id == SNAPSHOT_INSTANCE.c.share_instance_id)
-        .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id))
+    sa.select(
+        SNAPSHOT_INSTANCE,
+        SNAPSHOT.c.project_id,
+        SNAPSHOT.c.user_id,
+        SNAPSHOT.c.share_id,
+        SNAPSHOT.c.size,
+        SNAPSHOT.c.share_size,
+        INSTANCE.c.replica_state,
+        INSTANCE.c.host,
+        INSTANCE.c.share_type_id,
+        SHARE.c.mount_snapshot_support,
+    )
+    .select_from(
+        SNAPSHOT_INSTANCE.join(SNAPSHOT)
+        .join(INSTANCE, INSTANCE.c.id == SNAPSHOT_INSTANCE.c.share_instance_id)
+        .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
+    )
     .where(SNAPSHOT.c.share_id.in_(_OF_SHARES))
-    .order_by(SNAPSHOT.c.created_at, SNAPSHOT.c.id,
-              SNAPSHOT_INSTANCE.c.id))
+    .order_by(SNAPSHOT.c.created_at, SNAPSHOT.c.id, SNAPSHOT_INSTANCE.c.id)
+)
 _SNAPSHOT_METADATA_OF = (
     sa.select(SNAPSHOT_METADATA)
     .join(SNAPSHOT, SNAPSHOT.c.id == SNAPSHOT_METADATA.c.share_snapshot_id)
-    .where(SNAPSHOT.c.share_id.in_(_OF_SHARES)))
+    .where(SNAPSHOT.c.share_id.in_(_OF_SHARES))
+)
 
 
 def target(session: Session, replica_id: str) -> sa.Row:
@@ -118,14 +170,17 @@ def count(session: Session, share_id: str) -> int:
     return session.value(_COUNT, of_share=share_id)
 
 
-def hosts(session: Session,
-          share_id: str) -> tuple[str | None, frozenset[str]]:
-    """Where the active replica is, if anywhere, and where there are any.
-    """
+def hosts(
+    session: Session, share_id: str
+) -> tuple[str | None, frozenset[str]]:
+    """Where the active replica is, if anywhere, and where there are any."""
     rows = session.rows(_HOSTS, of_share=share_id)
-    return (next((row.host for row in rows
-                  if row.replica_state == P.ACTIVE), None),
-            frozenset(row.host for row in rows))
+    return (
+        next(
+            (row.host for row in rows if row.replica_state == P.ACTIVE), None
+        ),
+        frozenset(row.host for row in rows),
+    )
 
 
 def next_round(session: Session, share_id: str) -> None:
@@ -143,39 +198,64 @@ def fall_behind(session: Session, share_id: str) -> None:
 
     The active one has other data, or is about to.
     """
-    fire_matching(session, MACHINE, 'fell_behind',
-                  {'share_id': share_id, 'replica_state': P.IN_SYNC},
-                  updated_at=session.now)
+    fire_matching(
+        session,
+        MACHINE,
+        'fell_behind',
+        {'share_id': share_id, 'replica_state': P.IN_SYNC},
+        updated_at=session.now,
+    )
     next_round(session, share_id)
 
 
-def birth(share_id: str, replication_type: str | None
-          ) -> dict[str, object]:
+def birth(share_id: str, replication_type: str | None) -> dict[str, object]:
     """What the first instance of a share is born with."""
     if replication_type is None:
         return {}
-    return {'replica_state': MACHINE.born['create'],
-            'sole_active_of': _sole(share_id, replication_type)}
+    return {
+        'replica_state': MACHINE.born['create'],
+        'sole_active_of': _sole(share_id, replication_type),
+    }
 
 
-def activate(session: Session, replica: typing.Any, replication_type: str,
-             event: str = 'activated') -> None:
+def activate(
+    session: Session,
+    replica: typing.Any,
+    replication_type: str,
+    event: str = 'activated',
+) -> None:
     """Have a replica be active, with rules as users gave them.
 
     Where there can be but one, the one before has to be retired first:
     the unique key of `sole_active_of` refuses a second one.
     """
-    fire(session, MACHINE, replica.id, event,
-         sole_active_of=_sole(replica.share_id, replication_type),
-         cast_rules_to_readonly=False, updated_at=session.now)
+    fire(
+        session,
+        MACHINE,
+        replica.id,
+        event,
+        sole_active_of=_sole(replica.share_id, replication_type),
+        cast_rules_to_readonly=False,
+        updated_at=session.now,
+    )
 
 
-def retire(session: Session, replica: typing.Any, replication_type: str,
-           event: str = 'retired') -> None:
+def retire(
+    session: Session,
+    replica: typing.Any,
+    replication_type: str,
+    event: str = 'retired',
+) -> None:
     """Have an active replica be one that only follows."""
-    fire(session, MACHINE, replica.id, event, sole_active_of=None,
-         cast_rules_to_readonly=replication_type == READABLE,
-         updated_at=session.now)
+    fire(
+        session,
+        MACHINE,
+        replica.id,
+        event,
+        sole_active_of=None,
+        cast_rules_to_readonly=replication_type == READABLE,
+        updated_at=session.now,
+    )
 
 
 def give_up(session: Session, replica_id: str) -> None:
@@ -183,22 +263,33 @@ def give_up(session: Session, replica_id: str) -> None:
 
     None of its rules is in force. Its status is the caller's to set.
     """
-    fire_matching(session, MACHINE, 'failed', {'id': replica_id},
-                  updated_at=session.now)
+    fire_matching(
+        session, MACHINE, 'failed', {'id': replica_id}, updated_at=session.now
+    )
     rules = {'share_instance_id': replica_id}
     fire_matching(session, access_rule.MACHINE, 'apply', rules)
-    if fire_matching(session, access_rule.MACHINE, 'apply_failed', rules,
-                     updated_at=session.now):
-        fire_matching(session, access_rule.STATUS_MACHINE, 'failed',
-                      {'id': replica_id})
+    if fire_matching(
+        session,
+        access_rule.MACHINE,
+        'apply_failed',
+        rules,
+        updated_at=session.now,
+    ):
+        fire_matching(
+            session, access_rule.STATUS_MACHINE, 'failed', {'id': replica_id}
+        )
 
 
 def give_up_unplaced(session: Session, replica_id: str) -> None:
-    """The same of one that is on no back end, which none will look at.
-    """
+    """The same of one that is on no back end, which none will look at."""
     give_up(session, replica_id)
-    fire_matching(session, snapshot_instance.MACHINE, 'create_failed',
-                  {'share_instance_id': replica_id}, updated_at=session.now)
+    fire_matching(
+        session,
+        snapshot_instance.MACHINE,
+        'create_failed',
+        {'share_instance_id': replica_id},
+        updated_at=session.now,
+    )
 
 
 def _sole(share_id: str, replication_type: str) -> str | None:
@@ -207,16 +298,21 @@ def _sole(share_id: str, replication_type: str) -> str | None:
 
 # What drivers are shown, of many shares at once
 
-def instances_of(session: Session, share_ids: Collection[str]
-                 ) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
+
+def instances_of(
+    session: Session, share_ids: Collection[str]
+) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
     """All replicas of the shares, as `share_instances.some` has them."""
-    ids = [row.id for row in session.rows(
-        _INSTANCES_OF, share_ids=sorted(share_ids))]
+    ids = [
+        row.id
+        for row in session.rows(_INSTANCES_OF, share_ids=sorted(share_ids))
+    ]
     return share_instances.some(session, ids)
 
 
-def rules_of(session: Session,
-             share_ids: Collection[str]) -> dict[str, list[sa.Row]]:
+def rules_of(
+    session: Session, share_ids: Collection[str]
+) -> dict[str, list[sa.Row]]:
     """The rules of the shares by instance, as `access.of_instance`."""
     found: dict[str, list[sa.Row]] = {}
     for row in session.rows(_RULES_OF, share_ids=sorted(share_ids)):
@@ -224,8 +320,9 @@ def rules_of(session: Session,
     return found
 
 
-def snapshots_of(session: Session, share_ids: Collection[str]
-                 ) -> tuple[typing.Sequence[sa.Row], dict[str, dict]]:
+def snapshots_of(
+    session: Session, share_ids: Collection[str]
+) -> tuple[typing.Sequence[sa.Row], dict[str, dict]]:
     """All snapshot instances of the shares, the oldest snapshot first.
 
     And the metadata by snapshot. Each row has the `replica_state` of what
@@ -236,6 +333,5 @@ def snapshots_of(session: Session, share_ids: Collection[str]
     rows = session.rows(_SNAPSHOTS_OF, share_ids=wanted)
     if rows:
         for one in session.rows(_SNAPSHOT_METADATA_OF, share_ids=wanted):
-            metadata.setdefault(one.share_snapshot_id,
-                                {})[one.key] = one.value
+            metadata.setdefault(one.share_snapshot_id, {})[one.key] = one.value
     return rows, metadata

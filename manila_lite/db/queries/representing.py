@@ -35,10 +35,13 @@ def _order(table: sa.FromClause) -> list[sa.ColumnElement]:
     status = table.c.status
     weighs = {name: weight(name) for name in sorted(MACHINE.statuses)}
     first = {name: weighs[name] for name in WHOEVER_IT_IS}
-    return [sa.case(first, value=status, else_=_OTHER),
-            sa.case({P.ACTIVE: 0}, value=table.c.replica_state, else_=1),
-            sa.case(weighs, value=status),
-            table.c.created_at, table.c.id]
+    return [
+        sa.case(first, value=status, else_=_OTHER),
+        sa.case({P.ACTIVE: 0}, value=table.c.replica_state, else_=1),
+        sa.case(weighs, value=status),
+        table.c.created_at,
+        table.c.id,
+    ]
 
 
 _SPEAKER = INSTANCE.alias('speaker')
@@ -50,7 +53,11 @@ def of_share(column: str) -> sa.ScalarSelect:
 
     To be used in a statement about shares.
     """
-    return (sa.select(_SPEAKER.c[column])
-            .where(_SPEAKER.c.share_id == SHARE.c.id)
-            .order_by(*_BEST_FIRST).limit(1)
-            .correlate(SHARE).scalar_subquery())
+    return (
+        sa.select(_SPEAKER.c[column])
+        .where(_SPEAKER.c.share_id == SHARE.c.id)
+        .order_by(*_BEST_FIRST)
+        .limit(1)
+        .correlate(SHARE)
+        .scalar_subquery()
+    )

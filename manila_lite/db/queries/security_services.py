@@ -31,31 +31,47 @@ _OF_NETWORK = (
     sa.select(SERVICE)
     .join(ATTACHED, ATTACHED.c.security_service_id == SERVICE.c.id)
     .where(ATTACHED.c.share_network_id == sa.bindparam('network_id'))
-    .order_by(SERVICE.c.type))
+    .order_by(SERVICE.c.type)
+)
 _NETWORKS = (
     sa.select(NETWORK.c.id)
     .join(ATTACHED, ATTACHED.c.share_network_id == NETWORK.c.id)
     .where(ATTACHED.c.security_service_id == sa.bindparam('service_id'))
-    .order_by(NETWORK.c.id))
+    .order_by(NETWORK.c.id)
+)
 _HOLD_NETWORKS = _NETWORKS.with_for_update(of=NETWORK)
-_HAS_SERVERS = sa.select(sa.exists().where(
-    ATTACHED.c.security_service_id == sa.bindparam('service_id'),
-    SERVER.c.share_network_id == ATTACHED.c.share_network_id))
-_IS_BEING_CHANGED = sa.select(sa.exists().where(
-    WORK.c.kind == 'network_updates.update_security_service',
-    WORK.c.args.contains(sa.bindparam('service_id'), autoescape=False)))
-_DELETE = sa.delete(SERVICE).where(
-    SERVICE.c.id == sa.bindparam('service_id'))
+_HAS_SERVERS = sa.select(
+    sa.exists().where(
+        ATTACHED.c.security_service_id == sa.bindparam('service_id'),
+        SERVER.c.share_network_id == ATTACHED.c.share_network_id,
+    )
+)
+_IS_BEING_CHANGED = sa.select(
+    sa.exists().where(
+        WORK.c.kind == 'network_updates.update_security_service',
+        WORK.c.args.contains(sa.bindparam('service_id'), autoescape=False),
+    )
+)
+_DELETE = sa.delete(SERVICE).where(SERVICE.c.id == sa.bindparam('service_id'))
 _DETACH = sa.delete(ATTACHED).where(
     ATTACHED.c.share_network_id == sa.bindparam('network_id'),
-    ATTACHED.c.security_service_id == sa.bindparam('service_id'))
-_REPLACE = sa.update(ATTACHED).where(
-    ATTACHED.c.share_network_id == sa.bindparam('network_id'),
     ATTACHED.c.security_service_id == sa.bindparam('service_id'),
-).values(security_service_id=sa.bindparam('new_service_id'))
-_RETYPE = sa.update(ATTACHED).where(
-    ATTACHED.c.security_service_id == sa.bindparam('service_id'),
-).values(type=sa.bindparam('new_type'))
+)
+_REPLACE = (
+    sa.update(ATTACHED)
+    .where(
+        ATTACHED.c.share_network_id == sa.bindparam('network_id'),
+        ATTACHED.c.security_service_id == sa.bindparam('service_id'),
+    )
+    .values(security_service_id=sa.bindparam('new_service_id'))
+)
+_RETYPE = (
+    sa.update(ATTACHED)
+    .where(
+        ATTACHED.c.security_service_id == sa.bindparam('service_id'),
+    )
+    .values(type=sa.bindparam('new_type'))
+)
 
 
 @dataclasses.dataclass
@@ -76,6 +92,7 @@ class Shown(typing.NamedTuple):
 
 # Reading
 
+
 def get(session: Session, service_id: str) -> sa.Row:
     """The service with all it has, its password too."""
     return _found(session.one(_ONE, service_id=service_id), service_id)
@@ -93,8 +110,7 @@ def keep(session: Session, service_id: str) -> sa.Row:
 
 def _found(row: sa.Row | None, service_id: str) -> sa.Row:
     if row is None:
-        raise exception.SecurityServiceNotFound(
-            security_service_id=service_id)
+        raise exception.SecurityServiceNotFound(security_service_id=service_id)
     return row
 
 
@@ -105,8 +121,12 @@ def of_network(session: Session, network_id: str) -> Sequence[sa.Row]:
 
 def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
     """Id, name and type of the services of a page."""
-    return Shown(session.rows(_page(
-        wanted, page, SERVICE.c.id, SERVICE.c.name, SERVICE.c.type)), {})
+    return Shown(
+        session.rows(
+            _page(wanted, page, SERVICE.c.id, SERVICE.c.name, SERVICE.c.type)
+        ),
+        {},
+    )
 
 
 def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
@@ -115,53 +135,72 @@ def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
     ids = _page(wanted, page, SERVICE.c.id).subquery()
     found: dict[str, list[str]] = collections.defaultdict(list)
     for service_id, network_id in session.rows(
-            sa.select(ATTACHED.c.security_service_id,
-                      ATTACHED.c.share_network_id)
-            .join(ids, ids.c.id == ATTACHED.c.security_service_id)
-            .order_by(ATTACHED.c.share_network_id)):
+        sa.select(ATTACHED.c.security_service_id, ATTACHED.c.share_network_id)
+        .join(ids, ids.c.id == ATTACHED.c.security_service_id)
+        .order_by(ATTACHED.c.share_network_id)
+    ):
         found[service_id].append(network_id)
     return Shown(rows, found)
 
 
-def _page(wanted: Filter, page: typing.Any,
-          *columns: sa.ColumnElement) -> sa.Select:
-    statement = (sa.select(*columns).where(*_conditions(wanted))
-                 .order_by(SERVICE.c.created_at.desc(), SERVICE.c.id.desc())
-                 .limit(page.limit))
+def _page(
+    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+) -> sa.Select:
+    statement = (
+        sa.select(*columns)
+        .where(*_conditions(wanted))
+        .order_by(SERVICE.c.created_at.desc(), SERVICE.c.id.desc())
+        .limit(page.limit)
+    )
     return statement.offset(page.offset) if page.offset else statement
 
 
 def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        SERVICE.c[name] == value for name, value in wanted.exact.items()]
+        SERVICE.c[name] == value for name, value in wanted.exact.items()
+    ]
     if wanted.project_id is not None:
         found.append(SERVICE.c.project_id == wanted.project_id)
     if wanted.share_network_id is not None:
-        found.append(sa.exists().where(
-            ATTACHED.c.security_service_id == SERVICE.c.id,
-            ATTACHED.c.share_network_id == wanted.share_network_id))
+        found.append(
+            sa.exists().where(
+                ATTACHED.c.security_service_id == SERVICE.c.id,
+                ATTACHED.c.share_network_id == wanted.share_network_id,
+            )
+        )
     return found
 
 
 # Writing
 
-def create(session: Session, project_id: str,
-           values: Mapping[str, object]) -> sa.Row:
+
+def create(
+    session: Session, project_id: str, values: Mapping[str, object]
+) -> sa.Row:
     """Create a service; its row."""
     id = session.new_id()
-    session.run(sa.insert(SERVICE), id=id, project_id=project_id,
-                created_at=session.now, **values)
+    session.run(
+        sa.insert(SERVICE),
+        id=id,
+        project_id=project_id,
+        created_at=session.now,
+        **values,
+    )
     return get(session, id)
 
 
-def update(session: Session, service_id: str,
-           values: Mapping[str, typing.Any]) -> sa.Row:
+def update(
+    session: Session, service_id: str, values: Mapping[str, typing.Any]
+) -> sa.Row:
     """Change a service; its row. One in use keeps all but its name."""
     if values.keys() - ALWAYS_CHANGEABLE:
         _hold_unused(session, service_id)
     if values:
-        session.run(sa.update(SERVICE).where(SERVICE.c.id == service_id)
-                    .values(updated_at=session.now, **values))
+        session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.id == service_id)
+            .values(updated_at=session.now, **values)
+        )
     if 'type' in values:
         _retype(session, service_id, values['type'])
     return get(session, service_id)
@@ -177,12 +216,14 @@ def _hold_unused(session: Session, service_id: str) -> None:
     _found(session.one(_HOLD, service_id=service_id), service_id)
     if session.rows(_NETWORKS, service_id=service_id) != held:
         raise RowAppeared(table=ATTACHED.name)
-    if (session.value(_HAS_SERVERS, service_id=service_id)
-            or session.value(_IS_BEING_CHANGED, service_id=service_id)):
+    if session.value(_HAS_SERVERS, service_id=service_id) or session.value(
+        _IS_BEING_CHANGED, service_id=service_id
+    ):
         raise exception.SecurityServiceInUse(
             security_service_id=service_id,
             reason='share servers use it; only its name and description '
-                   'can be changed')
+            'can be changed',
+        )
 
 
 def _retype(session: Session, service_id: str, type: str) -> None:
@@ -191,7 +232,8 @@ def _retype(session: Session, service_id: str, type: str) -> None:
     except db_exc.DBDuplicateEntry:
         raise exception.InvalidInput(
             reason=f'type cannot be {type}: a share network with this '
-                   'service has another one of that type') from None
+            'service has another one of that type'
+        ) from None
 
 
 def delete(session: Session, service_id: str) -> None:
@@ -200,21 +242,28 @@ def delete(session: Session, service_id: str) -> None:
     if session.rows(_NETWORKS, service_id=service_id):
         raise exception.SecurityServiceInUse(
             security_service_id=service_id,
-            reason='it is attached to a share network')
+            reason='it is attached to a share network',
+        )
     if session.value(_IS_BEING_CHANGED, service_id=service_id):
         raise exception.SecurityServiceInUse(
             security_service_id=service_id,
-            reason='share servers are still being taken off it')
+            reason='share servers are still being taken off it',
+        )
     session.run(_DELETE, service_id=service_id)
 
 
 # On networks; the network is held by the caller
 
+
 def attach(session: Session, network_id: str, service: sa.Row) -> None:
     """Have a network use a service, as the only one of its type."""
     try:
-        session.run(sa.insert(ATTACHED), share_network_id=network_id,
-                    security_service_id=service.id, type=service.type)
+        session.run(
+            sa.insert(ATTACHED),
+            share_network_id=network_id,
+            security_service_id=service.id,
+            type=service.type,
+        )
     except db_exc.DBDuplicateEntry:
         raise taken(network_id, service.type) from None
 
@@ -223,18 +272,27 @@ def taken(network_id: str, type: str) -> exception.ManilaLiteError:
     """The error of a second service of a type."""
     return exception.SecurityServiceConflict(
         share_network_id=network_id,
-        reason=f'it has a security service of type {type} already')
+        reason=f'it has a security service of type {type} already',
+    )
 
 
 def detach(session: Session, network_id: str, service_id: str) -> bool:
     """Have a network no longer use a service; whether it did."""
-    return session.run(_DETACH, network_id=network_id,
-                       service_id=service_id) == 1
+    return (
+        session.run(_DETACH, network_id=network_id, service_id=service_id) == 1
+    )
 
 
-def replace(session: Session, network_id: str, service_id: str,
-            new_service_id: str) -> bool:
+def replace(
+    session: Session, network_id: str, service_id: str, new_service_id: str
+) -> bool:
     """Have a network use one instead of another of its type."""
-    return session.run(_REPLACE, network_id=network_id,
-                       service_id=service_id,
-                       new_service_id=new_service_id) == 1
+    return (
+        session.run(
+            _REPLACE,
+            network_id=network_id,
+            service_id=service_id,
+            new_service_id=new_service_id,
+        )
+        == 1
+    )

@@ -34,64 +34,93 @@ _AT_ONCE = 5000
 def _parts(ids: Collection[str]) -> typing.Iterator[list[str]]:
     wanted = sorted(ids)
     for begin in range(0, len(wanted), _AT_ONCE):
-        yield wanted[begin:begin + _AT_ONCE]
+        yield wanted[begin : begin + _AT_ONCE]
 
 
-def relocate(session: Session, instance_ids: Collection[str], *,
-             host: str, share_server_id: str, share_network_id: str | None,
-             availability_zone_id: str | None) -> None:
+def relocate(
+    session: Session,
+    instance_ids: Collection[str],
+    *,
+    host: str,
+    share_server_id: str,
+    share_network_id: str | None,
+    availability_zone_id: str | None,
+) -> None:
     """Say that share instances are on another pool and server."""
     for part in _parts(instance_ids):
-        session.run(sa.update(INSTANCE).where(INSTANCE.c.id.in_(part)).values(
-            host=host, share_server_id=share_server_id,
-            share_network_id=share_network_id,
-            availability_zone_id=availability_zone_id,
-            updated_at=session.now))
+        session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id.in_(part))
+            .values(
+                host=host,
+                share_server_id=share_server_id,
+                share_network_id=share_network_id,
+                availability_zone_id=availability_zone_id,
+                updated_at=session.now,
+            )
+        )
 
 
-def locate_snapshots(session: Session,
-                     locations: Mapping[str, str]) -> None:
+def locate_snapshots(session: Session, locations: Mapping[str, str]) -> None:
     """Note where back ends have snapshots, by instance id."""
     session.run_many(
         sa.update(SNAPSHOT_INSTANCE)
         .where(SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'))
         .values(provider_location=sa.bindparam('new_location')),
-        [{'instance_id': id, 'new_location': location}
-         for id, location in sorted(locations.items())])
+        [
+            {'instance_id': id, 'new_location': location}
+            for id, location in sorted(locations.items())
+        ],
+    )
 
 
-def replace_exports(session: Session,
-                    wanted: Mapping[str, Locations]) -> None:
+def replace_exports(session: Session, wanted: Mapping[str, Locations]) -> None:
     """Make these the export locations, by share instance id.
 
     One whose path stays keeps its id, and what users noted about it.
     """
     added = _replace(session, EXPORT, EXPORT.c.share_instance_id, wanted)
-    session.run_many(sa.insert(EXPORT_METADATA), [
-        {'export_location_id': id, 'key': key, 'value': value}
-        for id, location in added
-        for key, value in location.get('metadata', {}).items()])
+    session.run_many(
+        sa.insert(EXPORT_METADATA),
+        [
+            {'export_location_id': id, 'key': key, 'value': value}
+            for id, location in added
+            for key, value in location.get('metadata', {}).items()
+        ],
+    )
 
 
-def replace_snapshot_exports(session: Session,
-                             wanted: Mapping[str, Locations]) -> None:
+def replace_snapshot_exports(
+    session: Session, wanted: Mapping[str, Locations]
+) -> None:
     """The same by snapshot instance id."""
-    _replace(session, SNAPSHOT_EXPORT,
-             SNAPSHOT_EXPORT.c.share_snapshot_instance_id, wanted)
+    _replace(
+        session,
+        SNAPSHOT_EXPORT,
+        SNAPSHOT_EXPORT.c.share_snapshot_instance_id,
+        wanted,
+    )
 
 
-def _replace(session: Session, table: sa.Table, owner: sa.Column,
-             wanted: Mapping[str, Locations]
-             ) -> list[tuple[str, Mapping[str, typing.Any]]]:
+def _replace(
+    session: Session,
+    table: sa.Table,
+    owner: sa.Column,
+    wanted: Mapping[str, Locations],
+) -> list[tuple[str, Mapping[str, typing.Any]]]:
     """What had to be inserted, with the ids it got."""
     known: set[tuple[str, str]] = set()
     gone: list[str] = []
     for part in _parts(wanted):
         for row in session.rows(
-                sa.select(table.c.id, table.c.path,
-                          owner.label('owner_id')).where(owner.in_(part))):
-            if any(location['path'] == row.path
-                   for location in wanted[row.owner_id]):
+            sa.select(table.c.id, table.c.path, owner.label('owner_id')).where(
+                owner.in_(part)
+            )
+        ):
+            if any(
+                location['path'] == row.path
+                for location in wanted[row.owner_id]
+            ):
                 known.add((row.owner_id, row.path))
             else:
                 gone.append(row.id)
@@ -104,33 +133,47 @@ def _replace(session: Session, table: sa.Table, owner: sa.Column,
                 continue
             id = session.new_id()
             added.append((id, location))
-            rows.append({'id': id, owner.name: owner_id,
-                         'path': location['path'],
-                         'is_admin_only': location['is_admin_only'],
-                         'created_at': session.now,
-                         'updated_at': session.now})
+            rows.append(
+                {
+                    'id': id,
+                    owner.name: owner_id,
+                    'path': location['path'],
+                    'is_admin_only': location['is_admin_only'],
+                    'created_at': session.now,
+                    'updated_at': session.now,
+                }
+            )
     session.run_many(sa.insert(table), rows)
     return added
 
 
-def with_rules(session: Session,
-               instance_ids: Collection[str]) -> list[str]:
+def with_rules(session: Session, instance_ids: Collection[str]) -> list[str]:
     """Those of the share instances that have access rules."""
     return _having(session, RULE.c.share_instance_id, instance_ids)
 
 
-def snapshots_with_rules(session: Session,
-                         instance_ids: Collection[str]) -> list[str]:
+def snapshots_with_rules(
+    session: Session, instance_ids: Collection[str]
+) -> list[str]:
     """The same of snapshot instances."""
-    return _having(session, SNAPSHOT_RULE.c.share_snapshot_instance_id,
-                   instance_ids)
+    return _having(
+        session, SNAPSHOT_RULE.c.share_snapshot_instance_id, instance_ids
+    )
 
 
-def _having(session: Session, column: sa.Column,
-            ids: Collection[str]) -> list[str]:
-    return [row[0] for part in _parts(ids) for row in session.rows(
-        sa.select(column).where(column.in_(part)).distinct()
-        .order_by(column))]
+def _having(
+    session: Session, column: sa.Column, ids: Collection[str]
+) -> list[str]:
+    return [
+        row[0]
+        for part in _parts(ids)
+        for row in session.rows(
+            sa.select(column)
+            .where(column.in_(part))
+            .distinct()
+            .order_by(column)
+        )
+    ]
 
 
 def doubt_rules(session: Session, instance_ids: Collection[str]) -> None:
@@ -138,31 +181,41 @@ def doubt_rules(session: Session, instance_ids: Collection[str]) -> None:
     _doubt(session, INSTANCE, instance_ids)
 
 
-def doubt_snapshot_rules(session: Session,
-                         instance_ids: Collection[str]) -> None:
+def doubt_snapshot_rules(
+    session: Session, instance_ids: Collection[str]
+) -> None:
     """The same of snapshot instances."""
     _doubt(session, SNAPSHOT_INSTANCE, instance_ids)
 
 
-def _doubt(session: Session, table: sa.Table,
-           ids: Collection[str]) -> None:
+def _doubt(session: Session, table: sa.Table, ids: Collection[str]) -> None:
     for part in _parts(ids):
-        session.run(sa.update(table).where(table.c.id.in_(part))
-                    .values(access_doubted=True))
+        session.run(
+            sa.update(table)
+            .where(table.c.id.in_(part))
+            .values(access_doubted=True)
+        )
 
 
-def hand_on_addresses(session: Session, source_id: str,
-                      destination_id: str) -> None:
+def hand_on_addresses(
+    session: Session, source_id: str, destination_id: str
+) -> None:
     """Have one server be reached where the other was."""
-    session.run(sa.update(ALLOCATION)
-                .where(ALLOCATION.c.share_server_id == source_id)
-                .values(share_server_id=destination_id,
-                        updated_at=session.now))
-    session.run(sa.delete(OF_SUBNET).where(
-        OF_SUBNET.c.share_server_id == destination_id))
-    session.run(sa.update(OF_SUBNET)
-                .where(OF_SUBNET.c.share_server_id == source_id)
-                .values(share_server_id=destination_id))
+    session.run(
+        sa.update(ALLOCATION)
+        .where(ALLOCATION.c.share_server_id == source_id)
+        .values(share_server_id=destination_id, updated_at=session.now)
+    )
+    session.run(
+        sa.delete(OF_SUBNET).where(
+            OF_SUBNET.c.share_server_id == destination_id
+        )
+    )
+    session.run(
+        sa.update(OF_SUBNET)
+        .where(OF_SUBNET.c.share_server_id == source_id)
+        .values(share_server_id=destination_id)
+    )
 
 
 def rules_are_settled(session: Session, server_id: str) -> set[str]:
@@ -171,9 +224,13 @@ def rules_are_settled(session: Session, server_id: str) -> set[str]:
     The values of `access_rules_status`; one whose back end is still to
     be told counts as out_of_sync.
     """
-    return {'out_of_sync' if row.access_doubted else row.access_rules_status
-            for row in session.rows(
-                sa.select(INSTANCE.c.access_rules_status,
-                          INSTANCE.c.access_doubted)
-                .where(INSTANCE.c.share_server_id == server_id)
-                .distinct())}
+    return {
+        'out_of_sync' if row.access_doubted else row.access_rules_status
+        for row in session.rows(
+            sa.select(
+                INSTANCE.c.access_rules_status, INSTANCE.c.access_doubted
+            )
+            .where(INSTANCE.c.share_server_id == server_id)
+            .distinct()
+        )
+    }

@@ -27,96 +27,156 @@ SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 TAG = snapshots.SnapshotMetadata.__table__
 
 _COPY = INSTANCE.alias('copy')
-_HAS_COPIES = sa.exists().where(
-    _COPY.c.share_id == INSTANCE.c.share_id,
-    _COPY.c.id != INSTANCE.c.id).correlate(INSTANCE)
+_HAS_COPIES = (
+    sa.exists()
+    .where(
+        _COPY.c.share_id == INSTANCE.c.share_id, _COPY.c.id != INSTANCE.c.id
+    )
+    .correlate(INSTANCE)
+)
 # A server without shares has one row, whose columns of shares are null.
 _WITH_SHARES = (
     sa.select(
-        SERVER.c.id, SERVER.c.host, SERVER.c.status, SERVER.c.task_state,
-        SERVER.c.share_network_id, SERVER.c.share_replicas_migration_support,
+        SERVER.c.id,
+        SERVER.c.host,
+        SERVER.c.status,
+        SERVER.c.task_state,
+        SERVER.c.share_network_id,
+        SERVER.c.share_replicas_migration_support,
         INSTANCE.c.id.label('instance_id'),
         INSTANCE.c.status.label('instance_status'),
         INSTANCE.c.host.label('instance_host'),
-        INSTANCE.c.access_rules_status, INSTANCE.c.share_type_id,
-        INSTANCE.c.share_id, INSTANCE.c.replica_state, SHARE.c.size,
-        SHARE.c.share_proto, SHARE.c.share_group_id, SHARE.c.project_id,
+        INSTANCE.c.access_rules_status,
+        INSTANCE.c.share_type_id,
+        INSTANCE.c.share_id,
+        INSTANCE.c.replica_state,
+        SHARE.c.size,
+        SHARE.c.share_proto,
+        SHARE.c.share_group_id,
+        SHARE.c.project_id,
         SHARE.c.user_id,
-        _HAS_COPIES.label('has_copies'))
-    .select_from(SERVER
-                 .outerjoin(INSTANCE,
-                            INSTANCE.c.share_server_id == SERVER.c.id)
-                 .outerjoin(SHARE, SHARE.c.id == INSTANCE.c.share_id))
+        _HAS_COPIES.label('has_copies'),
+    )
+    .select_from(
+        SERVER.outerjoin(
+            INSTANCE, INSTANCE.c.share_server_id == SERVER.c.id
+        ).outerjoin(SHARE, SHARE.c.id == INSTANCE.c.share_id)
+    )
     .where(SERVER.c.id == sa.bindparam('server_id'))
-    .order_by(INSTANCE.c.id))
+    .order_by(INSTANCE.c.id)
+)
 _SNAPSHOTS = (
-    sa.select(SNAPSHOT_INSTANCE, SNAPSHOT.c.project_id,
-              SNAPSHOT.c.share_id, SNAPSHOT.c.size, SNAPSHOT.c.share_size,
-              SHARE.c.mount_snapshot_support)
+    sa.select(
+        SNAPSHOT_INSTANCE,
+        SNAPSHOT.c.project_id,
+        SNAPSHOT.c.share_id,
+        SNAPSHOT.c.size,
+        SNAPSHOT.c.share_size,
+        SHARE.c.mount_snapshot_support,
+    )
     .select_from(
         SNAPSHOT_INSTANCE.join(SNAPSHOT)
-        .join(INSTANCE, INSTANCE.c.id
-              == SNAPSHOT_INSTANCE.c.share_instance_id)
-        .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id))
+        .join(INSTANCE, INSTANCE.c.id == SNAPSHOT_INSTANCE.c.share_instance_id)
+        .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
+    )
     .where(INSTANCE.c.share_server_id == sa.bindparam('server_id'))
-    .order_by(SNAPSHOT_INSTANCE.c.id))
+    .order_by(SNAPSHOT_INSTANCE.c.id)
+)
 _TAGS = (
     sa.select(SNAPSHOT_INSTANCE.c.id, TAG.c.key, TAG.c.value)
     .select_from(
-        SNAPSHOT_INSTANCE
-        .join(INSTANCE, INSTANCE.c.id
-              == SNAPSHOT_INSTANCE.c.share_instance_id)
-        .join(TAG, TAG.c.share_snapshot_id
-              == SNAPSHOT_INSTANCE.c.snapshot_id))
-    .where(INSTANCE.c.share_server_id == sa.bindparam('server_id')))
+        SNAPSHOT_INSTANCE.join(
+            INSTANCE, INSTANCE.c.id == SNAPSHOT_INSTANCE.c.share_instance_id
+        ).join(TAG, TAG.c.share_snapshot_id == SNAPSHOT_INSTANCE.c.snapshot_id)
+    )
+    .where(INSTANCE.c.share_server_id == sa.bindparam('server_id'))
+)
 _NETWORKS = (
     sa.select(
-        NETWORK.c.id, NETWORK.c.status, NETWORK.c.project_id,
-        SUBNET.c.id.label('subnet_id'), SUBNET.c.neutron_net_id,
-        SUBNET.c.neutron_subnet_id, ZONE.c.name.label('zone'),
-        sa.exists().where(
+        NETWORK.c.id,
+        NETWORK.c.status,
+        NETWORK.c.project_id,
+        SUBNET.c.id.label('subnet_id'),
+        SUBNET.c.neutron_net_id,
+        SUBNET.c.neutron_subnet_id,
+        ZONE.c.name.label('zone'),
+        sa.exists()
+        .where(
             OF_SUBNET.c.share_network_subnet_id == SUBNET.c.id,
             OF_SUBNET.c.share_server_id == sa.bindparam('server_id'),
-        ).label('is_used'))
+        )
+        .label('is_used'),
+    )
     .select_from(
-        NETWORK.outerjoin(SUBNET,
-                          SUBNET.c.share_network_id == NETWORK.c.id)
-        .outerjoin(ZONE, ZONE.c.id == SUBNET.c.availability_zone_id))
+        NETWORK.outerjoin(
+            SUBNET, SUBNET.c.share_network_id == NETWORK.c.id
+        ).outerjoin(ZONE, ZONE.c.id == SUBNET.c.availability_zone_id)
+    )
     .where(NETWORK.c.id.in_(sa.bindparam('ids', expanding=True)))
-    .order_by(NETWORK.c.id, SUBNET.c.id))
+    .order_by(NETWORK.c.id, SUBNET.c.id)
+)
 _INSERT = sa.insert(MIGRATION)
 _OPEN = sa.select(MIGRATION).where(
-    MIGRATION.c.open_for == sa.bindparam('of_source'))
+    MIGRATION.c.open_for == sa.bindparam('of_source')
+)
 _LATEST = (
     sa.select(MIGRATION, SERVER.c.task_state)
-    .select_from(MIGRATION.outerjoin(
-        SERVER, SERVER.c.id == MIGRATION.c.source_server_id))
+    .select_from(
+        MIGRATION.outerjoin(
+            SERVER, SERVER.c.id == MIGRATION.c.source_server_id
+        )
+    )
     .where(MIGRATION.c.source_server_id == sa.bindparam('of_source'))
     .order_by(MIGRATION.c.created_at.desc(), MIGRATION.c.id.desc())
-    .limit(1))
-_IS_OPEN = (MIGRATION.c.id == sa.bindparam('migration_id'),
-            MIGRATION.c.open_for.is_not(None))
-_CLOSE = sa.update(MIGRATION).where(*_IS_OPEN).values(
-    open_for=None, outcome=sa.bindparam('new_outcome'),
-    error=sa.bindparam('new_error'), ended_at=sa.bindparam('now'),
-    updated_at=sa.bindparam('now'))
-_SUPERSEDE = sa.update(MIGRATION).where(
-    MIGRATION.c.open_for == sa.bindparam('of_source')
-).values(open_for=None, outcome=T.ERROR, ended_at=sa.bindparam('now'),
-         updated_at=sa.bindparam('now'))
-_HEARD = sa.update(MIGRATION).where(*_IS_OPEN).values(
-    progress=sa.bindparam('new_progress'), heard_at=sa.bindparam('now'))
-_CAST = sa.update(INSTANCE).where(
-    INSTANCE.c.share_server_id == sa.bindparam('of_server'),
-).values(cast_rules_to_readonly=sa.bindparam('cast'))
+    .limit(1)
+)
+_IS_OPEN = (
+    MIGRATION.c.id == sa.bindparam('migration_id'),
+    MIGRATION.c.open_for.is_not(None),
+)
+_CLOSE = (
+    sa.update(MIGRATION)
+    .where(*_IS_OPEN)
+    .values(
+        open_for=None,
+        outcome=sa.bindparam('new_outcome'),
+        error=sa.bindparam('new_error'),
+        ended_at=sa.bindparam('now'),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_SUPERSEDE = (
+    sa.update(MIGRATION)
+    .where(MIGRATION.c.open_for == sa.bindparam('of_source'))
+    .values(
+        open_for=None,
+        outcome=T.ERROR,
+        ended_at=sa.bindparam('now'),
+        updated_at=sa.bindparam('now'),
+    )
+)
+_HEARD = (
+    sa.update(MIGRATION)
+    .where(*_IS_OPEN)
+    .values(
+        progress=sa.bindparam('new_progress'), heard_at=sa.bindparam('now')
+    )
+)
+_CAST = (
+    sa.update(INSTANCE)
+    .where(
+        INSTANCE.c.share_server_id == sa.bindparam('of_server'),
+    )
+    .values(cast_rules_to_readonly=sa.bindparam('cast'))
+)
 _PRUNE = sa.delete(MIGRATION).where(
-    MIGRATION.c.ended_at < sa.bindparam('before'))
+    MIGRATION.c.ended_at < sa.bindparam('before')
+)
 
 _ERROR_SHOWN = 1000
 
 
-def with_shares(session: Session,
-                server_id: str) -> typing.Sequence[sa.Row]:
+def with_shares(session: Session, server_id: str) -> typing.Sequence[sa.Row]:
     """A server, one row for each share on it.
 
     One row without a share when there is none; no row when the server is
@@ -125,14 +185,14 @@ def with_shares(session: Session,
     return session.rows(_WITH_SHARES, server_id=server_id)
 
 
-def snapshots_on(session: Session,
-                 server_id: str) -> typing.Sequence[sa.Row]:
+def snapshots_on(session: Session, server_id: str) -> typing.Sequence[sa.Row]:
     """The snapshot instances of the shares on a server."""
     return session.rows(_SNAPSHOTS, server_id=server_id)
 
 
-def snapshot_metadata(session: Session, server_id: str
-                      ) -> dict[str, dict[str, str]]:
+def snapshot_metadata(
+    session: Session, server_id: str
+) -> dict[str, dict[str, str]]:
     """Their metadata, by the id of the snapshot instance."""
     found: dict[str, dict[str, str]] = {}
     for row in session.rows(_TAGS, server_id=server_id):
@@ -140,14 +200,16 @@ def snapshot_metadata(session: Session, server_id: str
     return found
 
 
-def networks_with_subnets(session: Session, ids: Collection[str | None],
-                          server_id: str) -> typing.Sequence[sa.Row]:
+def networks_with_subnets(
+    session: Session, ids: Collection[str | None], server_id: str
+) -> typing.Sequence[sa.Row]:
     """Networks, one row for each subnet, with the name of its zone.
 
     `is_used` says that the server has addresses in the subnet.
     """
-    return session.rows(_NETWORKS, ids=sorted(id for id in ids if id),
-                        server_id=server_id)
+    return session.rows(
+        _NETWORKS, ids=sorted(id for id in ids if id), server_id=server_id
+    )
 
 
 def insert(session: Session, **values: object) -> str:
@@ -156,13 +218,24 @@ def insert(session: Session, **values: object) -> str:
     One that an administrator's decree has left open ends with it.
     """
     id = session.new_id()
-    session.run(_SUPERSEDE, of_source=values['source_server_id'],
-                now=session.now)
-    session.run(_INSERT, **{
-        'phase': 1, 'can_cancel': False, 'tells_progress': False,
-        'made_destination': False, 'is_set_up': False, 'casts_rules': False,
-        'created_at': session.now, 'id': id,
-        'open_for': values['source_server_id'], **values})
+    session.run(
+        _SUPERSEDE, of_source=values['source_server_id'], now=session.now
+    )
+    session.run(
+        _INSERT,
+        **{
+            'phase': 1,
+            'can_cancel': False,
+            'tells_progress': False,
+            'made_destination': False,
+            'is_set_up': False,
+            'casts_rules': False,
+            'created_at': session.now,
+            'id': id,
+            'open_for': values['source_server_id'],
+            **values,
+        },
+    )
     return id
 
 
@@ -181,22 +254,36 @@ def find_latest(session: Session, source_id: str) -> sa.Row | None:
 
 def note(session: Session, migration_id: str, **values: object) -> None:
     """Change what is known of a migration."""
-    session.run(sa.update(MIGRATION).where(MIGRATION.c.id == migration_id)
-                .values(updated_at=session.now, **values))
+    session.run(
+        sa.update(MIGRATION)
+        .where(MIGRATION.c.id == migration_id)
+        .values(updated_at=session.now, **values)
+    )
 
 
-def note_heard(session: Session, migration_id: str,
-               progress: int | None) -> None:
+def note_heard(
+    session: Session, migration_id: str, progress: int | None
+) -> None:
     """Note that the driver has spoken, and how far it says it has come."""
-    session.run(_HEARD, migration_id=migration_id, new_progress=progress,
-                now=session.now)
+    session.run(
+        _HEARD,
+        migration_id=migration_id,
+        new_progress=progress,
+        now=session.now,
+    )
 
 
-def close(session: Session, migration_id: str, outcome: str,
-          error: str | None = None) -> None:
+def close(
+    session: Session, migration_id: str, outcome: str, error: str | None = None
+) -> None:
     """Note the end of a migration; once more changes nothing."""
-    session.run(_CLOSE, migration_id=migration_id, new_outcome=outcome,
-                new_error=error and error[:_ERROR_SHOWN], now=session.now)
+    session.run(
+        _CLOSE,
+        migration_id=migration_id,
+        new_outcome=outcome,
+        new_error=error and error[:_ERROR_SHOWN],
+        now=session.now,
+    )
 
 
 def cast_rules(session: Session, server_id: str, cast: bool) -> None:
@@ -216,9 +303,15 @@ def totals(rows: typing.Iterable[typing.Any]) -> list[Mapping[str, object]]:
     """
     found: dict[tuple[str, str], dict[str, typing.Any]] = {}
     for row in rows:
-        need = found.setdefault((row.share_type_id, row.share_proto), {
-            'share_type_id': row.share_type_id,
-            'share_proto': row.share_proto, 'size': 0, 'count': 0})
+        need = found.setdefault(
+            (row.share_type_id, row.share_proto),
+            {
+                'share_type_id': row.share_type_id,
+                'share_proto': row.share_proto,
+                'size': 0,
+                'count': 0,
+            },
+        )
         need['size'] += row.size
         need['count'] += 1
     return list(found.values())

@@ -14,27 +14,44 @@ SERVICE = services.Service.__table__
 ZONE = services.AvailabilityZone.__table__
 WORK = engine.Work.__table__
 
-_BEAT = sa.update(SERVICE).where(
-    SERVICE.c.host == sa.bindparam('of_host'),
-    SERVICE.c.binary == sa.bindparam('of_binary'),
-).values(heartbeat_at=db_now(), updated_at=sa.bindparam('now'),
-         health=sa.bindparam('new_health'),
-         incarnation=sa.bindparam('new_incarnation'))
+_BEAT = (
+    sa.update(SERVICE)
+    .where(
+        SERVICE.c.host == sa.bindparam('of_host'),
+        SERVICE.c.binary == sa.bindparam('of_binary'),
+    )
+    .values(
+        heartbeat_at=db_now(),
+        updated_at=sa.bindparam('now'),
+        health=sa.bindparam('new_health'),
+        incarnation=sa.bindparam('new_incarnation'),
+    )
+)
 _LIST = (
     sa.select(SERVICE, ZONE.c.name.label('zone'), db_now().label('now'))
     .select_from(SERVICE.join(ZONE))
-    .order_by(SERVICE.c.id))
-_ONE = _LIST.where(SERVICE.c.host == sa.bindparam('of_host'),
-                   SERVICE.c.binary == sa.bindparam('of_binary'))
+    .order_by(SERVICE.c.id)
+)
+_ONE = _LIST.where(
+    SERVICE.c.host == sa.bindparam('of_host'),
+    SERVICE.c.binary == sa.bindparam('of_binary'),
+)
 _ONE_KEPT = _ONE.with_for_update(of=SERVICE)
-_ENSURE = sa.update(SERVICE).where(
-    SERVICE.c.id == sa.bindparam('service_id')).values(ensuring=True)
+_ENSURE = (
+    sa.update(SERVICE)
+    .where(SERVICE.c.id == sa.bindparam('service_id'))
+    .values(ensuring=True)
+)
 _ENSURE_IDLE = _ENSURE.where(SERVICE.c.ensuring.is_(False))
 _ENSURE_ANEW = _ENSURE.values(backend_info=sa.bindparam('new_info'))
-_ENSURED = sa.update(SERVICE).where(
-    SERVICE.c.id == sa.bindparam('service_id'),
-    ~sa.exists().where(WORK.c.id == sa.bindparam('work_id')),
-).values(ensuring=False)
+_ENSURED = (
+    sa.update(SERVICE)
+    .where(
+        SERVICE.c.id == sa.bindparam('service_id'),
+        ~sa.exists().where(WORK.c.id == sa.bindparam('work_id')),
+    )
+    .values(ensuring=False)
+)
 _ZONE_ID = sa.select(ZONE.c.id).where(ZONE.c.name == sa.bindparam('of_name'))
 
 
@@ -43,36 +60,73 @@ def zone_id(session: Session, name: str) -> str:
     found = session.value(_ZONE_ID, of_name=name)
     if found is None:
         found = session.new_id()
-        session.insert_first(sa.insert(ZONE), id=found, name=name,
-                             created_at=session.now)
+        session.insert_first(
+            sa.insert(ZONE), id=found, name=name, created_at=session.now
+        )
     return found
 
 
-def register(session: Session, *, host: str, binary: str, topic: str,
-             zone: str, incarnation: str, enabled: bool,
-             health: str | None = None) -> None:
+def register(
+    session: Session,
+    *,
+    host: str,
+    binary: str,
+    topic: str,
+    zone: str,
+    incarnation: str,
+    enabled: bool,
+    health: str | None = None,
+) -> None:
     """Say that a process serves here from now on."""
     found = zone_id(session, zone)
-    if beat(session, host=host, binary=binary, incarnation=incarnation,
-            health=health):
+    if beat(
+        session,
+        host=host,
+        binary=binary,
+        incarnation=incarnation,
+        health=health,
+    ):
         session.run(
-            sa.update(SERVICE).where(SERVICE.c.host == host,
-                                     SERVICE.c.binary == binary)
-            .values(topic=topic, availability_zone_id=found))
+            sa.update(SERVICE)
+            .where(SERVICE.c.host == host, SERVICE.c.binary == binary)
+            .values(topic=topic, availability_zone_id=found)
+        )
         return
     session.insert_first(
-        sa.insert(SERVICE).values(heartbeat_at=db_now()), host=host,
-        binary=binary, topic=topic, availability_zone_id=found,
-        incarnation=incarnation, health=health, disabled=not enabled,
-        ensuring=False, created_at=session.now, updated_at=session.now)
+        sa.insert(SERVICE).values(heartbeat_at=db_now()),
+        host=host,
+        binary=binary,
+        topic=topic,
+        availability_zone_id=found,
+        incarnation=incarnation,
+        health=health,
+        disabled=not enabled,
+        ensuring=False,
+        created_at=session.now,
+        updated_at=session.now,
+    )
 
 
-def beat(session: Session, *, host: str, binary: str, incarnation: str,
-         health: str | None) -> bool:
+def beat(
+    session: Session,
+    *,
+    host: str,
+    binary: str,
+    incarnation: str,
+    health: str | None,
+) -> bool:
     """Write a heartbeat; False when the service has no row."""
-    return session.run(
-        _BEAT, of_host=host, of_binary=binary, now=session.now,
-        new_health=health, new_incarnation=incarnation) == 1
+    return (
+        session.run(
+            _BEAT,
+            of_host=host,
+            of_binary=binary,
+            now=session.now,
+            new_health=health,
+            new_incarnation=incarnation,
+        )
+        == 1
+    )
 
 
 def list_all(session: Session) -> typing.Sequence[sa.Row]:
@@ -80,14 +134,16 @@ def list_all(session: Session) -> typing.Sequence[sa.Row]:
     return session.rows(_LIST)
 
 
-def get(session: Session, host: str, binary: str, *,
-        keep: bool = False) -> sa.Row:
+def get(
+    session: Session, host: str, binary: str, *, keep: bool = False
+) -> sa.Row:
     """One of them; raises ServiceNotFound.
 
     With `keep` whoever else keeps it waits until the transaction ends.
     """
-    row = session.one(_ONE_KEPT if keep else _ONE, of_host=host,
-                      of_binary=binary)
+    row = session.one(
+        _ONE_KEPT if keep else _ONE, of_host=host, of_binary=binary
+    )
     if row is None:
         raise exception.ServiceNotFound(binary=binary, host=host)
     return row
@@ -98,14 +154,26 @@ def is_up(row: sa.Row, down_time: float) -> bool:
     return row.health is None and row.now - row.heartbeat_at <= down_time
 
 
-def set_disabled(session: Session, host: str, binary: str, disabled: bool,
-                 reason: str | None) -> None:
+def set_disabled(
+    session: Session,
+    host: str,
+    binary: str,
+    disabled: bool,
+    reason: str | None,
+) -> None:
     """Enable or disable scheduling to a service."""
-    if session.run(
-            sa.update(SERVICE).where(SERVICE.c.host == host,
-                                     SERVICE.c.binary == binary)
-            .values(disabled=disabled, disabled_reason=reason,
-                    updated_at=session.now)) != 1:
+    if (
+        session.run(
+            sa.update(SERVICE)
+            .where(SERVICE.c.host == host, SERVICE.c.binary == binary)
+            .values(
+                disabled=disabled,
+                disabled_reason=reason,
+                updated_at=session.now,
+            )
+        )
+        != 1
+    ):
         raise exception.ServiceNotFound(binary=binary, host=host)
 
 
@@ -114,8 +182,9 @@ def begin_ensuring(session: Session, service_id: int) -> bool:
     return session.run(_ENSURE_IDLE, service_id=service_id) == 1
 
 
-def begin_ensuring_anew(session: Session, service_id: int,
-                        backend_info: str | None) -> None:
+def begin_ensuring_anew(
+    session: Session, service_id: int, backend_info: str | None
+) -> None:
     """The same whatever is going on, for another state of the back end."""
     session.run(_ENSURE_ANEW, service_id=service_id, new_info=backend_info)
 

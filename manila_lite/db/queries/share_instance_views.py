@@ -15,10 +15,14 @@ INSTANCE = shares.ShareInstance.__table__
 EXPORT = shares.ExportLocation.__table__
 ZONE = services.AvailabilityZone.__table__
 
-_SHOWN = sa.select(
-    INSTANCE, ZONE.c.name.label('availability_zone'),
-).select_from(INSTANCE.outerjoin(ZONE)).order_by(
-    INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
+_SHOWN = (
+    sa.select(
+        INSTANCE,
+        ZONE.c.name.label('availability_zone'),
+    )
+    .select_from(INSTANCE.outerjoin(ZONE))
+    .order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
+)
 
 
 @dataclasses.dataclass
@@ -45,29 +49,43 @@ def find(session: Session, wanted: Filter, *, exports: bool) -> Found:
     paths: dict[str, list[str]] = {}
     if exports:
         for row in session.rows(
-                sa.select(EXPORT.c.share_instance_id, EXPORT.c.path)
-                .select_from(EXPORT.join(INSTANCE)).where(*conditions)
-                .order_by(EXPORT.c.created_at, EXPORT.c.path)):
+            sa.select(EXPORT.c.share_instance_id, EXPORT.c.path)
+            .select_from(EXPORT.join(INSTANCE))
+            .where(*conditions)
+            .order_by(EXPORT.c.created_at, EXPORT.c.path)
+        ):
             paths.setdefault(row.share_instance_id, []).append(row.path)
     return Found(rows, {'exports': paths})
 
 
 def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        INSTANCE.c[name] == value for name, value in wanted.exact.items()]
+        INSTANCE.c[name] == value for name, value in wanted.exact.items()
+    ]
     if wanted.id is not None:
         found.append(INSTANCE.c.id == wanted.id)
     if wanted.share_id is not None:
         found.append(INSTANCE.c.share_id == wanted.share_id)
     if wanted.soft_deleted is not None:
-        found.append(sa.exists().where(
-            SHARE.c.id == INSTANCE.c.share_id,
-            SHARE.c.is_soft_deleted.is_(wanted.soft_deleted)))
+        found.append(
+            sa.exists().where(
+                SHARE.c.id == INSTANCE.c.share_id,
+                SHARE.c.is_soft_deleted.is_(wanted.soft_deleted),
+            )
+        )
     of_export = EXPORT.alias()
-    asked = [of_export.c[name] == value for name, value in (
-        ('id', wanted.export_id), ('path', wanted.export_path))
-        if value is not None]
+    asked = [
+        of_export.c[name] == value
+        for name, value in (
+            ('id', wanted.export_id),
+            ('path', wanted.export_path),
+        )
+        if value is not None
+    ]
     if asked:
-        found.append(sa.exists().where(
-            of_export.c.share_instance_id == INSTANCE.c.id, *asked))
+        found.append(
+            sa.exists().where(
+                of_export.c.share_instance_id == INSTANCE.c.id, *asked
+            )
+        )
     return found

@@ -44,17 +44,24 @@ class Filter:
 
 def _all_support(column: sa.Column) -> sa.ColumnElement[bool]:
     """Whether every server of the network does; without any, it does."""
-    return (~sa.exists().where(
-        SERVER.c.share_network_id == NETWORK.c.id, column.is_(False))
+    return (
+        ~sa.exists().where(
+            SERVER.c.share_network_id == NETWORK.c.id, column.is_(False)
+        )
     ).label(column.name)
 
 
 _SHOWN = (
-    NETWORK.c.id, NETWORK.c.name, NETWORK.c.description,
-    NETWORK.c.project_id, NETWORK.c.status, NETWORK.c.created_at,
+    NETWORK.c.id,
+    NETWORK.c.name,
+    NETWORK.c.description,
+    NETWORK.c.project_id,
+    NETWORK.c.status,
+    NETWORK.c.created_at,
     NETWORK.c.updated_at,
     _all_support(SERVER.c.security_service_update_support),
-    _all_support(SERVER.c.network_allocation_update_support))
+    _all_support(SERVER.c.network_allocation_update_support),
+)
 _ONE = sa.select(*_SHOWN).where(NETWORK.c.id == sa.bindparam('network_id'))
 
 
@@ -67,14 +74,20 @@ class Shown(typing.NamedTuple):
 
 def get(session: Session, network_id: str) -> Shown:
     """One network; no rows when there is none."""
-    return Shown(session.rows(_ONE, network_id=network_id),
-                 {network_id: subnets.list_of(session, network_id)})
+    return Shown(
+        session.rows(_ONE, network_id=network_id),
+        {network_id: subnets.list_of(session, network_id)},
+    )
 
 
 def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
     """Ids and names of the networks of a page."""
-    return Shown(session.rows(
-        _page(session, wanted, page, NETWORK.c.id, NETWORK.c.name)), {})
+    return Shown(
+        session.rows(
+            _page(session, wanted, page, NETWORK.c.id, NETWORK.c.name)
+        ),
+        {},
+    )
 
 
 def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
@@ -84,47 +97,71 @@ def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
     return Shown(rows, subnets.list_of_all(session, ids))
 
 
-def _page(session: Session, wanted: Filter, page: typing.Any,
-          *columns: sa.ColumnElement) -> sa.Select:
-    statement = (sa.select(*columns).where(*_conditions(session, wanted))
-                 .order_by(NETWORK.c.created_at.desc(), NETWORK.c.id.desc())
-                 .limit(page.limit))
+def _page(
+    session: Session,
+    wanted: Filter,
+    page: typing.Any,
+    *columns: sa.ColumnElement,
+) -> sa.Select:
+    statement = (
+        sa.select(*columns)
+        .where(*_conditions(session, wanted))
+        .order_by(NETWORK.c.created_at.desc(), NETWORK.c.id.desc())
+        .limit(page.limit)
+    )
     return statement.offset(page.offset) if page.offset else statement
 
 
-def _conditions(session: Session,
-                wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(session: Session, wanted: Filter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        NETWORK.c[name] == value for name, value in wanted.network.items()]
+        NETWORK.c[name] == value for name, value in wanted.network.items()
+    ]
     if wanted.project_id is not None:
         found.append(NETWORK.c.project_id == wanted.project_id)
-    found += [_holds(session, NETWORK.c[name], text)
-              for name, text in wanted.like.items()]
+    found += [
+        _holds(session, NETWORK.c[name], text)
+        for name, text in wanted.like.items()
+    ]
     if wanted.created_since is not None:
         found.append(NETWORK.c.created_at >= wanted.created_since)
     if wanted.created_before is not None:
         found.append(NETWORK.c.created_at <= wanted.created_before)
     if wanted.subnet:
-        found.append(sa.exists().where(
-            SUBNET.c.share_network_id == NETWORK.c.id,
-            *(SUBNET.c[name] == value
-              for name, value in wanted.subnet.items())))
+        found.append(
+            sa.exists().where(
+                SUBNET.c.share_network_id == NETWORK.c.id,
+                *(
+                    SUBNET.c[name] == value
+                    for name, value in wanted.subnet.items()
+                ),
+            )
+        )
     if wanted.security_service_id is not None:
-        found.append(sa.exists().where(
-            ATTACHED.c.share_network_id == NETWORK.c.id,
-            ATTACHED.c.security_service_id == wanted.security_service_id))
+        found.append(
+            sa.exists().where(
+                ATTACHED.c.share_network_id == NETWORK.c.id,
+                ATTACHED.c.security_service_id == wanted.security_service_id,
+            )
+        )
     if wanted.security_service is not None:
-        found.append(sa.exists().where(
-            ATTACHED.c.share_network_id == NETWORK.c.id,
-            SERVICE.c.id == ATTACHED.c.security_service_id,
-            sa.or_(SERVICE.c.id == wanted.security_service,
-                   SERVICE.c.name == wanted.security_service)))
+        found.append(
+            sa.exists().where(
+                ATTACHED.c.share_network_id == NETWORK.c.id,
+                SERVICE.c.id == ATTACHED.c.security_service_id,
+                sa.or_(
+                    SERVICE.c.id == wanted.security_service,
+                    SERVICE.c.name == wanted.security_service,
+                ),
+            )
+        )
     return found
 
 
-def _holds(session: Session, column: sa.Column,
-           text: str) -> sa.ColumnElement[bool]:
+def _holds(
+    session: Session, column: sa.Column, text: str
+) -> sa.ColumnElement[bool]:
     """A substring, case counting, which LIKE of SQLite does not do."""
-    place = (sa.func.strpos if session.dialect == 'postgresql'
-             else sa.func.instr)
+    place = (
+        sa.func.strpos if session.dialect == 'postgresql' else sa.func.instr
+    )
     return place(column, text) > 0

@@ -22,44 +22,73 @@ ADDRESS = share_servers.NetworkAllocation.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 _TARGET = sa.select(
-    NETWORK.c.id, NETWORK.c.project_id, NETWORK.c.user_id, NETWORK.c.name,
-    NETWORK.c.status).where(NETWORK.c.id == sa.bindparam('network_id'))
+    NETWORK.c.id,
+    NETWORK.c.project_id,
+    NETWORK.c.user_id,
+    NETWORK.c.name,
+    NETWORK.c.status,
+).where(NETWORK.c.id == sa.bindparam('network_id'))
 _HOLD = _TARGET.with_for_update()
 _KEEP = _TARGET.with_for_update(read=True)
-_SERVERS = sa.select(
-    SERVER.c.id, SERVER.c.host, SERVER.c.status, SERVER.c.is_auto_deletable,
-    SERVER.c.security_service_update_support,
-    SERVER.c.network_allocation_update_support,
-).where(SERVER.c.share_network_id == sa.bindparam('network_id')
-        ).order_by(SERVER.c.id)
-_HAS_SERVERS = sa.select(sa.exists().where(
-    SERVER.c.share_network_id == sa.bindparam('network_id')))
-_HAS_SHARES = sa.select(sa.exists().where(
-    INSTANCE.c.share_network_id == sa.bindparam('network_id')))
+_SERVERS = (
+    sa.select(
+        SERVER.c.id,
+        SERVER.c.host,
+        SERVER.c.status,
+        SERVER.c.is_auto_deletable,
+        SERVER.c.security_service_update_support,
+        SERVER.c.network_allocation_update_support,
+    )
+    .where(SERVER.c.share_network_id == sa.bindparam('network_id'))
+    .order_by(SERVER.c.id)
+)
+_HAS_SERVERS = sa.select(
+    sa.exists().where(SERVER.c.share_network_id == sa.bindparam('network_id'))
+)
+_HAS_SHARES = sa.select(
+    sa.exists().where(
+        INSTANCE.c.share_network_id == sa.bindparam('network_id')
+    )
+)
 _IN = sa.select(OF_SUBNET.c.share_server_id).where(
     OF_SUBNET.c.share_network_subnet_id.in_(
-        sa.bindparam('ids', expanding=True)))
-_SHARES_ON = sa.select(
-    INSTANCE.c.id, INSTANCE.c.share_id, INSTANCE.c.status,
-    INSTANCE.c.access_rules_status, INSTANCE.c.share_server_id,
-).where(INSTANCE.c.share_server_id.in_(
-    sa.bindparam('ids', expanding=True))).order_by(INSTANCE.c.id)
+        sa.bindparam('ids', expanding=True)
+    )
+)
+_SHARES_ON = (
+    sa.select(
+        INSTANCE.c.id,
+        INSTANCE.c.share_id,
+        INSTANCE.c.status,
+        INSTANCE.c.access_rules_status,
+        INSTANCE.c.share_server_id,
+    )
+    .where(INSTANCE.c.share_server_id.in_(sa.bindparam('ids', expanding=True)))
+    .order_by(INSTANCE.c.id)
+)
 _IDS: sa.BindParameter[str] = sa.bindparam('ids', expanding=True)
 _LEAVE = (
     sa.delete(OF_SUBNET).where(OF_SUBNET.c.share_server_id.in_(_IDS)),
-    sa.update(ADDRESS).where(ADDRESS.c.share_server_id.in_(_IDS))
+    sa.update(ADDRESS)
+    .where(ADDRESS.c.share_server_id.in_(_IDS))
     .values(share_network_subnet_id=None),
-    sa.update(SERVER).where(SERVER.c.id.in_(_IDS))
-    .values(share_network_id=None))
+    sa.update(SERVER)
+    .where(SERVER.c.id.in_(_IDS))
+    .values(share_network_id=None),
+)
 _CHANGING = sa.exists().where(
     SERVER.c.share_network_id == NETWORK.c.id,
-    SERVER.c.status == ServerS.NETWORK_CHANGE)
+    SERVER.c.status == ServerS.NETWORK_CHANGE,
+)
 _IS_CHANGING = sa.select(_CHANGING).where(
-    NETWORK.c.id == sa.bindparam('network_id'))
+    NETWORK.c.id == sa.bindparam('network_id')
+)
 _STUCK = (
     sa.select(NETWORK.c.id, NETWORK.c.status)
     .where(NETWORK.c.status == S.NETWORK_CHANGE, ~_CHANGING)
-    .order_by(NETWORK.c.id).limit(sa.bindparam('most')))
+    .order_by(NETWORK.c.id)
+    .limit(sa.bindparam('most'))
+)
 
 
 def target(session: Session, network_id: str) -> sa.Row:
@@ -77,8 +106,7 @@ def hold(session: Session, network_id: str) -> sa.Row:
 
 
 def hold_if_there(session: Session, network_id: str) -> None:
-    """The same where the network may be gone: it is held before servers.
-    """
+    """The same where the network may be gone: it is held before servers."""
     session.one(_HOLD, network_id=network_id)
 
 
@@ -106,15 +134,17 @@ def has_servers(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_SERVERS, network_id=network_id))
 
 
-def server_ids_in(session: Session,
-                  subnet_ids: Collection[str]) -> set[str]:
+def server_ids_in(session: Session, subnet_ids: Collection[str]) -> set[str]:
     """The ids of the servers that are in one of these subnets."""
-    return {row.share_server_id
-            for row in session.rows(_IN, ids=sorted(subnet_ids))}
+    return {
+        row.share_server_id
+        for row in session.rows(_IN, ids=sorted(subnet_ids))
+    }
 
 
-def shares_on(session: Session, server_ids: Collection[str]
-              ) -> typing.Sequence[sa.Row]:
+def shares_on(
+    session: Session, server_ids: Collection[str]
+) -> typing.Sequence[sa.Row]:
     """The share instances on some servers, in order of their ids."""
     return session.rows(_SHARES_ON, ids=sorted(server_ids))
 
@@ -135,11 +165,17 @@ def settle(session: Session, network_id: str, *, failed: bool) -> None:
     if row is None or row.status != S.NETWORK_CHANGE:
         return
     if failed:
-        transitions.fire(session, MACHINE, network_id, 'change_failed',
-                         updated_at=session.now)
+        transitions.fire(
+            session,
+            MACHINE,
+            network_id,
+            'change_failed',
+            updated_at=session.now,
+        )
     elif not session.value(_IS_CHANGING, network_id=network_id):
-        transitions.fire(session, MACHINE, network_id, 'changed',
-                         updated_at=session.now)
+        transitions.fire(
+            session, MACHINE, network_id, 'changed', updated_at=session.now
+        )
 
 
 def stuck(session: Session, most: int) -> typing.Sequence[sa.Row]:
@@ -155,12 +191,18 @@ def insert(session: Session, values: dict[str, typing.Any]) -> None:
     transitions.born(session, MACHINE, 'create', **values)
 
 
-def update(session: Session, network_id: str,
-           values: Mapping[str, object]) -> None:
+def update(
+    session: Session, network_id: str, values: Mapping[str, object]
+) -> None:
     """Change plain columns of a network; never its status."""
-    if session.run(
-            sa.update(NETWORK).where(NETWORK.c.id == network_id)
-            .values(updated_at=session.now, **values)) != 1:
+    if (
+        session.run(
+            sa.update(NETWORK)
+            .where(NETWORK.c.id == network_id)
+            .values(updated_at=session.now, **values)
+        )
+        != 1
+    ):
         raise exception.ShareNetworkNotFound(share_network_id=network_id)
 
 

@@ -20,22 +20,39 @@ INSTANCE = shares.ShareInstance.__table__
 METADATA = shares.ShareInstanceMetadata.__table__
 ZONE = services.AvailabilityZone.__table__
 
-_SUMMARY = (INSTANCE.c.id, INSTANCE.c.share_id, INSTANCE.c.status,
-            INSTANCE.c.replica_state)
+_SUMMARY = (
+    INSTANCE.c.id,
+    INSTANCE.c.share_id,
+    INSTANCE.c.status,
+    INSTANCE.c.replica_state,
+)
 _SHOWN = (
-    *_SUMMARY, INSTANCE.c.host, INSTANCE.c.share_network_id,
-    INSTANCE.c.share_server_id, INSTANCE.c.cast_rules_to_readonly,
-    INSTANCE.c.created_at, INSTANCE.c.updated_at,
+    *_SUMMARY,
+    INSTANCE.c.host,
+    INSTANCE.c.share_network_id,
+    INSTANCE.c.share_server_id,
+    INSTANCE.c.cast_rules_to_readonly,
+    INSTANCE.c.created_at,
+    INSTANCE.c.updated_at,
     ZONE.c.name.label('availability_zone'),
-    SHARE.c.project_id, SHARE.c.user_id)
+    SHARE.c.project_id,
+    SHARE.c.user_id,
+)
 _FROM = INSTANCE.join(SHARE).outerjoin(ZONE)
-_ONE = sa.select(*_SHOWN).select_from(_FROM).where(
-    INSTANCE.c.id == sa.bindparam('replica_id'),
-    INSTANCE.c.replica_state.is_not(None))
-_METADATA = sa.select(METADATA.c.share_instance_id, METADATA.c.key,
-                      METADATA.c.value)
+_ONE = (
+    sa.select(*_SHOWN)
+    .select_from(_FROM)
+    .where(
+        INSTANCE.c.id == sa.bindparam('replica_id'),
+        INSTANCE.c.replica_state.is_not(None),
+    )
+)
+_METADATA = sa.select(
+    METADATA.c.share_instance_id, METADATA.c.key, METADATA.c.value
+)
 _METADATA_OF_ONE = _METADATA.where(
-    METADATA.c.share_instance_id == sa.bindparam('replica_id'))
+    METADATA.c.share_instance_id == sa.bindparam('replica_id')
+)
 
 
 @dataclasses.dataclass
@@ -62,9 +79,10 @@ class Shown(typing.NamedTuple):
 
 def get(session: Session, replica_id: str) -> Shown:
     """One replica; no rows when there is none."""
-    return Shown(session.rows(_ONE, replica_id=replica_id),
-                 _by_key(session.rows(_METADATA_OF_ONE,
-                                      replica_id=replica_id)))
+    return Shown(
+        session.rows(_ONE, replica_id=replica_id),
+        _by_key(session.rows(_METADATA_OF_ONE, replica_id=replica_id)),
+    )
 
 
 def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
@@ -76,17 +94,26 @@ def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
     """The replicas of a page with all that the detailed view shows."""
     rows = session.rows(_page(wanted, page, *_SHOWN))
     ids = _page(wanted, page, INSTANCE.c.id).subquery()
-    return Shown(rows, _by_key(session.rows(_METADATA.join(
-        ids, ids.c.id == METADATA.c.share_instance_id))))
+    return Shown(
+        rows,
+        _by_key(
+            session.rows(
+                _METADATA.join(ids, ids.c.id == METADATA.c.share_instance_id)
+            )
+        ),
+    )
 
 
-def _page(wanted: Filter, page: typing.Any,
-          *columns: sa.ColumnElement) -> sa.Select:
+def _page(
+    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+) -> sa.Select:
     statement = (
-        sa.select(*columns).select_from(_FROM)
+        sa.select(*columns)
+        .select_from(_FROM)
         .where(INSTANCE.c.replica_state.is_not(None), *_conditions(wanted))
         .order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
-        .limit(page.limit))
+        .limit(page.limit)
+    )
     return statement.offset(page.offset) if page.offset else statement
 
 
@@ -98,15 +125,21 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
         found.append(INSTANCE.c.share_id == wanted.share_id)
     if wanted.after is not None:
         last = INSTANCE.alias()
-        made = (sa.select(last.c.created_at)
-                .where(last.c.id == wanted.after).scalar_subquery())
-        found.append(sa.or_(
-            INSTANCE.c.created_at < made,
-            sa.and_(INSTANCE.c.created_at == made,
-                    INSTANCE.c.id < wanted.after)))
-    if not wanted.sees_hidden:
+        made = (
+            sa.select(last.c.created_at)
+            .where(last.c.id == wanted.after)
+            .scalar_subquery()
+        )
         found.append(
-            INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
+            sa.or_(
+                INSTANCE.c.created_at < made,
+                sa.and_(
+                    INSTANCE.c.created_at == made, INSTANCE.c.id < wanted.after
+                ),
+            )
+        )
+    if not wanted.sees_hidden:
+        found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
     return found
 
 

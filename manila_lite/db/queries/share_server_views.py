@@ -21,19 +21,25 @@ OF_SUBNET = share_servers.ShareServerSubnet.__table__
 NETWORK = networks.ShareNetwork.__table__
 
 _SHOWN = sa.select(
-    SERVER, NETWORK.c.project_id,
-    sa.func.coalesce(sa.func.nullif(NETWORK.c.name, ''), NETWORK.c.id)
-    .label('share_network_name'),
+    SERVER,
+    NETWORK.c.project_id,
+    sa.func.coalesce(sa.func.nullif(NETWORK.c.name, ''), NETWORK.c.id).label(
+        'share_network_name'
+    ),
 ).select_from(SERVER.outerjoin(NETWORK))
 _ONE = _SHOWN.where(SERVER.c.id == sa.bindparam('of_server'))
 _SUBNETS = sa.select(
-    OF_SUBNET.c.share_server_id, OF_SUBNET.c.share_network_subnet_id,
+    OF_SUBNET.c.share_server_id,
+    OF_SUBNET.c.share_network_subnet_id,
 ).order_by(OF_SUBNET.c.share_network_subnet_id)
 _SUBNETS_OF_ONE = _SUBNETS.where(
-    OF_SUBNET.c.share_server_id == sa.bindparam('of_server'))
-_DETAILS_OF_ONE = sa.select(DETAIL.c.key, DETAIL.c.value).where(
-    DETAIL.c.share_server_id == sa.bindparam('of_server')
-).order_by(DETAIL.c.key)
+    OF_SUBNET.c.share_server_id == sa.bindparam('of_server')
+)
+_DETAILS_OF_ONE = (
+    sa.select(DETAIL.c.key, DETAIL.c.value)
+    .where(DETAIL.c.share_server_id == sa.bindparam('of_server'))
+    .order_by(DETAIL.c.key)
+)
 
 
 @dataclasses.dataclass
@@ -66,9 +72,13 @@ def get(session: Session, server_id: str) -> Shown:
     """One server with all that is shown of it; or ShareServerNotFound."""
     row = target(session, server_id)
     subnets = session.rows(_SUBNETS_OF_ONE, of_server=server_id)
-    return Shown([row], {'subnets': _by_server(subnets),
-                         'details': {server_id: details(session,
-                                                        server_id)}})
+    return Shown(
+        [row],
+        {
+            'subnets': _by_server(subnets),
+            'details': {server_id: details(session, server_id)},
+        },
+    )
 
 
 def target(session: Session, server_id: str) -> sa.Row:
@@ -81,8 +91,10 @@ def target(session: Session, server_id: str) -> sa.Row:
 
 def details(session: Session, server_id: str) -> dict[str, str]:
     """What the driver wants remembered of a server."""
-    return {row.key: row.value for row in
-            session.rows(_DETAILS_OF_ONE, of_server=server_id)}
+    return {
+        row.key: row.value
+        for row in session.rows(_DETAILS_OF_ONE, of_server=server_id)
+    }
 
 
 def find(session: Session, wanted: Filter) -> Shown:
@@ -90,29 +102,45 @@ def find(session: Session, wanted: Filter) -> Shown:
     if wanted.none:
         return Shown([], {'subnets': {}})
     conditions = _conditions(wanted)
-    rows = session.rows(_SHOWN.where(*conditions).order_by(
-        SERVER.c.created_at.desc(), SERVER.c.id.desc()))
-    these = (sa.select(SERVER.c.id)
-             .select_from(SERVER.outerjoin(NETWORK)).where(*conditions))
-    subnets = session.rows(_SUBNETS.where(
-        OF_SUBNET.c.share_server_id.in_(these)))
+    rows = session.rows(
+        _SHOWN.where(*conditions).order_by(
+            SERVER.c.created_at.desc(), SERVER.c.id.desc()
+        )
+    )
+    these = (
+        sa.select(SERVER.c.id)
+        .select_from(SERVER.outerjoin(NETWORK))
+        .where(*conditions)
+    )
+    subnets = session.rows(
+        _SUBNETS.where(OF_SUBNET.c.share_server_id.in_(these))
+    )
     return Shown(rows, {'subnets': _by_server(subnets)})
 
 
 def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        SERVER.c[name] == value for name, value in wanted.exact.items()]
+        SERVER.c[name] == value for name, value in wanted.exact.items()
+    ]
     if wanted.project_id is not None:
         found.append(NETWORK.c.project_id == wanted.project_id)
     if wanted.network is not None:
-        found.append(sa.or_(SERVER.c.share_network_id == wanted.network,
-                            NETWORK.c.name == wanted.network))
+        found.append(
+            sa.or_(
+                SERVER.c.share_network_id == wanted.network,
+                NETWORK.c.name == wanted.network,
+            )
+        )
     if wanted.subnet_id is not None:
         of_subnet = OF_SUBNET.alias()
-        found.append(sa.exists().where(
-            of_subnet.c.share_server_id == SERVER.c.id,
-            of_subnet.c.share_network_subnet_id == wanted.subnet_id,
-        ).correlate(SERVER))
+        found.append(
+            sa.exists()
+            .where(
+                of_subnet.c.share_server_id == SERVER.c.id,
+                of_subnet.c.share_network_subnet_id == wanted.subnet_id,
+            )
+            .correlate(SERVER)
+        )
     return found
 
 
@@ -120,5 +148,6 @@ def _by_server(rows: Sequence[sa.Row]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in rows:
         found.setdefault(row.share_server_id, []).append(
-            row.share_network_subnet_id)
+            row.share_network_subnet_id
+        )
     return found

@@ -38,48 +38,91 @@ _LONGEST_DETAIL = 1023
 
 # The project of a server is that of its network.
 _FULL = sa.select(
-    SERVER, NETWORK.c.project_id, NETWORK.c.user_id,
+    SERVER,
+    NETWORK.c.project_id,
+    NETWORK.c.user_id,
     NETWORK.c.name.label('share_network_name'),
 ).select_from(SERVER.outerjoin(NETWORK))
 _GET = _FULL.where(SERVER.c.id == sa.bindparam('server_id'))
 _KEEP = _GET.with_for_update(read=True, of=SERVER)
-_HOLD = (sa.select(SERVER.c.status)
-         .where(SERVER.c.id == sa.bindparam('server_id')).with_for_update())
-_SOME = _FULL.where(SERVER.c.id.in_(sa.bindparam('ids', expanding=True))
-                    ).order_by(SERVER.c.id)
-_DETAILS = sa.select(DETAIL).where(
-    DETAIL.c.share_server_id.in_(sa.bindparam('ids', expanding=True))
-).order_by(DETAIL.c.key)
-_SUBNETS = sa.select(OF_SUBNET).where(
-    OF_SUBNET.c.share_server_id.in_(sa.bindparam('ids', expanding=True))
-).order_by(OF_SUBNET.c.share_network_subnet_id)
-_ALLOCATIONS = sa.select(ALLOCATION).where(
-    ALLOCATION.c.share_server_id.in_(sa.bindparam('ids', expanding=True))
-).order_by(ALLOCATION.c.label.desc(), ALLOCATION.c.created_at,
-           ALLOCATION.c.ip_address)
+_HOLD = (
+    sa.select(SERVER.c.status)
+    .where(SERVER.c.id == sa.bindparam('server_id'))
+    .with_for_update()
+)
+_SOME = _FULL.where(
+    SERVER.c.id.in_(sa.bindparam('ids', expanding=True))
+).order_by(SERVER.c.id)
+_DETAILS = (
+    sa.select(DETAIL)
+    .where(DETAIL.c.share_server_id.in_(sa.bindparam('ids', expanding=True)))
+    .order_by(DETAIL.c.key)
+)
+_SUBNETS = (
+    sa.select(OF_SUBNET)
+    .where(
+        OF_SUBNET.c.share_server_id.in_(sa.bindparam('ids', expanding=True))
+    )
+    .order_by(OF_SUBNET.c.share_network_subnet_id)
+)
+_ALLOCATIONS = (
+    sa.select(ALLOCATION)
+    .where(
+        ALLOCATION.c.share_server_id.in_(sa.bindparam('ids', expanding=True))
+    )
+    .order_by(
+        ALLOCATION.c.label.desc(),
+        ALLOCATION.c.created_at,
+        ALLOCATION.c.ip_address,
+    )
+)
 _ON = INSTANCE.c.share_server_id == sa.bindparam('of_server')
-_LOAD = sa.select(
-    sa.func.count(), sa.func.coalesce(sa.func.sum(SHARE.c.size), 0),
-).select_from(INSTANCE.join(SHARE)).where(_ON)
+_LOAD = (
+    sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(SHARE.c.size), 0),
+    )
+    .select_from(INSTANCE.join(SHARE))
+    .where(_ON)
+)
 _ANY_ON = sa.select(INSTANCE.c.id).where(_ON).limit(1)
-_KNOWN = sa.select(SERVER.c.id).where(
-    SERVER.c.host == sa.bindparam('of_host'),
-    SERVER.c.identifier == sa.bindparam('called')).limit(1)
+_KNOWN = (
+    sa.select(SERVER.c.id)
+    .where(
+        SERVER.c.host == sa.bindparam('of_host'),
+        SERVER.c.identifier == sa.bindparam('called'),
+    )
+    .limit(1)
+)
 _DROP_DETAILS = sa.delete(DETAIL).where(
     DETAIL.c.share_server_id == sa.bindparam('of_server'),
-    DETAIL.c.key.in_(sa.bindparam('keys', expanding=True)))
-_BIND = sa.update(INSTANCE).where(
-    INSTANCE.c.id == sa.bindparam('instance_id'),
-    INSTANCE.c.share_server_id.is_(None),
-).values(share_server_id=sa.bindparam('new_server'))
-_USE = sa.update(SERVER).where(
-    SERVER.c.id == sa.bindparam('server_id'), SERVER.c.status == S.ACTIVE,
-).values(idle_since=None)
-_IDLE = sa.update(SERVER).where(
-    SERVER.c.id == sa.bindparam('server_id'),
-    SERVER.c.idle_since.is_(None),
-    ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),
-).values(idle_since=sa.bindparam('now'))
+    DETAIL.c.key.in_(sa.bindparam('keys', expanding=True)),
+)
+_BIND = (
+    sa.update(INSTANCE)
+    .where(
+        INSTANCE.c.id == sa.bindparam('instance_id'),
+        INSTANCE.c.share_server_id.is_(None),
+    )
+    .values(share_server_id=sa.bindparam('new_server'))
+)
+_USE = (
+    sa.update(SERVER)
+    .where(
+        SERVER.c.id == sa.bindparam('server_id'),
+        SERVER.c.status == S.ACTIVE,
+    )
+    .values(idle_since=None)
+)
+_IDLE = (
+    sa.update(SERVER)
+    .where(
+        SERVER.c.id == sa.bindparam('server_id'),
+        SERVER.c.idle_since.is_(None),
+        ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),
+    )
+    .values(idle_since=sa.bindparam('now'))
+)
 
 
 def get(session: Session, server_id: str, *, keep: bool = False) -> sa.Row:
@@ -100,8 +143,10 @@ def find(session: Session, server_id: str) -> sa.Row | None:
 
 def is_known(session: Session, service_host: str, identifier: str) -> bool:
     """Whether a server of the back end is so called there."""
-    return session.value(_KNOWN, of_host=service_host,
-                         called=identifier) is not None
+    return (
+        session.value(_KNOWN, of_host=service_host, called=identifier)
+        is not None
+    )
 
 
 def hold(session: Session, server_id: str) -> str | None:
@@ -119,8 +164,10 @@ def some(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
 
 # What hangs on servers; each is one statement, however many servers
 
-def details(session: Session, ids: Collection[str]
-            ) -> dict[str, dict[str, str]]:
+
+def details(
+    session: Session, ids: Collection[str]
+) -> dict[str, dict[str, str]]:
     """What drivers have remembered, by server id."""
     found: dict[str, dict[str, str]] = {id: {} for id in ids}
     for row in session.rows(_DETAILS, ids=sorted(ids)):
@@ -128,8 +175,7 @@ def details(session: Session, ids: Collection[str]
     return found
 
 
-def subnet_ids(session: Session, ids: Collection[str]
-               ) -> dict[str, list[str]]:
+def subnet_ids(session: Session, ids: Collection[str]) -> dict[str, list[str]]:
     """The subnets that servers have addresses in, by server id."""
     found: dict[str, list[str]] = {id: [] for id in ids}
     for row in session.rows(_SUBNETS, ids=sorted(ids)):
@@ -137,8 +183,9 @@ def subnet_ids(session: Session, ids: Collection[str]
     return found
 
 
-def allocations(session: Session, ids: Collection[str]
-                ) -> dict[str, list[sa.Row]]:
+def allocations(
+    session: Session, ids: Collection[str]
+) -> dict[str, list[sa.Row]]:
     """Their addresses, by server id; those of users come first."""
     found: dict[str, list[sa.Row]] = {id: [] for id in ids}
     for row in session.rows(_ALLOCATIONS, ids=sorted(ids)):
@@ -146,86 +193,118 @@ def allocations(session: Session, ids: Collection[str]
     return found
 
 
-def merge_details(session: Session, server_id: str,
-                  values: Mapping[str, typing.Any]) -> None:
+def merge_details(
+    session: Session, server_id: str, values: Mapping[str, typing.Any]
+) -> None:
     """Remember these; other keys stay, a value of None forgets one."""
     told = {str(key): value for key, value in values.items()}
     if not told:
         return
     session.run(_DROP_DETAILS, of_server=server_id, keys=sorted(told))
-    session.run_many(sa.insert(DETAIL), [
-        {'share_server_id': server_id, 'key': key,
-         'value': str(value)[:_LONGEST_DETAIL]}
-        for key, value in sorted(told.items()) if value is not None])
+    session.run_many(
+        sa.insert(DETAIL),
+        [
+            {
+                'share_server_id': server_id,
+                'key': key,
+                'value': str(value)[:_LONGEST_DETAIL],
+            }
+            for key, value in sorted(told.items())
+            if value is not None
+        ],
+    )
 
 
-def add_subnets(session: Session, server_id: str,
-                ids: Iterable[str]) -> None:
+def add_subnets(session: Session, server_id: str, ids: Iterable[str]) -> None:
     """Say that a server has addresses in these subnets."""
-    session.run_many(sa.insert(OF_SUBNET), [
-        {'share_server_id': server_id, 'share_network_subnet_id': id}
-        for id in ids])
+    session.run_many(
+        sa.insert(OF_SUBNET),
+        [
+            {'share_server_id': server_id, 'share_network_subnet_id': id}
+            for id in ids
+        ],
+    )
 
 
 # Networks, as servers see them
 
-def subnets_for(session: Session, share_network_id: str,
-                zone: str | None) -> Sequence[sa.Row]:
+
+def subnets_for(
+    session: Session, share_network_id: str, zone: str | None
+) -> Sequence[sa.Row]:
     """The subnets that serve a zone: its own, or those of all zones."""
     rows = session.rows(
         sa.select(SUBNET, ZONE.c.name.label('availability_zone'))
         .select_from(SUBNET.outerjoin(ZONE))
         .where(SUBNET.c.share_network_id == share_network_id)
-        .order_by(SUBNET.c.id))
-    return ([row for row in rows
-             if zone and row.availability_zone == zone]
-            or [row for row in rows if row.availability_zone is None])
+        .order_by(SUBNET.c.id)
+    )
+    return [row for row in rows if zone and row.availability_zone == zone] or [
+        row for row in rows if row.availability_zone is None
+    ]
 
 
 def subnets(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
     """Subnets by id."""
-    return session.rows(sa.select(SUBNET).where(SUBNET.c.id.in_(sorted(ids)))
-                        .order_by(SUBNET.c.id))
+    return session.rows(
+        sa.select(SUBNET)
+        .where(SUBNET.c.id.in_(sorted(ids)))
+        .order_by(SUBNET.c.id)
+    )
 
 
-def subnet_metadata(session: Session, ids: Collection[str]
-                    ) -> dict[str, dict[str, str]]:
+def subnet_metadata(
+    session: Session, ids: Collection[str]
+) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {id: {} for id in ids}
-    for row in session.rows(sa.select(SUBNET_METADATA).where(
-            SUBNET_METADATA.c.share_network_subnet_id.in_(sorted(ids)))):
+    for row in session.rows(
+        sa.select(SUBNET_METADATA).where(
+            SUBNET_METADATA.c.share_network_subnet_id.in_(sorted(ids))
+        )
+    ):
         found[row.share_network_subnet_id][row.key] = row.value
     return found
 
 
-def security_services(session: Session, share_network_id: str | None
-                      ) -> Sequence[sa.Row]:
+def security_services(
+    session: Session, share_network_id: str | None
+) -> Sequence[sa.Row]:
     """The directory services of a network."""
     return session.rows(
-        sa.select(SECURITY).join(OF_SECURITY)
+        sa.select(SECURITY)
+        .join(OF_SECURITY)
         .where(OF_SECURITY.c.share_network_id == share_network_id)
-        .order_by(SECURITY.c.type))
+        .order_by(SECURITY.c.type)
+    )
 
 
-def security_services_by_id(session: Session, ids: Collection[str]
-                            ) -> Sequence[sa.Row]:
+def security_services_by_id(
+    session: Session, ids: Collection[str]
+) -> Sequence[sa.Row]:
     """Those of these directory services that are still there."""
     return session.rows(
-        sa.select(SECURITY).where(SECURITY.c.id.in_(sorted(ids)))
-        .order_by(SECURITY.c.type))
+        sa.select(SECURITY)
+        .where(SECURITY.c.id.in_(sorted(ids)))
+        .order_by(SECURITY.c.type)
+    )
 
 
 # Which server a share may have
 
-def founding_key(host: str, subnet_ids: Iterable[str],
-                 encryption_key_ref: str | None = None) -> str:
+
+def founding_key(
+    host: str, subnet_ids: Iterable[str], encryption_key_ref: str | None = None
+) -> str:
     """What there is one server in the making for, at most."""
-    facts = '\n'.join((host.partition('#')[0], encryption_key_ref or '',
-                       *sorted(subnet_ids)))
+    facts = '\n'.join(
+        (host.partition('#')[0], encryption_key_ref or '', *sorted(subnet_ids))
+    )
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def lay_foundation(session: Session,
-                   insert: typing.Callable[[], None]) -> None:
+def lay_foundation(
+    session: Session, insert: typing.Callable[[], None]
+) -> None:
     """Insert a server that somebody else may be inserting just now.
 
     Whoever is second begins the whole transaction anew, and finds it.
@@ -238,8 +317,12 @@ def lay_foundation(session: Session,
 
 def is_being_founded(session: Session, founding: str) -> bool:
     """Whether somebody is making that server just now."""
-    return session.value(sa.select(SERVER.c.id).where(
-        SERVER.c.founding == founding)) is not None
+    return (
+        session.value(
+            sa.select(SERVER.c.id).where(SERVER.c.founding == founding)
+        )
+        is not None
+    )
 
 
 class Limits(typing.NamedTuple):
@@ -250,15 +333,22 @@ class Limits(typing.NamedTuple):
 
     def admit(self, shares: int, gigabytes: int) -> bool:
         return (self.shares < 0 or shares <= self.shares) and (
-            self.gigabytes < 0 or gigabytes <= self.gigabytes)
+            self.gigabytes < 0 or gigabytes <= self.gigabytes
+        )
 
 
 NO_LIMITS = Limits()
 
 
-def suitable(session: Session, host: str, subnet_ids: Collection[str],
-             size: int, limits: Limits = NO_LIMITS, *,
-             encryption_key_ref: str | None = None) -> list[str]:
+def suitable(
+    session: Session,
+    host: str,
+    subnet_ids: Collection[str],
+    size: int,
+    limits: Limits = NO_LIMITS,
+    *,
+    encryption_key_ref: str | None = None,
+) -> list[str]:
     """Active servers of a back end that may have a share of this size.
 
     They are in all of these subnets. Those with the most shares come
@@ -266,25 +356,43 @@ def suitable(session: Session, host: str, subnet_ids: Collection[str],
     """
     count = sa.func.count(INSTANCE.c.id)
     gigabytes = sa.func.coalesce(sa.func.sum(SHARE.c.size), 0)
-    inside = sa.select(sa.func.count()).select_from(OF_SUBNET).where(
-        OF_SUBNET.c.share_server_id == SERVER.c.id,
-        OF_SUBNET.c.share_network_subnet_id.in_(sorted(subnet_ids)),
-    ).scalar_subquery()
+    inside = (
+        sa.select(sa.func.count())
+        .select_from(OF_SUBNET)
+        .where(
+            OF_SUBNET.c.share_server_id == SERVER.c.id,
+            OF_SUBNET.c.share_network_subnet_id.in_(sorted(subnet_ids)),
+        )
+        .scalar_subquery()
+    )
     rows = session.rows(
-        sa.select(SERVER.c.id, SERVER.c.created_at, count.label('number'),
-                  gigabytes.label('gigabytes'))
-        .select_from(SERVER.outerjoin(
-            INSTANCE, INSTANCE.c.share_server_id == SERVER.c.id)
-            .outerjoin(SHARE, SHARE.c.id == INSTANCE.c.share_id))
-        .where(SERVER.c.host == host.partition('#')[0],
-               SERVER.c.status == S.ACTIVE, inside == len(subnet_ids),
-               SERVER.c.encryption_key_ref == encryption_key_ref
-               if encryption_key_ref
-               else SERVER.c.encryption_key_ref.is_(None))
+        sa.select(
+            SERVER.c.id,
+            SERVER.c.created_at,
+            count.label('number'),
+            gigabytes.label('gigabytes'),
+        )
+        .select_from(
+            SERVER.outerjoin(
+                INSTANCE, INSTANCE.c.share_server_id == SERVER.c.id
+            ).outerjoin(SHARE, SHARE.c.id == INSTANCE.c.share_id)
+        )
+        .where(
+            SERVER.c.host == host.partition('#')[0],
+            SERVER.c.status == S.ACTIVE,
+            inside == len(subnet_ids),
+            SERVER.c.encryption_key_ref == encryption_key_ref
+            if encryption_key_ref
+            else SERVER.c.encryption_key_ref.is_(None),
+        )
         .group_by(SERVER.c.id, SERVER.c.created_at)
-        .order_by(count.desc(), SERVER.c.created_at, SERVER.c.id))
-    return [row.id for row in rows if limits.admit(
-        row.number + 1, int(row.gigabytes) + size)]
+        .order_by(count.desc(), SERVER.c.created_at, SERVER.c.id)
+    )
+    return [
+        row.id
+        for row in rows
+        if limits.admit(row.number + 1, int(row.gigabytes) + size)
+    ]
 
 
 def load(session: Session, server_id: str) -> tuple[int, int]:
@@ -293,8 +401,13 @@ def load(session: Session, server_id: str) -> tuple[int, int]:
     return count, int(size)
 
 
-def bind(session: Session, instance_id: str, server_id: str, size: int,
-         limits: Limits = NO_LIMITS) -> bool:
+def bind(
+    session: Session,
+    instance_id: str,
+    server_id: str,
+    size: int,
+    limits: Limits = NO_LIMITS,
+) -> bool:
     """Put an instance without a server on one, if that may have it.
 
     The server must be active, and keep the limits with it. Whoever else
@@ -310,14 +423,18 @@ def bind(session: Session, instance_id: str, server_id: str, size: int,
 
 def attach(session: Session, instance_id: str, server_id: str) -> bool:
     """Put an instance on a server that the caller holds or has made."""
-    return bool(session.run(_BIND, instance_id=instance_id,
-                            new_server=server_id))
+    return bool(
+        session.run(_BIND, instance_id=instance_id, new_server=server_id)
+    )
 
 
 def of_instance(session: Session, instance_id: str) -> str | None:
     """The server that an instance is on."""
-    return session.value(sa.select(INSTANCE.c.share_server_id).where(
-        INSTANCE.c.id == instance_id))
+    return session.value(
+        sa.select(INSTANCE.c.share_server_id).where(
+            INSTANCE.c.id == instance_id
+        )
+    )
 
 
 def is_used(session: Session, server_id: str) -> bool:
@@ -334,41 +451,64 @@ def note_idle(session: Session, server_id: str) -> bool:
 def note_all_idle(session: Session, service_host: str) -> int:
     """The same for the active servers of a back end that nobody noted."""
     return session.run(
-        sa.update(SERVER).where(
-            SERVER.c.host == service_host, SERVER.c.status == S.ACTIVE,
+        sa.update(SERVER)
+        .where(
+            SERVER.c.host == service_host,
+            SERVER.c.status == S.ACTIVE,
             SERVER.c.idle_since.is_(None),
-            ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id))
-        .values(idle_since=session.now))
+            ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),
+        )
+        .values(idle_since=session.now)
+    )
 
 
-def idle(session: Session, service_host: str,
-         before: datetime.datetime) -> Sequence[sa.Row]:
+def idle(
+    session: Session, service_host: str, before: datetime.datetime
+) -> Sequence[sa.Row]:
     """Active servers that may be deleted and have been idle since then."""
-    return session.rows(_FULL.where(
-        SERVER.c.host == service_host, SERVER.c.status == S.ACTIVE,
-        SERVER.c.is_auto_deletable.is_(True),
-        SERVER.c.idle_since <= before).order_by(SERVER.c.id))
+    return session.rows(
+        _FULL.where(
+            SERVER.c.host == service_host,
+            SERVER.c.status == S.ACTIVE,
+            SERVER.c.is_auto_deletable.is_(True),
+            SERVER.c.idle_since <= before,
+        ).order_by(SERVER.c.id)
+    )
 
 
 def keep_forever(session: Session, server_id: str) -> None:
     """Have a server never be deleted but by a request."""
-    session.run(sa.update(SERVER).where(SERVER.c.id == server_id)
-                .values(is_auto_deletable=False))
+    session.run(
+        sa.update(SERVER)
+        .where(SERVER.c.id == server_id)
+        .values(is_auto_deletable=False)
+    )
 
 
 def update(session: Session, server_id: str, **values: object) -> None:
     """Change plain columns of a server; never a status."""
-    session.run(sa.update(SERVER).where(SERVER.c.id == server_id)
-                .values(updated_at=session.now, **values))
+    session.run(
+        sa.update(SERVER)
+        .where(SERVER.c.id == server_id)
+        .values(updated_at=session.now, **values)
+    )
 
 
-def on_host(session: Session, service_host: str,
-            statuses: Collection[str]) -> list[str]:
+def on_host(
+    session: Session, service_host: str, statuses: Collection[str]
+) -> list[str]:
     """Ids of the servers of a back end in one of these statuses."""
-    return [row.id for row in session.rows(
-        sa.select(SERVER.c.id).where(
-            SERVER.c.host == service_host,
-            SERVER.c.status.in_(sorted(statuses))).order_by(SERVER.c.id))]
+    return [
+        row.id
+        for row in session.rows(
+            sa.select(SERVER.c.id)
+            .where(
+                SERVER.c.host == service_host,
+                SERVER.c.status.in_(sorted(statuses)),
+            )
+            .order_by(SERVER.c.id)
+        )
+    ]
 
 
 def forget(session: Session, server_id: str) -> None:
@@ -377,5 +517,6 @@ def forget(session: Session, server_id: str) -> None:
     Addresses are not among it: the network plug-in takes them back.
     """
     for table in (DETAIL, OF_SUBNET):
-        session.run(sa.delete(table).where(
-            table.c.share_server_id == server_id))
+        session.run(
+            sa.delete(table).where(table.c.share_server_id == server_id)
+        )

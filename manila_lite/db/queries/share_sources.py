@@ -22,36 +22,52 @@ _BEING_MADE = (SHARE.CREATING, SHARE.CREATING_FROM_SNAPSHOT)
 
 _TAKE = (
     sa.select(
-        SNAPSHOT.c.id, SNAPSHOT.c.size, SNAPSHOT.c.share_proto,
+        SNAPSHOT.c.id,
+        SNAPSHOT.c.size,
+        SNAPSHOT.c.share_proto,
         SNAPSHOT_INSTANCE.c.id.label('instance_id'),
         SNAPSHOT_INSTANCE.c.status,
         PARENT.c.create_share_from_snapshot_support,
-        PARENT_INSTANCE.c.host, PARENT_INSTANCE.c.share_type_id,
+        PARENT_INSTANCE.c.host,
+        PARENT_INSTANCE.c.share_type_id,
         PARENT_INSTANCE.c.availability_zone_id,
         PARENT_INSTANCE.c.share_network_id,
         PARENT_INSTANCE.c.replica_state,
         PARENT_INSTANCE.c.created_at.label('parent_created_at'),
-        ZONE.c.name.label('availability_zone'))
+        ZONE.c.name.label('availability_zone'),
+    )
     .select_from(
         SNAPSHOT_INSTANCE.join(SNAPSHOT)
-        .join(PARENT_INSTANCE, PARENT_INSTANCE.c.id
-              == SNAPSHOT_INSTANCE.c.share_instance_id)
+        .join(
+            PARENT_INSTANCE,
+            PARENT_INSTANCE.c.id == SNAPSHOT_INSTANCE.c.share_instance_id,
+        )
         .join(PARENT, PARENT.c.id == PARENT_INSTANCE.c.share_id)
-        .outerjoin(ZONE, ZONE.c.id
-                   == PARENT_INSTANCE.c.availability_zone_id))
+        .outerjoin(ZONE, ZONE.c.id == PARENT_INSTANCE.c.availability_zone_id)
+    )
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
     .order_by(SNAPSHOT_INSTANCE.c.id)
-    .with_for_update(read=True, of=SNAPSHOT_INSTANCE))
+    .with_for_update(read=True, of=SNAPSHOT_INSTANCE)
+)
 _CHILD = (
     sa.select(PARENT.c.id)
     .select_from(PARENT.join(PARENT_INSTANCE))
-    .where(PARENT.c.snapshot_id == sa.bindparam('of_snapshot'),
-           PARENT_INSTANCE.c.status.in_(_BEING_MADE))
-    .limit(1))
-_LOCATED = sa.select(SNAPSHOT_INSTANCE.c.id).join(SNAPSHOT).where(
-    SNAPSHOT.c.share_id == sa.bindparam('of_share'),
-    SNAPSHOT_INSTANCE.c.provider_location == sa.bindparam('location'),
-    SNAPSHOT_INSTANCE.c.id != sa.bindparam('but')).limit(1)
+    .where(
+        PARENT.c.snapshot_id == sa.bindparam('of_snapshot'),
+        PARENT_INSTANCE.c.status.in_(_BEING_MADE),
+    )
+    .limit(1)
+)
+_LOCATED = (
+    sa.select(SNAPSHOT_INSTANCE.c.id)
+    .join(SNAPSHOT)
+    .where(
+        SNAPSHOT.c.share_id == sa.bindparam('of_share'),
+        SNAPSHOT_INSTANCE.c.provider_location == sa.bindparam('location'),
+        SNAPSHOT_INSTANCE.c.id != sa.bindparam('but'),
+    )
+    .limit(1)
+)
 
 
 def take(session: Session, snapshot_id: str) -> sa.Row:
@@ -72,7 +88,8 @@ def take(session: Session, snapshot_id: str) -> sa.Row:
     fit = [row for row in found if row.replica_state in (None, P.ACTIVE)]
     if not fit:
         raise exception.InvalidShareSnapshot(
-            reason=f'no active replica has snapshot {snapshot_id}')
+            reason=f'no active replica has snapshot {snapshot_id}'
+        )
     return min(fit, key=lambda row: row.parent_created_at)
 
 
@@ -84,11 +101,17 @@ def refuse_source(session: Session, snapshot_id: str) -> None:
     """
     if session.value(_CHILD, of_snapshot=snapshot_id) is not None:
         raise exception.InvalidShareSnapshot(
-            reason=f'a share is being created from snapshot {snapshot_id}')
+            reason=f'a share is being created from snapshot {snapshot_id}'
+        )
 
 
-def is_located(session: Session, share_id: str, provider_location: str,
-               but: str = '') -> bool:
+def is_located(
+    session: Session, share_id: str, provider_location: str, but: str = ''
+) -> bool:
     """Whether a snapshot of the share, another than `but`, is there."""
-    return session.value(_LOCATED, of_share=share_id, but=but,
-                         location=provider_location) is not None
+    return (
+        session.value(
+            _LOCATED, of_share=share_id, but=but, location=provider_location
+        )
+        is not None
+    )

@@ -33,33 +33,48 @@ class ShareTypeRecord(TypeWithSpecs):
 
 
 _RECORDS = (
-    sa.select(TYPE.c.id, TYPE.c.name, TYPE.c.description, TYPE.c.is_public,
-              SPEC.c.spec_key, SPEC.c.spec_value)
+    sa.select(
+        TYPE.c.id,
+        TYPE.c.name,
+        TYPE.c.description,
+        TYPE.c.is_public,
+        SPEC.c.spec_key,
+        SPEC.c.spec_value,
+    )
     .select_from(TYPE.outerjoin(SPEC))
-    .order_by(TYPE.c.name, SPEC.c.spec_key))
+    .order_by(TYPE.c.name, SPEC.c.spec_key)
+)
 _LIST_ACCESSIBLE = _RECORDS.where(ACCESSIBLE)
 _LIST_PRIVATE = _RECORDS.where(TYPE.c.is_public.is_(False))
 _BY_ID = _LIST_ACCESSIBLE.where(TYPE.c.id == sa.bindparam('wanted'))
-_BY_ID_OR_NAME = _LIST_ACCESSIBLE.where(sa.or_(
-    TYPE.c.id == sa.bindparam('wanted'),
-    TYPE.c.name == sa.bindparam('wanted')))
+_BY_ID_OR_NAME = _LIST_ACCESSIBLE.where(
+    sa.or_(
+        TYPE.c.id == sa.bindparam('wanted'),
+        TYPE.c.name == sa.bindparam('wanted'),
+    )
+)
 _HOLD = (
-    sa.select(TYPE.c.is_public).where(TYPE.c.id == sa.bindparam('of_type'))
-    .with_for_update())
+    sa.select(TYPE.c.is_public)
+    .where(TYPE.c.id == sa.bindparam('of_type'))
+    .with_for_update()
+)
 _DELETE = sa.delete(TYPE).where(TYPE.c.id == sa.bindparam('of_type'))
 _DELETE_USAGES = sa.delete(USAGE).where(
-    USAGE.c.scope == 'share_type',
-    USAGE.c.scope_id == sa.bindparam('of_type'))
+    USAGE.c.scope == 'share_type', USAGE.c.scope_id == sa.bindparam('of_type')
+)
 _DELETE_SPECS = sa.delete(SPEC).where(
     SPEC.c.share_type_id == sa.bindparam('of_type'),
-    SPEC.c.spec_key.in_(sa.bindparam('keys', expanding=True)))
+    SPEC.c.spec_key.in_(sa.bindparam('keys', expanding=True)),
+)
 _ACCESSES = (
     sa.select(PROJECT)
     .where(PROJECT.c.share_type_id == sa.bindparam('of_type'))
-    .order_by(PROJECT.c.project_id))
+    .order_by(PROJECT.c.project_id)
+)
 _DELETE_ACCESS = sa.delete(PROJECT).where(
     PROJECT.c.share_type_id == sa.bindparam('of_type'),
-    PROJECT.c.project_id == sa.bindparam('of_project'))
+    PROJECT.c.project_id == sa.bindparam('of_project'),
+)
 
 
 def _records(rows: Iterable[sa.Row]) -> list[ShareTypeRecord]:
@@ -67,11 +82,19 @@ def _records(rows: Iterable[sa.Row]) -> list[ShareTypeRecord]:
     found = []
     for _, same in itertools.groupby(rows, lambda row: row.id):
         first, *others = same
-        found.append(ShareTypeRecord(
-            first.id, first.name,
-            {row.spec_key: row.spec_value for row in (first, *others)
-             if row.spec_key is not None},
-            first.description, first.is_public))
+        found.append(
+            ShareTypeRecord(
+                first.id,
+                first.name,
+                {
+                    row.spec_key: row.spec_value
+                    for row in (first, *others)
+                    if row.spec_key is not None
+                },
+                first.description,
+                first.is_public,
+            )
+        )
     return found
 
 
@@ -81,11 +104,16 @@ def _by(ctx: RequestContext) -> dict[str, object]:
 
 # Types
 
-def list_accessible(session: Session, ctx: RequestContext, *,
-                    all_projects: bool = False) -> list[ShareTypeRecord]:
+
+def list_accessible(
+    session: Session, ctx: RequestContext, *, all_projects: bool = False
+) -> list[ShareTypeRecord]:
     """The types that the project may use, or those of all projects."""
-    return _records(session.rows(_LIST_ACCESSIBLE, sees_all=all_projects,
-                                 for_project=ctx.project_id))
+    return _records(
+        session.rows(
+            _LIST_ACCESSIBLE, sees_all=all_projects, for_project=ctx.project_id
+        )
+    )
 
 
 def list_private(session: Session) -> list[ShareTypeRecord]:
@@ -101,23 +129,35 @@ def get(session: Session, ctx: RequestContext, id: str) -> ShareTypeRecord:
     return found[0]
 
 
-def find(session: Session, ctx: RequestContext,
-         id_or_name: str) -> ShareTypeRecord | None:
+def find(
+    session: Session, ctx: RequestContext, id_or_name: str
+) -> ShareTypeRecord | None:
     """The type of that id, else of that name."""
-    found = _records(session.rows(_BY_ID_OR_NAME, wanted=id_or_name,
-                                  **_by(ctx)))
-    return min(found, key=lambda record: record.id != id_or_name,
-               default=None)
+    found = _records(
+        session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **_by(ctx))
+    )
+    return min(found, key=lambda record: record.id != id_or_name, default=None)
 
 
-def create(session: Session, *, name: str, description: str | None,
-           is_public: bool, extra_specs: Mapping[str, str]) -> str:
+def create(
+    session: Session,
+    *,
+    name: str,
+    description: str | None,
+    is_public: bool,
+    extra_specs: Mapping[str, str],
+) -> str:
     """Create a type; its id."""
     id = session.new_id()
     try:
-        session.run(sa.insert(TYPE), id=id, name=name,
-                    description=description, is_public=is_public,
-                    created_at=session.now)
+        session.run(
+            sa.insert(TYPE),
+            id=id,
+            name=name,
+            description=description,
+            is_public=is_public,
+            created_at=session.now,
+        )
     except db_exc.DBDuplicateEntry:
         raise exception.ShareTypeExists(name=name) from None
     _insert_extra_specs(session, id, extra_specs)
@@ -128,8 +168,10 @@ def update(session: Session, id: str, values: Mapping[str, object]) -> None:
     """Change name, description or is_public."""
     try:
         matched = session.run(
-            sa.update(TYPE).where(TYPE.c.id == id)
-            .values(updated_at=session.now, **values))
+            sa.update(TYPE)
+            .where(TYPE.c.id == id)
+            .values(updated_at=session.now, **values)
+        )
     except db_exc.DBDuplicateEntry:
         raise exception.ShareTypeExists(name=values['name']) from None
     if matched != 1:
@@ -160,18 +202,25 @@ def hold(session: Session, id: str) -> bool:
 
 # Extra specs
 
-def set_extra_specs(session: Session, id: str,
-                    specs: Mapping[str, str]) -> None:
+
+def set_extra_specs(
+    session: Session, id: str, specs: Mapping[str, str]
+) -> None:
     """Set some extra specs of a type that is held, keep the others."""
     session.run(_DELETE_SPECS, of_type=id, keys=list(specs))
     _insert_extra_specs(session, id, specs)
 
 
-def _insert_extra_specs(session: Session, id: str,
-                        specs: Mapping[str, str]) -> None:
-    session.run_many(sa.insert(SPEC), [
-        {'share_type_id': id, 'spec_key': key, 'spec_value': value}
-        for key, value in specs.items()])
+def _insert_extra_specs(
+    session: Session, id: str, specs: Mapping[str, str]
+) -> None:
+    session.run_many(
+        sa.insert(SPEC),
+        [
+            {'share_type_id': id, 'spec_key': key, 'spec_value': value}
+            for key, value in specs.items()
+        ],
+    )
 
 
 def delete_extra_spec(session: Session, id: str, key: str) -> None:
@@ -183,6 +232,7 @@ def delete_extra_spec(session: Session, id: str, key: str) -> None:
 
 # Access of projects to private types
 
+
 def list_accesses(session: Session, id: str) -> Sequence[sa.Row]:
     """The projects that may use a private type."""
     return session.rows(_ACCESSES, of_type=id)
@@ -193,18 +243,20 @@ def add_access(session: Session, id: str, project_id: str) -> None:
     if hold(session, id):
         raise exception.PublicShareType(share_type_id=id)
     try:
-        session.run(sa.insert(PROJECT), share_type_id=id,
-                    project_id=project_id)
+        session.run(
+            sa.insert(PROJECT), share_type_id=id, project_id=project_id
+        )
     except db_exc.DBDuplicateEntry:
         raise exception.ShareTypeAccessExists(
-            share_type_id=id, project_id=project_id) from None
+            share_type_id=id, project_id=project_id
+        ) from None
 
 
 def remove_access(session: Session, id: str, project_id: str) -> None:
     """No longer let a project use a private type."""
     if hold(session, id):
         raise exception.PublicShareType(share_type_id=id)
-    if session.run(_DELETE_ACCESS, of_type=id,
-                   of_project=project_id) != 1:
+    if session.run(_DELETE_ACCESS, of_type=id, of_project=project_id) != 1:
         raise exception.ShareTypeAccessNotFound(
-            share_type_id=id, project_id=project_id)
+            share_type_id=id, project_id=project_id
+        )

@@ -17,16 +17,27 @@ _TRUE = frozenset({'1', 't', 'true', 'on', 'y', 'yes'})
 ACCESSIBLE = sa.or_(
     TYPE.c.is_public,
     sa.bindparam('sees_all', type_=sa.Boolean()),
-    sa.exists().where(PROJECT.c.share_type_id == TYPE.c.id,
-                      PROJECT.c.project_id == sa.bindparam('for_project')))
+    sa.exists().where(
+        PROJECT.c.share_type_id == TYPE.c.id,
+        PROJECT.c.project_id == sa.bindparam('for_project'),
+    ),
+)
 _WITH_SPECS = sa.select(
-    TYPE.c.id, TYPE.c.name, SPEC.c.spec_key, SPEC.c.spec_value,
+    TYPE.c.id,
+    TYPE.c.name,
+    SPEC.c.spec_key,
+    SPEC.c.spec_value,
 ).select_from(TYPE.outerjoin(SPEC))
 _BY_ID_OR_NAME = _WITH_SPECS.where(
-    sa.or_(TYPE.c.id == sa.bindparam('wanted'),
-           TYPE.c.name == sa.bindparam('wanted')), ACCESSIBLE)
+    sa.or_(
+        TYPE.c.id == sa.bindparam('wanted'),
+        TYPE.c.name == sa.bindparam('wanted'),
+    ),
+    ACCESSIBLE,
+)
 _SPECS = sa.select(SPEC.c.spec_key, SPEC.c.spec_value).where(
-    SPEC.c.share_type_id == sa.bindparam('of_type'))
+    SPEC.c.share_type_id == sa.bindparam('of_type')
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,38 +55,55 @@ class TypeWithSpecs:
 
 def is_true(text: str | None) -> bool:
     """Whether an extra spec says yes, in any of the usual words."""
-    return (text is not None
-            and text.lower().replace('<is>', '', 1).strip() in _TRUE)
+    return (
+        text is not None
+        and text.lower().replace('<is>', '', 1).strip() in _TRUE
+    )
 
 
-def find_usable(session: Session, id_or_name: str, project_id: str,
-                sees_all: bool) -> TypeWithSpecs | None:
+def find_usable(
+    session: Session, id_or_name: str, project_id: str, sees_all: bool
+) -> TypeWithSpecs | None:
     """The type a project may use, by id, else by name; one statement."""
-    rows = session.rows(_BY_ID_OR_NAME, wanted=id_or_name,
-                        for_project=project_id, sees_all=sees_all)
-    chosen = ([row for row in rows if row.id == id_or_name] or rows)
+    rows = session.rows(
+        _BY_ID_OR_NAME,
+        wanted=id_or_name,
+        for_project=project_id,
+        sees_all=sees_all,
+    )
+    chosen = [row for row in rows if row.id == id_or_name] or rows
     if not chosen:
         return None
     return TypeWithSpecs(
-        chosen[0].id, chosen[0].name,
-        {row.spec_key: row.spec_value for row in chosen
-         if row.spec_key is not None})
+        chosen[0].id,
+        chosen[0].name,
+        {
+            row.spec_key: row.spec_value
+            for row in chosen
+            if row.spec_key is not None
+        },
+    )
 
 
-def extra_specs(session: Session,
-                share_type_id: str | None) -> dict[str, typing.Any]:
+def extra_specs(
+    session: Session, share_type_id: str | None
+) -> dict[str, typing.Any]:
     """The extra specs of a type; empty without one."""
     if share_type_id is None:
         return {}
-    return {row.spec_key: row.spec_value
-            for row in session.rows(_SPECS, of_type=share_type_id)}
+    return {
+        row.spec_key: row.spec_value
+        for row in session.rows(_SPECS, of_type=share_type_id)
+    }
 
 
-def extra_specs_of(session: Session, ids: typing.Collection[str | None]
-                   ) -> dict[str, dict[str, typing.Any]]:
+def extra_specs_of(
+    session: Session, ids: typing.Collection[str | None]
+) -> dict[str, dict[str, typing.Any]]:
     """The extra specs of several types, by id; one statement."""
     found: dict[str, dict[str, typing.Any]] = {id: {} for id in ids if id}
-    for row in session.rows(sa.select(SPEC).where(
-            SPEC.c.share_type_id.in_(sorted(found)))):
+    for row in session.rows(
+        sa.select(SPEC).where(SPEC.c.share_type_id.in_(sorted(found)))
+    ):
         found[row.share_type_id][row.spec_key] = row.spec_value
     return found

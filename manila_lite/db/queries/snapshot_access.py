@@ -31,90 +31,156 @@ READ_ONLY = 'ro'
 
 _TAKE = (
     sa.select(
-        INSTANCE.c.id, INSTANCE.c.status, SHARE_INSTANCE.c.host,
-        SHARE_INSTANCE.c.replica_state, SNAPSHOT.c.share_id,
+        INSTANCE.c.id,
+        INSTANCE.c.status,
+        SHARE_INSTANCE.c.host,
+        SHARE_INSTANCE.c.replica_state,
+        SNAPSHOT.c.share_id,
         SHARE.c.mount_snapshot_support,
-        SHARE.c.snapshot_inherit_share_access_support)
-    .select_from(SNAPSHOT
-                 .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
-                 .join(INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id)
-                 .join(SHARE_INSTANCE,
-                       SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
+        SHARE.c.snapshot_inherit_share_access_support,
+    )
+    .select_from(
+        SNAPSHOT.join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
+        .join(INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id)
+        .join(
+            SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
+        )
+    )
     .where(SNAPSHOT.c.id == sa.bindparam('of_snapshot'))
     .order_by(INSTANCE.c.id)
-    .with_for_update(read=True, of=INSTANCE))
+    .with_for_update(read=True, of=INSTANCE)
+)
 _MOUNTABLE = (
     sa.select(SHARE.c.id, SHARE.c.mount_snapshot_support)
     .select_from(SNAPSHOT.join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id))
-    .where(SNAPSHOT.c.id == sa.bindparam('of_snapshot')))
+    .where(SNAPSHOT.c.id == sa.bindparam('of_snapshot'))
+)
 _INSERT = sa.insert(RULE)
 _FIND = sa.select(RULE.c.id).where(
     RULE.c.id == sa.bindparam('access_id'),
-    RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
+    RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'),
+)
 _SHOWN = (
-    sa.select(RULE.c.id, RULE.c.access_type, RULE.c.access_to,
-              ON_INSTANCE.c.state, SHARE_INSTANCE.c.replica_state)
-    .select_from(RULE
-                 .join(ON_INSTANCE, ON_INSTANCE.c.access_id == RULE.c.id)
-                 .join(INSTANCE).join(
-                     SHARE_INSTANCE,
-                     SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
+    sa.select(
+        RULE.c.id,
+        RULE.c.access_type,
+        RULE.c.access_to,
+        ON_INSTANCE.c.state,
+        SHARE_INSTANCE.c.replica_state,
+    )
+    .select_from(
+        RULE.join(ON_INSTANCE, ON_INSTANCE.c.access_id == RULE.c.id)
+        .join(INSTANCE)
+        .join(
+            SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
+        )
+    )
     .where(RULE.c.share_snapshot_id == sa.bindparam('of_snapshot'))
-    .order_by(RULE.c.created_at, RULE.c.id))
+    .order_by(RULE.c.created_at, RULE.c.id)
+)
 _OF_INSTANCE = (
-    sa.select(RULE.c.id, SNAPSHOT.c.share_id, RULE.c.access_type,
-              RULE.c.access_to, sa.literal(READ_ONLY).label('access_level'),
-              sa.null().label('access_key'),
-              ON_INSTANCE.c.id.label('mapping_id'), ON_INSTANCE.c.state)
+    sa.select(
+        RULE.c.id,
+        SNAPSHOT.c.share_id,
+        RULE.c.access_type,
+        RULE.c.access_to,
+        sa.literal(READ_ONLY).label('access_level'),
+        sa.null().label('access_key'),
+        ON_INSTANCE.c.id.label('mapping_id'),
+        ON_INSTANCE.c.state,
+    )
     .select_from(ON_INSTANCE.join(RULE).join(SNAPSHOT))
-    .where(ON_INSTANCE.c.share_snapshot_instance_id
-           == sa.bindparam('of_instance'))
-    .order_by(RULE.c.created_at, RULE.c.id))
+    .where(
+        ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance')
+    )
+    .order_by(RULE.c.created_at, RULE.c.id)
+)
 _ON_SHARE_INSTANCE = (
-    sa.select(ON_INSTANCE.c.access_id, ON_INSTANCE.c.state,
-              INSTANCE.c.snapshot_id)
+    sa.select(
+        ON_INSTANCE.c.access_id, ON_INSTANCE.c.state, INSTANCE.c.snapshot_id
+    )
     .select_from(ON_INSTANCE.join(INSTANCE))
     .where(INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
-    .order_by(ON_INSTANCE.c.access_id))
+    .order_by(ON_INSTANCE.c.access_id)
+)
 _KEEP = (
     sa.select(RULE.c.id)
     .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
-    .order_by(RULE.c.id).with_for_update())
+    .order_by(RULE.c.id)
+    .with_for_update()
+)
 _REMOVE_UNMAPPED = sa.delete(RULE).where(
     RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
-    ~sa.exists().where(ON_INSTANCE.c.access_id == RULE.c.id))
+    ~sa.exists().where(ON_INSTANCE.c.access_id == RULE.c.id),
+)
 _IN_FLIGHT = ON_INSTANCE.c.state.in_(sorted(SNAPSHOT_MACHINE.in_flight))
-_UNSETTLED = sa.select(sa.exists().where(
-    ON_INSTANCE.c.share_snapshot_instance_id == sa.bindparam('of_instance'),
-    _IN_FLIGHT))
-_DOUBT = sa.update(INSTANCE).where(
-    INSTANCE.c.id == sa.bindparam('instance_id')
-).values(access_doubted=sa.bindparam('doubted'))
-_DOUBT_ON = sa.update(INSTANCE).where(
-    INSTANCE.c.share_instance_id.in_(
-        sa.bindparam('share_instance_ids', expanding=True)),
-    INSTANCE.c.id.in_(sa.select(ON_INSTANCE.c.share_snapshot_instance_id))
-).values(access_doubted=True)
+_UNSETTLED = sa.select(
+    sa.exists().where(
+        ON_INSTANCE.c.share_snapshot_instance_id
+        == sa.bindparam('of_instance'),
+        _IN_FLIGHT,
+    )
+)
+_DOUBT = (
+    sa.update(INSTANCE)
+    .where(INSTANCE.c.id == sa.bindparam('instance_id'))
+    .values(access_doubted=sa.bindparam('doubted'))
+)
+_DOUBT_ON = (
+    sa.update(INSTANCE)
+    .where(
+        INSTANCE.c.share_instance_id.in_(
+            sa.bindparam('share_instance_ids', expanding=True)
+        ),
+        INSTANCE.c.id.in_(sa.select(ON_INSTANCE.c.share_snapshot_instance_id)),
+    )
+    .values(access_doubted=True)
+)
 # Whatever else is owed for the instance comes first: it may end the rules.
 _WITHOUT_WORK = (
     sa.select(INSTANCE.c.id, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id)
-    .select_from(INSTANCE.join(SNAPSHOT).join(
-        SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
-    .where(sa.func.substr(SHARE_INSTANCE.c.host, 1, sa.bindparam('length'))
-           == sa.bindparam('prefix'),
-           INSTANCE.c.status.not_in(sorted(UNTOLD)),
-           sa.or_(INSTANCE.c.access_doubted == sa.true(), INSTANCE.c.id.in_(
-               sa.select(ON_INSTANCE.c.share_snapshot_instance_id)
-               .where(_IN_FLIGHT))),
-           ~sa.exists().where(WORK.c.resource == SNAPSHOT_INSTANCE.resource,
-                              WORK.c.resource_id == INSTANCE.c.id))
-    .order_by(INSTANCE.c.id))
+    .select_from(
+        INSTANCE.join(SNAPSHOT).join(
+            SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
+        )
+    )
+    .where(
+        sa.func.substr(SHARE_INSTANCE.c.host, 1, sa.bindparam('length'))
+        == sa.bindparam('prefix'),
+        INSTANCE.c.status.not_in(sorted(UNTOLD)),
+        sa.or_(
+            INSTANCE.c.access_doubted == sa.true(),
+            INSTANCE.c.id.in_(
+                sa.select(ON_INSTANCE.c.share_snapshot_instance_id).where(
+                    _IN_FLIGHT
+                )
+            ),
+        ),
+        ~sa.exists().where(
+            WORK.c.resource == SNAPSHOT_INSTANCE.resource,
+            WORK.c.resource_id == INSTANCE.c.id,
+        ),
+    )
+    .order_by(INSTANCE.c.id)
+)
 
 
 # Which state is told of a rule that stands differently on two instances.
-_RANK = {state: rank for rank, state in enumerate((
-    A.ERROR, A.QUEUED_TO_APPLY, A.QUEUED_TO_DENY, A.APPLYING, A.DENYING,
-    A.QUEUED_TO_UPDATE, A.UPDATING, A.ACTIVE))}
+_RANK = {
+    state: rank
+    for rank, state in enumerate(
+        (
+            A.ERROR,
+            A.QUEUED_TO_APPLY,
+            A.QUEUED_TO_DENY,
+            A.APPLYING,
+            A.DENYING,
+            A.QUEUED_TO_UPDATE,
+            A.UPDATING,
+            A.ACTIVE,
+        )
+    )
+}
 
 
 class Shown(typing.NamedTuple):
@@ -126,8 +192,9 @@ class Shown(typing.NamedTuple):
     state: str
 
 
-def take_instances(session: Session, snapshot_id: str
-                   ) -> typing.Sequence[sa.Row]:
+def take_instances(
+    session: Session, snapshot_id: str
+) -> typing.Sequence[sa.Row]:
     """The instances of a snapshot, with what its share allows.
 
     They stay as they are until the transaction ends, so that who deletes
@@ -142,15 +209,16 @@ def insert(session: Session, **values: object) -> None:
         session.run(_INSERT, **values)
     except db_exc.DBDuplicateEntry:
         raise exception.ShareSnapshotAccessExists(
-            access_type=values['access_type'],
-            access=values['access_to']) from None
+            access_type=values['access_type'], access=values['access_to']
+        ) from None
 
 
-def check_exists(session: Session, snapshot_id: str,
-                 access_id: str) -> None:
+def check_exists(session: Session, snapshot_id: str, access_id: str) -> None:
     """Return if it is a rule of this snapshot, or raise."""
-    if session.one(_FIND, of_snapshot=snapshot_id,
-                   access_id=access_id) is None:
+    if (
+        session.one(_FIND, of_snapshot=snapshot_id, access_id=access_id)
+        is None
+    ):
         raise exception.SnapshotAccessNotFound(access_id=access_id)
 
 
@@ -172,16 +240,19 @@ def _shown(rows: typing.Sequence[sa.Row]) -> list[Shown]:
         known = found.get(row.id)
         if known is None or _rank(row) < _rank(known):
             found[row.id] = row
-    return [Shown(row.id, row.access_type, row.access_to, row.state)
-            for row in found.values()]
+    return [
+        Shown(row.id, row.access_type, row.access_to, row.state)
+        for row in found.values()
+    ]
 
 
 def _rank(row: sa.Row) -> tuple[bool, int]:
     return row.replica_state not in COUNTING, _RANK[row.state]
 
 
-def of_instance(session: Session, snapshot_instance_id: str
-                ) -> typing.Sequence[sa.Row]:
+def of_instance(
+    session: Session, snapshot_instance_id: str
+) -> typing.Sequence[sa.Row]:
     """Every rule of an instance, oldest first, with its state there.
 
     The columns are those that rules of shares have.
@@ -189,11 +260,13 @@ def of_instance(session: Session, snapshot_instance_id: str
     return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
 
 
-def on_share_instance(session: Session, share_instance_id: str
-                      ) -> typing.Sequence[sa.Row]:
+def on_share_instance(
+    session: Session, share_instance_id: str
+) -> typing.Sequence[sa.Row]:
     """Every rule of every snapshot of a share instance, with its state."""
-    return session.rows(_ON_SHARE_INSTANCE,
-                        of_share_instance=share_instance_id)
+    return session.rows(
+        _ON_SHARE_INSTANCE, of_share_instance=share_instance_id
+    )
 
 
 def keep(session: Session, access_ids: Collection[str]) -> None:
@@ -217,19 +290,22 @@ def remove_all(session: Session, snapshot_instance_id: str) -> list[str]:
     if ids:
         keep(session, ids)
         transitions.fire_matching(
-            session, SNAPSHOT_MACHINE, 'removed',
-            {'share_snapshot_instance_id': snapshot_instance_id})
+            session,
+            SNAPSHOT_MACHINE,
+            'removed',
+            {'share_snapshot_instance_id': snapshot_instance_id},
+        )
     return ids
 
 
 def are_unsettled(session: Session, snapshot_instance_id: str) -> bool:
     """Whether something is yet to become of a rule of the instance."""
-    return bool(session.value(_UNSETTLED,
-                              of_instance=snapshot_instance_id))
+    return bool(session.value(_UNSETTLED, of_instance=snapshot_instance_id))
 
 
-def doubt(session: Session, snapshot_instance_id: str,
-          doubted: bool = True) -> None:
+def doubt(
+    session: Session, snapshot_instance_id: str, doubted: bool = True
+) -> None:
     """Note whether the back end may have other rules than those known."""
     session.run(_DOUBT, instance_id=snapshot_instance_id, doubted=doubted)
 
@@ -239,8 +315,9 @@ def doubt_on(session: Session, share_instance_ids: Collection[str]) -> None:
     session.run(_DOUBT_ON, share_instance_ids=sorted(share_instance_ids))
 
 
-def without_work(session: Session, service_host: str
-                 ) -> typing.Sequence[sa.Row]:
+def without_work(
+    session: Session, service_host: str
+) -> typing.Sequence[sa.Row]:
     """Instances of a back end that no work is owed for and should be.
 
     Their rules wait for somebody, or are doubted.

@@ -17,67 +17,91 @@ SHARE_INSTANCE = shares.ShareInstance.__table__
 
 _OF_INSTANCE = (
     sa.select(EXPORT)
-    .where(EXPORT.c.share_snapshot_instance_id
-           == sa.bindparam('of_instance'))
-    .order_by(EXPORT.c.created_at, EXPORT.c.path))
+    .where(EXPORT.c.share_snapshot_instance_id == sa.bindparam('of_instance'))
+    .order_by(EXPORT.c.created_at, EXPORT.c.path)
+)
 _OF_SNAPSHOT = (
     sa.select(EXPORT, INSTANCE.c.status, SHARE_INSTANCE.c.replica_state)
     .select_from(EXPORT.join(INSTANCE).join(SHARE_INSTANCE))
     .where(INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'))
-    .order_by(EXPORT.c.created_at, EXPORT.c.path))
+    .order_by(EXPORT.c.created_at, EXPORT.c.path)
+)
 _INSERT = sa.insert(EXPORT)
 _REMOVE = sa.delete(EXPORT).where(
-    EXPORT.c.id.in_(sa.bindparam('ids', expanding=True)))
+    EXPORT.c.id.in_(sa.bindparam('ids', expanding=True))
+)
 
 
-def of_instance(session: Session, snapshot_instance_id: str
-                ) -> typing.Sequence[sa.Row]:
+def of_instance(
+    session: Session, snapshot_instance_id: str
+) -> typing.Sequence[sa.Row]:
     return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
 
 
-def of_snapshot(session: Session, snapshot_id: str, *,
-                every_instance: bool) -> list[sa.Row]:
+def of_snapshot(
+    session: Session, snapshot_id: str, *, every_instance: bool
+) -> list[sa.Row]:
     """Those of every instance, or else of what its users can mount.
 
     That is what is available, and of a replicated share only what the
     active replica has.
     """
-    return [row for row in session.rows(_OF_SNAPSHOT,
-                                        of_snapshot=snapshot_id)
-            if every_instance or (
-                row.status == S.AVAILABLE
-                and row.replica_state in (None, 'active'))]
+    return [
+        row
+        for row in session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
+        if every_instance
+        or (
+            row.status == S.AVAILABLE and row.replica_state in (None, 'active')
+        )
+    ]
 
 
-def one(rows: typing.Iterable[typing.Any],
-        export_location_id: str) -> typing.Any:
+def one(
+    rows: typing.Iterable[typing.Any], export_location_id: str
+) -> typing.Any:
     """The one of this id, or ExportLocationNotFound."""
     for row in rows:
         if row.id == export_location_id:
             return row
     raise exception.ExportLocationNotFound(
-        export_location_id=export_location_id)
+        export_location_id=export_location_id
+    )
 
 
-def replace(session: Session, snapshot_instance_id: str,
-            locations: Collection[typing.Mapping[str, typing.Any]]) -> None:
+def replace(
+    session: Session,
+    snapshot_instance_id: str,
+    locations: Collection[typing.Mapping[str, typing.Any]],
+) -> None:
     """Make these the export locations of the instance.
 
     A location has path and is_admin_only, as `drivers.base` completes
     what a driver answers. One that is there already keeps its id.
     """
-    known = {row.path: row for row
-             in of_instance(session, snapshot_instance_id)}
+    known = {
+        row.path: row for row in of_instance(session, snapshot_instance_id)
+    }
     wanted = {location['path']: location for location in locations}
-    gone = [row.id for path, row in known.items()
-            if path not in wanted
-            or row.is_admin_only != wanted[path]['is_admin_only']]
+    gone = [
+        row.id
+        for path, row in known.items()
+        if path not in wanted
+        or row.is_admin_only != wanted[path]['is_admin_only']
+    ]
     if gone:
         session.run(_REMOVE, ids=sorted(gone))
-    session.run_many(_INSERT, [
-        {'id': session.new_id(), 'path': path,
-         'share_snapshot_instance_id': snapshot_instance_id,
-         'is_admin_only': location['is_admin_only'],
-         'created_at': session.now, 'updated_at': session.now}
-        for path, location in wanted.items()
-        if path not in known or known[path].id in gone])
+    session.run_many(
+        _INSERT,
+        [
+            {
+                'id': session.new_id(),
+                'path': path,
+                'share_snapshot_instance_id': snapshot_instance_id,
+                'is_admin_only': location['is_admin_only'],
+                'created_at': session.now,
+                'updated_at': session.now,
+            }
+            for path, location in wanted.items()
+            if path not in known or known[path].id in gone
+        ],
+    )

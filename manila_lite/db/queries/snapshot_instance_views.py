@@ -12,18 +12,21 @@ SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
 
 _SHOWN = sa.select(INSTANCE, SNAPSHOT.c.share_id).select_from(
-    INSTANCE.join(SNAPSHOT))
+    INSTANCE.join(SNAPSHOT)
+)
 _ONE = _SHOWN.where(INSTANCE.c.id == sa.bindparam('instance_id'))
 _ALL = _SHOWN.order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
 _OF_SNAPSHOT = _ALL.where(
-    INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'))
+    INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot')
+)
 
 
 def get(session: Session, instance_id: str) -> sa.Row:
     row = session.one(_ONE, instance_id=instance_id)
     if row is None:
         raise exception.SnapshotInstanceNotFound(
-            snapshot_instance_id=instance_id)
+            snapshot_instance_id=instance_id
+        )
     return row
 
 

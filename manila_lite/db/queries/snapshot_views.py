@@ -57,26 +57,38 @@ def _to_show(column: sa.Column) -> sa.ColumnElement:
 
 
 _SHOWN = sa.select(
-    *(_to_show(column) for column in SNAPSHOT.c
-      if column is not SNAPSHOT.c.updated_at),
-    INSTANCE.c.status, INSTANCE.c.provider_location,
-    SHARE_INSTANCE.c.replica_state)
+    *(
+        _to_show(column)
+        for column in SNAPSHOT.c
+        if column is not SNAPSHOT.c.updated_at
+    ),
+    INSTANCE.c.status,
+    INSTANCE.c.provider_location,
+    SHARE_INSTANCE.c.replica_state,
+)
 _ID = 0  # its place in a row, which is ten times faster than its name
 
 
 def _joined(these: sa.FromClause = SNAPSHOT) -> sa.FromClause:
-    return (these
-            .outerjoin(INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id)
-            .outerjoin(SHARE_INSTANCE,
-                       SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id))
+    return these.outerjoin(
+        INSTANCE, INSTANCE.c.snapshot_id == SNAPSHOT.c.id
+    ).outerjoin(
+        SHARE_INSTANCE, SHARE_INSTANCE.c.id == INSTANCE.c.share_instance_id
+    )
 
 
 _METADATA = sa.select(
-    METADATA.c.share_snapshot_id, METADATA.c.key, METADATA.c.value)
-_ONE = _SHOWN.add_columns(METADATA.c.key, METADATA.c.value).select_from(
-    _joined().outerjoin(METADATA,
-                        METADATA.c.share_snapshot_id == SNAPSHOT.c.id)
-).where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
+    METADATA.c.share_snapshot_id, METADATA.c.key, METADATA.c.value
+)
+_ONE = (
+    _SHOWN.add_columns(METADATA.c.key, METADATA.c.value)
+    .select_from(
+        _joined().outerjoin(
+            METADATA, METADATA.c.share_snapshot_id == SNAPSHOT.c.id
+        )
+    )
+    .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
+)
 
 
 class Shown(typing.NamedTuple):
@@ -90,33 +102,49 @@ class Shown(typing.NamedTuple):
 def get(session: Session, snapshot_id: str) -> Shown:
     """One snapshot; no rows when there is none."""
     found = session.rows(_ONE, snapshot_id=snapshot_id)
-    return Shown(represent(found), {'metadata': _by_key(
-        (row.id, row.key, row.value) for row in found
-        if row.key is not None)})
+    return Shown(
+        represent(found),
+        {
+            'metadata': _by_key(
+                (row.id, row.key, row.value)
+                for row in found
+                if row.key is not None
+            )
+        },
+    )
 
 
-def summaries(session: Session, wanted: Filter, page: typing.Any,
-              count: bool = False) -> Shown:
+def summaries(
+    session: Session, wanted: Filter, page: typing.Any, count: bool = False
+) -> Shown:
     """Ids and names of the snapshots of a page."""
-    statement = _page(wanted, page, SNAPSHOT.c.id,
-                      SNAPSHOT.c.display_name.label('name'))
-    return Shown(session.rows(statement), {},
-                 _count(session, wanted) if count else None)
+    statement = _page(
+        wanted, page, SNAPSHOT.c.id, SNAPSHOT.c.display_name.label('name')
+    )
+    return Shown(
+        session.rows(statement), {}, _count(session, wanted) if count else None
+    )
 
 
-def details(session: Session, wanted: Filter, page: typing.Any,
-            count: bool = False) -> Shown:
+def details(
+    session: Session, wanted: Filter, page: typing.Any, count: bool = False
+) -> Shown:
     """The snapshots of a page with all that the detailed view shows."""
     ids = _page(wanted, page, SNAPSHOT.c.id).subquery()
     # From the page outwards: of an inner join SQLite makes a walk through
     # all snapshots, if that saves it from sorting the page.
     these = ids.outerjoin(SNAPSHOT, SNAPSHOT.c.id == ids.c.id)
     found = session.rows(
-        _SHOWN.select_from(_joined(these)).order_by(*_order(page)))
-    metadata = session.rows(_METADATA.join(
-        ids, ids.c.id == METADATA.c.share_snapshot_id))
-    return Shown(represent(found), {'metadata': _by_key(metadata)},
-                 _count(session, wanted) if count else None)
+        _SHOWN.select_from(_joined(these)).order_by(*_order(page))
+    )
+    metadata = session.rows(
+        _METADATA.join(ids, ids.c.id == METADATA.c.share_snapshot_id)
+    )
+    return Shown(
+        represent(found),
+        {'metadata': _by_key(metadata)},
+        _count(session, wanted) if count else None,
+    )
 
 
 def represent(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
@@ -144,17 +172,27 @@ def _shown(column: str) -> sa.ScalarSelect:
         .where(one.c.snapshot_id == SNAPSHOT.c.id)
         .order_by(
             sa.case((of.c.replica_state.in_(sorted(COUNTING)), 0), else_=1),
-            sa.case({status: states.rank(status)
-                     for status in sorted(states.ALL)},
-                    value=one.c.status),
-            one.c.id)
-        .limit(1).correlate(SNAPSHOT).scalar_subquery())
+            sa.case(
+                {status: states.rank(status) for status in sorted(states.ALL)},
+                value=one.c.status,
+            ),
+            one.c.id,
+        )
+        .limit(1)
+        .correlate(SNAPSHOT)
+        .scalar_subquery()
+    )
 
 
-def _page(wanted: Filter, page: typing.Any,
-          *columns: sa.ColumnElement) -> sa.Select:
-    statement = (sa.select(*columns).where(*_conditions(wanted))
-                 .order_by(*_order(page)).limit(page.limit))
+def _page(
+    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+) -> sa.Select:
+    statement = (
+        sa.select(*columns)
+        .where(*_conditions(wanted))
+        .order_by(*_order(page))
+        .limit(page.limit)
+    )
     return statement.offset(page.offset) if page.offset else statement
 
 
@@ -172,34 +210,50 @@ def _order(page: typing.Any) -> list[sa.ColumnElement]:
 
 
 def _count(session: Session, wanted: Filter) -> int:
-    return session.value(sa.select(sa.func.count()).select_from(SNAPSHOT)
-                         .where(*_conditions(wanted)))
+    return session.value(
+        sa.select(sa.func.count())
+        .select_from(SNAPSHOT)
+        .where(*_conditions(wanted))
+    )
 
 
 def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        SNAPSHOT.c[name] == value for name, value in wanted.snapshot.items()]
+        SNAPSHOT.c[name] == value for name, value in wanted.snapshot.items()
+    ]
     if wanted.project_id is not None:
         found.append(SNAPSHOT.c.project_id == wanted.project_id)
-    found += [SNAPSHOT.c[name].contains(text, autoescape=True)
-              for name, text in wanted.like.items()]
+    found += [
+        SNAPSHOT.c[name].contains(text, autoescape=True)
+        for name, text in wanted.like.items()
+    ]
     if wanted.status is not None:
-        found.append(sa.exists().where(
-            INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
-            INSTANCE.c.status == wanted.status).correlate(SNAPSHOT))
+        found.append(
+            sa.exists()
+            .where(
+                INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
+                INSTANCE.c.status == wanted.status,
+            )
+            .correlate(SNAPSHOT)
+        )
         found.append(_shown('status') == wanted.status)
     for key, value in wanted.metadata.items():
-        found.append(sa.exists().where(
-            METADATA.c.share_snapshot_id == SNAPSHOT.c.id,
-            METADATA.c.key == key, METADATA.c.value == value))
+        found.append(
+            sa.exists().where(
+                METADATA.c.share_snapshot_id == SNAPSHOT.c.id,
+                METADATA.c.key == key,
+                METADATA.c.value == value,
+            )
+        )
     if wanted.used is not None:
         made = sa.exists().where(SHARE.c.snapshot_id == SNAPSHOT.c.id)
         found.append(made if wanted.used else ~made)
     return found
 
 
-def _by_key(rows: Iterable[tuple[str, str, str] | sa.Row]
-            ) -> dict[str, dict[str, str]]:
+def _by_key(
+    rows: Iterable[tuple[str, str, str] | sa.Row],
+) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for snapshot_id, key, value in rows:
         found[snapshot_id][key] = value

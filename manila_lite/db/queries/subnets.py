@@ -56,33 +56,50 @@ _ORDER = (SUBNET.c.created_at, SUBNET.c.id, TAG.c.key)
 
 def _select(these: sa.FromClause) -> sa.Select:
     return (
-        sa.select(*_COLUMNS, ZONE.c.name.label('availability_zone'),
-                  TAG.c.key, TAG.c.value)
+        sa.select(
+            *_COLUMNS,
+            ZONE.c.name.label('availability_zone'),
+            TAG.c.key,
+            TAG.c.value,
+        )
         .select_from(
-            these
-            .outerjoin(ZONE, ZONE.c.id == SUBNET.c.availability_zone_id)
-            .outerjoin(TAG, TAG.c.share_network_subnet_id == SUBNET.c.id))
-        .order_by(*_ORDER))
+            these.outerjoin(
+                ZONE, ZONE.c.id == SUBNET.c.availability_zone_id
+            ).outerjoin(TAG, TAG.c.share_network_subnet_id == SUBNET.c.id)
+        )
+        .order_by(*_ORDER)
+    )
 
 
 _OF = _select(SUBNET).where(
-    SUBNET.c.share_network_id == sa.bindparam('network_id'))
+    SUBNET.c.share_network_id == sa.bindparam('network_id')
+)
 _ONE = _OF.where(SUBNET.c.id == sa.bindparam('subnet_id'))
-_COUNT = sa.select(sa.func.count()).select_from(SUBNET).where(
-    SUBNET.c.share_network_id == sa.bindparam('network_id'))
+_COUNT = (
+    sa.select(sa.func.count())
+    .select_from(SUBNET)
+    .where(SUBNET.c.share_network_id == sa.bindparam('network_id'))
+)
 _SERVERS = (
-    sa.select(SERVER.c.id, SERVER.c.host, SERVER.c.status,
-              SERVER.c.is_auto_deletable)
+    sa.select(
+        SERVER.c.id, SERVER.c.host, SERVER.c.status, SERVER.c.is_auto_deletable
+    )
     .join(SERVER_SUBNET, SERVER_SUBNET.c.share_server_id == SERVER.c.id)
-    .where(SERVER_SUBNET.c.share_network_subnet_id
-           == sa.bindparam('subnet_id'))
-    .order_by(SERVER.c.id))
+    .where(
+        SERVER_SUBNET.c.share_network_subnet_id == sa.bindparam('subnet_id')
+    )
+    .order_by(SERVER.c.id)
+)
 _DELETE = sa.delete(SUBNET).where(SUBNET.c.id == sa.bindparam('subnet_id'))
 _DELETE_OF = sa.delete(SUBNET).where(
-    SUBNET.c.share_network_id == sa.bindparam('network_id'))
-_ZONE = sa.select(ZONE.c.id, ZONE.c.name).where(sa.or_(
-    ZONE.c.id == sa.bindparam('wanted'),
-    ZONE.c.name == sa.bindparam('wanted')))
+    SUBNET.c.share_network_id == sa.bindparam('network_id')
+)
+_ZONE = sa.select(ZONE.c.id, ZONE.c.name).where(
+    sa.or_(
+        ZONE.c.id == sa.bindparam('wanted'),
+        ZONE.c.name == sa.bindparam('wanted'),
+    )
+)
 
 
 def list_of(session: Session, network_id: str) -> list[Subnet]:
@@ -90,8 +107,7 @@ def list_of(session: Session, network_id: str) -> list[Subnet]:
     return _subnets(session.rows(_OF, network_id=network_id))
 
 
-def list_of_all(session: Session,
-                ids: sa.Subquery) -> dict[str, list[Subnet]]:
+def list_of_all(session: Session, ids: sa.Subquery) -> dict[str, list[Subnet]]:
     """The same for several networks, by their ids."""
     found: dict[str, list[Subnet]] = collections.defaultdict(list)
     these = ids.join(SUBNET, SUBNET.c.share_network_id == ids.c.id)
@@ -102,11 +118,13 @@ def list_of_all(session: Session,
 
 def get(session: Session, network_id: str, subnet_id: str) -> Subnet:
     """One subnet of this network."""
-    found = _subnets(session.rows(_ONE, network_id=network_id,
-                                  subnet_id=subnet_id))
+    found = _subnets(
+        session.rows(_ONE, network_id=network_id, subnet_id=subnet_id)
+    )
     if not found:
         raise exception.ShareNetworkSubnetNotFound(
-            share_network_subnet_id=subnet_id)
+            share_network_subnet_id=subnet_id
+        )
     return found[0]
 
 
@@ -116,8 +134,11 @@ def _subnets(rows: Iterable[sa.Row]) -> list[Subnet]:
     for _, same in itertools.groupby(rows, lambda row: row.id):
         first, *others = same
         *columns, key, value = first
-        metadata = {} if key is None else {
-            key: value, **{row.key: row.value for row in others}}
+        metadata = (
+            {}
+            if key is None
+            else {key: value, **{row.key: row.value for row in others}}
+        )
         found.append(Subnet._make([*columns, metadata]))
     return found
 
@@ -132,26 +153,39 @@ def zone_id(session: Session, wanted: str) -> str:
     found = session.rows(_ZONE, wanted=wanted)
     if not found:
         raise exception.InvalidInput(
-            reason=f'availability_zone {wanted} does not exist')
+            reason=f'availability_zone {wanted} does not exist'
+        )
     return min(found, key=lambda zone: zone.name != wanted).id
 
 
-def insert(session: Session, network_id: str,
-           values: Mapping[str, object],
-           metadata: Mapping[str, str] | None = None) -> str:
+def insert(
+    session: Session,
+    network_id: str,
+    values: Mapping[str, object],
+    metadata: Mapping[str, str] | None = None,
+) -> str:
     """Create a subnet; its id."""
     id = session.new_id()
-    session.run(sa.insert(SUBNET), id=id, share_network_id=network_id,
-                created_at=session.now, **values)
+    session.run(
+        sa.insert(SUBNET),
+        id=id,
+        share_network_id=network_id,
+        created_at=session.now,
+        **values,
+    )
     METADATA.insert(session, id, metadata or {})
     return id
 
 
-def update(session: Session, subnet_id: str,
-           values: Mapping[str, object]) -> None:
+def update(
+    session: Session, subnet_id: str, values: Mapping[str, object]
+) -> None:
     """Change columns of a subnet."""
-    session.run(sa.update(SUBNET).where(SUBNET.c.id == subnet_id)
-                .values(updated_at=session.now, **values))
+    session.run(
+        sa.update(SUBNET)
+        .where(SUBNET.c.id == subnet_id)
+        .values(updated_at=session.now, **values)
+    )
 
 
 def remove(session: Session, subnet_id: str) -> None:
@@ -161,7 +195,8 @@ def remove(session: Session, subnet_id: str) -> None:
     except db_exc.DBReferenceError:
         raise exception.ShareNetworkSubnetInUse(
             share_network_subnet_id=subnet_id,
-            reason='share servers have addresses in it') from None
+            reason='share servers have addresses in it',
+        ) from None
 
 
 def remove_all(session: Session, network_id: str) -> None:

@@ -28,13 +28,16 @@ class AvailabilityZoneFilter(Filter):
         return _why_off_network(pool, request.subnets)
 
 
-def _why_off_network(pool: Pool, subnets: Mapping[str | None, int]
-                     ) -> str | None:
+def _why_off_network(
+    pool: Pool, subnets: Mapping[str | None, int]
+) -> str | None:
     """Why the pool cannot serve the network; None if it can."""
     number = subnets.get(pool.zone) or subnets.get(None, 0)
     if not number:
         return f'the share network has no subnet for zone {pool.zone}'
     if number > 1 and not truth(pool.capabilities.get(SEVERAL)):
-        return (f'the share network has {number} subnets for zone '
-                f'{pool.zone}, and it does not report {SEVERAL}')
+        return (
+            f'the share network has {number} subnets for zone '
+            f'{pool.zone}, and it does not report {SEVERAL}'
+        )
     return None

@@ -18,8 +18,10 @@ class CapacityFilter(Filter):
         limit = room(pool, request)
         if limit is None or pool.allocated_gb + request.size <= limit:
             return None
-        return (f'{request.size} GiB asked, {pool.allocated_gb:g} GiB '
-                f'allocated of at most {limit:g} GiB')
+        return (
+            f'{request.size} GiB asked, {pool.allocated_gb:g} GiB '
+            f'allocated of at most {limit:g} GiB'
+        )
 
 
 def room(pool: Pool, request: PlacementRequest) -> float | None:

@@ -17,18 +17,22 @@ class CreateFromSnapshotFilter(Filter):
     def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
         if not request.from_snapshot:
             return None
-        return (why_unmet(pool, 'create_share_from_snapshot_support',
-                          '<is> True')
-                or _why_too_far(pool, request))
+        return why_unmet(
+            pool, 'create_share_from_snapshot_support', '<is> True'
+        ) or _why_too_far(pool, request)
 
 
 def _why_too_far(pool: Pool, request: PlacementRequest) -> str | None:
     """Why the pool cannot reach the snapshot; None if it can."""
-    if (request.host is None
-            or pool.service_host == request.host.partition('#')[0]):
+    if (
+        request.host is None
+        or pool.service_host == request.host.partition('#')[0]
+    ):
         return None
     domain = pool.capabilities.get('replication_domain')
     if domain and domain == request.replication_domain:
         return None
-    return (f'its replication domain is {domain}, that of the snapshot '
-            f'{request.replication_domain}')
+    return (
+        f'its replication domain is {domain}, that of the snapshot '
+        f'{request.replication_domain}'
+    )

@@ -18,7 +18,8 @@ class DriverFilter(Filter):
             return None
         try:
             value = expressions.evaluate(
-                str(function), expressions.names_for(pool, request))
+                str(function), expressions.names_for(pool, request)
+            )
         except exception.InvalidExpression as error:
             return error.msg
         if expressions.truth(value):

@@ -92,12 +92,15 @@ def _test(wanted: str) -> Test:
     return _equals(wanted)
 
 
-def _compare_numbers(compare: Callable[[float, float], bool],
-                     operand: float | None) -> Test:
+def _compare_numbers(
+    compare: Callable[[float, float], bool], operand: float | None
+) -> Test:
     def test(value: object) -> bool:
         left = number(value)
-        return (left is not None and operand is not None
-                and compare(left, operand))
+        return (
+            left is not None and operand is not None and compare(left, operand)
+        )
+
     return test
 
 
@@ -115,4 +118,5 @@ def _equals(wanted: str) -> Test:
             return value == as_number
         # A text such as a version stays a text: '1.10' is not '1.1'.
         return str(value) == wanted
+
     return test

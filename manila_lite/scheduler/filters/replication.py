@@ -28,6 +28,8 @@ class ShareReplicationFilter(Filter):
         if pool.host in request.replica_hosts:
             return 'it has a replica of the share already'
         if request.replica_hosts and domain != request.replication_domain:
-            return (f'its replication domain is {domain}, that of the '
-                    f'active replica {request.replication_domain}')
+            return (
+                f'its replication domain is {domain}, that of the '
+                f'active replica {request.replication_domain}'
+            )
         return None

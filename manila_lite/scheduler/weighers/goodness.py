@@ -15,8 +15,11 @@ class GoodnessWeigher(Weigher):
         if function is None:
             return 0.0
         try:
-            value = expressions.number(expressions.evaluate(
-                str(function), expressions.names_for(pool, request)))
+            value = expressions.number(
+                expressions.evaluate(
+                    str(function), expressions.names_for(pool, request)
+                )
+            )
         except exception.InvalidExpression:
             return 0.0
         return value if value is not None and 0 <= value <= 100 else 0.0

@@ -12,5 +12,6 @@ class PoolWeigher(Weigher):
         servers = pool.capabilities.get('server_pools_mapping') or {}
         here = sum(
             any(found.get('pool_name') == pool.name for found in pools)
-            for pools in servers.values())
+            for pools in servers.values()
+        )
         return -float(here)

@@ -17,26 +17,40 @@ _Rules = Sequence[AccessRuleForDriver]
 class OneByOne(Protocol):
     """A driver that is told of each rule on its own."""
 
-    def allow_access(self, context: RequestContext, share: ShareForDriver,
-                     access: AccessRuleForDriver,
-                     share_server: ShareServer | None = None) -> object: ...
+    def allow_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access: AccessRuleForDriver,
+        share_server: ShareServer | None = None,
+    ) -> object: ...
 
-    def deny_access(self, context: RequestContext, share: ShareForDriver,
-                    access: AccessRuleForDriver,
-                    share_server: ShareServer | None = None) -> object: ...
+    def deny_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access: AccessRuleForDriver,
+        share_server: ShareServer | None = None,
+    ) -> object: ...
 
 
 def access_answers(answer: AccessAnswers | None) -> dict[str, AccessAnswer]:
     """What a driver said of rules; nothing, if it said nothing."""
-    return {access_id: told or {} for access_id, told
-            in (answer or {}).items()}
+    return {
+        access_id: told or {} for access_id, told in (answer or {}).items()
+    }
 
 
-def apply_one_by_one(driver: OneByOne, context: RequestContext,
-                     share: ShareForDriver, access_rules: _Rules,
-                     add_rules: _Rules, delete_rules: _Rules,
-                     update_rules: _Rules,
-                     share_server: ShareServer | None) -> AccessAnswers:
+def apply_one_by_one(
+    driver: OneByOne,
+    context: RequestContext,
+    share: ShareForDriver,
+    access_rules: _Rules,
+    add_rules: _Rules,
+    delete_rules: _Rules,
+    update_rules: _Rules,
+    share_server: ShareServer | None,
+) -> AccessAnswers:
     """The answer of `update_access` for drivers that have none.
 
     Who goes, goes first: a client may be given a new level, or be named
@@ -58,8 +72,11 @@ def apply_one_by_one(driver: OneByOne, context: RequestContext,
             driver.allow_access(context, share, rule, share_server)
         except exception.ShareAccessExists:
             continue
-        except (exception.DriverError, exception.InvalidShareAccess,
-                exception.InvalidShareAccessType,
-                exception.InvalidShareAccessLevel):
+        except (
+            exception.DriverError,
+            exception.InvalidShareAccess,
+            exception.InvalidShareAccessType,
+            exception.InvalidShareAccessLevel,
+        ):
             answers[rule['access_id']] = {'state': 'error'}
     return answers

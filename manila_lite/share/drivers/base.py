@@ -53,16 +53,38 @@ from manila_lite.share.drivers.values import export_locations
 
 # Who deals with drivers needs this module and no other.
 __all__ = [
-    'CAPABILITIES', 'AccessAnswer', 'AccessAnswers', 'AccessRuleForDriver',
-    'CreateFromSnapshotSupport', 'EnsureAnswer', 'ExportLocation',
-    'ExportLocationsAnswer', 'ManageAnswer', 'ManageSnapshotAnswer',
-    'MountSnapshotSupport', 'NetworkAllocation', 'NetworkInfo',
-    'NewShareAnswer', 'ReplicaAnswer', 'ReplicaSnapshot',
-    'ReplicatedSnapshotAnswer', 'Replication', 'RevertSupport', 'Rules',
+    'CAPABILITIES',
+    'AccessAnswer',
+    'AccessAnswers',
+    'AccessRuleForDriver',
+    'CreateFromSnapshotSupport',
+    'EnsureAnswer',
+    'ExportLocation',
+    'ExportLocationsAnswer',
+    'ManageAnswer',
+    'ManageSnapshotAnswer',
+    'MountSnapshotSupport',
+    'NetworkAllocation',
+    'NetworkInfo',
+    'NewShareAnswer',
+    'ReplicaAnswer',
+    'ReplicaSnapshot',
+    'ReplicatedSnapshotAnswer',
+    'Replication',
+    'RevertSupport',
+    'Rules',
     'SecurityServiceForDriver',
-    'ShareDriver', 'ShareForDriver', 'ShareServer', 'ShareServerForDriver',
-    'ShareServerSupport', 'SnapshotAnswer', 'SnapshotForDriver',
-    'SnapshotSupport', 'Stats', 'StatusAnswer', 'access_answers',
+    'ShareDriver',
+    'ShareForDriver',
+    'ShareServer',
+    'ShareServerForDriver',
+    'ShareServerSupport',
+    'SnapshotAnswer',
+    'SnapshotForDriver',
+    'SnapshotSupport',
+    'Stats',
+    'StatusAnswer',
+    'access_answers',
     'export_locations',
 ]
 
@@ -86,11 +108,15 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     qos_type_support = False
     encryption_support: list[str] | None = None
 
-    def __init__(self, driver_handles_share_servers: bool | Collection[bool],
-                 *args: Any, configuration: Configuration,
-                 private_storage: Any = None,
-                 config_opts: Iterable[Iterable[cfg.Opt]] = (),
-                 **kwargs: Any):
+    def __init__(
+        self,
+        driver_handles_share_servers: bool | Collection[bool],
+        *args: Any,
+        configuration: Configuration,
+        private_storage: Any = None,
+        config_opts: Iterable[Iterable[cfg.Opt]] = (),
+        **kwargs: Any,
+    ):
         self.configuration = configuration
         self.private_storage = private_storage
         self.initialized = False
@@ -100,25 +126,31 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self._verify_share_server_handling(driver_handles_share_servers)
 
     def _verify_share_server_handling(
-            self, driver_handles_share_servers: bool | Collection[bool],
-            ) -> None:
-        offered = ({driver_handles_share_servers}
-                   if isinstance(driver_handles_share_servers, bool)
-                   else set(driver_handles_share_servers))
+        self,
+        driver_handles_share_servers: bool | Collection[bool],
+    ) -> None:
+        offered = (
+            {driver_handles_share_servers}
+            if isinstance(driver_handles_share_servers, bool)
+            else set(driver_handles_share_servers)
+        )
         wanted = self.configuration.safe_get('driver_handles_share_servers')
         section = self.configuration.config_group
         if not isinstance(wanted, bool):
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": driver_handles_share_servers '
-                       'must be set to true or false')
+                'must be set to true or false'
+            )
         if wanted not in offered:
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": {type(self).__name__} cannot '
-                       f'work with driver_handles_share_servers={wanted}')
+                f'work with driver_handles_share_servers={wanted}'
+            )
         if wanted and not isinstance(self, ShareServerSupport):
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": {type(self).__name__} lacks '
-                       'methods of ShareServerSupport')
+                'methods of ShareServerSupport'
+            )
 
     @property
     def driver_handles_share_servers(self) -> bool:
@@ -127,8 +159,10 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     @property
     def backend_name(self) -> str:
         """The name share types know the back end by."""
-        return (self.configuration.safe_get('share_backend_name')
-                or self.configuration.config_group)
+        return (
+            self.configuration.safe_get('share_backend_name')
+            or self.configuration.config_group
+        )
 
     # Start: many drivers have nothing to do there, so neither is abstract
 
@@ -145,18 +179,23 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         """
         raise NotImplementedError
 
-    def ensure_shares(self, context: RequestContext,
-                      shares: Iterable[ShareForDriver],
-                      ) -> dict[str, EnsureAnswer] | None:
+    def ensure_shares(
+        self,
+        context: RequestContext,
+        shares: Iterable[ShareForDriver],
+    ) -> dict[str, EnsureAnswer] | None:
         """What has changed, by share instance id; exports made sure of.
 
         Without it `ensure_share` is called for each.
         """
         raise NotImplementedError
 
-    def ensure_share(self, context: RequestContext, share: ShareForDriver,
-                     share_server: ShareServer | None = None,
-                     ) -> ExportLocationsAnswer:
+    def ensure_share(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        share_server: ShareServer | None = None,
+    ) -> ExportLocationsAnswer:
         """The export locations of a share, or None where nothing changed."""
         return None
 
@@ -167,23 +206,38 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     # Shares
 
     @abc.abstractmethod
-    def create_share(self, context: RequestContext, share: ShareForDriver,
-                     share_server: ShareServer | None = None,
-                     ) -> ExportLocationsAnswer:
+    def create_share(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        share_server: ShareServer | None = None,
+    ) -> ExportLocationsAnswer:
         """Make a share and say where it is; one that is there is kept."""
 
     @abc.abstractmethod
-    def delete_share(self, context: RequestContext, share: ShareForDriver,
-                     share_server: ShareServer | None = None) -> None:
+    def delete_share(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        share_server: ShareServer | None = None,
+    ) -> None:
         """Remove a share; gone is success, as is ShareResourceNotFound."""
 
-    def extend_share(self, share: ShareForDriver, new_size: int,
-                     share_server: ShareServer | None = None) -> None:
+    def extend_share(
+        self,
+        share: ShareForDriver,
+        new_size: int,
+        share_server: ShareServer | None = None,
+    ) -> None:
         """Make a share larger; already large enough is success."""
         raise NotImplementedError
 
-    def shrink_share(self, share: ShareForDriver, new_size: int,
-                     share_server: ShareServer | None = None) -> None:
+    def shrink_share(
+        self,
+        share: ShareForDriver,
+        new_size: int,
+        share_server: ShareServer | None = None,
+    ) -> None:
         """Make a share smaller; already small enough is success.
 
         Raises ShareShrinkingPossibleDataLoss, having changed nothing, when
@@ -193,11 +247,16 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
 
     # Access
 
-    def update_access(self, context: RequestContext, share: ShareForDriver,
-                      access_rules: Rules, add_rules: Rules,
-                      delete_rules: Rules, update_rules: Rules,
-                      share_server: ShareServer | None = None,
-                      ) -> AccessAnswers | None:
+    def update_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access_rules: Rules,
+        add_rules: Rules,
+        delete_rules: Rules,
+        update_rules: Rules,
+        share_server: ShareServer | None = None,
+    ) -> AccessAnswers | None:
         """Let in whom `access_rules` name, and nobody else.
 
         They are all that are to hold when the call is over. The other
@@ -211,41 +270,65 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         """
         raise NotImplementedError
 
-    def allow_access(self, context: RequestContext, share: ShareForDriver,
-                     access: AccessRuleForDriver,
-                     share_server: ShareServer | None = None) -> object:
+    def allow_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access: AccessRuleForDriver,
+        share_server: ShareServer | None = None,
+    ) -> object:
         """Let one client in: the older way, without `update_access`."""
         raise NotImplementedError
 
-    def deny_access(self, context: RequestContext, share: ShareForDriver,
-                    access: AccessRuleForDriver,
-                    share_server: ShareServer | None = None) -> object:
+    def deny_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access: AccessRuleForDriver,
+        share_server: ShareServer | None = None,
+    ) -> object:
         """Shut one client out: the older way, without `update_access`."""
         raise NotImplementedError
 
-    def apply_access(self, context: RequestContext, share: ShareForDriver,
-                     access_rules: Sequence[AccessRuleForDriver],
-                     add_rules: Sequence[AccessRuleForDriver] = (),
-                     delete_rules: Sequence[AccessRuleForDriver] = (),
-                     update_rules: Sequence[AccessRuleForDriver] = (),
-                     share_server: ShareServer | None = None,
-                     ) -> dict[str, AccessAnswer]:
+    def apply_access(
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        access_rules: Sequence[AccessRuleForDriver],
+        add_rules: Sequence[AccessRuleForDriver] = (),
+        delete_rules: Sequence[AccessRuleForDriver] = (),
+        update_rules: Sequence[AccessRuleForDriver] = (),
+        share_server: ShareServer | None = None,
+    ) -> dict[str, AccessAnswer]:
         """What callers use: whichever way the driver has, one answer."""
         try:
             answer = self.update_access(
-                context, share, list(access_rules), list(add_rules),
-                list(delete_rules), list(update_rules),
-                share_server=share_server)
+                context,
+                share,
+                list(access_rules),
+                list(add_rules),
+                list(delete_rules),
+                list(update_rules),
+                share_server=share_server,
+            )
         except NotImplementedError:
             answer = apply_one_by_one(
-                self, context, share, access_rules, add_rules, delete_rules,
-                update_rules, share_server)
+                self,
+                context,
+                share,
+                access_rules,
+                add_rules,
+                delete_rules,
+                update_rules,
+                share_server,
+            )
         return access_answers(answer)
 
     # Shares and snapshots that are there already
 
-    def manage_existing(self, share: ShareForDriver,
-                        driver_options: Mapping[str, str]) -> ManageAnswer:
+    def manage_existing(
+        self, share: ShareForDriver, driver_options: Mapping[str, str]
+    ) -> ManageAnswer:
         """Take over what lies at the share's export location.
 
         Raises ManageInvalidShare when that is nothing it could manage.
@@ -253,8 +336,11 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         raise NotImplementedError
 
     def manage_existing_with_server(
-            self, share: ShareForDriver, driver_options: Mapping[str, str],
-            share_server: ShareServer | None = None) -> ManageAnswer:
+        self,
+        share: ShareForDriver,
+        driver_options: Mapping[str, str],
+        share_server: ShareServer | None = None,
+    ) -> ManageAnswer:
         """The same in the mode with share servers."""
         raise NotImplementedError
 
@@ -265,13 +351,15 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         """
 
     def unmanage_with_server(  # noqa: B027
-            self, share: ShareForDriver,
-            share_server: ShareServer | None = None) -> None:
+        self, share: ShareForDriver, share_server: ShareServer | None = None
+    ) -> None:
         """The same in the mode with share servers."""
 
-    def manage_existing_snapshot(self, snapshot: SnapshotForDriver,
-                                 driver_options: Mapping[str, str],
-                                 ) -> ManageSnapshotAnswer:
+    def manage_existing_snapshot(
+        self,
+        snapshot: SnapshotForDriver,
+        driver_options: Mapping[str, str],
+    ) -> ManageSnapshotAnswer:
         """Take over the snapshot at `snapshot.provider_location`.
 
         Raises ManageInvalidShareSnapshot when that is none of the share.
@@ -279,53 +367,66 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         raise NotImplementedError
 
     def manage_existing_snapshot_with_server(
-            self, snapshot: SnapshotForDriver,
-            driver_options: Mapping[str, str],
-            share_server: ShareServer | None = None) -> ManageSnapshotAnswer:
+        self,
+        snapshot: SnapshotForDriver,
+        driver_options: Mapping[str, str],
+        share_server: ShareServer | None = None,
+    ) -> ManageSnapshotAnswer:
         """The same in the mode with share servers."""
         raise NotImplementedError
 
     def unmanage_snapshot(  # noqa: B027
-            self, snapshot: SnapshotForDriver) -> None:
+        self, snapshot: SnapshotForDriver
+    ) -> None:
         """Forget a snapshot, which stays where it is.
 
         Raises UnmanageInvalidShareSnapshot when it cannot be let go.
         """
 
     def unmanage_snapshot_with_server(  # noqa: B027
-            self, snapshot: SnapshotForDriver,
-            share_server: ShareServer | None = None) -> None:
+        self,
+        snapshot: SnapshotForDriver,
+        share_server: ShareServer | None = None,
+    ) -> None:
         """The same in the mode with share servers."""
 
     # What is really there, for those who lost track of a verb
 
-    def get_share_status(self, share: ShareForDriver,
-                         share_server: ShareServer | None = None,
-                         ) -> StatusAnswer:
+    def get_share_status(
+        self,
+        share: ShareForDriver,
+        share_server: ShareServer | None = None,
+    ) -> StatusAnswer:
         """What is really there of a share.
 
         Raises ShareResourceNotFound when the back end has no such share.
         """
         raise NotImplementedError
 
-    def get_snapshot_status(self, snapshot: SnapshotForDriver,
-                            share_server: ShareServer | None = None,
-                            ) -> StatusAnswer:
+    def get_snapshot_status(
+        self,
+        snapshot: SnapshotForDriver,
+        share_server: ShareServer | None = None,
+    ) -> StatusAnswer:
         """What is really there of a snapshot.
 
         Raises SnapshotResourceNotFound when there is no such snapshot.
         """
         raise NotImplementedError
 
-    def get_share_group_status(self, share_group: Mapping[str, Any],
-                               share_server: ShareServer | None = None,
-                               ) -> StatusAnswer:
+    def get_share_group_status(
+        self,
+        share_group: Mapping[str, Any],
+        share_server: ShareServer | None = None,
+    ) -> StatusAnswer:
         """What is really there of a share group."""
         raise NotImplementedError
 
     def get_share_group_snapshot_status(
-            self, share_group_snapshot: Mapping[str, Any],
-            share_server: ShareServer | None = None) -> StatusAnswer:
+        self,
+        share_group_snapshot: Mapping[str, Any],
+        share_server: ShareServer | None = None,
+    ) -> StatusAnswer:
         """What is really there of a snapshot of a share group."""
         raise NotImplementedError
 
@@ -362,20 +463,23 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         stats = self._common_stats() | (data or {})
         stats['pools'] = stats['pools'] and [
             pool | self._narrowed(pool, CAPABILITIES.keys() & pool.keys())
-            for pool in stats['pools']]
+            for pool in stats['pools']
+        ]
         stats |= self._narrowed(stats, CAPABILITIES)
         self._stats = self.add_ip_version_capability(stats)
 
     def _narrowed(self, stats: Stats, names: Iterable[str]) -> Stats:
         """The named capabilities: nothing is offered that is not there."""
-        return {name: isinstance(self, CAPABILITIES[name])
-                and bool(stats.get(name, True)) for name in names}
+        return {
+            name: isinstance(self, CAPABILITIES[name])
+            and bool(stats.get(name, True))
+            for name in names
+        }
 
     def _common_stats(self) -> Stats:
         stats = self.capacity_rules() | {
             'share_backend_name': self.backend_name,
-            'driver_handles_share_servers':
-                self.driver_handles_share_servers,
+            'driver_handles_share_servers': self.driver_handles_share_servers,
             'vendor_name': 'Open Source',
             'driver_version': '1.0',
             'storage_protocol': None,
@@ -387,12 +491,15 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
             'mount_point_name_support': False,
             'snapshot_inherit_share_access_support': False,
             'share_server_multiple_subnet_support': False,
-            'security_service_update_support':
-                self.security_service_update_support,
-            'network_allocation_update_support':
-                self.network_allocation_update_support,
-            'share_replicas_migration_support':
-                self.share_replicas_migration_support,
+            'security_service_update_support': (
+                self.security_service_update_support
+            ),
+            'network_allocation_update_support': (
+                self.network_allocation_update_support
+            ),
+            'share_replicas_migration_support': (
+                self.share_replicas_migration_support
+            ),
             'encryption_support': self.encryption_support,
             'replication_domain': self.replication_domain,
             'filter_function': self.get_filter_function(),
@@ -401,9 +508,11 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         }
         if self.driver_handles_share_servers:
             stats |= {
-                'max_shares_per_share_server':
-                    self.max_shares_per_share_server,
-                'max_share_server_size': self.max_share_server_size}
+                'max_shares_per_share_server': (
+                    self.max_shares_per_share_server
+                ),
+                'max_share_server_size': self.max_share_server_size,
+            }
         return stats
 
     def capacity_rules(self) -> Stats:
@@ -412,25 +521,33 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         reserved = get('reserved_share_percentage')
         return {
             'reserved_percentage': reserved,
-            'reserved_snapshot_percentage':
-                get('reserved_share_from_snapshot_percentage') or reserved,
-            'reserved_share_extend_percentage':
-                get('reserved_share_extend_percentage') or reserved,
+            'reserved_snapshot_percentage': get(
+                'reserved_share_from_snapshot_percentage'
+            )
+            or reserved,
+            'reserved_share_extend_percentage': get(
+                'reserved_share_extend_percentage'
+            )
+            or reserved,
             'max_over_subscription_ratio': get('max_over_subscription_ratio'),
         }
 
     def get_filter_function(self, pool: str | None = None) -> str | None:
         """The expression that says which shares the back end takes."""
-        return (self.configuration.safe_get('filter_function')
-                or self.get_default_filter_function(pool=pool))
+        return self.configuration.safe_get(
+            'filter_function'
+        ) or self.get_default_filter_function(pool=pool)
 
     def get_goodness_function(self) -> str | None:
         """The expression that says how welcome a share is."""
-        return (self.configuration.safe_get('goodness_function')
-                or self.get_default_goodness_function())
+        return (
+            self.configuration.safe_get('goodness_function')
+            or self.get_default_goodness_function()
+        )
 
-    def get_default_filter_function(self, pool: str | None = None
-                                    ) -> str | None:
+    def get_default_filter_function(
+        self, pool: str | None = None
+    ) -> str | None:
         """The driver's own expression, where none is configured."""
         return None
 
@@ -447,5 +564,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     def add_ip_version_capability(self, data: Stats) -> Stats:
         """The statistics with the IP versions of exports added."""
         versions = set(self.get_configured_ip_versions())
-        return data | {'ipv4_support': 4 in versions,
-                       'ipv6_support': 6 in versions}
+        return data | {
+            'ipv4_support': 4 in versions,
+            'ipv6_support': 6 in versions,
+        }

@@ -22,8 +22,9 @@ class Configuration:
         self._given: Mapping[str, Any] = {}
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any],
-                    group: str = 'backend') -> 'Configuration':
+    def from_values(
+        cls, values: Mapping[str, Any], group: str = 'backend'
+    ) -> 'Configuration':
         """One made of plain values, with the defaults of all others."""
         configuration = cls(manila_lite.conf.new(), group)
         configuration._given = dict(values)

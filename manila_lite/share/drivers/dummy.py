@@ -39,8 +39,9 @@ def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
     return _sizes(remembered.State(state_path).snapshots)
 
 
-def replica_inventory(state_path: str | pathlib.Path
-                      ) -> dict[str, replication_domain.Replica]:
+def replica_inventory(
+    state_path: str | pathlib.Path,
+) -> dict[str, replication_domain.Replica]:
     """Role, version and freshness of the replicas it has, by their ids."""
     return replication_domain.replicas(remembered.State(state_path))
 
@@ -56,35 +57,40 @@ def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
     return replication_domain.let_in(state, state.access.inventory())
 
 
-def snapshot_access_inventory(state_path: str | pathlib.Path
-                              ) -> remembered.Clients:
+def snapshot_access_inventory(
+    state_path: str | pathlib.Path,
+) -> remembered.Clients:
     """The same by snapshot instance id."""
     state = remembered.State(state_path)
-    return replication_domain.let_mount(state,
-                                        state.snapshot_access.inventory())
+    return replication_domain.let_mount(
+        state, state.snapshot_access.inventory()
+    )
 
 
 def server_inventory(state_path: str | pathlib.Path) -> dict[str, list[str]]:
     """Addresses of the share servers it has, by share server id."""
-    return {name: [*record['addresses'], *record['admin_addresses']]
-            for name, record in remembered.State(
-                state_path).servers.records()}
+    return {
+        name: [*record['addresses'], *record['admin_addresses']]
+        for name, record in remembered.State(state_path).servers.records()
+    }
 
 
 def servers_of_shares(state_path: str | pathlib.Path) -> dict[str, str]:
     """On which server a share is, by share instance id."""
-    return {name: record['server'] for name, record
-            in remembered.State(state_path).shares.records()
-            if record.get('server')}
+    return {
+        name: record['server']
+        for name, record in remembered.State(state_path).shares.records()
+        if record.get('server')
+    }
 
 
 def _sizes(folder: records.Folder) -> dict[str, int]:
     return {name: record['size'] for name, record in folder.records()}
 
 
-class DummyDriver(DummyReplication, DummyServerMigration,
-                  base.CreateFromSnapshotSupport):
-
+class DummyDriver(
+    DummyReplication, DummyServerMigration, base.CreateFromSnapshotSupport
+):
     # What tests look at
 
     def inventory(self) -> dict[str, int]:
@@ -125,8 +131,9 @@ class DummyDriver(DummyReplication, DummyServerMigration,
     def spoil(self, share_id: str) -> None:
         """Have a share be in error, also one still being made."""
         with self._lock:
-            self._state.shares.put(share_id, self._record(share_id) | {
-                'status': 'error'})
+            self._state.shares.put(
+                share_id, self._record(share_id) | {'status': 'error'}
+            )
 
     # Start
 
@@ -139,16 +146,19 @@ class DummyDriver(DummyReplication, DummyServerMigration,
     def check_for_setup_error(self) -> None:
         if not self.configuration.dummy_driver_pools:
             raise exception.BadConfiguration(
-                reason='dummy_driver_pools names no pool')
+                reason='dummy_driver_pools names no pool'
+            )
 
     @faults.observed
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
         return {'state_path': str(self._state.path)}
 
     @faults.observed
-    def ensure_shares(self, context: RequestContext,
-                      shares: Iterable[base.ShareForDriver],
-                      ) -> dict[str, base.EnsureAnswer]:
+    def ensure_shares(
+        self,
+        context: RequestContext,
+        shares: Iterable[base.ShareForDriver],
+    ) -> dict[str, base.EnsureAnswer]:
         return {share['id']: self._ensured(share) for share in shares}
 
     def _ensured(self, share: base.ShareForDriver) -> base.EnsureAnswer:
@@ -158,10 +168,12 @@ class DummyDriver(DummyReplication, DummyServerMigration,
         return {'export_locations': share_exports(record)}
 
     @faults.observed
-    def ensure_share(self, context: RequestContext,
-                     share: base.ShareForDriver,
-                     share_server: base.ShareServer | None = None,
-                     ) -> base.ExportLocationsAnswer:
+    def ensure_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.ExportLocationsAnswer:
         return share_exports(self._record(share['id']))
 
     @faults.observed
@@ -172,127 +184,176 @@ class DummyDriver(DummyReplication, DummyServerMigration,
     # Shares
 
     @faults.observed
-    def create_share(self, context: RequestContext,
-                     share: base.ShareForDriver,
-                     share_server: base.ShareServer | None = None,
-                     ) -> base.ExportLocationsAnswer:
-        return share_exports(self._make(share, share_server, content='',
-                                        used_gb=0))
+    def create_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.ExportLocationsAnswer:
+        return share_exports(
+            self._make(share, share_server, content='', used_gb=0)
+        )
 
     @faults.observed
     def create_share_from_snapshot(
-            self, context: RequestContext, share: base.ShareForDriver,
-            snapshot: base.SnapshotForDriver,
-            share_server: base.ShareServer | None = None,
-            parent_share: base.ShareForDriver | None = None,
-            ) -> base.ExportLocationsAnswer | base.NewShareAnswer:
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServer | None = None,
+        parent_share: base.ShareForDriver | None = None,
+    ) -> base.ExportLocationsAnswer | base.NewShareAnswer:
         source = self._snapshot_record(snapshot['id'])
         record = self._make(
-            share, share_server, content=source['content'],
+            share,
+            share_server,
+            content=source['content'],
             used_gb=source['used_gb'],
-            steps=self.configuration.dummy_driver_from_snapshot_steps)
+            steps=self.configuration.dummy_driver_from_snapshot_steps,
+        )
         if record['status'] == CREATING:
-            return {'status': CREATING,
-                    'export_locations': share_exports(record)}
+            return {
+                'status': CREATING,
+                'export_locations': share_exports(record),
+            }
         return share_exports(record)
 
-    def _make(self, share: base.ShareForDriver,
-              share_server: base.ShareServer | None, content: str,
-              used_gb: float, steps: int = 0) -> records.Record:
+    def _make(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None,
+        content: str,
+        used_gb: float,
+        steps: int = 0,
+    ) -> records.Record:
         with self._lock:
             record = self._state.shares.find(share['id'])
             if record is None or record['status'] == 'error':
-                record = self._new_record(share, share_server, content,
-                                          used_gb) | self._membership(share)
+                record = self._new_record(
+                    share, share_server, content, used_gb
+                ) | self._membership(share)
                 self._state.shares.put(share['id'], record)
                 self.faults.midway()
-                record |= ({'status': CREATING, 'steps': steps, 'done': 0}
-                           if steps else {'status': 'available'})
+                record |= (
+                    {'status': CREATING, 'steps': steps, 'done': 0}
+                    if steps
+                    else {'status': 'available'}
+                )
                 self._state.shares.put(share['id'], record)
         return record
 
     @faults.observed
-    def delete_share(self, context: RequestContext,
-                     share: base.ShareForDriver,
-                     share_server: base.ShareServer | None = None) -> None:
+    def delete_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
         with self._lock:
             record = self._state.shares.find(share['id'])
             if record is not None:
-                self._state.shares.put(share['id'],
-                                       record | {'status': 'error'})
+                self._state.shares.put(
+                    share['id'], record | {'status': 'error'}
+                )
                 self.faults.midway()
             self._state.access.forget(share['id'])
             self._state.shares.drop(share['id'])
             self._leave(share)
 
     @faults.observed
-    def extend_share(self, share: base.ShareForDriver, new_size: int,
-                     share_server: base.ShareServer | None = None) -> None:
+    def extend_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
         with self._lock:
             record = self._current(share['id'])
-            self._put(share['id'], record | {
-                'size': max(record['size'], new_size)})
+            self._put(
+                share['id'], record | {'size': max(record['size'], new_size)}
+            )
 
     @faults.observed
-    def shrink_share(self, share: base.ShareForDriver, new_size: int,
-                     share_server: base.ShareServer | None = None) -> None:
+    def shrink_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
         with self._lock:
             record = self._current(share['id'])
-            used_gb = max(record['used_gb'],
-                          float(share['metadata'].get(USED_GB, 0)))
+            used_gb = max(
+                record['used_gb'], float(share['metadata'].get(USED_GB, 0))
+            )
             if new_size < min(record['size'], used_gb):
                 raise exception.ShareShrinkingPossibleDataLoss(
-                    share_id=share['id'])
-            self._put(share['id'], record | {
-                'size': min(record['size'], new_size)})
+                    share_id=share['id']
+                )
+            self._put(
+                share['id'], record | {'size': min(record['size'], new_size)}
+            )
 
     @faults.observed
-    def get_share_status(self, share: base.ShareForDriver,
-                         share_server: base.ShareServer | None = None,
-                         ) -> base.StatusAnswer:
+    def get_share_status(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.StatusAnswer:
         with self._lock:
             record = self._record(share['id'])
             if record['status'] == CREATING:
                 record = _one_step_on(record)
                 self._state.shares.put(share['id'], record)
         answer: base.StatusAnswer = {
-            'status': record['status'], 'size': record['size'],
+            'status': record['status'],
+            'size': record['size'],
             'share_proto': record['share_proto'],
-            'export_locations': share_exports(record)}
+            'export_locations': share_exports(record),
+        }
         if record['status'] == CREATING:
             answer['progress'] = f'{100 * record["done"] // record["steps"]}%'
         return answer
 
     @faults.observed
-    def update_access(self, context: RequestContext,
-                      share: base.ShareForDriver,
-                      access_rules: list[base.AccessRuleForDriver],
-                      add_rules: list[base.AccessRuleForDriver],
-                      delete_rules: list[base.AccessRuleForDriver],
-                      update_rules: list[base.AccessRuleForDriver],
-                      share_server: base.ShareServer | None = None,
-                      ) -> base.AccessAnswers:
+    def update_access(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        access_rules: list[base.AccessRuleForDriver],
+        add_rules: list[base.AccessRuleForDriver],
+        delete_rules: list[base.AccessRuleForDriver],
+        update_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServer | None = None,
+    ) -> base.AccessAnswers:
         with self._lock:
             if access_rules:
                 self._record(share['id'])
             return self._change_access(
-                'update_access', self._state.access, share['id'],
-                access_rules, add=add_rules, delete=delete_rules,
-                update=update_rules)
+                'update_access',
+                self._state.access,
+                share['id'],
+                access_rules,
+                add=add_rules,
+                delete=delete_rules,
+                update=update_rules,
+            )
 
     # Statistics
 
     @faults.observed
     def _update_share_stats(self, data: base.Stats | None = None) -> None:
-        super()._update_share_stats({
-            'vendor_name': 'manila_lite',
-            'storage_protocol': 'NFS_CIFS',
-            'pools': self._get_pools_info(),
-            **({'replication_type': self._style} if self._style else {}),
-            'share_server_multiple_subnet_support':
-                self.driver_handles_share_servers,
-            **(data or {}),
-        })
+        super()._update_share_stats(
+            {
+                'vendor_name': 'manila_lite',
+                'storage_protocol': 'NFS_CIFS',
+                'pools': self._get_pools_info(),
+                **({'replication_type': self._style} if self._style else {}),
+                'share_server_multiple_subnet_support': (
+                    self.driver_handles_share_servers
+                ),
+                **(data or {}),
+            }
+        )
 
     @faults.observed
     def _get_pools_info(self) -> list[base.Stats]:
@@ -300,9 +361,12 @@ class DummyDriver(DummyReplication, DummyServerMigration,
         for _, record in self._state.shares.records():
             # A pool may have been taken out of the configuration.
             allocated[record['pool']] = (
-                allocated.get(record['pool'], 0) + record['size'])
-        return [self._pool_stats(pool, allocated[pool])
-                for pool in self.configuration.dummy_driver_pools]
+                allocated.get(record['pool'], 0) + record['size']
+            )
+        return [
+            self._pool_stats(pool, allocated[pool])
+            for pool in self.configuration.dummy_driver_pools
+        ]
 
     def _pool_stats(self, pool: str, allocated: int) -> base.Stats:
         total = self.configuration.dummy_driver_capacity_gb
@@ -310,8 +374,9 @@ class DummyDriver(DummyReplication, DummyServerMigration,
         return self.capacity_rules() | {
             'pool_name': pool,
             'total_capacity_gb': total,
-            'free_capacity_gb':
-                max(0, total - allocated) if free is None else free,
+            'free_capacity_gb': max(0, total - allocated)
+            if free is None
+            else free,
             'allocated_capacity_gb': allocated,
             'provisioned_capacity_gb': allocated,
             'thin_provisioning': True,
@@ -321,5 +386,7 @@ class DummyDriver(DummyReplication, DummyServerMigration,
 def _one_step_on(record: records.Record) -> records.Record:
     """A share that is being made from a snapshot, a while later."""
     done = record['done'] + 1
-    return record | {'done': done, 'status': (
-        CREATING if done < record['steps'] else 'available')}
+    return record | {
+        'done': done,
+        'status': (CREATING if done < record['steps'] else 'available'),
+    }

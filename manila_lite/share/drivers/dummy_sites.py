@@ -20,14 +20,12 @@ from manila_lite.share.drivers.replication_domain import Relation
 from manila_lite.share.drivers.replication_domain import is_synced
 from manila_lite.share.drivers.replication_domain import replica_of
 
-_OF_REPLICAS = frozenset({'replica_of', 'version', 'epoch',
-                          'updates_left'})
+_OF_REPLICAS = frozenset({'replica_of', 'version', 'epoch', 'updates_left'})
 # What of a record follows from one replica to the other.
 _FOLLOWING = ('size', 'content', 'used_gb', 'version')
 
 
 class DummySites(Instrument):
-
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         option = self.configuration
@@ -37,7 +35,8 @@ class DummySites(Instrument):
             word = self.replication_domain or ''
             self._domain = Domain(
                 pathlib.Path(option.dummy_driver_replication_path).absolute()
-                / hashlib.sha256(word.encode()).hexdigest())
+                / hashlib.sha256(word.encode()).hexdigest()
+            )
             # Also orders what is done to replicas from other back ends.
             self._lock = self._domain.lock
 
@@ -51,18 +50,24 @@ class DummySites(Instrument):
         """Have it as it was when it went away."""
         self._state.come_back()
 
-    def _change_content(self, share_id: str, content: str,
-                        used_gb: float) -> None:
+    def _change_content(
+        self, share_id: str, content: str, used_gb: float
+    ) -> None:
         """What users of a share do, if they may."""
         if self._state.is_away():
             raise exception.ShareBackendException(
-                msg=f'share {share_id} is out of reach')
+                msg=f'share {share_id} is out of reach'
+            )
         record = self._current(share_id)
         if self._role(share_id, record) != ACTIVE:
             raise exception.ShareBackendException(
-                msg=f'share {share_id} is no active replica')
-        self._put(share_id, record | {
-            'content': content, 'used_gb': used_gb, **self._next(record)})
+                msg=f'share {share_id} is no active replica'
+            )
+        self._put(
+            share_id,
+            record
+            | {'content': content, 'used_gb': used_gb, **self._next(record)},
+        )
 
     # Who belongs together
 
@@ -85,20 +90,28 @@ class DummySites(Instrument):
         """
         if self._domain is None or share['replica_state'] is None:
             return {}
-        relation = self._join(share['share_id'], share['id'],
-                              share['replica_state'] == ACTIVE)
-        return {'replica_of': share['share_id'], 'version': 0,
-                'epoch': relation.epoch}
+        relation = self._join(
+            share['share_id'], share['id'], share['replica_state'] == ACTIVE
+        )
+        return {
+            'replica_of': share['share_id'],
+            'version': 0,
+            'epoch': relation.epoch,
+        }
 
-    def _join(self, share_id: str, replica_id: str,
-              active: bool) -> Relation:
+    def _join(self, share_id: str, replica_id: str, active: bool) -> Relation:
         domain = self._replicating()
         relation = domain.find(share_id) or Relation(active=None)
         if replica_id not in relation.members:
             relation = relation._replace(
-                members=[*relation.members, replica_id])
-        if (active and self._style != WRITABLE and relation.active is None
-                and relation.previous in (None, replica_id)):
+                members=[*relation.members, replica_id]
+            )
+        if (
+            active
+            and self._style != WRITABLE
+            and relation.active is None
+            and relation.previous in (None, replica_id)
+        ):
             # A promotion that came to nothing is taken back: nobody could
             # write since.
             relation = relation._replace(active=replica_id, previous=None)
@@ -107,15 +120,21 @@ class DummySites(Instrument):
 
     def _alone(self, record: records.Record) -> records.Record:
         """What is left of a replica when nobody knows of it any more."""
-        return {name: value for name, value in record.items()
-                if name not in _OF_REPLICAS}
+        return {
+            name: value
+            for name, value in record.items()
+            if name not in _OF_REPLICAS
+        }
 
     def _leave(self, share: base.ShareForDriver) -> None:
         if self._domain is not None:
             self._domain.leave(share['share_id'], share['id'])
 
-    def _gathered(self, replica_list: list[base.ShareForDriver],
-                  replica: base.ShareForDriver) -> Relation:
+    def _gathered(
+        self,
+        replica_list: list[base.ShareForDriver],
+        replica: base.ShareForDriver,
+    ) -> Relation:
         """The relation of a replica; those that are active are in it.
 
         They have not been told that they are replicas when they were made
@@ -129,15 +148,26 @@ class DummySites(Instrument):
             home = domain.home_of(one['id'])
             record = home.shares.find(one['id']) if home else None
             if home and record and 'replica_of' not in record:
-                home.shares.put(one['id'], record | {
-                    'replica_of': one['share_id'], 'version': 0, 'epoch': 0})
+                home.shares.put(
+                    one['id'],
+                    record
+                    | {
+                        'replica_of': one['share_id'],
+                        'version': 0,
+                        'epoch': 0,
+                    },
+                )
         return self._join(replica['share_id'], replica['id'], False)
 
     def _role(self, share_id: str, record: records.Record) -> str:
         if self._domain is None or 'replica_of' not in record:
             return ACTIVE
-        return replica_of(self._domain.find(record['replica_of']), share_id,
-                          record, self._style).role
+        return replica_of(
+            self._domain.find(record['replica_of']),
+            share_id,
+            record,
+            self._style,
+        ).role
 
     # What follows from what
 
@@ -184,8 +214,9 @@ class DummySites(Instrument):
 
     def _next(self, record: records.Record) -> records.Record:
         """The version after this one, of a share that has any."""
-        return ({'version': record['version'] + 1}
-                if 'version' in record else {})
+        return (
+            {'version': record['version'] + 1} if 'version' in record else {}
+        )
 
     def _current(self, share_id: str) -> records.Record:
         """The record of a share that is to be changed.
@@ -195,10 +226,10 @@ class DummySites(Instrument):
         """
         self._catch_up(share_id)
         record = self._record(share_id)
-        if self._style == WRITABLE and self._role(share_id,
-                                                  record) != ACTIVE:
+        if self._style == WRITABLE and self._role(share_id, record) != ACTIVE:
             raise exception.ShareBackendException(
-                msg=f'share {share_id} is behind its other replicas')
+                msg=f'share {share_id} is behind its other replicas'
+            )
         return record
 
     def _put(self, share_id: str, record: records.Record) -> None:
@@ -214,12 +245,16 @@ class DummySites(Instrument):
         domain, share = self._replicating(), record['replica_of']
         relation = domain.find(share) or Relation(None, members=[share_id])
         homes = [(one, domain.home_of(one)) for one in relation.members]
-        there = [(one, home, found) for one, home in homes
-                 if home and (found := home.shares.find(one))
-                 and found.get('epoch') is not None]
-        if (record == self._state.shares.find(share_id)
-                and all(following(found, record) == found
-                        for _, _, found in there)):
+        there = [
+            (one, home, found)
+            for one, home in homes
+            if home
+            and (found := home.shares.find(one))
+            and found.get('epoch') is not None
+        ]
+        if record == self._state.shares.find(share_id) and all(
+            following(found, record) == found for _, _, found in there
+        ):
             return
         relation = relation._replace(epoch=relation.epoch + 1)
         domain.put(share, relation)
@@ -232,20 +267,27 @@ class DummySites(Instrument):
     def _catch_up(self, share_id: str) -> None:
         """Have a writable replica that is behind be like the others."""
         record = self._record(share_id)
-        if (self._style != WRITABLE or 'replica_of' not in record
-                or record['epoch'] is None):
+        if (
+            self._style != WRITABLE
+            or 'replica_of' not in record
+            or record['epoch'] is None
+        ):
             return
         relation = self._replicating().find(record['replica_of'])
         if relation is None or is_synced(record, relation):
             return
         source = self._source_of(relation)
         if source is not None:
-            self._state.shares.put(share_id, following(
-                record, self._found(source)) | {'epoch': relation.epoch})
+            self._state.shares.put(
+                share_id,
+                following(record, self._found(source))
+                | {'epoch': relation.epoch},
+            )
 
 
-def following(record: records.Record, leading: records.Record
-              ) -> records.Record:
+def following(
+    record: records.Record, leading: records.Record
+) -> records.Record:
     """A replica with all that follows from the leading one."""
     return record | {name: leading[name] for name in _FOLLOWING}
 

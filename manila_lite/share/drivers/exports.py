@@ -13,9 +13,13 @@ _HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
 _QUOTED = frozenset(' \t\n#"\\')
 
 
-def exports(directory: pathlib.Path, rules: Sequence[AccessRuleForDriver],
-            options: str, *, read_only: bool = False,
-            ) -> tuple[str | None, dict[str, AccessAnswer]]:
+def exports(
+    directory: pathlib.Path,
+    rules: Sequence[AccessRuleForDriver],
+    options: str,
+    *,
+    read_only: bool = False,
+) -> tuple[str | None, dict[str, AccessAnswer]]:
     """The text for a server, None where nobody comes in, and answers.
 
     Servers know clients by address only: rules of other types are errors.
@@ -27,17 +31,25 @@ def exports(directory: pathlib.Path, rules: Sequence[AccessRuleForDriver],
     for rule in rules:
         network = _network(rule)
         answers[rule['access_id']] = {
-            'state': 'error' if network is None else 'active'}
+            'state': 'error' if network is None else 'active'
+        }
         if network is not None:
             level = 'ro' if read_only else rule['access_level']
-            clients.append((network, f'{_address(network)}'
-                                     f'({level},{options})'))
+            clients.append(
+                (network, f'{_address(network)}({level},{options})')
+            )
     if not clients:
         return None, answers
-    clients.sort(key=lambda client: (
-        client[0].version, -client[0].prefixlen, int(client[0][0])))
-    line = ' '.join([_quoted(str(directory)),
-                     *(client for _, client in clients)])
+    clients.sort(
+        key=lambda client: (
+            client[0].version,
+            -client[0].prefixlen,
+            int(client[0][0]),
+        )
+    )
+    line = ' '.join(
+        [_quoted(str(directory)), *(client for _, client in clients)]
+    )
     return f'{_HEAD}{line}\n', answers
 
 
@@ -58,5 +70,7 @@ def _address(network: Network) -> str:
 
 def _quoted(path: str) -> str:
     """The path with what would end it written as exports(5) wants it."""
-    return ''.join(f'\\{ord(letter):03o}' if letter in _QUOTED else letter
-                   for letter in path)
+    return ''.join(
+        f'\\{ord(letter):03o}' if letter in _QUOTED else letter
+        for letter in path
+    )

@@ -73,10 +73,15 @@ class Call(NamedTuple):
 class Faults:
     """The orders for one driver, given by the name of a method."""
 
-    def __init__(self, methods: frozenset[str], *, delay: float = 0,
-                 delays: Mapping[str, float] | None = None,
-                 sleep: Callable[[float], object] = time.sleep,
-                 away: Callable[[], bool] = lambda: False):
+    def __init__(
+        self,
+        methods: frozenset[str],
+        *,
+        delay: float = 0,
+        delays: Mapping[str, float] | None = None,
+        sleep: Callable[[float], object] = time.sleep,
+        away: Callable[[], bool] = lambda: False,
+    ):
         self._methods = methods
         self._delay = delay
         self._delays = delays or {}
@@ -84,7 +89,8 @@ class Faults:
         self._away = away
         self._lock = threading.Lock()
         self._calls: collections.deque[Call] = collections.deque(
-            maxlen=CALLS_KEPT)
+            maxlen=CALLS_KEPT
+        )
         self._next: dict[str, collections.deque[Fault]] = {}
         self._always: dict[str, Fault] = {}
         self._hangs: list[Hang] = []
@@ -96,30 +102,46 @@ class Faults:
         with self._lock:
             return list(self._calls)
 
-    def fail_next(self, method: str, times: int | None = 1,
-                  error: Exception | None = None) -> None:
+    def fail_next(
+        self,
+        method: str,
+        times: int | None = 1,
+        error: Exception | None = None,
+    ) -> None:
         """Have so many calls fail before they do anything; None is all."""
         self._order(method, Kind.FAIL, times, error)
 
-    def half_fail_next(self, method: str, times: int | None = 1,
-                       error: Exception | None = None) -> None:
-        """Have calls fail half-way, or at their end if they have one step.
-        """
+    def half_fail_next(
+        self,
+        method: str,
+        times: int | None = 1,
+        error: Exception | None = None,
+    ) -> None:
+        """Have calls fail half-way, or at their end if they have one step."""
         self._order(method, Kind.HALF_FAIL, times, error)
 
-    def lose_answer_next(self, method: str, times: int | None = 1,
-                         error: Exception | None = None) -> None:
+    def lose_answer_next(
+        self,
+        method: str,
+        times: int | None = 1,
+        error: Exception | None = None,
+    ) -> None:
         """Have calls do all of their work and fail then."""
         self._order(method, Kind.LOSE_ANSWER, times, error)
 
-    def hang_next(self, method: str, times: int | None = 1,
-                  after_work: bool = False) -> Hang:
+    def hang_next(
+        self, method: str, times: int | None = 1, after_work: bool = False
+    ) -> Hang:
         """Have calls hang, before or after their work, until released."""
         hang = Hang()
         with self._lock:
             self._hangs.append(hang)
-        self._order(method, Kind.HANG_DONE if after_work else Kind.HANG,
-                    times, hang=hang)
+        self._order(
+            method,
+            Kind.HANG_DONE if after_work else Kind.HANG,
+            times,
+            hang=hang,
+        )
         return hang
 
     def clear(self) -> None:
@@ -131,20 +153,33 @@ class Faults:
         for hang in hangs:
             hang.release()
 
-    def _order(self, method: str, kind: Kind, times: int | None,
-               error: Exception | None = None,
-               hang: Hang | None = None) -> None:
+    def _order(
+        self,
+        method: str,
+        kind: Kind,
+        times: int | None,
+        error: Exception | None = None,
+        hang: Hang | None = None,
+    ) -> None:
         if method not in self._methods:
-            raise ValueError(f'{method} is none of '
-                             f'{", ".join(sorted(self._methods))}')
-        fault = Fault(kind, error or exception.ShareBackendException(
-            msg=f'{method} {kind.value}, as ordered'), hang)
+            raise ValueError(
+                f'{method} is none of {", ".join(sorted(self._methods))}'
+            )
+        fault = Fault(
+            kind,
+            error
+            or exception.ShareBackendException(
+                msg=f'{method} {kind.value}, as ordered'
+            ),
+            hang,
+        )
         with self._lock:
             if times is None:
                 self._always[method] = fault
             else:
                 self._next.setdefault(method, collections.deque()).extend(
-                    [fault] * times)
+                    [fault] * times
+                )
 
     def _take(self, call: Call) -> Fault | None:
         with self._lock:
@@ -162,7 +197,8 @@ class Faults:
             self._sleep(delay)
         if self._away():
             raise exception.ShareBackendException(
-                msg='the back end is out of reach')
+                msg='the back end is out of reach'
+            )
         if fault is not None:
             fault.strike(Kind.FAIL, Kind.HANG)
         outer = getattr(self._current, 'fault', None)
@@ -188,23 +224,35 @@ class _Faulty(Protocol):
 F = TypeVar('F', bound=_Faulty)
 
 
-def observed(method: Callable[Concatenate[F, P], R]
-             ) -> Callable[Concatenate[F, P], R]:
+def observed(
+    method: Callable[Concatenate[F, P], R],
+) -> Callable[Concatenate[F, P], R]:
     """The method of a driver, recorded, delayed and faulted as ordered."""
+
     @functools.wraps(method)
     def call(self: F, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.faults.around(method.__name__, _subject_id(*args)):
             return method(self, *args, **kwargs)
+
     call.observed = True  # type: ignore[attr-defined]
     return call
 
 
 def observed_methods(driver_class: type) -> frozenset[str]:
     """The methods of a class that orders can be given for."""
-    return frozenset(name for name in dir(driver_class) if getattr(
-        getattr(driver_class, name), 'observed', False))
+    return frozenset(
+        name
+        for name in dir(driver_class)
+        if getattr(getattr(driver_class, name), 'observed', False)
+    )
 
 
 def _subject_id(*args: Any) -> str | None:
-    return next((arg['id'] for arg in args
-                 if isinstance(arg, Mapping) and 'id' in arg), None)
+    return next(
+        (
+            arg['id']
+            for arg in args
+            if isinstance(arg, Mapping) and 'id' in arg
+        ),
+        None,
+    )

@@ -25,16 +25,21 @@ class SnapshotSupport(Protocol):
     """Snapshots of a share."""
 
     @abc.abstractmethod
-    def create_snapshot(self, context: RequestContext,
-                        snapshot: SnapshotForDriver,
-                        share_server: ShareServer | None = None,
-                        ) -> SnapshotAnswer | None:
+    def create_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: SnapshotForDriver,
+        share_server: ShareServer | None = None,
+    ) -> SnapshotAnswer | None:
         """Take a snapshot; one that is there already stays as it is."""
 
     @abc.abstractmethod
-    def delete_snapshot(self, context: RequestContext,
-                        snapshot: SnapshotForDriver,
-                        share_server: ShareServer | None = None) -> None:
+    def delete_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: SnapshotForDriver,
+        share_server: ShareServer | None = None,
+    ) -> None:
         """Remove a snapshot; gone is success."""
 
 
@@ -44,11 +49,13 @@ class CreateFromSnapshotSupport(SnapshotSupport, Protocol):
 
     @abc.abstractmethod
     def create_share_from_snapshot(
-            self, context: RequestContext, share: ShareForDriver,
-            snapshot: SnapshotForDriver,
-            share_server: ShareServer | None = None,
-            parent_share: ShareForDriver | None = None,
-            ) -> ExportLocationsAnswer | NewShareAnswer:
+        self,
+        context: RequestContext,
+        share: ShareForDriver,
+        snapshot: SnapshotForDriver,
+        share_server: ShareServer | None = None,
+        parent_share: ShareForDriver | None = None,
+    ) -> ExportLocationsAnswer | NewShareAnswer:
         """Make a share with the content of the snapshot.
 
         A driver that needs a while for it answers creating_from_snapshot
@@ -62,10 +69,13 @@ class RevertSupport(SnapshotSupport, Protocol):
 
     @abc.abstractmethod
     def revert_to_snapshot(
-            self, context: RequestContext, snapshot: SnapshotForDriver,
-            share_access_rules: list[AccessRuleForDriver],
-            snapshot_access_rules: list[AccessRuleForDriver],
-            share_server: ShareServer | None = None) -> int | None:
+        self,
+        context: RequestContext,
+        snapshot: SnapshotForDriver,
+        share_access_rules: list[AccessRuleForDriver],
+        snapshot_access_rules: list[AccessRuleForDriver],
+        share_server: ShareServer | None = None,
+    ) -> int | None:
         """Put the share back; the new size in GiB, or None if as noted.
 
         The rules are those in force, for back ends that lose them.
@@ -78,12 +88,14 @@ class MountSnapshotSupport(SnapshotSupport, Protocol):
 
     @abc.abstractmethod
     def snapshot_update_access(
-            self, context: RequestContext, snapshot: SnapshotForDriver,
-            access_rules: list[AccessRuleForDriver],
-            add_rules: list[AccessRuleForDriver],
-            delete_rules: list[AccessRuleForDriver],
-            share_server: ShareServer | None = None,
-            ) -> AccessAnswers | None:
+        self,
+        context: RequestContext,
+        snapshot: SnapshotForDriver,
+        access_rules: list[AccessRuleForDriver],
+        add_rules: list[AccessRuleForDriver],
+        delete_rules: list[AccessRuleForDriver],
+        share_server: ShareServer | None = None,
+    ) -> AccessAnswers | None:
         """Let exactly the given clients read the snapshot.
 
         Called and answered like `update_access` of shares.

@@ -28,15 +28,18 @@ from manila_lite.share.drivers.local_replicas import READABLE
 from manila_lite.share.drivers.local_replicas import Role
 from manila_lite.share.drivers.local_replication import LocalReplication
 
-GIB = 1024 ** 3
+GIB = 1024**3
 
 _EXPORT_OPTIONS = re.compile(r'[^\s()#"]+')
 
 
-class LocalDriver(LocalReplication, LocalManaging,
-                  base.CreateFromSnapshotSupport, base.RevertSupport,
-                  base.MountSnapshotSupport):
-
+class LocalDriver(
+    LocalReplication,
+    LocalManaging,
+    base.CreateFromSnapshotSupport,
+    base.RevertSupport,
+    base.MountSnapshotSupport,
+):
     ipv6_implemented = True
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -59,22 +62,26 @@ class LocalDriver(LocalReplication, LocalManaging,
         if not _EXPORT_OPTIONS.fullmatch(options):
             raise exception.BadConfiguration(
                 reason=f'back end "{self.configuration.config_group}": '
-                       f'local_export_options {options!r} cannot stand in '
-                       'one pair of brackets')
+                f'local_export_options {options!r} cannot stand in '
+                'one pair of brackets'
+            )
         self._check_replication()
         self._see_who_leads()
 
     def _bad_root(self, reason: str) -> exception.BadConfiguration:
         return exception.BadConfiguration(
             reason=f'back end "{self.configuration.config_group}": '
-                   f'local_root {self._root} {reason}')
+            f'local_root {self._root} {reason}'
+        )
 
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
         return {'root': str(self._root)}
 
-    def ensure_shares(self, context: RequestContext,
-                      shares: Iterable[base.ShareForDriver],
-                      ) -> dict[str, base.EnsureAnswer]:
+    def ensure_shares(
+        self,
+        context: RequestContext,
+        shares: Iterable[base.ShareForDriver],
+    ) -> dict[str, base.EnsureAnswer]:
         return {share['id']: self._ensured(share) for share in shares}
 
     def _ensured(self, share: base.ShareForDriver) -> base.EnsureAnswer:
@@ -83,13 +90,18 @@ class LocalDriver(LocalReplication, LocalManaging,
         except exception.ShareResourceNotFound:
             return {'status': 'error'}
         # The files for servers may have been written for other paths.
-        return {'status': status['status'], 'reapply_access_rules': True,
-                'export_locations': status['export_locations']}
+        return {
+            'status': status['status'],
+            'reapply_access_rules': True,
+            'export_locations': status['export_locations'],
+        }
 
-    def ensure_share(self, context: RequestContext,
-                     share: base.ShareForDriver,
-                     share_server: base.ShareServer | None = None,
-                     ) -> base.ExportLocationsAnswer:
+    def ensure_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.ExportLocationsAnswer:
         return self.get_share_status(share)['export_locations']
 
     def get_pool(self, share: base.ShareForDriver) -> str:
@@ -97,10 +109,12 @@ class LocalDriver(LocalReplication, LocalManaging,
 
     # Shares
 
-    def create_share(self, context: RequestContext,
-                     share: base.ShareForDriver,
-                     share_server: base.ShareServer | None = None,
-                     ) -> base.ExportLocationsAnswer:
+    def create_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.ExportLocationsAnswer:
         home = self._places.share(share['name'])
         with self._places.work(home.name) as work:
             record = home.find()
@@ -111,11 +125,13 @@ class LocalDriver(LocalReplication, LocalManaging,
         return export_locations(home.data(record))
 
     def create_share_from_snapshot(
-            self, context: RequestContext, share: base.ShareForDriver,
-            snapshot: base.SnapshotForDriver,
-            share_server: base.ShareServer | None = None,
-            parent_share: base.ShareForDriver | None = None,
-            ) -> base.ExportLocationsAnswer:
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServer | None = None,
+        parent_share: base.ShareForDriver | None = None,
+    ) -> base.ExportLocationsAnswer:
         home = self._places.share(share['name'])
         with self._places.work(home.name) as work:
             record = home.find()
@@ -126,48 +142,66 @@ class LocalDriver(LocalReplication, LocalManaging,
                 home.publish(work, record)
         return export_locations(home.data(record))
 
-    def delete_share(self, context: RequestContext,
-                     share: base.ShareForDriver,
-                     share_server: base.ShareServer | None = None) -> None:
+    def delete_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
         self._places.remove(self._places.share(share['name']))
 
-    def extend_share(self, share: base.ShareForDriver, new_size: int,
-                     share_server: base.ShareServer | None = None) -> None:
+    def extend_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
         home, record = self._share(share['name'])
         if record['size'] < new_size:
             home.note(record | {'size': new_size})
 
-    def shrink_share(self, share: base.ShareForDriver, new_size: int,
-                     share_server: base.ShareServer | None = None) -> None:
+    def shrink_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
         home, record = self._share(share['name'])
         if record['size'] <= new_size:
             return
         if trees.used_bytes(home.data(record)) > new_size * GIB:
             raise exception.ShareShrinkingPossibleDataLoss(
-                share_id=share['id'])
+                share_id=share['id']
+            )
         home.note(record | {'size': new_size})
 
-    def get_share_status(self, share: base.ShareForDriver,
-                         share_server: base.ShareServer | None = None,
-                         ) -> base.StatusAnswer:
+    def get_share_status(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.StatusAnswer:
         home, record = self._share(share['name'])
         data = home.data(record)
         whole = 'reverting_to' not in record and data.is_dir()
-        return {'status': 'available' if whole else 'error',
-                'size': record['size'],
-                'share_proto': record['share_proto'],
-                'export_locations': export_locations(data)}
+        return {
+            'status': 'available' if whole else 'error',
+            'size': record['size'],
+            'share_proto': record['share_proto'],
+            'export_locations': export_locations(data),
+        }
 
     # Access
 
-    def update_access(self, context: RequestContext,
-                      share: base.ShareForDriver,
-                      access_rules: list[base.AccessRuleForDriver],
-                      add_rules: list[base.AccessRuleForDriver],
-                      delete_rules: list[base.AccessRuleForDriver],
-                      update_rules: list[base.AccessRuleForDriver],
-                      share_server: base.ShareServer | None = None,
-                      ) -> base.AccessAnswers:
+    def update_access(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        access_rules: list[base.AccessRuleForDriver],
+        add_rules: list[base.AccessRuleForDriver],
+        delete_rules: list[base.AccessRuleForDriver],
+        update_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServer | None = None,
+    ) -> base.AccessAnswers:
         """Write the file of the share anew; what it was does not matter."""
         home = self._places.share(share['name'])
         if not access_rules:
@@ -178,17 +212,21 @@ class LocalDriver(LocalReplication, LocalManaging,
         try:
             # One that is promoted meanwhile may not be left open to write.
             while role != (role := self._role(share)):
-                answers = self._let_in(home, record, share, access_rules,
-                                       role)
+                answers = self._let_in(home, record, share, access_rules, role)
         except FileNotFoundError as error:  # deleted meanwhile
             raise exception.ShareResourceNotFound(
-                share_id=share['id']) from error
+                share_id=share['id']
+            ) from error
         return answers
 
-    def _let_in(self, home: Home, record: records.Record,
-                share: base.ShareForDriver,
-                rules: list[base.AccessRuleForDriver],
-                role: str) -> base.AccessAnswers:
+    def _let_in(
+        self,
+        home: Home,
+        record: records.Record,
+        share: base.ShareForDriver,
+        rules: list[base.AccessRuleForDriver],
+        role: str,
+    ) -> base.AccessAnswers:
         if role == Role.ACTIVE:
             return self._export(home, record, rules)
         if share['replication_type'] == READABLE:
@@ -197,12 +235,14 @@ class LocalDriver(LocalReplication, LocalManaging,
         return {}
 
     def snapshot_update_access(
-            self, context: RequestContext, snapshot: base.SnapshotForDriver,
-            access_rules: list[base.AccessRuleForDriver],
-            add_rules: list[base.AccessRuleForDriver],
-            delete_rules: list[base.AccessRuleForDriver],
-            share_server: base.ShareServer | None = None,
-            ) -> base.AccessAnswers:
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        access_rules: list[base.AccessRuleForDriver],
+        add_rules: list[base.AccessRuleForDriver],
+        delete_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServer | None = None,
+    ) -> base.AccessAnswers:
         """The same for a snapshot, which nobody may write to."""
         home = self._places.snapshot(snapshot['name'])
         if not access_rules:
@@ -216,21 +256,30 @@ class LocalDriver(LocalReplication, LocalManaging,
             return self._export(home, record, access_rules, read_only=True)
         except FileNotFoundError as error:  # deleted meanwhile
             raise exception.SnapshotResourceNotFound(
-                snapshot_id=snapshot['id']) from error
+                snapshot_id=snapshot['id']
+            ) from error
 
-    def _export(self, home: Home, record: records.Record,
-                rules: list[base.AccessRuleForDriver],
-                read_only: bool = False) -> base.AccessAnswers:
+    def _export(
+        self,
+        home: Home,
+        record: records.Record,
+        rules: list[base.AccessRuleForDriver],
+        read_only: bool = False,
+    ) -> base.AccessAnswers:
         data = home.data(record)
         if record.get('share_proto') == 'CIFS':
             file = home.samba
-            text, answers = samba.section(home.name, data, rules,
-                                          read_only=read_only)
+            text, answers = samba.section(
+                home.name, data, rules, read_only=read_only
+            )
         else:
             file = home.exports
             text, answers = exports(
-                data, rules, self.configuration.local_export_options,
-                read_only=read_only)
+                data,
+                rules,
+                self.configuration.local_export_options,
+                read_only=read_only,
+            )
         if text is None:
             self._places.shut(home)
         else:
@@ -239,48 +288,61 @@ class LocalDriver(LocalReplication, LocalManaging,
 
     # Snapshots
 
-    def create_snapshot(self, context: RequestContext,
-                        snapshot: base.SnapshotForDriver,
-                        share_server: base.ShareServer | None = None,
-                        ) -> base.SnapshotAnswer:
+    def create_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.SnapshotAnswer:
         home = self._places.snapshot(snapshot['name'])
         with self._places.work(home.name) as work:
             record = home.find()
             if record is None:
                 share, now = self._share(snapshot['share_name'])
                 trees.copy_tree(share.data(now), work / 'data')
-                record = {'size': now['size'], 'of': share.directory(now),
-                          'share_proto': now['share_proto']}
+                record = {
+                    'size': now['size'],
+                    'of': share.directory(now),
+                    'share_proto': now['share_proto'],
+                }
                 home.publish(work, record)
-        return {'provider_location': home.name, 'size': record['size'],
-                'export_locations': export_locations(home.data(record))}
+        return {
+            'provider_location': home.name,
+            'size': record['size'],
+            'export_locations': export_locations(home.data(record)),
+        }
 
-    def delete_snapshot(self, context: RequestContext,
-                        snapshot: base.SnapshotForDriver,
-                        share_server: base.ShareServer | None = None,
-                        ) -> None:
+    def delete_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
         self._places.remove(self._places.snapshot(snapshot['name']))
 
-    def get_snapshot_status(self, snapshot: base.SnapshotForDriver,
-                            share_server: base.ShareServer | None = None,
-                            ) -> base.StatusAnswer:
+    def get_snapshot_status(
+        self,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.StatusAnswer:
         home, record = self._snapshot(snapshot)
         data = home.data(record)
-        return {'status': 'available' if data.is_dir() else 'error',
-                'size': record['size'],
-                'share_proto': record['share_proto'],
-                'provider_location':
-                    snapshot['provider_location'] or home.name,
-                'export_locations': export_locations(data)}
+        return {
+            'status': 'available' if data.is_dir() else 'error',
+            'size': record['size'],
+            'share_proto': record['share_proto'],
+            'provider_location': snapshot['provider_location'] or home.name,
+            'export_locations': export_locations(data),
+        }
 
-    def revert_to_snapshot(self, context: RequestContext,
-                           snapshot: base.SnapshotForDriver,
-                           share_access_rules:
-                               list[base.AccessRuleForDriver],
-                           snapshot_access_rules:
-                               list[base.AccessRuleForDriver],
-                           share_server: base.ShareServer | None = None,
-                           ) -> int:
+    def revert_to_snapshot(
+        self,
+        context: RequestContext,
+        snapshot: base.SnapshotForDriver,
+        share_access_rules: list[base.AccessRuleForDriver],
+        snapshot_access_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServer | None = None,
+    ) -> int:
         """Put the content of the snapshot into the directory of the share.
 
         The copy is made first: when there is no room for it, nothing has
@@ -296,8 +358,14 @@ class LocalDriver(LocalReplication, LocalManaging,
             trees.move_content(data, work / 'old')
             trees.move_content(work / 'data', data)
             trees.copy_attributes(source, data)
-            home.note({name: value for name, value in record.items()
-                       if name != 'reverting_to'} | {'size': saved['size']})
+            home.note(
+                {
+                    name: value
+                    for name, value in record.items()
+                    if name != 'reverting_to'
+                }
+                | {'size': saved['size']}
+            )
         return saved['size']
 
     # Statistics
@@ -317,13 +385,15 @@ class LocalDriver(LocalReplication, LocalManaging,
             'provisioned_capacity_gb': promised,
             'thin_provisioning': True,
         }
-        super()._update_share_stats({
-            'vendor_name': 'manila_lite',
-            'storage_protocol': 'NFS_CIFS',
-            'replication_type': self.configuration.local_replication_type,
-            'pools': [pool],
-            **(data or {}),
-        })
+        super()._update_share_stats(
+            {
+                'vendor_name': 'manila_lite',
+                'storage_protocol': 'NFS_CIFS',
+                'replication_type': self.configuration.local_replication_type,
+                'pools': [pool],
+                **(data or {}),
+            }
+        )
 
     def _promised(self) -> Iterator[int]:
         for home in self._places.homes(SHARES):
@@ -343,14 +413,16 @@ class LocalDriver(LocalReplication, LocalManaging,
             raise exception.ShareResourceNotFound(share_id=name)
         return home, record
 
-    def _snapshot(self, snapshot: base.SnapshotForDriver
-                  ) -> tuple[Home, records.Record]:
+    def _snapshot(
+        self, snapshot: base.SnapshotForDriver
+    ) -> tuple[Home, records.Record]:
         """A snapshot, and what share it is of."""
         home = self._places.snapshot(snapshot['name'])
         record = home.find()
         if record is None:
             raise exception.SnapshotResourceNotFound(
-                snapshot_id=snapshot['id'])
+                snapshot_id=snapshot['id']
+            )
         return home, record
 
 

@@ -86,8 +86,12 @@ class Home:
         """It was let go, and is another's now: so is who may use it."""
         self.exports.unlink(missing_ok=True)
         self.samba.unlink(missing_ok=True)
-        for path in (self.path / _UNMANAGED, self.path / REPLICA,
-                     self.path / KNOWN, *self.path.glob(f'{FOLLOWER}*')):
+        for path in (
+            self.path / _UNMANAGED,
+            self.path / REPLICA,
+            self.path / KNOWN,
+            *self.path.glob(f'{FOLLOWER}*'),
+        ):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # there may be data in it
             self.path.rmdir()
@@ -172,8 +176,9 @@ class Places:
             if record is not None:
                 if 'directory' in record:
                     with contextlib.suppress(FileNotFoundError):
-                        trees.move(self._all_of(record['directory']),
-                                   work / 'data')
+                        trees.move(
+                            self._all_of(record['directory']), work / 'data'
+                        )
                 home.path.rename(work / 'removed')
         self.shut(home)
 
@@ -205,8 +210,12 @@ class Places:
         with self._alone(_SAMBA_LOCK):
             files = sorted(folder.glob('*.smb'))
             if files:
-                records.write_text(folder / 'smb.conf', samba.index(files),
-                                   durable=True, via=self.root / 'work')
+                records.write_text(
+                    folder / 'smb.conf',
+                    samba.index(files),
+                    durable=True,
+                    via=self.root / 'work',
+                )
             else:
                 (folder / 'smb.conf').unlink(missing_ok=True)
 
@@ -231,8 +240,9 @@ class Places:
         try:
             one_piece = trees.is_one_file_system(self.root, steps)
         except OSError as error:
-            raise ValueError(f'it cannot be reached without links: '
-                             f'{error.strerror}') from error
+            raise ValueError(
+                f'it cannot be reached without links: {error.strerror}'
+            ) from error
         if not one_piece:
             raise ValueError(f'it is on another file system than {self.root}')
         directory = '/'.join(steps)
@@ -317,7 +327,7 @@ def settled_size(size: int, used: int, asked: object | None) -> int:
 
     Raises ValueError when it holds more, or the asked is no size.
     """
-    gib = 1024 ** 3
+    gib = 1024**3
     needed = max(1, -(-used // gib))
     if asked is not None:
         if not _SIZE.fullmatch(str(asked)):

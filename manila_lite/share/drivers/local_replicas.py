@@ -38,10 +38,20 @@ READABLE, DR = 'readable', 'dr'
 
 _INCOMING = 'incoming'
 
-_LOST = frozenset({
-    errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ESTALE, errno.ENOTCONN,
-    errno.ENXIO, errno.ENODEV, errno.EHOSTDOWN, errno.EHOSTUNREACH,
-    errno.ETIMEDOUT})
+_LOST = frozenset(
+    {
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EIO,
+        errno.ESTALE,
+        errno.ENOTCONN,
+        errno.ENXIO,
+        errno.ENODEV,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ETIMEDOUT,
+    }
+)
 """Errors of a directory that is not there, or of a disk that is broken."""
 
 
@@ -145,8 +155,9 @@ class LocalReplica:
         return State(**record) if record is not None else State()
 
     def note(self, state: State) -> None:
-        records.write(self.home.path / REPLICA, dataclasses.asdict(state),
-                      durable=True)
+        records.write(
+            self.home.path / REPLICA, dataclasses.asdict(state), durable=True
+        )
 
     def is_settled(self) -> bool:
         """Whether no changes are being made to its data."""
@@ -155,8 +166,11 @@ class LocalReplica:
     def publish(self, work: pathlib.Path, record: records.Record) -> None:
         """Have an empty one be there that is to follow another."""
         (work / 'data').mkdir()
-        records.write(work / REPLICA, dataclasses.asdict(
-            State(role=Role.PASSIVE, is_whole=False)), durable=True)
+        records.write(
+            work / REPLICA,
+            dataclasses.asdict(State(role=Role.PASSIVE, is_whole=False)),
+            durable=True,
+        )
         self.home.publish(work, record)
 
     # Being what another is
@@ -175,8 +189,9 @@ class LocalReplica:
         incoming.rename(work / f'done-{uuid.uuid4().hex}')
         records.sync_directory(self.home.path)
 
-    def follow(self, other: 'LocalReplica', work: pathlib.Path,
-               now: float) -> int:
+    def follow(
+        self, other: 'LocalReplica', work: pathlib.Path, now: float
+    ) -> int:
         """Be what the other replica is; how many changes that took.
 
         Raises OutOfReach, having changed nothing, when it is not there in
@@ -191,22 +206,35 @@ class LocalReplica:
         known = self._known() if before.source == other.name else {}
         with reaching():
             staged = tree_changes.stage(
-                other.home.data(record), self.data(), work / _INCOMING,
-                known, flushed_ns)
+                other.home.data(record),
+                self.data(),
+                work / _INCOMING,
+                known,
+                flushed_ns,
+            )
         record = other.whole_record()
         if other.state() != leader:
             raise OutOfReach(msg=f'{other.home.path} has changed its role')
-        after = State(role=Role.PASSIVE, generation=leader.generation,
-                      source=other.name, source_host=other.host,
-                      synced_at=now)
+        after = State(
+            role=Role.PASSIVE,
+            generation=leader.generation,
+            source=other.name,
+            source_host=other.host,
+            synced_at=now,
+        )
         self._take(staged, after, work, known)
         mine = self.record()
         if mine['size'] != record['size']:
             self.home.note(mine | {'size': record['size']})
         return len(staged.changes)
 
-    def _take(self, staged: tree_changes.Staged, after: State,
-              work: pathlib.Path, known: tree_changes.Known) -> None:
+    def _take(
+        self,
+        staged: tree_changes.Staged,
+        after: State,
+        work: pathlib.Path,
+        known: tree_changes.Known,
+    ) -> None:
         incoming = work / _INCOMING
         if not staged.changes:
             if staged.known != known:
@@ -215,15 +243,18 @@ class LocalReplica:
             return
         records.write(incoming / KNOWN, staged.known)
         os.sync()
-        tree_changes.write_plan(incoming, {
-            'changes': staged.changes, 'state': dataclasses.asdict(after)})
+        tree_changes.write_plan(
+            incoming,
+            {'changes': staged.changes, 'state': dataclasses.asdict(after)},
+        )
         incoming.rename(self.home.path / _INCOMING)
         records.sync_directory(self.home.path)
         self.settle(work)
 
     def _known(self) -> tree_changes.Known:
-        return typing.cast(tree_changes.Known,
-                           records.find(self.home.path / KNOWN) or {})
+        return typing.cast(
+            tree_changes.Known, records.find(self.home.path / KNOWN) or {}
+        )
 
     # Who follows whom
 
@@ -231,8 +262,9 @@ class LocalReplica:
         """Let another know that it is followed, wherever it is."""
         note = other.home.path / f'{FOLLOWER}{self.name}.json'
         if not note.exists():
-            records.write(note, {'name': self.name, 'host': self.host},
-                          durable=True)
+            records.write(
+                note, {'name': self.name, 'host': self.host}, durable=True
+            )
 
     def take_leave(self, other: 'LocalReplica') -> None:
         """Follow another no longer; gone is fine."""
@@ -255,9 +287,14 @@ class LocalReplica:
 
     def step_back(self, leader: 'LocalReplica', style: str | None) -> None:
         """Be one that is to follow another, and is not up to date."""
-        self.note(State(role=Role.PASSIVE,
-                        generation=self.state().generation,
-                        source=leader.name, source_host=leader.host))
+        self.note(
+            State(
+                role=Role.PASSIVE,
+                generation=self.state().generation,
+                source=leader.name,
+                source_host=leader.host,
+            )
+        )
         (self.home.path / KNOWN).unlink(missing_ok=True)
         self.places.shut(self.home)
         if style != READABLE:
@@ -271,13 +308,20 @@ class LocalReplica:
     def retiring(self, successor: 'LocalReplica') -> Iterator[None]:
         """Let nobody in; whoever was let in is so again after an error."""
         before = self.state()
-        texts = {file: file.read_text(errors='surrogateescape')
-                 for file in (self.home.exports, self.home.samba)
-                 if file.exists()}
+        texts = {
+            file: file.read_text(errors='surrogateescape')
+            for file in (self.home.exports, self.home.samba)
+            if file.exists()
+        }
         with unless_read_only():
-            self.note(dataclasses.replace(
-                before, role=Role.RETIRING, source=successor.name,
-                source_host=successor.host))
+            self.note(
+                dataclasses.replace(
+                    before,
+                    role=Role.RETIRING,
+                    source=successor.name,
+                    source_host=successor.host,
+                )
+            )
             self.places.shut(self.home)
         try:
             yield

@@ -19,7 +19,6 @@ Replicas = list[base.ShareForDriver]
 
 
 class LocalSites(base.ShareDriver):
-
     _places: Places
 
     @property
@@ -36,8 +35,7 @@ class LocalSites(base.ShareDriver):
     def _other(self, share: base.ShareForDriver) -> LocalReplica | None:
         return self._at(share['host'], share['name'])
 
-    def _at(self, host: str | None, name: str | None
-            ) -> LocalReplica | None:
+    def _at(self, host: str | None, name: str | None) -> LocalReplica | None:
         """A replica on any back end; None if that is none to replicate to.
 
         That it can be named does not mean that it is there.
@@ -56,8 +54,11 @@ class LocalSites(base.ShareDriver):
         if section == self.configuration.config_group:
             return str(self._places.root)
         there = self.configuration.of_backend(section)
-        if (there is None or not there.local_replication_type
-                or there.replication_domain != self.replication_domain):
+        if (
+            there is None
+            or not there.local_replication_type
+            or there.replication_domain != self.replication_domain
+        ):
             return None
         return there.local_root
 
@@ -73,5 +74,6 @@ class LocalSites(base.ShareDriver):
 
 
 def active_of(replica_list: Replicas) -> base.ShareForDriver | None:
-    return next((one for one in replica_list
-                 if one['replica_state'] == ACTIVE), None)
+    return next(
+        (one for one in replica_list if one['replica_state'] == ACTIVE), None
+    )

@@ -21,7 +21,8 @@ def safe(name: str) -> str:
     """The name, if it can be a file name and nothing but that."""
     if not _SAFE.fullmatch(name):
         raise exception.ShareBackendException(
-            msg=f'{name!r} cannot be the name of a file')
+            msg=f'{name!r} cannot be the name of a file'
+        )
     return name
 
 
@@ -30,12 +31,15 @@ def write(path: pathlib.Path, record: Record, durable: bool = False) -> None:
     write_text(path, json.dumps(record), durable=durable)
 
 
-def write_text(path: pathlib.Path, text: str, durable: bool = False,
-               via: pathlib.Path | None = None) -> None:
+def write_text(
+    path: pathlib.Path,
+    text: str,
+    durable: bool = False,
+    via: pathlib.Path | None = None,
+) -> None:
     """Put any text in place, as records are; it is written in `via`."""
     new = (via or path.parent) / f'{path.name}.{uuid.uuid4().hex}'
-    with new.open('w', encoding='utf-8',
-                  errors='surrogateescape') as file:
+    with new.open('w', encoding='utf-8', errors='surrogateescape') as file:
         file.write(text)
         if durable:
             file.flush()

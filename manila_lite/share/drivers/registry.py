@@ -23,13 +23,16 @@ _SUCCESSORS = {
 def load(name: str) -> type[ShareDriver]:
     """The driver class of that name; raises BadConfiguration."""
     if name in _SUCCESSORS:
-        LOG.warning('share_driver %(old)s: the driver "%(new)s" is used '
-                    'instead.', {'old': name, 'new': _SUCCESSORS[name]})
+        LOG.warning(
+            'share_driver %(old)s: the driver "%(new)s" is used instead.',
+            {'old': name, 'new': _SUCCESSORS[name]},
+        )
         name = _SUCCESSORS[name]
     path = known().get(name, name)
     driver_class = _import(name, path)
-    if not (inspect.isclass(driver_class)
-            and issubclass(driver_class, ShareDriver)):
+    if not (
+        inspect.isclass(driver_class) and issubclass(driver_class, ShareDriver)
+    ):
         raise _unusable(name, f'{path} is not a ShareDriver')
     if inspect.isabstract(driver_class):
         lacking = ', '.join(sorted(driver_class.__abstractmethods__))
@@ -43,16 +46,21 @@ def known() -> dict[str, str]:
 
     What is installed does not change while the process lives.
     """
-    return {point.name: point.value.replace(':', '.')
-            for point in metadata.entry_points(group=ENTRY_POINTS)}
+    return {
+        point.name: point.value.replace(':', '.')
+        for point in metadata.entry_points(group=ENTRY_POINTS)
+    }
 
 
 def _import(name: str, path: str) -> object:
     module, _, attribute = path.rpartition('.')
     if not module:
-        raise _unusable(name, 'known drivers are '
-                              f'{", ".join(sorted(known()))}; any other is '
-                              'given as package.module.Class')
+        raise _unusable(
+            name,
+            'known drivers are '
+            f'{", ".join(sorted(known()))}; any other is '
+            'given as package.module.Class',
+        )
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
@@ -61,4 +69,5 @@ def _import(name: str, path: str) -> object:
 
 def _unusable(name: str, reason: str) -> exception.BadConfiguration:
     return exception.BadConfiguration(
-        reason=f'share_driver "{name}" cannot be used: {reason}')
+        reason=f'share_driver "{name}" cannot be used: {reason}'
+    )

@@ -31,10 +31,12 @@ class State:
         self.snapshots = records.Folder(self.path / 'snapshots')
         self.unmanaged_shares = records.Folder(self.path / 'unmanaged')
         self.unmanaged_snapshots = records.Folder(
-            self.path / 'unmanaged_snapshots')
+            self.path / 'unmanaged_snapshots'
+        )
         self.servers = records.Folder(self.path / 'servers')
         self.unmanaged_servers = records.Folder(
-            self.path / 'unmanaged_servers')
+            self.path / 'unmanaged_servers'
+        )
         # Of servers that come here, and what is copied before they are.
         self.migrations = records.Folder(self.path / 'migrations')
         self.arriving = records.Folder(self.path / 'arriving')
@@ -78,10 +80,14 @@ class Access:
 
     def inventory(self) -> Clients:
         """All who may use anything."""
-        return {name: {(client['type'], client['to'], client['level'])
-                       for client in record['clients']}
-                for name, record in self._folder.records()
-                if record['clients']}
+        return {
+            name: {
+                (client['type'], client['to'], client['level'])
+                for client in record['clients']
+            }
+            for name, record in self._folder.records()
+            if record['clients']
+        }
 
     def forget(self, name: str) -> None:
         """Nobody may use it; gone is success."""
@@ -91,12 +97,17 @@ class Access:
         """Have the clients of another back end."""
         self._keep(name, source._clients(name))
 
-    def change(self, name: str, rules: Sequence[AccessRuleForDriver], *,
-               add: Sequence[AccessRuleForDriver],
-               delete: Sequence[AccessRuleForDriver],
-               update: Sequence[AccessRuleForDriver] = (),
-               refused: Refusal, midway: Callable[[], None],
-               ) -> dict[str, AccessAnswer]:
+    def change(
+        self,
+        name: str,
+        rules: Sequence[AccessRuleForDriver],
+        *,
+        add: Sequence[AccessRuleForDriver],
+        delete: Sequence[AccessRuleForDriver],
+        update: Sequence[AccessRuleForDriver] = (),
+        refused: Refusal,
+        midway: Callable[[], None],
+    ) -> dict[str, AccessAnswer]:
         """Make the changes; without any, have exactly those rules.
 
         Changes refused are not made.
@@ -123,13 +134,21 @@ class Access:
 
     def _clients(self, name: str) -> dict[tuple[str, str], str]:
         record = self._folder.find(name) or {'clients': []}
-        return {(client['type'], client['to']): client['level']
-                for client in record['clients']}
+        return {
+            (client['type'], client['to']): client['level']
+            for client in record['clients']
+        }
 
     def _keep(self, name: str, clients: dict[tuple[str, str], str]) -> None:
-        self._folder.put(name, {'clients': [
-            {'type': kind, 'to': to, 'level': level}
-            for (kind, to), level in clients.items()]})
+        self._folder.put(
+            name,
+            {
+                'clients': [
+                    {'type': kind, 'to': to, 'level': level}
+                    for (kind, to), level in clients.items()
+                ]
+            },
+        )
 
 
 def _key(rule: AccessRuleForDriver) -> tuple[str, str]:

@@ -30,11 +30,15 @@ class Replication:
 
     # Replicas
 
-    def create_replica(self, context: RequestContext, replica_list: Replicas,
-                       new_replica: ShareForDriver, access_rules: Rules,
-                       replica_snapshots: list[ReplicaSnapshot],
-                       share_server: ShareServer | None = None,
-                       ) -> ReplicaAnswer | None:
+    def create_replica(
+        self,
+        context: RequestContext,
+        replica_list: Replicas,
+        new_replica: ShareForDriver,
+        access_rules: Rules,
+        replica_snapshots: list[ReplicaSnapshot],
+        share_server: ShareServer | None = None,
+    ) -> ReplicaAnswer | None:
         """Make a copy of the active replica, or begin to.
 
         A `replica_state` in the answer says that it can be used: in_sync
@@ -43,19 +47,26 @@ class Replication:
         """
         raise NotImplementedError
 
-    def delete_replica(self, context: RequestContext, replica_list: Replicas,
-                       replica_snapshots: list[SnapshotForDriver],
-                       replica: ShareForDriver,
-                       share_server: ShareServer | None = None) -> None:
+    def delete_replica(
+        self,
+        context: RequestContext,
+        replica_list: Replicas,
+        replica_snapshots: list[SnapshotForDriver],
+        replica: ShareForDriver,
+        share_server: ShareServer | None = None,
+    ) -> None:
         """Remove a replica with its snapshots; gone is success."""
         raise NotImplementedError
 
-    def promote_replica(self, context: RequestContext,
-                        replica_list: Replicas, replica: ShareForDriver,
-                        access_rules: Rules,
-                        share_server: ShareServer | None = None,
-                        quiesce_wait_time: int | None = None,
-                        ) -> Sequence[ReplicaAnswer] | None:
+    def promote_replica(
+        self,
+        context: RequestContext,
+        replica_list: Replicas,
+        replica: ShareForDriver,
+        access_rules: Rules,
+        share_server: ShareServer | None = None,
+        quiesce_wait_time: int | None = None,
+    ) -> Sequence[ReplicaAnswer] | None:
         """Have a replica be the active one, and no other be it any longer.
 
         Without an answer the old active replica is out of sync. Clients
@@ -64,12 +75,15 @@ class Replication:
         """
         raise NotImplementedError
 
-    def update_replica_state(self, context: RequestContext,
-                             replica_list: Replicas, replica: ShareForDriver,
-                             access_rules: Rules,
-                             replica_snapshots: list[ReplicaSnapshot],
-                             share_server: ShareServer | None = None,
-                             ) -> str | None:
+    def update_replica_state(
+        self,
+        context: RequestContext,
+        replica_list: Replicas,
+        replica: ShareForDriver,
+        access_rules: Rules,
+        replica_snapshots: list[ReplicaSnapshot],
+        share_server: ShareServer | None = None,
+    ) -> str | None:
         """Whether a replica, not an active one, is up to date.
 
         in_sync only if it has all snapshots of the list, out_of_sync,
@@ -79,19 +93,23 @@ class Replication:
         """
         raise NotImplementedError
 
-    def get_replica_status(self, replica: ShareForDriver,
-                           share_server: ShareServer | None = None,
-                           ) -> StatusAnswer:
+    def get_replica_status(
+        self,
+        replica: ShareForDriver,
+        share_server: ShareServer | None = None,
+    ) -> StatusAnswer:
         """What is really there of a replica, as for a share."""
         raise NotImplementedError
 
     # Their snapshots; instances of one on all replicas are `replica_snapshots`
 
     def create_replicated_snapshot(
-            self, context: RequestContext, replica_list: Replicas,
-            replica_snapshots: list[SnapshotForDriver],
-            share_server: ShareServer | None = None,
-            ) -> Sequence[ReplicatedSnapshotAnswer] | None:
+        self,
+        context: RequestContext,
+        replica_list: Replicas,
+        replica_snapshots: list[SnapshotForDriver],
+        share_server: ShareServer | None = None,
+    ) -> Sequence[ReplicatedSnapshotAnswer] | None:
         """Take a snapshot of the active replica, and have it copied.
 
         Called on the back end with the active replica. The answer tells
@@ -100,10 +118,12 @@ class Replication:
         raise NotImplementedError
 
     def delete_replicated_snapshot(
-            self, context: RequestContext, replica_list: Replicas,
-            replica_snapshots: list[SnapshotForDriver],
-            share_server: ShareServer | None = None,
-            ) -> Sequence[ReplicatedSnapshotAnswer] | None:
+        self,
+        context: RequestContext,
+        replica_list: Replicas,
+        replica_snapshots: list[SnapshotForDriver],
+        share_server: ShareServer | None = None,
+    ) -> Sequence[ReplicatedSnapshotAnswer] | None:
         """Remove a snapshot, and have it removed everywhere.
 
         Called and answered like `create_replicated_snapshot`.
@@ -111,12 +131,14 @@ class Replication:
         raise NotImplementedError
 
     def update_replicated_snapshot(
-            self, context: RequestContext, replica_list: Replicas,
-            share_replica: ShareForDriver,
-            replica_snapshots: list[SnapshotForDriver],
-            replica_snapshot: SnapshotForDriver,
-            share_server: ShareServer | None = None,
-            ) -> ReplicatedSnapshotAnswer | None:
+        self,
+        context: RequestContext,
+        replica_list: Replicas,
+        share_replica: ShareForDriver,
+        replica_snapshots: list[SnapshotForDriver],
+        replica_snapshot: SnapshotForDriver,
+        share_server: ShareServer | None = None,
+    ) -> ReplicatedSnapshotAnswer | None:
         """How far a snapshot that is creating or deleting has come.
 
         Raises SnapshotResourceNotFound when the replica does not have it.
@@ -124,12 +146,15 @@ class Replication:
         raise NotImplementedError
 
     def revert_to_replicated_snapshot(
-            self, context: RequestContext, active_replica: ShareForDriver,
-            replica_list: Replicas,
-            active_replica_snapshot: SnapshotForDriver,
-            replica_snapshots: list[SnapshotForDriver],
-            share_access_rules: Rules,
-            snapshot_access_rules: Rules,
-            share_server: ShareServer | None = None) -> int | None:
+        self,
+        context: RequestContext,
+        active_replica: ShareForDriver,
+        replica_list: Replicas,
+        active_replica_snapshot: SnapshotForDriver,
+        replica_snapshots: list[SnapshotForDriver],
+        share_access_rules: Rules,
+        snapshot_access_rules: Rules,
+        share_server: ShareServer | None = None,
+    ) -> int | None:
         """`revert_to_snapshot` of a share that has replicas."""
         raise NotImplementedError

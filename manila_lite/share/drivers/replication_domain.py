@@ -72,12 +72,13 @@ class Domain:
             records.write(state.path / 'domain.json', link)
 
     def home_of(self, replica_id: str) -> State | None:
-        """The back end that has a replica; None when none can be reached.
-        """
+        """The back end that has a replica; None when none can be reached."""
         for _, home in self._homes.records():
             state = State(home['path'])
-            if (not state.is_away()
-                    and state.shares.find(replica_id) is not None):
+            if (
+                not state.is_away()
+                and state.shares.find(replica_id) is not None
+            ):
                 return state
         return None
 
@@ -98,10 +99,14 @@ class Domain:
         if not members:
             self._relations.drop(share_id)
             return
-        self.put(share_id, relation._replace(
-            members=members,
-            active=_but(relation.active, replica_id),
-            previous=_but(relation.previous, replica_id)))
+        self.put(
+            share_id,
+            relation._replace(
+                members=members,
+                active=_but(relation.active, replica_id),
+                previous=_but(relation.previous, replica_id),
+            ),
+        )
 
 
 class Lock:
@@ -121,17 +126,19 @@ class Lock:
         try:
             if self._depth == 0:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT,
-                                     0o644)
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             self._depth += 1
         except BaseException:
             self._thread.release()
             raise
 
-    def __exit__(self, kind: type[BaseException] | None,
-                 error: BaseException | None,
-                 trace: types.TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> None:
         self._depth -= 1
         if self._depth == 0:
             os.close(self._file)
@@ -144,22 +151,29 @@ def replicas(state: State) -> dict[str, Replica]:
     if link is None:
         return {}
     domain = Domain(pathlib.Path(link['path']))
-    return {id: replica_of(domain.find(record['replica_of']), id, record,
-                           link['style'])
-            for id, record in state.shares.records()
-            if 'replica_of' in record}
+    return {
+        id: replica_of(
+            domain.find(record['replica_of']), id, record, link['style']
+        )
+        for id, record in state.shares.records()
+        if 'replica_of' in record
+    }
 
 
-def replica_of(relation: Relation | None, id: str, record: records.Record,
-               style: str) -> Replica:
+def replica_of(
+    relation: Relation | None, id: str, record: records.Record, style: str
+) -> Replica:
     """What a record says, with what its domain does."""
     synced = relation is None or is_synced(record, relation)
     if style == WRITABLE:
         active = synced
     else:
         active = relation is None or relation.active == id
-    return Replica(ACTIVE if active else PASSIVE,
-                   record.get('version', 0), synced or active)
+    return Replica(
+        ACTIVE if active else PASSIVE,
+        record.get('version', 0),
+        synced or active,
+    )
 
 
 def is_synced(record: records.Record, relation: Relation) -> bool:
@@ -168,8 +182,7 @@ def is_synced(record: records.Record, relation: Relation) -> bool:
 
 
 def let_in(state: State, clients: Clients) -> Clients:
-    """Out of the clients that were told those who really get in, and how.
-    """
+    """Out of the clients that were told those who really get in, and how."""
     there = replicas(state)
     if not there:
         return clients
@@ -186,12 +199,18 @@ def let_in(state: State, clients: Clients) -> Clients:
 
 def let_mount(state: State, clients: Clients) -> Clients:
     """The same of snapshots, which are out of use like their replica."""
-    kept = {id for id, replica in replicas(state).items()
-            if replica.role == PASSIVE}
+    kept = {
+        id
+        for id, replica in replicas(state).items()
+        if replica.role == PASSIVE
+    }
     if not kept or (state.domain() or {})['style'] != DR:
         return clients
-    return {id: told for id, told in clients.items()
-            if (state.snapshots.find(id) or {}).get('replica') not in kept}
+    return {
+        id: told
+        for id, told in clients.items()
+        if (state.snapshots.find(id) or {}).get('replica') not in kept
+    }
 
 
 def _read_only(clients: set[Client]) -> Iterator[Client]:

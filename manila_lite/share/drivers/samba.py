@@ -14,10 +14,13 @@ _USER = re.compile(r'(?! )[^%"\\,;\x00-\x1f\x7f]+(?<! )')
 _PATH = re.compile(r'/[^%\x00-\x1f\x7f]*(?<![ \\])')
 
 
-def section(name: str, directory: pathlib.Path,
-            rules: Sequence[AccessRuleForDriver], *,
-            read_only: bool = False,
-            ) -> tuple[str | None, dict[str, AccessAnswer]]:
+def section(
+    name: str,
+    directory: pathlib.Path,
+    rules: Sequence[AccessRuleForDriver],
+    *,
+    read_only: bool = False,
+) -> tuple[str | None, dict[str, AccessAnswer]]:
     """The text for a server, None where nobody comes in, and answers.
 
     Samba asks for user and address, never for one or the other as rules
@@ -28,14 +31,24 @@ def section(name: str, directory: pathlib.Path,
     ids = {rule['access_id'] for rule in known}
     answers: dict[str, AccessAnswer] = {
         rule['access_id']: {
-            'state': 'active' if rule['access_id'] in ids else 'error'}
-        for rule in rules}
+            'state': 'active' if rule['access_id'] in ids else 'error'
+        }
+        for rule in rules
+    }
     if not known:
         return None, answers
-    writers = [rule for rule in known
-               if rule['access_level'] == 'rw' and not read_only]
-    lines = [f'[{name}]', f'path = {directory}', 'guest ok = no',
-             'read only = yes', f'valid users = {_users(known)}']
+    writers = [
+        rule
+        for rule in known
+        if rule['access_level'] == 'rw' and not read_only
+    ]
+    lines = [
+        f'[{name}]',
+        f'path = {directory}',
+        'guest ok = no',
+        'read only = yes',
+        f'valid users = {_users(known)}',
+    ]
     if writers:
         lines.append(f'write list = {_users(writers)}')
     return _HEAD + '\n    '.join(lines) + '\n', answers
@@ -47,11 +60,14 @@ def index(files: Sequence[pathlib.Path]) -> str:
 
 
 def _is_known(rule: AccessRuleForDriver, directory: pathlib.Path) -> bool:
-    return (rule['access_type'] == 'user'
-            and _USER.fullmatch(rule['access_to']) is not None
-            and _PATH.fullmatch(str(directory)) is not None)
+    return (
+        rule['access_type'] == 'user'
+        and _USER.fullmatch(rule['access_to']) is not None
+        and _PATH.fullmatch(str(directory)) is not None
+    )
 
 
 def _users(rules: Sequence[AccessRuleForDriver]) -> str:
-    return ' '.join(f'"{to}"' for to in sorted(
-        {rule['access_to'] for rule in rules}))
+    return ' '.join(
+        f'"{to}"' for to in sorted({rule['access_to'] for rule in rules})
+    )

@@ -65,11 +65,13 @@ class ServerMigrations:
     """What every driver inherits: it can migrate no server."""
 
     def choose_share_server_compatible_for_migration(
-            self, context: RequestContext,
-            share_servers: Sequence[ShareServer],
-            src_share_server: ShareServer,
-            shares: Sequence[ShareForDriver],
-            snapshots: Sequence[SnapshotForDriver]) -> ShareServer | None:
+        self,
+        context: RequestContext,
+        share_servers: Sequence[ShareServer],
+        src_share_server: ShareServer,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+    ) -> ShareServer | None:
         """The server that is to take everything; None asks for a new one.
 
         Offered are the active servers of the destination that are in the
@@ -78,10 +80,14 @@ class ServerMigrations:
         return None
 
     def share_server_migration_check_compatibility(
-            self, context: RequestContext, share_server: ShareServer,
-            dest_host: str, old_share_network: Mapping[str, Any],
-            new_share_network: Mapping[str, Any],
-            shares_request_spec: Mapping[str, Any]) -> Compatibility:
+        self,
+        context: RequestContext,
+        share_server: ShareServer,
+        dest_host: str,
+        old_share_network: Mapping[str, Any],
+        new_share_network: Mapping[str, Any],
+        shares_request_spec: Mapping[str, Any],
+    ) -> Compatibility:
         """Whether this back end could take the server, and how.
 
         `dest_host` is host@backend, with #pool where one was asked for.
@@ -89,16 +95,23 @@ class ServerMigrations:
         `shares_request_spec` has `shares_size` and `snapshots_size` (GiB
         in all) and `shares_req_spec`, one entry per share.
         """
-        return {'compatible': False, 'writable': False,
-                'nondisruptive': False, 'preserve_snapshots': False,
-                'migration_cancel': False, 'migration_get_progress': False}
+        return {
+            'compatible': False,
+            'writable': False,
+            'nondisruptive': False,
+            'preserve_snapshots': False,
+            'migration_cancel': False,
+            'migration_get_progress': False,
+        }
 
     def share_server_migration_start(
-            self, context: RequestContext, src_share_server: ShareServer,
-            dest_share_server: ShareServer,
-            shares: Sequence[ShareForDriver],
-            snapshots: Sequence[SnapshotForDriver],
-            ) -> MigrationStarted | None:
+        self,
+        context: RequestContext,
+        src_share_server: ShareServer,
+        dest_share_server: ShareServer,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+    ) -> MigrationStarted | None:
         """Begin the first phase, and come back at once.
 
         A destination with addresses has been set up; of a migration that
@@ -107,10 +120,13 @@ class ServerMigrations:
         raise NotImplementedError
 
     def share_server_migration_continue(
-            self, context: RequestContext, src_share_server: ShareServer,
-            dest_share_server: ShareServer,
-            shares: Sequence[ShareForDriver],
-            snapshots: Sequence[SnapshotForDriver]) -> bool:
+        self,
+        context: RequestContext,
+        src_share_server: ShareServer,
+        dest_share_server: ShareServer,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+    ) -> bool:
         """Whether the first phase is done; an error means that it failed.
 
         Asked again and again until one of the two.
@@ -118,12 +134,14 @@ class ServerMigrations:
         raise NotImplementedError
 
     def share_server_migration_complete(
-            self, context: RequestContext, src_share_server: ShareServer,
-            dest_share_server: ShareServer,
-            shares: Sequence[ShareForDriver],
-            snapshots: Sequence[SnapshotForDriver],
-            new_network_info: Sequence[NetworkInfo],
-            ) -> MigrationCompleted | None:
+        self,
+        context: RequestContext,
+        src_share_server: ShareServer,
+        dest_share_server: ShareServer,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+        new_network_info: Sequence[NetworkInfo],
+    ) -> MigrationCompleted | None:
         """The second phase: clients are served by the destination.
 
         `new_network_info` is what the destination is on its subnets. The
@@ -132,10 +150,13 @@ class ServerMigrations:
         raise NotImplementedError
 
     def share_server_migration_cancel(
-            self, context: RequestContext, src_share_server: ShareServer,
-            dest_share_server: ShareServer,
-            shares: Sequence[ShareForDriver],
-            snapshots: Sequence[SnapshotForDriver]) -> None:
+        self,
+        context: RequestContext,
+        src_share_server: ShareServer,
+        dest_share_server: ShareServer,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+    ) -> None:
         """Stop the first phase, and remove what it has copied.
 
         A destination made for it is torn down afterwards.
@@ -143,9 +164,12 @@ class ServerMigrations:
         raise NotImplementedError
 
     def share_server_migration_get_progress(
-            self, context: RequestContext, src_share_server: ShareServer,
-            dest_share_server: ShareServer,
-            shares: Sequence[ShareForDriver],
-            snapshots: Sequence[SnapshotForDriver]) -> Mapping[str, Any]:
+        self,
+        context: RequestContext,
+        src_share_server: ShareServer,
+        dest_share_server: ShareServer,
+        shares: Sequence[ShareForDriver],
+        snapshots: Sequence[SnapshotForDriver],
+    ) -> Mapping[str, Any]:
         """How far the first phase is: `total_progress` in percent."""
         raise NotImplementedError

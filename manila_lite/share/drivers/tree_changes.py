@@ -45,8 +45,13 @@ class Staged(typing.NamedTuple):
     known: Known
 
 
-def stage(original: pathlib.Path, copy: pathlib.Path, into: pathlib.Path,
-          known: Known, flushed_ns: int) -> Staged:
+def stage(
+    original: pathlib.Path,
+    copy: pathlib.Path,
+    into: pathlib.Path,
+    known: Known,
+    flushed_ns: int,
+) -> Staged:
     """Copy into a new directory what the copy needs to be like the original.
 
     `known` is what was known after the last time with the same original.
@@ -55,19 +60,27 @@ def stage(original: pathlib.Path, copy: pathlib.Path, into: pathlib.Path,
     """
     (into / NEW).mkdir(parents=True)
     (into / OLD).mkdir()
-    with (trees.opened(original) as from_root, trees.opened(copy) as to_root,
-          trees.opened(into / NEW) as new):
-        staging = _Staging(from_root, to_root, new, known,
-                           flushed_ns - _TICK_NS)
+    with (
+        trees.opened(original) as from_root,
+        trees.opened(copy) as to_root,
+        trees.opened(into / NEW) as new,
+    ):
+        staging = _Staging(
+            from_root, to_root, new, known, flushed_ns - _TICK_NS
+        )
         staging.run()
     return Staged(staging.changes, staging.known)
 
 
-def apply(copy: pathlib.Path, staged: pathlib.Path,
-          changes: list[list[typing.Any]]) -> None:
+def apply(
+    copy: pathlib.Path, staged: pathlib.Path, changes: list[list[typing.Any]]
+) -> None:
     """Make the changes, all or those that are left."""
-    with (trees.opened(copy) as root, trees.opened(staged / NEW) as new,
-          trees.opened(staged / OLD) as old):
+    with (
+        trees.opened(copy) as root,
+        trees.opened(staged / NEW) as new,
+        trees.opened(staged / OLD) as old,
+    ):
         for kind, steps, name, what in changes:
             with trees.reached(root, tuple(steps)) as directory:
                 if kind == _SET:
@@ -103,8 +116,14 @@ def _remove(directory: int, name: str, number: str, old: int) -> None:
 
 def _set(directory: int, name: str | None, values: list[typing.Any]) -> None:
     mode, uid, gid, atime_ns, mtime_ns, xattrs = values
-    wanted = Attributes(mode, uid, gid, atime_ns, mtime_ns, {
-        each: bytes.fromhex(value) for each, value in xattrs.items()})
+    wanted = Attributes(
+        mode,
+        uid,
+        gid,
+        atime_ns,
+        mtime_ns,
+        {each: bytes.fromhex(value) for each, value in xattrs.items()},
+    )
     if name is None:
         wanted.apply(directory)
         return
@@ -152,9 +171,14 @@ class _Anchor(typing.NamedTuple):
 
 
 class _Staging:
-
-    def __init__(self, from_root: int, to_root: int, new: int, known: Known,
-                 trusted_before: int):
+    def __init__(
+        self,
+        from_root: int,
+        to_root: int,
+        new: int,
+        known: Known,
+        trusted_before: int,
+    ):
         self.changes: list[list[typing.Any]] = []
         self.known: Known = {}
         self._from_root = from_root
@@ -187,35 +211,47 @@ class _Staging:
         # The lowest first: a closed directory is passed before it is one.
         self.changes += reversed(self._set_later)
 
-    def _directory(self, here: _Ahead, directory: int,
-                   wanted: Attributes) -> list[_Ahead]:
+    def _directory(
+        self, here: _Ahead, directory: int, wanted: Attributes
+    ) -> list[_Ahead]:
         with os.scandir(directory) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)
         if here.made is not None:
-            below, _ = self._entries(here, directory, entries,
-                                     _There(None, {}))
+            below, _ = self._entries(
+                here, directory, entries, _There(None, {})
+            )
             if len(here.made) == 1:
                 self._set(here.steps, None, wanted)
             return below
         with trees.reached(self._to_root, here.steps) as copy:
             with os.scandir(copy) as scan:
-                there = _There(copy, {
-                    entry.name: entry.stat(follow_symlinks=False)
-                    for entry in scan})
+                there = _There(
+                    copy,
+                    {
+                        entry.name: entry.stat(follow_symlinks=False)
+                        for entry in scan
+                    },
+                )
             before = len(self.changes)
             below, is_whole = self._entries(here, directory, entries, there)
             if is_whole:
-                for name in sorted(there.entries.keys()
-                                   - {entry.name for entry in entries}):
+                for name in sorted(
+                    there.entries.keys() - {entry.name for entry in entries}
+                ):
                     self._change(_REMOVE, here.steps, name, self._next())
-            if (len(self.changes) > before
-                    or not self._alike(wanted, Attributes.of(copy))):
+            if len(self.changes) > before or not self._alike(
+                wanted, Attributes.of(copy)
+            ):
                 self._set(here.steps, None, wanted)
         return below
 
-    def _entries(self, here: _Ahead, directory: int,
-                 entries: list[os.DirEntry[str]], there: _There,
-                 ) -> tuple[list[_Ahead], bool]:
+    def _entries(
+        self,
+        here: _Ahead,
+        directory: int,
+        entries: list[os.DirEntry[str]],
+        there: _There,
+    ) -> tuple[list[_Ahead], bool]:
         """Directories that follow, and whether nothing has moved meanwhile.
 
         What has gone from here may be where we have been already: nothing
@@ -230,8 +266,14 @@ class _Staging:
                 is_whole = False
         return below, is_whole
 
-    def _entry(self, here: _Ahead, directory: int, name: str, there: _There,
-               below: list[_Ahead]) -> None:
+    def _entry(
+        self,
+        here: _Ahead,
+        directory: int,
+        name: str,
+        there: _There,
+        below: list[_Ahead],
+    ) -> None:
         status = os.lstat(name, dir_fd=directory)
         old = there.entries.get(name)
         if stat.S_ISDIR(status.st_mode):
@@ -241,7 +283,7 @@ class _Staging:
             below.append(_Ahead((*here.steps, name), made))
             return
         inode = status.st_dev, status.st_ino
-        anchor = (self._anchors.get(inode) if status.st_nlink > 1 else None)
+        anchor = self._anchors.get(inode) if status.st_nlink > 1 else None
         if anchor is None:
             anchor = self._file(here, directory, name, status, there)
             if status.st_nlink > 1:
@@ -253,8 +295,9 @@ class _Staging:
 
     # What is new
 
-    def _make_directory(self, here: _Ahead, name: str,
-                        old: os.stat_result | None) -> Steps:
+    def _make_directory(
+        self, here: _Ahead, name: str, old: os.stat_result | None
+    ) -> Steps:
         with self._place(here, name, old, is_directory=True) as (into, to):
             os.mkdir(to, stat.S_IRWXU, dir_fd=into)
         return self._made(here, to)
@@ -262,17 +305,34 @@ class _Staging:
     def _made(self, here: _Ahead, name: str) -> Steps:
         return (*(here.made or ()), name)
 
-    def _link(self, here: _Ahead, name: str, old: os.stat_result | None,
-              anchor: _Anchor) -> None:
+    def _link(
+        self,
+        here: _Ahead,
+        name: str,
+        old: os.stat_result | None,
+        anchor: _Anchor,
+    ) -> None:
         root = self._new if anchor.made else self._to_root
-        with (self._place(here, name, old) as (into, to),
-              trees.reached(root, anchor.steps) as origin):
-            os.link(anchor.name, to, src_dir_fd=origin, dst_dir_fd=into,
-                    follow_symlinks=False)
+        with (
+            self._place(here, name, old) as (into, to),
+            trees.reached(root, anchor.steps) as origin,
+        ):
+            os.link(
+                anchor.name,
+                to,
+                src_dir_fd=origin,
+                dst_dir_fd=into,
+                follow_symlinks=False,
+            )
 
     @contextlib.contextmanager
-    def _place(self, here: _Ahead, name: str, old: os.stat_result | None,
-               is_directory: bool = False) -> Iterator[tuple[int, str]]:
+    def _place(
+        self,
+        here: _Ahead,
+        name: str,
+        old: os.stat_result | None,
+        is_directory: bool = False,
+    ) -> Iterator[tuple[int, str]]:
         """Where something new is put for now, and under what name."""
         if here.made is not None:
             with trees.reached(self._new, here.made) as into:
@@ -286,13 +346,23 @@ class _Staging:
 
     # Files, and what is neither file nor directory
 
-    def _file(self, here: _Ahead, directory: int, name: str,
-              status: os.stat_result, there: _There) -> _Anchor:
+    def _file(
+        self,
+        here: _Ahead,
+        directory: int,
+        name: str,
+        status: os.stat_result,
+        there: _There,
+    ) -> _Anchor:
         old = there.entries.get(name)
-        if (old is not None and there.directory is not None
-                and self._may_stay(status, old)
-                and self._stays(here.steps, directory, name, status,
-                                there.directory, old)):
+        if (
+            old is not None
+            and there.directory is not None
+            and self._may_stay(status, old)
+            and self._stays(
+                here.steps, directory, name, status, there.directory, old
+            )
+        ):
             return _Anchor(False, here.steps, name, old.st_ino)
         with self._place(here, name, old) as (into, to):
             if stat.S_ISREG(status.st_mode):
@@ -311,22 +381,36 @@ class _Staging:
         inode = status.st_dev, status.st_ino
         return self._claims.setdefault(old.st_ino, inode) == inode
 
-    def _stays(self, steps: Steps, directory: int, name: str,
-               status: os.stat_result, copy: int,
-               old: os.stat_result) -> bool:
+    def _stays(
+        self,
+        steps: Steps,
+        directory: int,
+        name: str,
+        status: os.stat_result,
+        copy: int,
+        old: os.stat_result,
+    ) -> bool:
         if not stat.S_ISREG(status.st_mode):
-            return (self._alike(_outside(status), _outside(old))
-                    and status.st_rdev == old.st_rdev
-                    and (not stat.S_ISLNK(status.st_mode)
-                         or trees.read_link(name, directory)
-                         == trees.read_link(name, copy)))
-        if (status.st_size, status.st_mtime_ns) != (old.st_size,
-                                                    old.st_mtime_ns):
+            return (
+                self._alike(_outside(status), _outside(old))
+                and status.st_rdev == old.st_rdev
+                and (
+                    not stat.S_ISLNK(status.st_mode)
+                    or trees.read_link(name, directory)
+                    == trees.read_link(name, copy)
+                )
+            )
+        if (status.st_size, status.st_mtime_ns) != (
+            old.st_size,
+            old.st_mtime_ns,
+        ):
             return False
         if self._before.get(_way(steps), {}).get(name) == _mark(status):
             return True
-        with (trees.opened_file(name, directory) as origin,
-              trees.opened_file(name, copy) as copied):
+        with (
+            trees.opened_file(name, directory) as origin,
+            trees.opened_file(name, copy) as copied,
+        ):
             if not _are_equal(origin, copied):
                 return False
             wanted = Attributes.of(origin)
@@ -339,7 +423,10 @@ class _Staging:
         if self._owns_all and one[1:3] != other[1:3]:
             return False
         return (one.mode, one.mtime_ns, one.xattrs) == (
-            other.mode, other.mtime_ns, other.xattrs)
+            other.mode,
+            other.mtime_ns,
+            other.xattrs,
+        )
 
     # What comes of it
 
@@ -347,18 +434,26 @@ class _Staging:
         self._count += 1
         return str(self._count)
 
-    def _change(self, kind: str, steps: Steps, name: str,
-                number: str) -> None:
+    def _change(self, kind: str, steps: Steps, name: str, number: str) -> None:
         self.changes.append([kind, steps, name, number])
 
-    def _set(self, steps: Steps, name: str | None,
-             wanted: Attributes) -> None:
+    def _set(self, steps: Steps, name: str | None, wanted: Attributes) -> None:
         *numbers, xattrs = wanted
-        self._set_later.append([_SET, steps, name, [*numbers, {
-            each: value.hex() for each, value in xattrs.items()}]])
+        self._set_later.append(
+            [
+                _SET,
+                steps,
+                name,
+                [
+                    *numbers,
+                    {each: value.hex() for each, value in xattrs.items()},
+                ],
+            ]
+        )
 
-    def _remember(self, steps: Steps, name: str,
-                  status: os.stat_result) -> None:
+    def _remember(
+        self, steps: Steps, name: str, status: os.stat_result
+    ) -> None:
         if status.st_ctime_ns < self._trusted_before:
             self.known.setdefault(_way(steps), {})[name] = _mark(status)
 
@@ -372,15 +467,25 @@ def _way(steps: Steps) -> str:
 
 
 def _outside(status: os.stat_result) -> Attributes:
-    return Attributes(stat.S_IMODE(status.st_mode), status.st_uid,
-                      status.st_gid, 0, status.st_mtime_ns, {})
+    return Attributes(
+        stat.S_IMODE(status.st_mode),
+        status.st_uid,
+        status.st_gid,
+        0,
+        status.st_mtime_ns,
+        {},
+    )
 
 
 def _copy_file(directory: int, name: str, into: int, to: str) -> None:
     with trees.opened_file(name, directory) as origin:
         attributes = Attributes.of(origin)
-        copy = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
-                       stat.S_IRUSR | stat.S_IWUSR, dir_fd=into)
+        copy = os.open(
+            to,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+            stat.S_IRUSR | stat.S_IWUSR,
+            dir_fd=into,
+        )
         try:
             trees.copy_content(origin, copy)
             attributes.apply(copy)
@@ -395,14 +500,16 @@ def _are_equal(one: int, other: int) -> bool:
         for start, end in trees.extents(file, size):
             while start < end:
                 length = min(_PIECE, end - start)
-                if os.pread(one, length, start) != os.pread(other, length,
-                                                            start):
+                if os.pread(one, length, start) != os.pread(
+                    other, length, start
+                ):
                     return False
                 start += length
     return True
 
 
 # On disk
+
 
 def find_plan(staged: pathlib.Path) -> records.Record | None:
     """What is yet to be done with staged changes."""

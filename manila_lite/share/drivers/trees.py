@@ -75,8 +75,9 @@ def remove_tree(top: pathlib.Path) -> None:
             directory.rmdir()
 
 
-def _remove_or_lift(path: pathlib.Path, top: pathlib.Path,
-                    lifted: list[pathlib.Path]) -> None:
+def _remove_or_lift(
+    path: pathlib.Path, top: pathlib.Path, lifted: list[pathlib.Path]
+) -> None:
     with contextlib.suppress(FileNotFoundError):
         try:
             path.unlink()
@@ -89,8 +90,11 @@ def _remove_or_lift(path: pathlib.Path, top: pathlib.Path,
 def move(path: pathlib.Path, place: pathlib.Path) -> None:
     """Rename; also a directory that its owner may not write to."""
     mode = os.lstat(path).st_mode
-    closed = (stat.S_ISDIR(mode) and path.parent != place.parent
-              and not os.access(path, os.W_OK))
+    closed = (
+        stat.S_ISDIR(mode)
+        and path.parent != place.parent
+        and not os.access(path, os.W_OK)
+    )
     if closed:  # the entry `..` in it changes
         path.chmod(stat.S_IMODE(mode) | stat.S_IWUSR)
     path.rename(place)
@@ -144,9 +148,14 @@ class Attributes(typing.NamedTuple):
         for name in _xattr_names(origin):
             with contextlib.suppress(OSError):  # gone, or not ours to read
                 xattrs[name] = os.getxattr(origin, name)
-        return cls(stat.S_IMODE(status.st_mode), status.st_uid,
-                   status.st_gid, status.st_atime_ns, status.st_mtime_ns,
-                   xattrs)
+        return cls(
+            stat.S_IMODE(status.st_mode),
+            status.st_uid,
+            status.st_gid,
+            status.st_atime_ns,
+            status.st_mtime_ns,
+            xattrs,
+        )
 
     def apply(self, copy: int) -> None:
         with contextlib.suppress(PermissionError):  # ours to give or not
@@ -189,8 +198,9 @@ class _Copy:
             with reached(self._to_root, steps) as copy:
                 attributes.apply(copy)
 
-    def _entry(self, entry: os.DirEntry[str], steps: Steps,
-               directory: int, into: int) -> None:
+    def _entry(
+        self, entry: os.DirEntry[str], steps: Steps, directory: int, into: int
+    ) -> None:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
             os.mkdir(entry.name, stat.S_IRWXU, dir_fd=into)
@@ -201,29 +211,40 @@ class _Copy:
         else:
             copy_special(entry.name, status, directory, entry.name, into)
         if status.st_nlink > 1:
-            self._linked.setdefault((status.st_dev, status.st_ino),
-                                    (steps, entry.name))
+            self._linked.setdefault(
+                (status.st_dev, status.st_ino), (steps, entry.name)
+            )
 
     def _link(self, name: str, status: os.stat_result, into: int) -> bool:
         first = self._linked.get((status.st_dev, status.st_ino))
         if first is None:
             return False
         with reached(self._to_root, first[0]) as there:
-            os.link(first[1], name, src_dir_fd=there, dst_dir_fd=into,
-                    follow_symlinks=False)
+            os.link(
+                first[1],
+                name,
+                src_dir_fd=there,
+                dst_dir_fd=into,
+                follow_symlinks=False,
+            )
         return True
 
     def _file(self, name: str, directory: int, into: int) -> None:
         with opened_file(name, directory) as origin:
-            copy = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
-                           stat.S_IRUSR | stat.S_IWUSR, dir_fd=into)
+            copy = os.open(
+                name,
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+                stat.S_IRUSR | stat.S_IWUSR,
+                dir_fd=into,
+            )
             with open(copy, 'wb', buffering=0):
                 copy_content(origin, copy)
                 Attributes.of(origin).apply(copy)
 
 
-def copy_special(name: str, status: os.stat_result, directory: int,
-                 new_name: str, into: int) -> None:
+def copy_special(
+    name: str, status: os.stat_result, directory: int, new_name: str, into: int
+) -> None:
     """Copy what is neither a file nor a directory."""
     if stat.S_ISLNK(status.st_mode):
         os.symlink(read_link(name, directory), new_name, dir_fd=into)
@@ -231,10 +252,19 @@ def copy_special(name: str, status: os.stat_result, directory: int,
         os.mknod(new_name, status.st_mode, status.st_rdev, dir_fd=into)
         os.chmod(new_name, stat.S_IMODE(status.st_mode), dir_fd=into)
     with contextlib.suppress(PermissionError):
-        os.chown(new_name, status.st_uid, status.st_gid, dir_fd=into,
-                 follow_symlinks=False)
-    os.utime(new_name, ns=(status.st_atime_ns, status.st_mtime_ns),
-             dir_fd=into, follow_symlinks=False)
+        os.chown(
+            new_name,
+            status.st_uid,
+            status.st_gid,
+            dir_fd=into,
+            follow_symlinks=False,
+        )
+    os.utime(
+        new_name,
+        ns=(status.st_atime_ns, status.st_mtime_ns),
+        dir_fd=into,
+        follow_symlinks=False,
+    )
 
 
 def read_link(name: str, directory: int) -> str:
@@ -294,8 +324,7 @@ def extents(file: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _walk(root: int) -> Iterator[
-        tuple[Steps, int, list[os.DirEntry[str]]]]:
+def _walk(root: int) -> Iterator[tuple[Steps, int, list[os.DirEntry[str]]]]:
     """Every directory: the way to it, itself open, what is in it."""
     ahead: list[Steps] = [()]
     while ahead:
@@ -304,8 +333,11 @@ def _walk(root: int) -> Iterator[
             with os.scandir(directory) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
             yield steps, directory, entries
-            ahead.extend((*steps, entry.name) for entry in entries
-                         if entry.is_dir(follow_symlinks=False))
+            ahead.extend(
+                (*steps, entry.name)
+                for entry in entries
+                if entry.is_dir(follow_symlinks=False)
+            )
 
 
 @contextlib.contextmanager

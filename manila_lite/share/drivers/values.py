@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 
 # What a driver is given
 
+
 class _Record(Mapping[str, Any]):
     """Fields that are attributes and, as drivers often want them, items."""
 
@@ -93,8 +94,13 @@ class SnapshotForDriver(_Record):
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     _derived: ClassVar[tuple[str, ...]] = (
-        'share_id', 'share_instance_id', 'share_name', 'share_proto',
-        'share_size', 'project_id')
+        'share_id',
+        'share_instance_id',
+        'share_name',
+        'share_proto',
+        'share_size',
+        'project_id',
+    )
 
     @property
     def share_id(self) -> str:
@@ -143,7 +149,8 @@ class ShareServerForDriver(_Record):
     share_replicas_migration_support: bool = False
     backend_details: Mapping[str, str] = field(default_factory=dict)
     network_allocations: list['NetworkAllocation'] = field(
-        default_factory=list)
+        default_factory=list
+    )
 
 
 class NetworkAllocation(TypedDict):
@@ -227,7 +234,8 @@ class AccessRuleForDriver(_Record):
 # What a driver answers
 
 ExportLocationsAnswer = (
-    str | Iterable[str | ExportLocation | Mapping[str, Any]] | None)
+    str | Iterable[str | ExportLocation | Mapping[str, Any]] | None
+)
 
 
 class StatusAnswer(TypedDict):
@@ -333,12 +341,16 @@ def export_locations(answer: ExportLocationsAnswer) -> list[ExportLocation]:
     return [_export_location(location) for location in locations]
 
 
-def _export_location(location: str | ExportLocation | Mapping[str, Any]
-                     ) -> ExportLocation:
+def _export_location(
+    location: str | ExportLocation | Mapping[str, Any],
+) -> ExportLocation:
     if isinstance(location, str):
         location = {'path': location}
     return ExportLocation(
         path=location['path'],
         is_admin_only=bool(location.get('is_admin_only', False)),
-        metadata={key: str(value) for key, value
-                  in (location.get('metadata') or {}).items()})
+        metadata={
+            key: str(value)
+            for key, value in (location.get('metadata') or {}).items()
+        },
+    )

@@ -68,9 +68,17 @@ class Round(typing.NamedTuple):
 class Access:
     """The access rules of the share instances of one back end."""
 
-    def __init__(self, db: Database, driver: ShareDriver, syncs: Client,
-                 service_host: str, *, name_template: str, message_ttl: int,
-                 locks: Coordinator | NullCoordinator):
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        syncs: Client,
+        service_host: str,
+        *,
+        name_template: str,
+        message_ttl: int,
+        locks: Coordinator | NullCoordinator,
+    ):
         self.db = db
         self.driver = driver
         self.syncs = syncs.on(service_host)
@@ -81,8 +89,9 @@ class Access:
 
     # What others call
 
-    def resync(self, session: Session, ctx: RequestContext,
-               instance_id: str) -> None:
+    def resync(
+        self, session: Session, ctx: RequestContext, instance_id: str
+    ) -> None:
         """Have the driver told the whole rule set of an instance again.
 
         For whoever has changed what rules mean there, such as the cast to
@@ -91,8 +100,7 @@ class Access:
         # In the order of requests: the work first, then the instance.
         self.syncs.sync_access(session, ctx, instance_id=instance_id)
         access.doubt(session, instance_id)
-        fire_matching(session, STATUS_MACHINE, 'change',
-                      {'id': instance_id})
+        fire_matching(session, STATUS_MACHINE, 'change', {'id': instance_id})
 
     def run_pass(self) -> int:
         """Submit the work for rules that wait and have none."""
@@ -101,10 +109,15 @@ class Access:
     def submit_lost(self, session: Session) -> int:
         lost = access.without_work(session, self.service_host)
         for row in lost:
-            LOG.warning('Rules of share instance %s wait and nobody works '
-                        'on them', row.id)
-            self.resync(session, RequestContext(
-                project_id=row.project_id, user_id=row.user_id), row.id)
+            LOG.warning(
+                'Rules of share instance %s wait and nobody works on them',
+                row.id,
+            )
+            self.resync(
+                session,
+                RequestContext(project_id=row.project_id, user_id=row.user_id),
+                row.id,
+            )
         return len(lost)
 
     # Take
@@ -118,9 +131,12 @@ class Access:
         found = driver_view.find(session, job.resource_id, keep=True)
         if found.row.status in UNTOLD:
             raise exception.InvalidStatus(
-                resource='share instance', id=found.row.id,
-                status=found.row.status, event=job.kind,
-                allowed='one that is there and keeps its rules')
+                resource='share instance',
+                id=found.row.id,
+                status=found.row.status,
+                event=job.kind,
+                allowed='one that is there and keeps its rules',
+            )
         doubted = found.row.access_doubted
         if doubted:
             access.doubt(session, found.row.id, False)
@@ -131,17 +147,18 @@ class Access:
             rules = access.of_instance(session, found.row.id)
         self._move(session, found.row.id, rules, _TAKE)
         return Round(
-            found, access_view.rules(found.row, rules, self.driver,
-                                     state_of=_taken),
-            bool(lost) or doubted or job.abandoned)
+            found,
+            access_view.rules(found.row, rules, self.driver, state_of=_taken),
+            bool(lost) or doubted or job.abandoned,
+        )
 
     def _move(self, session, instance_id, rules, events) -> None:
         """Make a move for every rule in one of the states."""
         for state, event in events.items():
             expected = sum(row.state == state for row in rules)
             if expected and expected != fire_matching(
-                    session, MACHINE, event,
-                    {'share_instance_id': instance_id}):
+                session, MACHINE, event, {'share_instance_id': instance_id}
+            ):
                 raise RowAppeared(table=access.MAPPING.name)
 
     # Tell
@@ -153,9 +170,11 @@ class Access:
 
     def _tell(self, begun: Round) -> Answers:
         """What the driver says; nothing, when it need not be asked."""
-        shown = Round(begun.found,
-                      [rule for rule in begun.rules if not rule.hidden],
-                      begun.anew)
+        shown = Round(
+            begun.found,
+            [rule for rule in begun.rules if not rule.hidden],
+            begun.anew,
+        )
         changed = shown.in_state(*IN_TRANSIT)
         answers: dict[str, AccessAnswer] = {}
         if shown.anew:
@@ -163,20 +182,26 @@ class Access:
             for rule in changed:  # it is asked about them below
                 answers.pop(rule.id, None)
         if changed:
-            answers |= self._apply(shown, A.APPLYING, A.DENYING,
-                                   A.UPDATING)
+            answers |= self._apply(shown, A.APPLYING, A.DENYING, A.UPDATING)
         return answers
 
     def _apply(self, shown: Round, *changes: str):
         add, delete, update = (
-            [rule.shown for rule in shown.in_state(state)] for state
-            in changes or (None, None, None))
+            [rule.shown for rule in shown.in_state(state)]
+            for state in changes or (None, None, None)
+        )
         return self.driver.apply_access(
             RequestContext(),
             driver_view.for_driver(shown.found, self.name_template),
-            [rule.shown for rule in shown.in_state(
-                A.ACTIVE, A.APPLYING, A.UPDATING)],
-            add, delete, update, share_server=shown.found.share_server)
+            [
+                rule.shown
+                for rule in shown.in_state(A.ACTIVE, A.APPLYING, A.UPDATING)
+            ],
+            add,
+            delete,
+            update,
+            share_server=shown.found.share_server,
+        )
 
     # Settle
 
@@ -197,14 +222,23 @@ class Access:
         for state, event in _FAILED.items():
             ids = [rule.mapping_id for rule in failed if rule.state == state]
             if ids:
-                fire_matching(session, MACHINE, event, {'id': ids},
-                              updated_at=session.now)
+                fire_matching(
+                    session,
+                    MACHINE,
+                    event,
+                    {'id': ids},
+                    updated_at=session.now,
+                )
         for state, event in _DONE.items():
             if begun.in_state(state):
                 # Those that are not done are in transit no longer.
-                fire_matching(session, MACHINE, event,
-                              {'share_instance_id': instance_id},
-                              **_times(session, event))
+                fire_matching(
+                    session,
+                    MACHINE,
+                    event,
+                    {'share_instance_id': instance_id},
+                    **_times(session, event),
+                )
         self._note_keys(session, instance_id, begun, answers)
         if denied:
             access.remove_unmapped(session, denied)
@@ -216,31 +250,41 @@ class Access:
         if failed:
             self._tell_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
 
-    def _failed(self, begun: Round, answers: Answers
-                ) -> list[Rule]:
+    def _failed(self, begun: Round, answers: Answers) -> list[Rule]:
         """The rules that the driver says are not as they should be."""
-        known = {rule.id: rule for rule in begun.rules
-                 if rule.state in _FAILED}
+        known = {
+            rule.id: rule for rule in begun.rules if rule.state in _FAILED
+        }
         for access_id in answers.keys() - known.keys():
-            LOG.warning('The driver of %s spoke of access rule %s, which '
-                        'it was not asked about', self.service_host,
-                        access_id)
+            LOG.warning(
+                'The driver of %s spoke of access rule %s, which '
+                'it was not asked about',
+                self.service_host,
+                access_id,
+            )
         failed = []
         for access_id, rule in known.items():
             state = answers.get(access_id, {}).get('state')
             # Nothing but gone is what was asked for of a denied rule.
             if state is not None and (
-                    state != A.ACTIVE or rule.state == A.DENYING):
+                state != A.ACTIVE or rule.state == A.DENYING
+            ):
                 failed.append(rule)
         return failed
 
     def _note_keys(self, session, instance_id, begun, answers) -> None:
         known = {rule.id: rule.shown.access_key for rule in begun.rules}
-        access.set_keys(session, instance_id, {
-            access_id: answer['access_key']
-            for access_id, answer in answers.items()
-            if access_id in known and 'access_key' in answer
-            and answer['access_key'] != known[access_id]})
+        access.set_keys(
+            session,
+            instance_id,
+            {
+                access_id: answer['access_key']
+                for access_id, answer in answers.items()
+                if access_id in known
+                and 'access_key' in answer
+                and answer['access_key'] != known[access_id]
+            },
+        )
 
     def _sum_up(self, session: Session, instance_id: str) -> None:
         """Make `access_rules_status` say what the rules say."""
@@ -252,8 +296,7 @@ class Access:
         else:
             return  # others are queued, and work for them is owed
         if STATUS_MACHINE[event].leaves(status):
-            fire_matching(session, STATUS_MACHINE, event,
-                          {'id': instance_id})
+            fire_matching(session, STATUS_MACHINE, event, {'id': instance_id})
 
     # Fail
 
@@ -262,11 +305,15 @@ class Access:
         failed = 0
         for event in ('apply_failed', 'update_failed', 'deny_failed'):
             failed += fire_matching(
-                session, MACHINE, event,
+                session,
+                MACHINE,
+                event,
                 {'share_instance_id': job.resource_id},
-                updated_at=session.now)
-        fire_matching(session, STATUS_MACHINE, 'failed',
-                      {'id': job.resource_id})
+                updated_at=session.now,
+            )
+        fire_matching(
+            session, STATUS_MACHINE, 'failed', {'id': job.resource_id}
+        )
         if failed:
             self._tell_user(session, job, detail_of(error))
         if isinstance(error, NotImplementedError):
@@ -284,13 +331,15 @@ class Access:
         """
         access.doubt(session, job.resource_id)
         self.syncs.sync_access(
-            session, RequestContext(project_id=job.project_id,
-                                    user_id=job.user_id),
-            instance_id=job.resource_id)
+            session,
+            RequestContext(project_id=job.project_id, user_id=job.user_id),
+            instance_id=job.resource_id,
+        )
 
     def _tell_user(self, session, job, detail: Detail) -> None:
-        tell(session, job, Action.UPDATE_ACCESS_RULES, detail,
-             self.message_ttl)
+        tell(
+            session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
+        )
 
 
 def _taken(row: typing.Any) -> str:
@@ -300,13 +349,15 @@ def _taken(row: typing.Any) -> str:
 
 
 def _times(session: Session, event: str) -> dict[str, object]:
-    return {} if MACHINE[event].target is None else {
-        'updated_at': session.now}
+    return {} if MACHINE[event].target is None else {'updated_at': session.now}
 
 
-_UNSUPPORTED = (NotImplementedError, exception.InvalidShareAccess,
-                exception.InvalidShareAccessLevel,
-                exception.InvalidShareAccessType)
+_UNSUPPORTED = (
+    NotImplementedError,
+    exception.InvalidShareAccess,
+    exception.InvalidShareAccessLevel,
+    exception.InvalidShareAccessType,
+)
 
 
 def detail_of(error: Exception) -> Detail:

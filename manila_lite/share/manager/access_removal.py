@@ -32,18 +32,28 @@ def take_all(session: Session, found: Found, driver: ShareDriver) -> Leaving:
     rows = access.of_instance(session, found.row.id)
     if rows:
         for event in ('deny', 'withdraw'):
-            fire_matching(session, MACHINE, event,
-                          {'share_instance_id': found.row.id})
+            fire_matching(
+                session, MACHINE, event, {'share_instance_id': found.row.id}
+            )
     return Leaving(found, access_view.rules(found.row, rows, driver))
 
 
-def deny_all(driver: ShareDriver, share: ShareForDriver, leaving: Leaving,
-             share_server: ShareServer | None = None) -> None:
+def deny_all(
+    driver: ShareDriver,
+    share: ShareForDriver,
+    leaving: Leaving,
+    share_server: ShareServer | None = None,
+) -> None:
     """Tell the driver that nobody may use the share any longer."""
     shown = [rule.shown for rule in leaving.rules if not rule.hidden]
     if shown:
-        driver.apply_access(RequestContext(), share, [], delete_rules=shown,
-                            share_server=share_server)
+        driver.apply_access(
+            RequestContext(),
+            share,
+            [],
+            delete_rules=shown,
+            share_server=share_server,
+        )
 
 
 def give_up(session: Session, instance_id: str) -> None:
@@ -51,8 +61,12 @@ def give_up(session: Session, instance_id: str) -> None:
 
     Where it can still be reached, the back end is told so in a while.
     """
-    if fire_matching(session, MACHINE, 'deny_failed',
-                     {'share_instance_id': instance_id},
-                     updated_at=session.now):
+    if fire_matching(
+        session,
+        MACHINE,
+        'deny_failed',
+        {'share_instance_id': instance_id},
+        updated_at=session.now,
+    ):
         fire_matching(session, STATUS_MACHINE, 'failed', {'id': instance_id})
         access.doubt(session, instance_id)

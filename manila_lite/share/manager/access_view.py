@@ -24,10 +24,14 @@ class Rule(typing.NamedTuple):
     shown: AccessRuleForDriver
 
 
-def rules(instance: typing.Any, rows: Iterable[typing.Any],
-          driver: ShareDriver, *,
-          state_of: Callable[[typing.Any], str] = lambda row: row.state,
-          read_only: bool | None = None) -> list[Rule]:
+def rules(
+    instance: typing.Any,
+    rows: Iterable[typing.Any],
+    driver: ShareDriver,
+    *,
+    state_of: Callable[[typing.Any], str] = lambda row: row.state,
+    read_only: bool | None = None,
+) -> list[Rule]:
     """The rules of an instance: `rows` as `access.of_instance` reads them.
 
     The one place where the cast to read-only is honoured; `read_only` is
@@ -35,19 +39,31 @@ def rules(instance: typing.Any, rows: Iterable[typing.Any],
     """
     if read_only is None:
         read_only = instance.cast_rules_to_readonly
-    hides_ipv6 = (instance.share_proto.upper() == 'NFS'
-                  and not driver.ipv6_implemented)
+    hides_ipv6 = (
+        instance.share_proto.upper() == 'NFS' and not driver.ipv6_implemented
+    )
     return [
-        Rule(row.id, row.mapping_id, state_of(row),
-             hides_ipv6 and _is_ipv6(row),
-             AccessRuleForDriver(
-                 id=row.id, share_id=row.share_id,
-                 access_type=row.access_type, access_to=row.access_to,
-                 access_level=READ_ONLY if read_only else row.access_level,
-                 access_key=row.access_key, state=state_of(row)))
-        for row in rows]
+        Rule(
+            row.id,
+            row.mapping_id,
+            state_of(row),
+            hides_ipv6 and _is_ipv6(row),
+            AccessRuleForDriver(
+                id=row.id,
+                share_id=row.share_id,
+                access_type=row.access_type,
+                access_to=row.access_to,
+                access_level=READ_ONLY if read_only else row.access_level,
+                access_key=row.access_key,
+                state=state_of(row),
+            ),
+        )
+        for row in rows
+    ]
 
 
 def _is_ipv6(row: typing.Any) -> bool:
-    return (row.access_type == 'ip' and
-            ipaddress.ip_network(row.access_to, strict=False).version == 6)
+    return (
+        row.access_type == 'ip'
+        and ipaddress.ip_network(row.access_to, strict=False).version == 6
+    )

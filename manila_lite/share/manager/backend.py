@@ -35,12 +35,21 @@ class Backend:
     it is up the service says so in its row and takes no work.
     """
 
-    def __init__(self, db: Database, driver: ShareDriver, runner: Runner,
-                 ensuring: Ensuring, *,
-                 host: str, zone: str, incarnation: str, enabled: bool,
-                 expire: Callable[['Backend', str], None],
-                 servers: ServerSetup | None = None,
-                 pause: Callable[[float], bool] | None = None):
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        runner: Runner,
+        ensuring: Ensuring,
+        *,
+        host: str,
+        zone: str,
+        incarnation: str,
+        enabled: bool,
+        expire: Callable[['Backend', str], None],
+        servers: ServerSetup | None = None,
+        pause: Callable[[float], bool] | None = None,
+    ):
         self.db = db
         self.driver = driver
         self.runner = runner
@@ -56,10 +65,12 @@ class Backend:
         self._stop = threading.Event()
         self._pause = pause or self._stop.wait
         self._thread = threading.Thread(
-            target=self._bring_up, name=f'{host}-start', daemon=True)
+            target=self._bring_up, name=f'{host}-start', daemon=True
+        )
 
-    def recover_after(self, seconds: float,
-                      look: Callable[[datetime.datetime], object]) -> None:
+    def recover_after(
+        self, seconds: float, look: Callable[[datetime.datetime], object]
+    ) -> None:
         """Have somebody look for what was left in flight before now.
 
         So many seconds after the driver has come up; what is accepted
@@ -70,6 +81,7 @@ class Backend:
         def recover() -> None:
             if not self._stop.wait(seconds):
                 look(began)
+
         self._recover = recover
 
     def start(self) -> None:
@@ -79,9 +91,15 @@ class Backend:
 
     def register(self) -> None:
         self.db.write(
-            services.register, host=self.host, binary=BINARY, topic=TOPIC,
-            zone=self.zone, incarnation=self.incarnation,
-            enabled=self.enabled, health=self.health)
+            services.register,
+            host=self.host,
+            binary=BINARY,
+            topic=TOPIC,
+            zone=self.zone,
+            incarnation=self.incarnation,
+            enabled=self.enabled,
+            health=self.health,
+        )
 
     def stop(self, timeout: float) -> bool:
         """Stop taking work; True when the work in hand has ended."""
@@ -106,8 +124,11 @@ class Backend:
                 self.runner.start()
                 LOG.info('Back end %s is up', self.host)
                 if self._recover is not None:
-                    threading.Thread(target=self._recover, daemon=True,
-                                     name=f'{self.host}-recovery').start()
+                    threading.Thread(
+                        target=self._recover,
+                        daemon=True,
+                        name=f'{self.host}-recovery',
+                    ).start()
                 return
 
     def set_up(self) -> None:
@@ -123,8 +144,12 @@ class Backend:
     def beat(self) -> None:
         """Write the heartbeat, with what is wrong if anything is."""
         if not self.db.write(
-                services.beat, host=self.host, binary=BINARY,
-                incarnation=self.incarnation, health=self.health):
+            services.beat,
+            host=self.host,
+            binary=BINARY,
+            incarnation=self.incarnation,
+            health=self.health,
+        ):
             self.register()
 
     def report(self) -> None:
@@ -134,8 +159,11 @@ class Backend:
         if self.servers is not None:
             stats = self.servers.complete(stats)
         self.db.write(
-            pools.report, self.host,
-            statistics.reports(stats, self.host, self.db.utcnow()), known)
+            pools.report,
+            self.host,
+            statistics.reports(stats, self.host, self.db.utcnow()),
+            known,
+        )
 
     def report_if_up(self) -> None:
         if self.driver.initialized:
@@ -145,9 +173,11 @@ class Backend:
         """Delete the shares whose time in the recycle bin is over."""
         tried: set[str] = set()
         while self.driver.initialized:
-            found = [share_id for share_id
-                     in self.db.read(shares.expired, self.host)
-                     if share_id not in tried]
+            found = [
+                share_id
+                for share_id in self.db.read(shares.expired, self.host)
+                if share_id not in tried
+            ]
             if not found:
                 return
             for share_id in found:
@@ -165,4 +195,3 @@ def wait_until_up(backends: list[Backend], timeout: float) -> bool:
     for backend in backends:
         backend._thread.join(max(0.0, deadline - time.monotonic()))
     return all(backend.is_up for backend in backends)
-

@@ -16,8 +16,7 @@ from manila_lite.states.share_instance import S
 class DeferredDeletion:
     """The deferred deletions of one back end."""
 
-    def __init__(self, db: Database, provisionings: Client,
-                 service_host: str):
+    def __init__(self, db: Database, provisionings: Client, service_host: str):
         self.db = db
         self.provisionings = provisionings.on(service_host)
         self.service_host = service_host
@@ -28,12 +27,15 @@ class DeferredDeletion:
 
     def _retry(self, session: Session) -> int:
         failed = instances.without_work(
-            session, [S.ERROR_DEFERRED_DELETING], self.service_host)
+            session, [S.ERROR_DEFERRED_DELETING], self.service_host
+        )
         for row in failed:
             # A second manager of the back end may have done so just now.
-            with contextlib.suppress(exception.InvalidStatus,
-                                     exception.ResourceNotFound):
+            with contextlib.suppress(
+                exception.InvalidStatus, exception.ResourceNotFound
+            ):
                 fire(session, SHARE_INSTANCE, row.id, 'retry_deferred')
                 self.provisionings.delete_share_instance_deferred(
-                    session, owner_context(row), instance_id=row.id)
+                    session, owner_context(row), instance_id=row.id
+                )
         return len(failed)

@@ -61,10 +61,19 @@ class Ensuring:
     `update_status` shows shares as ensuring when an administrator asks.
     """
 
-    def __init__(self, db: Database, driver: ShareDriver, ensurings: Client,
-                 service_host: str, *, name_template: str,
-                 update_status: bool, message_ttl: int, access: Access,
-                 page: int = PAGE):
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        ensurings: Client,
+        service_host: str,
+        *,
+        name_template: str,
+        update_status: bool,
+        message_ttl: int,
+        access: Access,
+        page: int = PAGE,
+    ):
         self.db = db
         self.driver = driver
         self.ensurings = ensurings.on(service_host)
@@ -94,24 +103,33 @@ class Ensuring:
         if info is not None and info == service.backend_info:
             return
         # Healthy shares stay available while they are looked at.
-        self.ensurings.ensure_shares(session, RequestContext(),
-                                     service_id=service.id,
-                                     update_status=False)
+        self.ensurings.ensure_shares(
+            session,
+            RequestContext(),
+            service_id=service.id,
+            update_status=False,
+        )
         services.begin_ensuring_anew(session, service.id, info)
 
     # The work
 
     def prepare_ensure_shares(self, session: Session, job) -> Page:
         rows = instances.page_of_service(
-            session, self.service_host, _ENSURABLE, job.args['after'],
-            self.page)
+            session,
+            self.service_host,
+            _ENSURABLE,
+            job.args['after'],
+            self.page,
+        )
         if self.update_status and job.args['update_status']:
             for row in rows:
                 if row.status == S.AVAILABLE:
                     self._begin(session, row.id)
         found = driver_view.find_all(session, [row.id for row in rows])
-        return Page([one for one in found if one.row.status in _ENSURABLE],
-                    rows[-1].id if len(rows) == self.page else None)
+        return Page(
+            [one for one in found if one.row.status in _ENSURABLE],
+            rows[-1].id if len(rows) == self.page else None,
+        )
 
     def _begin(self, session, instance_id):
         try:
@@ -121,14 +139,18 @@ class Ensuring:
 
     def ensure_shares(self, job, service_id, update_status=True, after=''):
         page = job.found
-        answers = self._ask([
-            driver_view.for_driver(found, self.name_template)
-            for found in page.found])
+        answers = self._ask(
+            [
+                driver_view.for_driver(found, self.name_template)
+                for found in page.found
+            ]
+        )
         if page.last is None:
             job.finish(self._end, job.job, page, answers)
         else:
-            job.go_on({**job.args, 'after': page.last},
-                      self._note, page, answers)
+            job.go_on(
+                {**job.args, 'after': page.last}, self._note, page, answers
+            )
 
     def dropped_ensure_shares(self, session, job):
         services.end_ensuring(session, job.args['service_id'], job.id)
@@ -144,17 +166,22 @@ class Ensuring:
         except NotImplementedError:
             return {share.id: self._ask_about(share) for share in found}
         except Exception:
-            LOG.exception('%s did not ensure %d shares', self.service_host,
-                          len(found))
+            LOG.exception(
+                '%s did not ensure %d shares', self.service_host, len(found)
+            )
             return {}
 
     def _ask_about(self, share: ShareForDriver) -> EnsureAnswer:
         try:
             exports = self.driver.ensure_share(
-                RequestContext(), share, share_server=share.share_server)
+                RequestContext(), share, share_server=share.share_server
+            )
         except Exception:
-            LOG.exception('%s did not ensure share instance %s',
-                          self.service_host, share.id)
+            LOG.exception(
+                '%s did not ensure share instance %s',
+                self.service_host,
+                share.id,
+            )
             return {}
         return {'export_locations': exports}
 
@@ -167,13 +194,19 @@ class Ensuring:
     def _note(self, session: Session, page: Page, answers: Answers) -> None:
         for found in page.found:
             try:
-                self._note_one(session, found,
-                               answers.get(found.row.id) or {})
+                self._note_one(session, found, answers.get(found.row.id) or {})
             except _LEFT_ALONE as error:
                 LOG.info('It changed while it was ensured: %s', error)
-        self._reapply(session, [
-            found for found in page.found
-            if (answers.get(found.row.id) or {}).get('reapply_access_rules')])
+        self._reapply(
+            session,
+            [
+                found
+                for found in page.found
+                if (answers.get(found.row.id) or {}).get(
+                    'reapply_access_rules'
+                )
+            ],
+        )
 
     def _reapply(self, session: Session, page: list[Found]) -> None:
         """Have the rules of these shares brought to the back end anew."""
@@ -182,11 +215,15 @@ class Ensuring:
             return
         for instance_id in access.having_rules(session, found):
             row = found[instance_id]
-            self.access.resync(session, RequestContext(
-                project_id=row.project_id, user_id=row.user_id), row.id)
+            self.access.resync(
+                session,
+                RequestContext(project_id=row.project_id, user_id=row.user_id),
+                row.id,
+            )
 
-    def _note_one(self, session: Session, found: Found,
-                  answer: EnsureAnswer) -> None:
+    def _note_one(
+        self, session: Session, found: Found, answer: EnsureAnswer
+    ) -> None:
         """Write what has changed, behind the move that guards it."""
         row = found.row
         failed = answer.get('status') == S.ERROR
@@ -196,20 +233,28 @@ class Ensuring:
             if not (failed or _differ(found, exports, metadata)):
                 return
             fire(session, SHARE_INSTANCE, row.id, 'ensure')
-        fire(session, SHARE_INSTANCE, row.id,
-             'ensure_failed' if failed else 'ensured',
-             updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            row.id,
+            'ensure_failed' if failed else 'ensured',
+            updated_at=session.now,
+        )
         if exports:
             instances.replace_export_locations(session, row.id, exports)
         if metadata:
             shares.METADATA.merge(session, row.share_id, metadata)
         if failed:
             messages.record(
-                session, project_id=row.project_id,
+                session,
+                project_id=row.project_id,
                 request_id=session.by and session.by.request_id,
                 action=messages.Action.UPDATE,
-                detail=messages.Detail.UNKNOWN_ERROR, resource_type='SHARE',
-                resource_id=row.share_id, ttl=self.message_ttl)
+                detail=messages.Detail.UNKNOWN_ERROR,
+                resource_type='SHARE',
+                resource_id=row.share_id,
+                ttl=self.message_ttl,
+            )
 
 
 _LEFT_ALONE = (exception.InvalidStatus, exception.ResourceNotFound)
@@ -217,10 +262,14 @@ _LEFT_ALONE = (exception.InvalidStatus, exception.ResourceNotFound)
 
 def _digest(info: Mapping[str, str]) -> str:
     return hashlib.sha256(
-        orjson.dumps(info, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        orjson.dumps(info, option=orjson.OPT_SORT_KEYS)
+    ).hexdigest()
 
 
 def _differ(found: Found, exports, metadata) -> bool:
     known = {location.path for location in found.exports}
-    return (bool(exports) and known != {one['path'] for one in exports}
-            or not metadata.items() <= found.metadata.items())
+    return (
+        bool(exports)
+        and known != {one['path'] for one in exports}
+        or not metadata.items() <= found.metadata.items()
+    )

@@ -61,23 +61,31 @@ class Managing:
     time: what is taken over counts, whatever their limits.
     """
 
-    def __init__(self, driver: ShareDriver, names: Names,
-                 limits: Mapping[str, int], servers: ShareServers):
+    def __init__(
+        self,
+        driver: ShareDriver,
+        names: Names,
+        limits: Mapping[str, int],
+        servers: ShareServers,
+    ):
         self.driver = driver
         self.names = names
         self.limits = limits
         self.servers = servers
 
-    def _ask(self, verb: str, found: Found | FoundSnapshot,
-             *args: typing.Any) -> typing.Any:
+    def _ask(
+        self, verb: str, found: Found | FoundSnapshot, *args: typing.Any
+    ) -> typing.Any:
         """Ask the driver for what it offers in the mode it works in."""
         if not self.driver.driver_handles_share_servers:
             return getattr(self.driver, verb)(*args)
         if found.share_server is None:
             raise exception.InvalidShareServer(
-                reason=f'{found.row.id} is on no share server')
+                reason=f'{found.row.id} is on no share server'
+            )
         return getattr(self.driver, f'{verb}_with_server')(
-            *args, share_server=found.share_server)
+            *args, share_server=found.share_server
+        )
 
     # Shares
 
@@ -86,8 +94,10 @@ class Managing:
 
     def manage_share_instance(self, job, instance_id, driver_options):
         share = self._view(job.found)
-        found = _managed(self._ask('manage_existing', job.found, share,
-                                   driver_options), job.found)
+        found = _managed(
+            self._ask('manage_existing', job.found, share, driver_options),
+            job.found,
+        )
         try:
             job.finish(self._managed, job.found.row, found)
         except (exception.WorkLost, exception.ResourceNotFound):
@@ -97,18 +107,25 @@ class Managing:
             raise
 
     def _managed(self, session, instance, found: Managed):
-        fire(session, SHARE_INSTANCE, instance.id, 'managed',
-             progress='100%', updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            instance.id,
+            'managed',
+            progress='100%',
+            updated_at=session.now,
+        )
         shares.resize(session, instance.share_id, found.size)
         sized = instances.get(session, instance.id)
-        charges.adjust(session, owner_of(sized), deltas_of(sized),
-                       limits=self.limits)
+        charges.adjust(
+            session, owner_of(sized), deltas_of(sized), limits=self.limits
+        )
         pools.count_found(session, instance.host, found.size)
         self._refuse_shared(session, instance, found)
-        instances.replace_export_locations(session, instance.id,
-                                           found.exports)
-        shares.METADATA.merge(session, instance.share_id,
-                              {MANAGED_AT: _text(session.now)})
+        instances.replace_export_locations(session, instance.id, found.exports)
+        shares.METADATA.merge(
+            session, instance.share_id, {MANAGED_AT: _text(session.now)}
+        )
 
     def _refuse_shared(self, session, instance, found):
         """A path may have several spellings, and only one share.
@@ -118,17 +135,20 @@ class Managing:
         host, _, _ = instance.host.partition('#')
         services.get(session, host, BINARY, keep=True)
         for export in found.exports:
-            if instances.is_held(session, host, export['path'],
-                                 but=instance.id):
-                raise exception.ShareManagedAlready(path=export['path'],
-                                                    host=host)
+            if instances.is_held(
+                session, host, export['path'], but=instance.id
+            ):
+                raise exception.ShareManagedAlready(
+                    path=export['path'], host=host
+                )
 
     def prepare_unmanage_share_instance(self, session: Session, job):
         return self._expect(session, job, *_BEING_UNMANAGED)
 
     def unmanage_share_instance(self, job, instance_id):
         if job.found.server is not None or (
-                not self.driver.driver_handles_share_servers):
+            not self.driver.driver_handles_share_servers
+        ):
             self._ask('unmanage', job.found, self._view(job.found))
         job.finish(self._unmanaged, job.found.row)
 
@@ -142,11 +162,16 @@ class Managing:
     def prepare_manage_snapshot_instance(self, session: Session, job):
         return self._expect_snapshot(session, job, SnapshotS.MANAGE_STARTING)
 
-    def manage_snapshot_instance(self, job, snapshot_instance_id,
-                                 driver_options):
+    def manage_snapshot_instance(
+        self, job, snapshot_instance_id, driver_options
+    ):
         snapshot = driver_view.snapshot_for_driver(job.found, self.names)
-        answer = self._ask('manage_existing_snapshot', job.found, snapshot,
-                           driver_options) or {}
+        answer = (
+            self._ask(
+                'manage_existing_snapshot', job.found, snapshot, driver_options
+            )
+            or {}
+        )
         try:
             job.finish(self._managed_snapshot, job.found.row, answer)
         except (exception.WorkLost, exception.ResourceNotFound):
@@ -160,26 +185,41 @@ class Managing:
         location = answer.get('provider_location') or row.provider_location
         size = int(answer.get('size') or 0) or row.share_size
         snapshots.hold_share(session, row.share_instance_id)
-        if share_sources.is_located(session, row.share_id, location,
-                                    but=row.id):
+        if share_sources.is_located(
+            session, row.share_id, location, but=row.id
+        ):
             raise exception.ManageInvalidShareSnapshot(
-                reason=f'{location} is managed already')
-        fire(session, SNAPSHOT_INSTANCE, row.id, 'managed',
-             progress='100%', provider_location=location,
-             updated_at=session.now)
+                reason=f'{location} is managed already'
+            )
+        fire(
+            session,
+            SNAPSHOT_INSTANCE,
+            row.id,
+            'managed',
+            progress='100%',
+            provider_location=location,
+            updated_at=session.now,
+        )
         snapshots.resize(session, row.snapshot_id, size)
-        charges.adjust(session, snapshot_books.owner_of(row),
-                       snapshot_books.deltas_of(size), limits=self.limits)
+        charges.adjust(
+            session,
+            snapshot_books.owner_of(row),
+            snapshot_books.deltas_of(size),
+            limits=self.limits,
+        )
         if row.mount_snapshot_support:
             snapshot_exports.replace(
-                session, row.id,
-                export_locations(answer.get('export_locations')))
+                session,
+                row.id,
+                export_locations(answer.get('export_locations')),
+            )
 
     def prepare_unmanage_snapshot_instance(self, session: Session, job):
         return snapshot_access.take_all(
-            session, self._expect_snapshot(session, job,
-                                           SnapshotS.UNMANAGE_STARTING),
-            self.driver)
+            session,
+            self._expect_snapshot(session, job, SnapshotS.UNMANAGE_STARTING),
+            self.driver,
+        )
 
     def unmanage_snapshot_instance(self, job, snapshot_instance_id):
         found = job.found.found
@@ -198,14 +238,18 @@ class Managing:
 
     # All
 
-    def _expect_snapshot(self, session: Session, job,
-                         status: str) -> FoundSnapshot:
-        found = driver_view.find_snapshot(session, job.resource_id,
-                                          keep=True)
+    def _expect_snapshot(
+        self, session: Session, job, status: str
+    ) -> FoundSnapshot:
+        found = driver_view.find_snapshot(session, job.resource_id, keep=True)
         if found.row.status != status:
             raise exception.InvalidStatus(
-                resource='snapshot instance', id=found.row.id,
-                status=found.row.status, event=job.kind, allowed=status)
+                resource='snapshot instance',
+                id=found.row.id,
+                status=found.row.status,
+                event=job.kind,
+                allowed=status,
+            )
         return found
 
     def _expect(self, session: Session, job, *statuses: str) -> Found:
@@ -213,9 +257,12 @@ class Managing:
         found = driver_view.find(session, job.resource_id, keep=True)
         if found.row.status not in statuses:
             raise exception.InvalidStatus(
-                resource='share instance', id=found.row.id,
-                status=found.row.status, event=job.kind,
-                allowed=', '.join(statuses))
+                resource='share instance',
+                id=found.row.id,
+                status=found.row.status,
+                event=job.kind,
+                allowed=', '.join(statuses),
+            )
         return found
 
     def _view(self, found: Found):
@@ -225,16 +272,24 @@ class Managing:
 def _managed(answer: typing.Any, found: Found) -> Managed:
     """What the driver says, its exports else those that were given."""
     exports = export_locations(answer.get('export_locations'))
-    return Managed(_size(answer), exports or [
-        ExportLocation(path=row.path, is_admin_only=row.is_admin_only,
-                       metadata={}) for row in found.exports])
+    return Managed(
+        _size(answer),
+        exports
+        or [
+            ExportLocation(
+                path=row.path, is_admin_only=row.is_admin_only, metadata={}
+            )
+            for row in found.exports
+        ],
+    )
 
 
 def _size(answer: Mapping[str, typing.Any]) -> int:
     size = int(answer.get('size') or 0)
     if size <= 0:
         raise exception.ManageInvalidShare(
-            reason='the driver did not tell its size')
+            reason='the driver did not tell its size'
+        )
     return size
 
 

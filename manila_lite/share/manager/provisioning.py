@@ -67,9 +67,14 @@ class Provisioning:
     seconds how they get on.
     """
 
-    def __init__(self, driver: ShareDriver, names: Names,
-                 copy_interval: float, setup: ServerSetup,
-                 servers: ShareServers):
+    def __init__(
+        self,
+        driver: ShareDriver,
+        names: Names,
+        copy_interval: float,
+        setup: ServerSetup,
+        servers: ShareServers,
+    ):
         self.driver = driver
         self.names = names
         self.copy_interval = copy_interval
@@ -83,18 +88,25 @@ class Provisioning:
     # Create
 
     def prepare_create_share_instance(self, session: Session, job):
-        return self._expect(session, job, S.CREATING,
-                            driver_view.find_new)
+        return self._expect(session, job, S.CREATING, driver_view.find_new)
 
     def create_share_instance(self, job, instance_id):
         found = self.setup.provide(job, job.found)
         if found is None:
             return
         share, server = self._view(found), found.share_server
-        locations = self.driver.create_share(RequestContext(), share,
-                                             share_server=server)
-        self._keep(job, share, server, job.finish, self._created,
-                   instance_id, export_locations(locations))
+        locations = self.driver.create_share(
+            RequestContext(), share, share_server=server
+        )
+        self._keep(
+            job,
+            share,
+            server,
+            job.finish,
+            self._created,
+            instance_id,
+            export_locations(locations),
+        )
 
     def _keep(self, job, share, server, end, *args):
         """End the work, unless there is nobody to know what was made."""
@@ -103,13 +115,20 @@ class Provisioning:
         except (exception.WorkLost, exception.ResourceNotFound):
             if job.read(instances.find, share.id) is None:
                 # Given up and deleted meanwhile.
-                self.driver.delete_share(RequestContext(), share,
-                                         share_server=server)
+                self.driver.delete_share(
+                    RequestContext(), share, share_server=server
+                )
             raise
 
     def _created(self, session, instance_id, locations):
-        fire(session, SHARE_INSTANCE, instance_id, 'created',
-             progress=PROGRESS_DONE, updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            instance_id,
+            'created',
+            progress=PROGRESS_DONE,
+            updated_at=session.now,
+        )
         instances.insert_export_locations(session, instance_id, locations)
 
     def failed_create_share_instance(self, session, job, error):
@@ -120,7 +139,8 @@ class Provisioning:
         locations = isinstance(told, dict) and told.get('export_locations')
         if locations:
             instances.insert_export_locations(
-                session, job.resource_id, export_locations(locations))
+                session, job.resource_id, export_locations(locations)
+            )
         return False
 
     # Create from a snapshot
@@ -128,55 +148,101 @@ class Provisioning:
     def prepare_create_share_from_snapshot(self, session: Session, job):
         found = self._expect(session, job, S.CREATING, driver_view.find_new)
         source = share_sources.take(session, job.args['snapshot_id'])
-        return Copy(found, driver_view.find_snapshot(session,
-                                                     source.instance_id))
+        return Copy(
+            found, driver_view.find_snapshot(session, source.instance_id)
+        )
 
     def create_share_from_snapshot(self, job, instance_id, snapshot_id):
         found = self.setup.provide(job, job.found.share, job.found.snapshot)
         if found is None:
             return
         share, server = self._view(found), found.share_server
-        snapshot = driver_view.snapshot_for_driver(job.found.snapshot,
-                                                   self.names)
-        told = _told(self.driver.create_share_from_snapshot(
-            RequestContext(), share, snapshot, share_server=server,
-            parent_share=snapshot.share))
+        snapshot = driver_view.snapshot_for_driver(
+            job.found.snapshot, self.names
+        )
+        told = _told(
+            self.driver.create_share_from_snapshot(
+                RequestContext(),
+                share,
+                snapshot,
+                share_server=server,
+                parent_share=snapshot.share,
+            )
+        )
         if told.status == S.AVAILABLE:
-            self._keep(job, share, server, job.finish, self._created,
-                       instance_id, told.exports)
+            self._keep(
+                job,
+                share,
+                server,
+                job.finish,
+                self._created,
+                instance_id,
+                told.exports,
+            )
         else:
-            self._keep(job, share, server, job.hand_over, self._copying,
-                       job.job, instance_id, told)
+            self._keep(
+                job,
+                share,
+                server,
+                job.hand_over,
+                self._copying,
+                job.job,
+                instance_id,
+                told,
+            )
 
     def failed_create_share_from_snapshot(self, session, job, error):
         return self.setup.failed(session, job, error)
 
     def _copying(self, session, job, instance_id, told):
         """The driver has begun; from now on it is asked how it gets on."""
-        table.hand_over(session, job, kind=_AWAIT.kind, topic=_AWAIT.topic,
-                        queue=job.queue, args={'instance_id': instance_id})
-        fire(session, SHARE_INSTANCE, instance_id, 'copy',
-             progress=told.progress, updated_at=session.now)
+        table.hand_over(
+            session,
+            job,
+            kind=_AWAIT.kind,
+            topic=_AWAIT.topic,
+            queue=job.queue,
+            args={'instance_id': instance_id},
+        )
+        fire(
+            session,
+            SHARE_INSTANCE,
+            instance_id,
+            'copy',
+            progress=told.progress,
+            updated_at=session.now,
+        )
         instances.insert_export_locations(session, instance_id, told.exports)
 
     def prepare_await_share_from_snapshot(self, session: Session, job):
         return self._expect(session, job, S.CREATING_FROM_SNAPSHOT)
 
     def await_share_from_snapshot(self, job, instance_id):
-        told = _told(self.driver.get_share_status(
-            self._view(job.found), share_server=job.found.share_server))
+        told = _told(
+            self.driver.get_share_status(
+                self._view(job.found), share_server=job.found.share_server
+            )
+        )
         if told.status == S.AVAILABLE:
             job.finish(self._copied, instance_id, told)
         else:
-            job.pause(self.copy_interval, self._note_progress, instance_id,
-                      told)
+            job.pause(
+                self.copy_interval, self._note_progress, instance_id, told
+            )
 
     def _copied(self, session, instance_id, told):
-        fire(session, SHARE_INSTANCE, instance_id, 'created',
-             progress=PROGRESS_DONE, updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            instance_id,
+            'created',
+            progress=PROGRESS_DONE,
+            updated_at=session.now,
+        )
         if told.exports:
-            instances.replace_export_locations(session, instance_id,
-                                               told.exports)
+            instances.replace_export_locations(
+                session, instance_id, told.exports
+            )
 
     def _note_progress(self, session, instance_id, told):
         if told.progress is not None:
@@ -187,10 +253,12 @@ class Provisioning:
     def prepare_extend_share_instance(self, session, job):
         return self._expect(session, job, S.EXTENDING)
 
-    def extend_share_instance(self, job, instance_id, new_size, growth,
-                              host):
-        self.driver.extend_share(self._view(job.found), new_size,
-                                 share_server=job.found.share_server)
+    def extend_share_instance(self, job, instance_id, new_size, growth, host):
+        self.driver.extend_share(
+            self._view(job.found),
+            new_size,
+            share_server=job.found.share_server,
+        )
         job.finish(self._extended, job, job.found.row, new_size)
 
     def _extended(self, session, job, instance, new_size):
@@ -199,29 +267,46 @@ class Provisioning:
         Other replicas grow with the active one, wherever they are now.
         """
         copies = take_copies(session, instance)
-        fire(session, SHARE_INSTANCE, instance.id, 'extended',
-             updated_at=session.now)
-        resize(session, instance, new_size, copies,
-               reservations=job.charges,
-               placed=(job.args['host'], job.args['growth']))
+        fire(
+            session,
+            SHARE_INSTANCE,
+            instance.id,
+            'extended',
+            updated_at=session.now,
+        )
+        resize(
+            session,
+            instance,
+            new_size,
+            copies,
+            reservations=job.charges,
+            placed=(job.args['host'], job.args['growth']),
+        )
 
     def dropped_extend_share_instance(self, session, job):
-        pools.change_allocated(session, job.args['host'],
-                               -job.args['growth'])
+        pools.change_allocated(session, job.args['host'], -job.args['growth'])
 
     def prepare_shrink_share_instance(self, session, job):
         return self._expect(session, job, S.SHRINKING)
 
     def shrink_share_instance(self, job, instance_id, new_size):
-        self.driver.shrink_share(self._view(job.found), new_size,
-                                 share_server=job.found.share_server)
+        self.driver.shrink_share(
+            self._view(job.found),
+            new_size,
+            share_server=job.found.share_server,
+        )
         job.finish(self._shrunk, job.found.row, new_size)
 
     def _shrunk(self, session, instance, new_size):
         """The share is smaller, and its project uses less."""
         copies = take_copies(session, instance)
-        fire(session, SHARE_INSTANCE, instance.id, 'shrunk',
-             updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            instance.id,
+            'shrunk',
+            updated_at=session.now,
+        )
         resize(session, instance, new_size, copies)
 
     # Delete
@@ -231,7 +316,8 @@ class Provisioning:
         if snapshots.is_parent(session, found.row.id):
             # By decree only: no request is accepted while there are any.
             raise exception.InvalidShare(
-                reason=f'share instance {found.row.id} has snapshots')
+                reason=f'share instance {found.row.id} has snapshots'
+            )
         return access_removal.take_all(session, found, self.driver)
 
     def delete_share_instance(self, job, instance_id, force=False):
@@ -247,14 +333,15 @@ class Provisioning:
         if not job.args['force']:
             access_removal.give_up(session, job.resource_id)
             return False
-        self._deleted(session,
-                      self._expect(session, job, S.DELETING).row)
+        self._deleted(session, self._expect(session, job, S.DELETING).row)
         return True
 
     def prepare_delete_share_instance_deferred(self, session, job):
         return access_removal.take_all(
-            session, self._expect(session, job, S.DEFERRED_DELETING),
-            self.driver)
+            session,
+            self._expect(session, job, S.DEFERRED_DELETING),
+            self.driver,
+        )
 
     def delete_share_instance_deferred(self, job, instance_id):
         self._delete(job.found)
@@ -275,13 +362,17 @@ class Provisioning:
         """
         if self.setup.networks and leaving.found.server is None:
             return  # it never came to be on any
-        share, server = (self._view(leaving.found),
-                         leaving.found.share_server)
+        share, server = (self._view(leaving.found), leaving.found.share_server)
         remove = functools.partial(
-            self.driver.delete_share, RequestContext(), share,
-            share_server=server)
-        with (contextlib.suppress(exception.ShareResourceNotFound),
-              contextlib.ExitStack() as at_last):
+            self.driver.delete_share,
+            RequestContext(),
+            share,
+            share_server=server,
+        )
+        with (
+            contextlib.suppress(exception.ShareResourceNotFound),
+            contextlib.ExitStack() as at_last,
+        ):
             if force:
                 at_last.callback(remove)
             access_removal.deny_all(self.driver, share, leaving, server)
@@ -290,8 +381,9 @@ class Provisioning:
 
     # All
 
-    def _expect(self, session: Session, job, status: str,
-                find=driver_view.find) -> Found:
+    def _expect(
+        self, session: Session, job, status: str, find=driver_view.find
+    ) -> Found:
         """The instance, if it still waits for this work.
 
         It is kept: who moves it on, and submits other work, has to see
@@ -300,8 +392,12 @@ class Provisioning:
         found = find(session, job.resource_id, keep=True)
         if found.row.status != status:
             raise exception.InvalidStatus(
-                resource='share instance', id=found.row.id,
-                status=found.row.status, event=job.kind, allowed=status)
+                resource='share instance',
+                id=found.row.id,
+                status=found.row.status,
+                event=job.kind,
+                allowed=status,
+            )
         return found
 
     def _view(self, found: Found):
@@ -315,7 +411,11 @@ def _told(answer: typing.Any) -> Told:
     status = answer.get('status')
     if status not in (S.AVAILABLE, S.CREATING_FROM_SNAPSHOT):
         raise exception.InvalidShareInstance(
-            reason=f'the driver says that it is {status}')
+            reason=f'the driver says that it is {status}'
+        )
     progress = answer.get('progress')
-    return Told(status, export_locations(answer.get('export_locations')),
-                None if progress is None else str(progress)[:32])
+    return Told(
+        status,
+        export_locations(answer.get('export_locations')),
+        None if progress is None else str(progress)[:32],
+    )

@@ -14,8 +14,12 @@ from manila_lite.states.snapshot_instance import S as SnapshotS
 FAILED = object()
 """The answer of a driver that raises."""
 
-_EVENTS = {P.IN_SYNC: 'caught_up', P.OUT_OF_SYNC: 'fell_behind',
-           P.ERROR: 'failed', P.ACTIVE: 'activated'}
+_EVENTS = {
+    P.IN_SYNC: 'caught_up',
+    P.OUT_OF_SYNC: 'fell_behind',
+    P.ERROR: 'failed',
+    P.ACTIVE: 'activated',
+}
 HEALTHY = frozenset({P.IN_SYNC, P.OUT_OF_SYNC, P.ACTIVE})
 
 POLLED = frozenset({SnapshotS.CREATING, SnapshotS.DELETING})
@@ -41,10 +45,12 @@ class Moves(typing.NamedTuple):
     @property
     def failed(self) -> bool:
         return 'failed' in (self.state, self.status) or (
-            self.status == 'replica_failed')
+            self.status == 'replica_failed'
+        )
 
 
 # How a replica is
+
 
 def state_of(said: Said, replication_type: str | None) -> typing.Any:
     """The state that an answer tells, None for no news, or FAILED."""
@@ -56,8 +62,9 @@ def state_of(said: Said, replication_type: str | None) -> typing.Any:
     return said.value if said.value in told else None
 
 
-def moves(status: str, state: str, answer: typing.Any,
-          missing: Collection[str]) -> Moves:
+def moves(
+    status: str, state: str, answer: typing.Any, missing: Collection[str]
+) -> Moves:
     """What follows for a replica from an answer about it.
 
     `missing` are the snapshots that it lacks and others have: without
@@ -66,23 +73,29 @@ def moves(status: str, state: str, answer: typing.Any,
     if answer is FAILED:
         return Moves(
             'replica_failed' if status == S.AVAILABLE else None,
-            'failed' if state != P.ERROR else None)
+            'failed' if state != P.ERROR else None,
+        )
     wanted = state if answer is None else answer
     if wanted in COUNTING and missing:
         wanted = P.OUT_OF_SYNC
     heals = status == S.ERROR and answer in HEALTHY
-    return Moves('replica_healed' if heals else None,
-                 _EVENTS[wanted] if wanted != state else None)
+    return Moves(
+        'replica_healed' if heals else None,
+        _EVENTS[wanted] if wanted != state else None,
+    )
 
 
 def missing(view: Replicated, replica_id: str) -> set[str]:
     """Snapshots that are complete but for this replica, which has not."""
     return view.complete(but=replica_id) - {
-        one.row.snapshot_id for one in view.snapshots_on(replica_id)
-        if one.row.status == SnapshotS.AVAILABLE}
+        one.row.snapshot_id
+        for one in view.snapshots_on(replica_id)
+        if one.row.status == SnapshotS.AVAILABLE
+    }
 
 
 # How its snapshots are
+
 
 class SnapshotNews(typing.NamedTuple):
     """What is to be fired about a snapshot instance, and to be noted."""
@@ -102,17 +115,25 @@ def pending(view: Replicated, replica_id: str) -> Iterator[typing.Any]:
     is nothing to be told of others.
     """
     active = view.active
-    first = {} if active is None else {
-        one.row.snapshot_id: one.row.status
-        for one in view.snapshots_on(active.row.id)}
+    first = (
+        {}
+        if active is None
+        else {
+            one.row.snapshot_id: one.row.status
+            for one in view.snapshots_on(active.row.id)
+        }
+    )
     for one in view.snapshots_on(replica_id):
-        if (one.row.status in POLLED
-                and first.get(one.row.snapshot_id) != one.row.status):
+        if (
+            one.row.status in POLLED
+            and first.get(one.row.snapshot_id) != one.row.status
+        ):
             yield one
 
 
-def news_of(status: str, said: Said,
-            replication_type: str | None = None) -> SnapshotNews:
+def news_of(
+    status: str, said: Said, replication_type: str | None = None
+) -> SnapshotNews:
     """What an answer says about a snapshot that is `status`."""
     if said.error is not None and _is_lacking(said, replication_type):
         return SnapshotNews()
@@ -121,11 +142,22 @@ def news_of(status: str, said: Said,
         if gone:
             return SnapshotNews('deleted')
         told, values = _told(said)
-        return SnapshotNews({'deleted': 'deleted', 'error': 'delete_failed',
-                             'error_deleting': 'delete_failed'}.get(told))
+        return SnapshotNews(
+            {
+                'deleted': 'deleted',
+                'error': 'delete_failed',
+                'error_deleting': 'delete_failed',
+            }.get(told)
+        )
     told, values = _told(said)
-    return SnapshotNews({'available': 'created', 'error': 'create_failed',
-                         'deleted': 'create_failed'}.get(told), values)
+    return SnapshotNews(
+        {
+            'available': 'created',
+            'error': 'create_failed',
+            'deleted': 'create_failed',
+        }.get(told),
+        values,
+    )
 
 
 def _told(said: Said) -> tuple[str | None, Mapping[str, typing.Any]]:
@@ -142,5 +174,6 @@ def _told(said: Said) -> tuple[str | None, Mapping[str, typing.Any]]:
 
 def _is_lacking(said: Said, replication_type: str | None) -> bool:
     """Whether the driver need not be able to answer."""
-    return (replication_type == WRITABLE
-            and isinstance(said.error, NotImplementedError))
+    return replication_type == WRITABLE and isinstance(
+        said.error, NotImplementedError
+    )

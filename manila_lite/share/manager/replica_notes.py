@@ -55,15 +55,26 @@ class ReplicaNotes:
 
     # How a replica is
 
-    def state(self, job, found: Found, answer: typing.Any,
-              told: Mapping = types.MappingProxyType({})) -> None:
+    def state(
+        self,
+        job,
+        found: Found,
+        answer: typing.Any,
+        told: Mapping = types.MappingProxyType({}),
+    ) -> None:
         """Make the moves that follow from an answer about a replica.
 
         `told` is what is really there of one that is healed.
         """
         # It would only be done again: no need to wait for the disk.
-        self.db.write(self._state, found.row, answer,
-                      told.get('export_locations'), by=job, synced=False)
+        self.db.write(
+            self._state,
+            found.row,
+            answer,
+            told.get('export_locations'),
+            by=job,
+            synced=False,
+        )
 
     def _state(self, session: Session, row, answer, exports) -> None:
         if row.status == S.ERROR and answer in replica_answers.HEALTHY:
@@ -73,26 +84,45 @@ class ReplicaNotes:
             return
         view = replica_view.find(session, row.share_id)
         moves = replica_answers.moves(
-            own.status, own.replica_state, answer,
-            replica_answers.missing(view, own.id))
+            own.status,
+            own.replica_state,
+            answer,
+            replica_answers.missing(view, own.id),
+        )
         if moves.status:
-            fire(session, SHARE_INSTANCE, own.id, moves.status,
-                 updated_at=session.now)
+            fire(
+                session,
+                SHARE_INSTANCE,
+                own.id,
+                moves.status,
+                updated_at=session.now,
+            )
         if moves.state == 'activated':
             replicas.activate(session, own, row.replication_type)
         elif moves.state:
-            fire(session, SHARE_REPLICA, own.id, moves.state,
-                 updated_at=session.now)
+            fire(
+                session,
+                SHARE_REPLICA,
+                own.id,
+                moves.state,
+                updated_at=session.now,
+            )
         if moves.healed:
             self._be_well(session, own, exports)
         if moves.failed:
-            self._tell(session, row, messages.Action.UPDATE,
-                       'SHARE_REPLICA', own.id)
+            self._tell(
+                session, row, messages.Action.UPDATE, 'SHARE_REPLICA', own.id
+            )
 
     def healed(self, job, found: Found, answer: Mapping) -> None:
         """An active replica in error is there after all."""
-        self.db.write(self._healed, found.row,
-                      answer.get('export_locations'), by=job, synced=False)
+        self.db.write(
+            self._healed,
+            found.row,
+            answer.get('export_locations'),
+            by=job,
+            synced=False,
+        )
 
     def _healed(self, session: Session, row, exports) -> None:
         self._ask_for_rules(session, row)
@@ -101,16 +131,22 @@ class ReplicaNotes:
             return
         if not SHARE_INSTANCE['replica_healed'].leaves(own.status):
             return
-        fire(session, SHARE_INSTANCE, own.id, 'replica_healed',
-             updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            own.id,
+            'replica_healed',
+            updated_at=session.now,
+        )
         self._be_well(session, own, exports)
 
     def _ask_for_rules(self, session: Session, row) -> None:
         # In the order of requests: the work first, then the replicas.
         self.access.syncs.sync_access(
-            session, RequestContext(project_id=row.project_id,
-                                    user_id=row.user_id),
-            instance_id=row.id)
+            session,
+            RequestContext(project_id=row.project_id, user_id=row.user_id),
+            instance_id=row.id,
+        )
 
     def _be_well(self, session: Session, own, exports) -> None:
         """Nobody knows which rules came to it while it was in error."""
@@ -122,13 +158,14 @@ class ReplicaNotes:
     # How a snapshot on it is
 
     def snapshot(self, job, found: Found, row, news: SnapshotNews) -> bool:
-        """Make the move that follows from an answer; whether it was made.
-        """
-        return self.db.write(self._snapshot, found.row, row, news, by=job,
-                             synced=False)
+        """Make the move that follows from an answer; whether it was made."""
+        return self.db.write(
+            self._snapshot, found.row, row, news, by=job, synced=False
+        )
 
-    def _snapshot(self, session: Session, replica, row,
-                  news: SnapshotNews) -> bool:
+    def _snapshot(
+        self, session: Session, replica, row, news: SnapshotNews
+    ) -> bool:
         own = self._own(session, replica)
         current = snapshots.find(session, row.id)
         if own is None or current is None or current.status != row.status:
@@ -139,11 +176,17 @@ class ReplicaNotes:
             elif news.event == 'created':
                 self._created(session, current, news.values)
             elif news.event:
-                fire(session, SNAPSHOT_INSTANCE, row.id, news.event,
-                     updated_at=session.now)
+                fire(
+                    session,
+                    SNAPSHOT_INSTANCE,
+                    row.id,
+                    news.event,
+                    updated_at=session.now,
+                )
             else:
                 replica_pages.note_snapshot(
-                    session, row.id, **changed(current, news.values))
+                    session, row.id, **changed(current, news.values)
+                )
         except (exception.InvalidStatus, exception.ResourceNotFound):
             return False  # it was deleted by force, say
         if news.failed:
@@ -151,23 +194,40 @@ class ReplicaNotes:
         return True
 
     def _created(self, session: Session, row, values: Mapping) -> None:
-        fire(session, SNAPSHOT_INSTANCE, row.id, 'created',
-             progress=PROGRESS_DONE, updated_at=session.now,
-             provider_location=(values.get('provider_location')
-                                or row.provider_location))
+        fire(
+            session,
+            SNAPSHOT_INSTANCE,
+            row.id,
+            'created',
+            progress=PROGRESS_DONE,
+            updated_at=session.now,
+            provider_location=(
+                values.get('provider_location') or row.provider_location
+            ),
+        )
         if row.mount_snapshot_support:
-            snapshot_exports.replace(session, row.id,
-                                     values.get('export_locations') or [])
+            snapshot_exports.replace(
+                session, row.id, values.get('export_locations') or []
+            )
 
     def _failed(self, session: Session, own, row) -> None:
         """A replica that lacks a snapshot is not in sync any more."""
         creating = row.status == SnapshotS.CREATING
         if creating and own.replica_state == P.IN_SYNC:
-            fire(session, SHARE_REPLICA, own.id, 'fell_behind',
-                 updated_at=session.now)
-        self._tell(session, row, messages.Action.CREATE if creating
-                   else messages.Action.DELETE,
-                   'SHARE_SNAPSHOT', row.snapshot_id)
+            fire(
+                session,
+                SHARE_REPLICA,
+                own.id,
+                'fell_behind',
+                updated_at=session.now,
+            )
+        self._tell(
+            session,
+            row,
+            messages.Action.CREATE if creating else messages.Action.DELETE,
+            'SHARE_SNAPSHOT',
+            row.snapshot_id,
+        )
 
     # All
 
@@ -176,18 +236,35 @@ class ReplicaNotes:
         taken = replicas.take(session, row.share_id)
         if is_unsettled(taken):
             return None
-        return next((one for one in taken if one.id == row.id
-                     and one.replica_round == row.replica_round
-                     and one.status in replica_pages.WATCHED), None)
+        return next(
+            (
+                one
+                for one in taken
+                if one.id == row.id
+                and one.replica_round == row.replica_round
+                and one.status in replica_pages.WATCHED
+            ),
+            None,
+        )
 
-    def _tell(self, session: Session, row, action: messages.Action,
-              resource_type: str, resource_id: str) -> None:
+    def _tell(
+        self,
+        session: Session,
+        row,
+        action: messages.Action,
+        resource_type: str,
+        resource_id: str,
+    ) -> None:
         messages.record(
-            session, project_id=row.project_id,
-            request_id=session.by and session.by.request_id, action=action,
+            session,
+            project_id=row.project_id,
+            request_id=session.by and session.by.request_id,
+            action=action,
             detail=messages.Detail.UNKNOWN_ERROR,
-            resource_type=resource_type, resource_id=resource_id,
-            ttl=self.message_ttl)
+            resource_type=resource_type,
+            resource_id=resource_id,
+            ttl=self.message_ttl,
+        )
 
 
 def is_unsettled(taken: Sequence[typing.Any]) -> bool:
@@ -195,9 +272,10 @@ def is_unsettled(taken: Sequence[typing.Any]) -> bool:
     return any(row.status in UNSETTLED for row in taken)
 
 
-def changed(row: typing.Any, told: Mapping[str, typing.Any]
-            ) -> dict[str, str]:
+def changed(row: typing.Any, told: Mapping[str, typing.Any]) -> dict[str, str]:
     """What an answer says of a snapshot that is not known already."""
-    return {name: str(told[name])[:most]
-            for name, most in (('progress', 32), ('provider_location', 255))
-            if told.get(name) and told[name] != getattr(row, name)}
+    return {
+        name: str(told[name])[:most]
+        for name, most in (('progress', 32), ('provider_location', 255))
+        if told.get(name) and told[name] != getattr(row, name)
+    }

@@ -65,9 +65,13 @@ class ReplicaQuestions:
         self._asked: dict[str, _Asked] = {}
         self._lock = threading.Lock()
 
-    def ask(self, subject: Subject, method: typing.Callable,
-            *args: typing.Any,
-            late: typing.Callable[[], object] | None = None) -> Said:
+    def ask(
+        self,
+        subject: Subject,
+        method: typing.Callable,
+        *args: typing.Any,
+        late: typing.Callable[[], object] | None = None,
+    ) -> Said:
         """What the driver says; raises Unanswered or BackEndAway.
 
         `late` is called when it is slow to answer.
@@ -76,8 +80,9 @@ class ReplicaQuestions:
         if said is not None:
             return said
         try:
-            answer = self.questions.ask(asked.carry_out, method, args,
-                                        late=late)
+            answer = self.questions.ask(
+                asked.carry_out, method, args, late=late
+            )
         except BaseException:
             self._forget(asked)
             raise
@@ -94,7 +99,8 @@ class ReplicaQuestions:
                 raise Unanswered(
                     replica_id=subject.replica_id,
                     overdue=time.monotonic()
-                    >= before.since + self.questions.timeout)
+                    >= before.since + self.questions.timeout,
+                )
             asked = self._asked[subject.replica_id] = _Asked(subject)
             if before is not None and before.subject == subject:
                 del self._asked[subject.replica_id]

@@ -23,20 +23,26 @@ class RuleTelling:
     def __init__(self, syncs: Client):
         self.syncs = syncs
 
-    def ask(self, session: Session, ctx: RequestContext,
-            replicas: Iterable[typing.Any]) -> None:
+    def ask(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replicas: Iterable[typing.Any],
+    ) -> None:
         """Submit the work; `doubt` has to follow in the transaction."""
         for row in sorted(replicas, key=lambda row: row.id):
             if row.host:
                 self.syncs.on(row.host).sync_access(
-                    session, ctx, instance_id=row.id)
+                    session, ctx, instance_id=row.id
+                )
 
     def doubt(self, session: Session, instance_ids: Iterable[str]) -> None:
         """Have the whole set be told, whatever is known of it."""
         for instance_id in sorted(instance_ids):
             access.doubt(session, instance_id)
-            fire_matching(session, STATUS_MACHINE, 'change',
-                          {'id': instance_id})
+            fire_matching(
+                session, STATUS_MACHINE, 'change', {'id': instance_id}
+            )
 
 
 def rules_hold(answer: Mapping[str, typing.Any] | None) -> bool:

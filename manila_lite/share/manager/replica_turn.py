@@ -21,8 +21,9 @@ def lock_name(share_id: str) -> str:
 
 
 @contextlib.contextmanager
-def turn(locks: Coordinator | NullCoordinator, job: typing.Any,
-         share_id: str) -> Iterator[bool]:
+def turn(
+    locks: Coordinator | NullCoordinator, job: typing.Any, share_id: str
+) -> Iterator[bool]:
     """Whether it is our turn; if not, the work is put back for it."""
     with locks.try_lock(lock_name(share_id)) as held:
         if not held:

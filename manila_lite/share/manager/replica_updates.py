@@ -95,11 +95,21 @@ class Page(typing.NamedTuple):
 class ReplicaUpdates:
     """The updates of the replicas that are on one back end."""
 
-    def __init__(self, db: Database, driver: ShareDriver, updates: Client,
-                 service_host: str, notes: ReplicaNotes, *, names: Names,
-                 locks: Coordinator | NullCoordinator,
-                 questions: ReplicaQuestions, page: int = PAGE,
-                 turn: float = TURN, hold: float = HOLD):
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        updates: Client,
+        service_host: str,
+        notes: ReplicaNotes,
+        *,
+        names: Names,
+        locks: Coordinator | NullCoordinator,
+        questions: ReplicaQuestions,
+        page: int = PAGE,
+        turn: float = TURN,
+        hold: float = HOLD,
+    ):
         self.db = db
         self.driver = driver
         self.updates = updates.on(service_host)
@@ -131,14 +141,16 @@ class ReplicaUpdates:
     def _is_wanted(self, session: Session) -> int | None:
         """The id of the service, if there is something to be done."""
         service = services.get(session, self.service_host, BINARY)
-        if (replica_pages.is_owed(session, _PASS, service.id)
-                or not replica_pages.page(session, self.service_host, '', 1)):
+        if replica_pages.is_owed(
+            session, _PASS, service.id
+        ) or not replica_pages.page(session, self.service_host, '', 1):
             return None
         return service.id
 
     def _ask_for_pass(self, session: Session, service_id: int) -> None:
-        self.updates.update_share_replicas(session, RequestContext(),
-                                           service_id=service_id)
+        self.updates.update_share_replicas(
+            session, RequestContext(), service_id=service_id
+        )
 
     # The pass
 
@@ -147,33 +159,41 @@ class ReplicaUpdates:
         try:
             done = self._update_page(job, page)
         except BackEndAway as away:
-            LOG.warning('Replicas of %s are not updated: %s',
-                        self.service_host, away)
+            LOG.warning(
+                'Replicas of %s are not updated: %s', self.service_host, away
+            )
             job.finish(_nothing)
             return
-        after = (page.last if done == len(page.due)
-                 else page.due[done - 1].row.id)
+        after = (
+            page.last if done == len(page.due) else page.due[done - 1].row.id
+        )
         if after is None:
             job.finish(_nothing)
         else:
             job.go_on({**job.args, 'after': after}, _nothing)
 
     def _read(self, session: Session, after: str) -> Page:
-        rows = replica_pages.page(session, self.service_host, after,
-                                  self.page + 1)
-        wanted = rows[:self.page]
-        views = replica_view.find_all(
-            session, {row.share_id for row in wanted}) if wanted else {}
-        due = [Due(found, views[row.share_id]) for row in wanted
-               if (found := views[row.share_id].get(row.id))]
+        rows = replica_pages.page(
+            session, self.service_host, after, self.page + 1
+        )
+        wanted = rows[: self.page]
+        views = (
+            replica_view.find_all(session, {row.share_id for row in wanted})
+            if wanted
+            else {}
+        )
+        due = [
+            Due(found, views[row.share_id])
+            for row in wanted
+            if (found := views[row.share_id].get(row.id))
+        ]
         return Page(due, wanted[-1].id if len(rows) > self.page else None)
 
     def _update_page(self, job, page: Page) -> int:
-        """Update one after the other; how many before the turn is over.
-        """
+        """Update one after the other; how many before the turn is over."""
         done, size, until = 0, GROUP, time.monotonic() + self.turn
         while done < len(page.due):
-            count = self._update_group(job, page.due[done:done + size])
+            count = self._update_group(job, page.due[done : done + size])
             done += count
             # Where drivers are slow others shall not wait for the locks.
             size = min(GROUP, 2 * count)
@@ -188,16 +208,21 @@ class ReplicaUpdates:
         has it knows how they are.
         """
         with _Locks(self.locks, group) as locks:
-            rounds = job.read(replica_pages.rounds, [
-                one.row.id for one in group if locks.has(one)])
+            rounds = job.read(
+                replica_pages.rounds,
+                [one.row.id for one in group if locks.has(one)],
+            )
             until = time.monotonic() + self.hold
             done = 0
             for one in group:
                 done += 1
-                if (locks.has(one)
-                        and rounds.get(one.row.id) == one.row.replica_round):
-                    self._update(job, one, functools.partial(
-                        locks.let_go, but=one))
+                if (
+                    locks.has(one)
+                    and rounds.get(one.row.id) == one.row.replica_round
+                ):
+                    self._update(
+                        job, one, functools.partial(locks.let_go, but=one)
+                    )
                 if locks.are_gone or time.monotonic() >= until:
                     break
         return done
@@ -232,8 +257,9 @@ class ReplicaUpdates:
             return AWAY_PAUSE
         return None
 
-    def _update(self, job, due: Due,
-                late: Callable[[], object] | None = None) -> None:
+    def _update(
+        self, job, due: Due, late: Callable[[], object] | None = None
+    ) -> None:
         """Ask the driver all there is about a replica, and note it."""
         if is_unsettled([one.row for one in due.view.replicas]):
             return
@@ -255,22 +281,33 @@ class ReplicaUpdates:
         is_changed = False
         for one in replica_answers.pending(due.view, due.row.id):
             said = self._ask(
-                due, one.row.id, late,
+                due,
+                one.row.id,
+                late,
                 _understood(self.driver.update_replicated_snapshot),
-                RequestContext(), due.view.shown(self.names),
+                RequestContext(),
+                due.view.shown(self.names),
                 self._shown(due.found),
-                [replica_view.shown(other, self.names) for other
-                 in due.view.instances_of(one.row.snapshot_id)],
-                replica_view.shown(one, self.names))
-            news = replica_answers.news_of(one.row.status, said,
-                                           due.row.replication_type)
+                [
+                    replica_view.shown(other, self.names)
+                    for other in due.view.instances_of(one.row.snapshot_id)
+                ],
+                replica_view.shown(one, self.names),
+            )
+            news = replica_answers.news_of(
+                one.row.status, said, due.row.replication_type
+            )
             if news.failed:
-                LOG.warning('Snapshot %s on replica %s failed',
-                            one.row.snapshot_id, due.row.id,
-                            exc_info=said.error)
+                LOG.warning(
+                    'Snapshot %s on replica %s failed',
+                    one.row.snapshot_id,
+                    due.row.id,
+                    exc_info=said.error,
+                )
             if news.event or _is_news(one.row, news):
-                is_changed |= self.notes.snapshot(job.job, due.found,
-                                                  one.row, news)
+                is_changed |= self.notes.snapshot(
+                    job.job, due.found, one.row, news
+                )
         if not is_changed:
             return due
         view = job.read(replica_view.find, due.view.share_id)
@@ -283,19 +320,33 @@ class ReplicaUpdates:
         """Ask how well it follows."""
         row, view = due.row, due.view
         said = self._ask(
-            due, 'state', late, self.driver.update_replica_state,
-            RequestContext(), view.shown(self.names),
-            self._shown(due.found), view.shown_rules(row.id, self.driver),
-            view.pairs(row.id, self.names))
+            due,
+            'state',
+            late,
+            self.driver.update_replica_state,
+            RequestContext(),
+            view.shown(self.names),
+            self._shown(due.found),
+            view.shown_rules(row.id, self.driver),
+            view.pairs(row.id, self.names),
+        )
         answer = replica_answers.state_of(said, row.replication_type)
         moves = replica_answers.moves(
-            row.status, row.replica_state, answer,
-            replica_answers.missing(view, row.id))
+            row.status,
+            row.replica_state,
+            answer,
+            replica_answers.missing(view, row.id),
+        )
         if moves == Moves():
             return
         if moves.failed:
-            LOG.error('Replica %s on %s failed: %s', row.id,
-                      self.service_host, said.value, exc_info=said.error)
+            LOG.error(
+                'Replica %s on %s failed: %s',
+                row.id,
+                self.service_host,
+                said.value,
+                exc_info=said.error,
+            )
         told = {}
         if moves.healed and not due.found.exports:
             # It was made when the answer to that was lost.
@@ -309,30 +360,44 @@ class ReplicaUpdates:
         error since it was reverted, say: what is wrong with it then is
         another matter.
         """
-        if (due.row.status != S.ERROR or len(due.view.replicas) == 1
-                or not job.read(replica_pages.has_failed_promotion,
-                                due.row.id)):
+        if (
+            due.row.status != S.ERROR
+            or len(due.view.replicas) == 1
+            or not job.read(replica_pages.has_failed_promotion, due.row.id)
+        ):
             return
         answer, said = self._status(due, late)
         if answer:
             self.notes.healed(job.job, due.found, answer)
         else:
-            LOG.warning('Active replica %s is still in error: %s',
-                        due.row.id, said.error or said.value)
+            LOG.warning(
+                'Active replica %s is still in error: %s',
+                due.row.id,
+                said.error or said.value,
+            )
 
     def _status(self, due: Due, late) -> tuple[typing.Any, Said]:
         """What is really there of a replica; nothing if it is not well."""
-        said = self._ask(due, 'status', late,
-                         _understood(self.driver.get_replica_status),
-                         self._shown(due.found))
-        is_well = (isinstance(said.value, Mapping)
-                   and said.value.get('status') == S.AVAILABLE)
+        said = self._ask(
+            due,
+            'status',
+            late,
+            _understood(self.driver.get_replica_status),
+            self._shown(due.found),
+        )
+        is_well = (
+            isinstance(said.value, Mapping)
+            and said.value.get('status') == S.AVAILABLE
+        )
         return said.value if is_well else {}, said
 
     def _ask(self, due: Due, what: str, late, method, *args) -> Said:
         return self.questions.ask(
-            Subject(due.row.id, due.row.replica_round, what), _asked(
-                method, due.found.share_server), *args, late=late)
+            Subject(due.row.id, due.row.replica_round, what),
+            _asked(method, due.found.share_server),
+            *args,
+            late=late,
+        )
 
     def _shown(self, found: Found):
         return driver_view.for_driver(found, self.names.share)
@@ -341,8 +406,7 @@ class ReplicaUpdates:
 class _Locks:
     """The locks of the shares of some replicas, as many as are free."""
 
-    def __init__(self, locks: Coordinator | NullCoordinator,
-                 group: list[Due]):
+    def __init__(self, locks: Coordinator | NullCoordinator, group: list[Due]):
         self._locks = locks
         self._wanted = sorted({one.row.share_id for one in group})
         self._held: dict[str, contextlib.ExitStack] = {}
@@ -354,7 +418,8 @@ class _Locks:
             for share_id in self._wanted:
                 own = self._all.enter_context(contextlib.ExitStack())
                 if own.enter_context(
-                        self._locks.try_lock(lock_name(share_id))):
+                    self._locks.try_lock(lock_name(share_id))
+                ):
                     self._held[share_id] = own
             self._all = self._all.pop_all()
         return self
@@ -375,18 +440,26 @@ class _Locks:
 
 def _replicates(stats: Mapping[str, typing.Any]) -> bool:
     """Whether a back end says that it has replicas of some type."""
-    return any(one.get('replication_type')
-               for one in (stats, *(stats.get('pools') or ())))
+    return any(
+        one.get('replication_type')
+        for one in (stats, *(stats.get('pools') or ()))
+    )
 
 
 def _understood(method: Callable) -> Callable:
     """The method; exports that make no sense are an error of the driver."""
+
     def ask(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         answer = method(*args, **kwargs)
         if isinstance(answer, Mapping):
-            return {**answer, 'export_locations': export_locations(
-                answer.get('export_locations'))}
+            return {
+                **answer,
+                'export_locations': export_locations(
+                    answer.get('export_locations')
+                ),
+            }
         return answer
+
     return ask
 
 

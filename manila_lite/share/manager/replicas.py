@@ -72,10 +72,16 @@ class Told(typing.NamedTuple):
 class Replicas:
     """The replicas that are, or are to be, on one back end."""
 
-    def __init__(self, driver: ShareDriver, names: Names, setup: ServerSetup,
-                 servers: ShareServers, rules: RuleTelling,
-                 promotion: Promotion,
-                 locks: Coordinator | NullCoordinator):
+    def __init__(
+        self,
+        driver: ShareDriver,
+        names: Names,
+        setup: ServerSetup,
+        servers: ShareServers,
+        rules: RuleTelling,
+        promotion: Promotion,
+        locks: Coordinator | NullCoordinator,
+    ):
         self.driver = driver
         self.names = names
         self.setup = setup
@@ -103,12 +109,17 @@ class Replicas:
         if share.active is None:
             raise exception.ReplicationException(
                 reason=f'share {share.share_id} has no active replica',
-                message_detail=Detail.NO_ACTIVE_REPLICA)
+                message_detail=Detail.NO_ACTIVE_REPLICA,
+            )
         pairs = share.pairs(instance_id, self.names)
         answer = self.driver.create_replica(
-            RequestContext(), share.shown(self.names), self._view(own),
-            share.shown_rules(instance_id, self.driver), pairs,
-            share_server=own.share_server)
+            RequestContext(),
+            share.shown(self.names),
+            self._view(own),
+            share.shown_rules(instance_id, self.driver),
+            pairs,
+            share_server=own.share_server,
+        )
         copied = [pair['share_replica_snapshot'].id for pair in pairs]
         try:
             job.finish(self._created, job, own.row, told(answer), copied)
@@ -118,8 +129,9 @@ class Replicas:
                 self._remove(share, own)
             raise
 
-    def _created(self, session: Session, job, row, told: Told,
-                 copied: list[str]) -> None:
+    def _created(
+        self, session: Session, job, row, told: Told, copied: list[str]
+    ) -> None:
         """It can be used, and its rules are told where they are not yet.
 
         In the order of requests: the work first, then the replicas.
@@ -128,8 +140,14 @@ class Replicas:
         if has_rules and not told.rules_hold:
             self.rules.ask(session, _who(job), [row])
         replicas.take(session, row.share_id)
-        fire(session, SHARE_INSTANCE, row.id, 'created',
-             progress=PROGRESS_DONE, updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            row.id,
+            'created',
+            progress=PROGRESS_DONE,
+            updated_at=session.now,
+        )
         instances.replace_export_locations(session, row.id, told.exports)
         if has_rules and told.rules_hold:
             self._rules_hold(session, row.id, told.keys)
@@ -145,8 +163,9 @@ class Replicas:
         """None has changed since: a new replica takes no changes."""
         access.set_keys(session, instance_id, keys)
         for event in ('apply', 'applied'):
-            fire_matching(session, ACCESS_RULE, event,
-                          {'share_instance_id': instance_id})
+            fire_matching(
+                session, ACCESS_RULE, event, {'share_instance_id': instance_id}
+            )
         fire_matching(session, STATUS_MACHINE, 'synced', {'id': instance_id})
 
     def _note_state(self, session, row, state, copied):
@@ -154,24 +173,38 @@ class Replicas:
         if state == P.ACTIVE and row.replication_type == WRITABLE:
             replicas.activate(session, row, WRITABLE)
             if copied:
-                fire_matching(session, SNAPSHOT_INSTANCE, 'created',
-                              {'id': copied}, progress=PROGRESS_DONE,
-                              updated_at=session.now)
+                fire_matching(
+                    session,
+                    SNAPSHOT_INSTANCE,
+                    'created',
+                    {'id': copied},
+                    progress=PROGRESS_DONE,
+                    updated_at=session.now,
+                )
         elif state == P.IN_SYNC and self._has_snapshots(session, row):
-            fire_matching(session, MACHINE, 'caught_up', _round(row),
-                          updated_at=session.now)
+            fire_matching(
+                session,
+                MACHINE,
+                'caught_up',
+                _round(row),
+                updated_at=session.now,
+            )
         elif state == P.ERROR:
-            fire_matching(session, MACHINE, 'failed', _round(row),
-                          updated_at=session.now)
+            fire_matching(
+                session, MACHINE, 'failed', _round(row), updated_at=session.now
+            )
         elif state not in (None, P.OUT_OF_SYNC, P.IN_SYNC):
-            LOG.warning('The driver says that the new replica %s is %s',
-                        row.id, state)
+            LOG.warning(
+                'The driver says that the new replica %s is %s', row.id, state
+            )
 
     def _has_snapshots(self, session, row):
         share = replica_view.find(session, row.share_id)
         return share.complete(but=row.id) <= {
-            one.row.snapshot_id for one in share.snapshots_on(row.id)
-            if one.row.status == SnapshotS.AVAILABLE}
+            one.row.snapshot_id
+            for one in share.snapshots_on(row.id)
+            if one.row.status == SnapshotS.AVAILABLE
+        }
 
     def failed_create_share_replica(self, session, job, error):
         done = self.setup.failed(session, job, error)
@@ -186,11 +219,14 @@ class Replicas:
         taken = replicas.take(session, row.share_id)
         found = self._expect(session, job, S.DELETING)
         if found.row.replica_state == P.ACTIVE and not any(
-                one.replica_state == P.ACTIVE and one.status != S.DELETING
-                for one in taken if one.id != row.id):
+            one.replica_state == P.ACTIVE and one.status != S.DELETING
+            for one in taken
+            if one.id != row.id
+        ):
             raise _LastActive(
                 reason=f'replica {row.id} is the last active one of share '
-                       f'{row.share_id}')
+                f'{row.share_id}'
+            )
         return access_removal.take_all(session, found, self.driver)
 
     def delete_share_replica(self, job, instance_id, force=False):
@@ -209,21 +245,29 @@ class Replicas:
         """
         share = job.read(replica_view.find, leaving.row.share_id)
         own = self._of(share, leaving.row.id)
-        with (contextlib.suppress(exception.ShareResourceNotFound),
-              contextlib.ExitStack() as at_last):
+        with (
+            contextlib.suppress(exception.ShareResourceNotFound),
+            contextlib.ExitStack() as at_last,
+        ):
             if force:
                 at_last.callback(self._remove, share, own)
-            access_removal.deny_all(self.driver, self._view(own), leaving,
-                                    own.share_server)
+            access_removal.deny_all(
+                self.driver, self._view(own), leaving, own.share_server
+            )
             if not force:
                 self._remove(share, own)
 
     def _remove(self, share: Replicated, own: Found) -> None:
         self.driver.delete_replica(
-            RequestContext(), share.shown(self.names),
-            [replica_view.shown(one, self.names)
-             for one in share.snapshots_on(own.row.id)], self._view(own),
-            share_server=own.share_server)
+            RequestContext(),
+            share.shown(self.names),
+            [
+                replica_view.shown(one, self.names)
+                for one in share.snapshots_on(own.row.id)
+            ],
+            self._view(own),
+            share_server=own.share_server,
+        )
 
     def _deleted(self, session, instance_id, share_id):
         """It counts for what the share measures now."""
@@ -246,19 +290,24 @@ class Replicas:
 
     def _broken(self, session, row):
         if row.replica_state == P.ACTIVE:
-            replicas.retire(session, row, row.replication_type,
-                            'retired_broken')
+            replicas.retire(
+                session, row, row.replication_type, 'retired_broken'
+            )
         else:
-            fire_matching(session, MACHINE, 'failed', {'id': row.id},
-                          updated_at=session.now)
+            fire_matching(
+                session,
+                MACHINE,
+                'failed',
+                {'id': row.id},
+                updated_at=session.now,
+            )
 
     # Promote
 
     def prepare_promote_share_replica(self, session: Session, job) -> Found:
         return self._expect(session, job, S.REPLICATION_CHANGE)
 
-    def promote_share_replica(self, job, instance_id,
-                              quiesce_wait_time=None):
+    def promote_share_replica(self, job, instance_id, quiesce_wait_time=None):
         with turn(self.locks, job, job.found.row.share_id) as held:
             if held:
                 self._promote(job, instance_id, quiesce_wait_time)
@@ -270,10 +319,13 @@ class Replicas:
             job.finish(self.promotion.refused, job, share.share_id)
             return
         answers = self.driver.promote_replica(
-            RequestContext(), share.shown(self.names), self._view(own),
+            RequestContext(),
+            share.shown(self.names),
+            self._view(own),
             share.shown_rules(instance_id, self.driver, read_only=False),
             share_server=own.share_server,
-            quiesce_wait_time=quiesce_wait_time)
+            quiesce_wait_time=quiesce_wait_time,
+        )
         try:
             job.finish(self.promotion.promoted, job, share, answers or ())
         except (exception.InvalidStatus, exception.ResourceNotFound):
@@ -288,21 +340,27 @@ class Replicas:
 
     # All
 
-    def _expect(self, session: Session, job, status: str,
-                find=driver_view.find) -> Found:
+    def _expect(
+        self, session: Session, job, status: str, find=driver_view.find
+    ) -> Found:
         """The replica, kept, if it still waits for this work."""
         found = find(session, job.resource_id, keep=True)
         if found.row.status != status:
             raise exception.InvalidStatus(
-                resource='share replica', id=found.row.id,
-                status=found.row.status, event=job.kind, allowed=status)
+                resource='share replica',
+                id=found.row.id,
+                status=found.row.status,
+                event=job.kind,
+                allowed=status,
+            )
         return found
 
     def _of(self, share: Replicated, instance_id: str) -> Found:
         own = share.get(instance_id)
         if own is None:
             raise exception.ShareInstanceNotFound(
-                share_instance_id=instance_id)
+                share_instance_id=instance_id
+            )
         return own
 
     def _view(self, found: Found):
@@ -318,8 +376,12 @@ def told(answer: ReplicaAnswer | None) -> Told:
         answer.get('replica_state'),
         export_locations(answer.get('export_locations')),
         rules_hold(answer),
-        {access_id: one['access_key'] for access_id, one in rules.items()
-         if 'access_key' in one})
+        {
+            access_id: one['access_key']
+            for access_id, one in rules.items()
+            if 'access_key' in one
+        },
+    )
 
 
 def _round(row) -> dict[str, object]:

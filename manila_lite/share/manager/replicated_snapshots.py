@@ -61,9 +61,13 @@ Answers = Mapping[str, ReplicatedSnapshotAnswer]
 class ReplicatedSnapshots:
     """The snapshots of shares whose active replica is on one back end."""
 
-    def __init__(self, snapshots: Snapshots, work: Client,
-                 service_host: str,
-                 locks: Coordinator | NullCoordinator):
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        work: Client,
+        service_host: str,
+        locks: Coordinator | NullCoordinator,
+    ):
         self.snapshots = snapshots
         self.work = work
         self.service_host = service_host
@@ -75,12 +79,14 @@ class ReplicatedSnapshots:
 
     # Create
 
-    def prepare_create_replicated_snapshot(self, session: Session,
-                                           job) -> FoundSnapshot:
+    def prepare_create_replicated_snapshot(
+        self, session: Session, job
+    ) -> FoundSnapshot:
         return expect(session, job, S.CREATING)
 
-    def create_replicated_snapshot(self, job, snapshot_instance_id,
-                                   share_instance_id):
+    def create_replicated_snapshot(
+        self, job, snapshot_instance_id, share_instance_id
+    ):
         with self._turn(job, job.found.row.share_id) as share:
             if share is not None:
                 self._create(job, share)
@@ -88,10 +94,15 @@ class ReplicatedSnapshots:
     def _create(self, job, share: Replicated) -> None:
         row, server = job.found.row, job.found.share_server
         replicas = share.shown(self.snapshots.names)
-        copies = [self.snapshots.view(one)
-                  for one in share.instances_of(row.snapshot_id)]
-        answers = _by_id(self.driver.create_replicated_snapshot(
-            RequestContext(), replicas, copies, share_server=server))
+        copies = [
+            self.snapshots.view(one)
+            for one in share.instances_of(row.snapshot_id)
+        ]
+        answers = _by_id(
+            self.driver.create_replicated_snapshot(
+                RequestContext(), replicas, copies, share_server=server
+            )
+        )
         own = answers.get(row.id, {})
         if own.get('status', S.AVAILABLE) != S.AVAILABLE:
             raise Unfit(own)
@@ -101,7 +112,8 @@ class ReplicatedSnapshots:
             if job.read(rows.find, row.id) is None:
                 # Given up and deleted meanwhile: nobody would know it.
                 self.driver.delete_replicated_snapshot(
-                    RequestContext(), replicas, copies, share_server=server)
+                    RequestContext(), replicas, copies, share_server=server
+                )
             raise
 
     def _created(self, session: Session, row, answers: Answers) -> None:
@@ -115,30 +127,36 @@ class ReplicatedSnapshots:
         row = rows.find(session, job.resource_id)
         if row is not None:
             if isinstance(error, Unfit):
-                rows.locate(session, row.id,
-                            error.answer.get('provider_location'))
+                rows.locate(
+                    session, row.id, error.answer.get('provider_location')
+                )
             fail_others(session, row, S.CREATING, 'create_failed')
         return False
 
     def dropped_create_replicated_snapshot(self, session, job):
-        release_share(session, job.args['share_instance_id'],
-                      but=job.resource_id)
+        release_share(
+            session, job.args['share_instance_id'], but=job.resource_id
+        )
 
     # Delete
 
-    def prepare_delete_replicated_snapshot(self, session: Session,
-                                           job) -> Leaving:
+    def prepare_delete_replicated_snapshot(
+        self, session: Session, job
+    ) -> Leaving:
         return access_of_snapshots.take_all(
-            session, expect(session, job, S.DELETING), self.driver)
+            session, expect(session, job, S.DELETING), self.driver
+        )
 
-    def delete_replicated_snapshot(self, job, snapshot_instance_id,
-                                   force=False):
+    def delete_replicated_snapshot(
+        self, job, snapshot_instance_id, force=False
+    ):
         with self._turn(job, job.found.found.row.share_id) as share:
             if share is not None:
                 self._delete(job, share, job.found, force)
 
-    def _delete(self, job, share: Replicated, leaving: Leaving,
-                force: bool) -> None:
+    def _delete(
+        self, job, share: Replicated, leaving: Leaving, force: bool
+    ) -> None:
         active, row = _active(share), leaving.found.row
         if _back_end(active.row.host) != self.service_host:
             # Another has been promoted since.
@@ -148,33 +166,49 @@ class ReplicatedSnapshots:
             # Deleted by force while its share is reverting, maybe to it.
             job.put_back(REVERT_PAUSE)
             return
-        copies = [one for one in share.instances_of(row.snapshot_id)
-                  if one.row.status == S.DELETING]
+        copies = [
+            one
+            for one in share.instances_of(row.snapshot_id)
+            if one.row.status == S.DELETING
+        ]
         own = _on(copies, active.row.id)
         # Where the active replica has none, there is none to begin with.
-        answers = {} if own is None else self._remove(
-            share, active, copies, leaving)
+        answers = (
+            {} if own is None else self._remove(share, active, copies, leaving)
+        )
         if own and answers.get(own.row.id, {}).get('status') == S.DELETING:
             job.put_back(DELETING_PAUSE)
             return
         job.finish(self._deleted, row.snapshot_id, answers, force)
 
-    def _remove(self, share: Replicated, active: Found,
-                copies: list[FoundSnapshot], leaving: Leaving) -> Answers:
+    def _remove(
+        self,
+        share: Replicated,
+        active: Found,
+        copies: list[FoundSnapshot],
+        leaving: Leaving,
+    ) -> Answers:
         """What the driver says; where it is not there, it is gone."""
-        with contextlib.suppress(exception.SnapshotResourceNotFound,
-                                 exception.ShareResourceNotFound):
+        with contextlib.suppress(
+            exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
+        ):
             if leaving.found.row.share_instance_id == active.row.id:
                 access_of_snapshots.deny_all(
-                    self.driver, self.snapshots.view(leaving.found), leaving)
-            return _by_id(self.driver.delete_replicated_snapshot(
-                RequestContext(), share.shown(self.snapshots.names),
-                [self.snapshots.view(one) for one in copies],
-                share_server=active.share_server))
+                    self.driver, self.snapshots.view(leaving.found), leaving
+                )
+            return _by_id(
+                self.driver.delete_replicated_snapshot(
+                    RequestContext(),
+                    share.shown(self.snapshots.names),
+                    [self.snapshots.view(one) for one in copies],
+                    share_server=active.share_server,
+                )
+            )
         return {}
 
-    def _deleted(self, session: Session, snapshot_id: str, answers: Answers,
-                 force: bool) -> None:
+    def _deleted(
+        self, session: Session, snapshot_id: str, answers: Answers, force: bool
+    ) -> None:
         rows.keep(session, snapshot_id)
         for row in rows.all_of(session, snapshot_id):
             if row.status != S.DELETING:
@@ -182,21 +216,34 @@ class ReplicatedSnapshots:
             status = answers.get(row.id, {}).get('status')
             if status in _FAILED:
                 access_of_snapshots.give_up(session, row.id)
-                fire_matching(session, MACHINE, 'delete_failed',
-                              {'id': row.id}, updated_at=session.now)
+                fire_matching(
+                    session,
+                    MACHINE,
+                    'delete_failed',
+                    {'id': row.id},
+                    updated_at=session.now,
+                )
             elif status == GONE or not _is_asked_for(row, force):
                 discard(session, row)
 
-    def _pass_on(self, session: Session, job, share: Replicated, row,
-                 active, force: bool) -> None:
+    def _pass_on(
+        self,
+        session: Session,
+        job,
+        share: Replicated,
+        row,
+        active,
+        force: bool,
+    ) -> None:
         """Have the back end do it that has the active replica now."""
         own = _on(share.instances_of(row.snapshot_id), active.id)
         is_known = own is not None and own.row.status == S.DELETING
         self.work.on(active.host).delete_replicated_snapshot(
-            session, RequestContext(project_id=job.project_id,
-                                    user_id=job.user_id),
+            session,
+            RequestContext(project_id=job.project_id, user_id=job.user_id),
             snapshot_instance_id=own.row.id if is_known else row.id,
-            force=force)
+            force=force,
+        )
 
     def failed_delete_replicated_snapshot(self, session, job, error):
         """It stays, on all replicas; by force the rows go, of all."""
@@ -215,12 +262,14 @@ class ReplicatedSnapshots:
 
     # Revert
 
-    def prepare_revert_to_replicated_snapshot(self, session: Session,
-                                              job) -> Reverting:
+    def prepare_revert_to_replicated_snapshot(
+        self, session: Session, job
+    ) -> Reverting:
         found = find_reverting(session, job)
         if found.snapshot.share.row.replica_state != P.ACTIVE:
             raise exception.ReplicationException(
-                reason=f'replica {job.resource_id} is not active any more')
+                reason=f'replica {job.resource_id} is not active any more'
+            )
         return found
 
     def revert_to_replicated_snapshot(self, job, instance_id, snapshot_id):
@@ -233,17 +282,24 @@ class ReplicatedSnapshots:
         replicas = share.shown(self.snapshots.names)
         size = self.driver.revert_to_replicated_snapshot(
             RequestContext(),
-            next(one for one in replicas
-                 if one['id'] == row.share_instance_id),
-            replicas, self.snapshots.view(found.snapshot),
-            [self.snapshots.view(one)
-             for one in share.instances_of(row.snapshot_id)],
-            found.share_rules, found.snapshot_rules, share_server=server)
-        job.finish(self._reverted, job, found.snapshot,
-                   size or row.share_size)
+            next(
+                one for one in replicas if one['id'] == row.share_instance_id
+            ),
+            replicas,
+            self.snapshots.view(found.snapshot),
+            [
+                self.snapshots.view(one)
+                for one in share.instances_of(row.snapshot_id)
+            ],
+            found.share_rules,
+            found.snapshot_rules,
+            share_server=server,
+        )
+        job.finish(self._reverted, job, found.snapshot, size or row.share_size)
 
-    def _reverted(self, session: Session, job, found: FoundSnapshot,
-                  size: int) -> None:
+    def _reverted(
+        self, session: Session, job, found: FoundSnapshot, size: int
+    ) -> None:
         # Asked before it had ended, a driver knows of what there was.
         replicas.take(session, found.row.share_id)
         replicas.fall_behind(session, found.row.share_id)
@@ -251,13 +307,19 @@ class ReplicatedSnapshots:
 
     def dropped_revert_to_replicated_snapshot(self, session, job):
         """Nobody knows what the share has; its snapshot is as it was."""
-        row = rows.of_share_instance(session, job.args['snapshot_id'],
-                                     job.resource_id)
+        row = rows.of_share_instance(
+            session, job.args['snapshot_id'], job.resource_id
+        )
         if row is not None:
             replicas.take(session, row.share_id)
             replicas.fall_behind(session, row.share_id)
-            fire_matching(session, MACHINE, 'restore_failed',
-                          {'id': row.id}, updated_at=session.now)
+            fire_matching(
+                session,
+                MACHINE,
+                'restore_failed',
+                {'id': row.id},
+                updated_at=session.now,
+            )
 
     # All
 
@@ -270,37 +332,56 @@ class ReplicatedSnapshots:
 
 def fail_others(session: Session, row, status: str, event: str) -> None:
     """Have what is in this status of all other replicas fail, too."""
-    others = [one.id for one in rows.all_of(session, row.snapshot_id)
-              if one.id != row.id and one.status == status]
+    others = [
+        one.id
+        for one in rows.all_of(session, row.snapshot_id)
+        if one.id != row.id and one.status == status
+    ]
     if status == S.DELETING:
         for id in others:
             access_of_snapshots.give_up(session, id)
     if others:
-        fire_matching(session, MACHINE, event, {'id': others},
-                      updated_at=session.now)
+        fire_matching(
+            session, MACHINE, event, {'id': others}, updated_at=session.now
+        )
 
 
-def _note_created(session: Session, row,
-                  answer: ReplicatedSnapshotAnswer) -> None:
+def _note_created(
+    session: Session, row, answer: ReplicatedSnapshotAnswer
+) -> None:
     """Write down what the driver says of the snapshot on another replica.
 
     Of one that it does not say it of, it is asked in a while, unless that
     is active.
     """
-    status = answer.get('status', S.AVAILABLE if row.replica_state
-                        == P.ACTIVE else S.CREATING)
+    status = answer.get(
+        'status', S.AVAILABLE if row.replica_state == P.ACTIVE else S.CREATING
+    )
     if status == S.ERROR:
-        fire_matching(session, MACHINE, 'create_failed', {'id': row.id},
-                      updated_at=session.now)
+        fire_matching(
+            session,
+            MACHINE,
+            'create_failed',
+            {'id': row.id},
+            updated_at=session.now,
+        )
     if status != S.AVAILABLE:
         return
     moved = fire_matching(
-        session, MACHINE, 'created', {'id': row.id}, progress=PROGRESS_DONE,
-        updated_at=session.now, provider_location=(
-            answer.get('provider_location') or row.provider_location))
+        session,
+        MACHINE,
+        'created',
+        {'id': row.id},
+        progress=PROGRESS_DONE,
+        updated_at=session.now,
+        provider_location=(
+            answer.get('provider_location') or row.provider_location
+        ),
+    )
     if moved and row.mount_snapshot_support:
         snapshot_exports.replace(
-            session, row.id, export_locations(answer.get('export_locations')))
+            session, row.id, export_locations(answer.get('export_locations'))
+        )
 
 
 def _is_asked_for(row, force: bool) -> bool:
@@ -318,14 +399,22 @@ def _active(share: Replicated) -> Found:
     if share.active is None:
         raise exception.ReplicationException(
             reason=f'share {share.share_id} has no active replica',
-            message_detail=Detail.NO_ACTIVE_REPLICA)
+            message_detail=Detail.NO_ACTIVE_REPLICA,
+        )
     return share.active
 
 
-def _on(copies: list[FoundSnapshot],
-        share_instance_id: str) -> FoundSnapshot | None:
-    return next((one for one in copies
-                 if one.row.share_instance_id == share_instance_id), None)
+def _on(
+    copies: list[FoundSnapshot], share_instance_id: str
+) -> FoundSnapshot | None:
+    return next(
+        (
+            one
+            for one in copies
+            if one.row.share_instance_id == share_instance_id
+        ),
+        None,
+    )
 
 
 def _by_id(answers: Iterable[ReplicatedSnapshotAnswer] | None) -> Answers:

@@ -48,12 +48,14 @@ CAST_PATIENCE = 600
 """Seconds after which a source that is not told its rules is given up."""
 
 _CONTINUE = work_kinds(ServerMigrationRpc)[
-    'server_migration.continue_server_migration']
+    'server_migration.continue_server_migration'
+]
 
 _DEMANDS = {
     'writable': 'the driver cannot keep the shares writable meanwhile',
     'nondisruptive': 'the driver cannot migrate without a disruption',
-    'preserve_snapshots': 'the driver cannot preserve snapshots'}
+    'preserve_snapshots': 'the driver cannot preserve snapshots',
+}
 
 
 class ServerMigrationRefused(exception.ManilaLiteError):
@@ -70,9 +72,18 @@ class ServerMigrations:
     asks drivers that may never answer.
     """
 
-    def __init__(self, db: Database, driver: ShareDriver, phases: Phases,
-                 setup: ServerSetup, service_host: str, *, names: Names,
-                 interval: float, questions: Questions):
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        phases: Phases,
+        setup: ServerSetup,
+        service_host: str,
+        *,
+        names: Names,
+        interval: float,
+        questions: Questions,
+    ):
         self.db = db
         self.driver = driver
         self.phases = phases
@@ -96,15 +107,20 @@ class ServerMigrations:
         if not moving.migration.writable and not self._are_cast(job, moving):
             job.pause(CAST_PAUSE, lambda session: None)
             return
-        answer = self.driver.share_server_migration_start(
-            RequestContext(), *view.for_driver(moving, self.names)) or {}
+        answer = (
+            self.driver.share_server_migration_start(
+                RequestContext(), *view.for_driver(moving, self.names)
+            )
+            or {}
+        )
         job.hand_over(self._started, job.job, moving, answer)
 
     def _find_place(self, job, moving: Moving) -> Moving:
         """Have a destination be made, or chosen by the driver."""
         if self.setup.networks is None:
             raise ServerMigrationRefused(
-                reason='the destination makes no share servers')
+                reason='the destination makes no share servers'
+            )
         answer = self.check(job.read, moving)
         reasons = refusals(answer, moving.migration)
         if reasons:
@@ -112,8 +128,7 @@ class ServerMigrations:
         chosen = None
         if not moving.migration.nondisruptive:
             chosen = self._choose(job, moving)
-        return self._write(job, 'placed', self._place, moving, answer,
-                           chosen)
+        return self._write(job, 'placed', self._place, moving, answer, chosen)
 
     def _choose(self, job, moving: Moving) -> str | None:
         offered = job.read(self._suitable, moving)
@@ -121,38 +136,57 @@ class ServerMigrations:
             RequestContext(),
             [server_view.for_driver(one) for one in offered],
             server_view.for_driver(moving.source),
-            *view.contents(moving.shares, moving.snapshots, self.names))
+            *view.contents(moving.shares, moving.snapshots, self.names),
+        )
         return None if found is None else found['id']
 
     def _suitable(self, session: Session, moving: Moving):
         ids = share_servers.suitable(
-            session, self.service_host, self._subnets(session, moving),
+            session,
+            self.service_host,
+            self._subnets(session, moving),
             sum(found.row.size for found in moving.shares),
-            self.setup.limits)
+            self.setup.limits,
+        )
         return list(server_view.find_all(session, ids).values())
 
     def _subnets(self, session: Session, moving: Moving) -> list[str]:
         """The subnets that the destination is to have addresses in."""
         zone = services.get(session, self.service_host, BINARY).zone
         network_id = moving.migration.new_share_network_id
-        return [row.id for row in share_servers.subnets_for(
-            session, network_id, zone)]
+        return [
+            row.id
+            for row in share_servers.subnets_for(session, network_id, zone)
+        ]
 
-    def _place(self, session: Session, moving: Moving, answer,
-               chosen: str | None) -> None:
+    def _place(
+        self, session: Session, moving: Moving, answer, chosen: str | None
+    ) -> None:
         migrations.note(
-            session, moving.migration.id,
+            session,
+            moving.migration.id,
             can_cancel=bool(answer.get('migration_cancel')),
-            tells_progress=bool(answer.get('migration_get_progress')))
+            tells_progress=bool(answer.get('migration_get_progress')),
+        )
         if chosen is not None:
             self.phases.adopt_destination(session, moving, chosen)
             return
         # Without a disruption the addresses of the source come with it.
-        subnets = ([] if moving.migration.nondisruptive
-                   else self._subnets(session, moving))
-        self.phases.make_destination(session, moving, self.setup.values(
-            session, session.new_id(),
-            moving.migration.new_share_network_id), subnets)
+        subnets = (
+            []
+            if moving.migration.nondisruptive
+            else self._subnets(session, moving)
+        )
+        self.phases.make_destination(
+            session,
+            moving,
+            self.setup.values(
+                session,
+                session.new_id(),
+                moving.migration.new_share_network_id,
+            ),
+            subnets,
+        )
 
     def _set_up(self, job, moving: Moving) -> Moving:
         """Give the destination addresses, and have the driver make it.
@@ -163,14 +197,21 @@ class ServerMigrations:
         details: dict[str, typing.Any] = {}
         if not moving.migration.nondisruptive:
             self.setup.allocate(moving.destination)
-            details = self.driver.setup_server(
-                job.read(self.setup.network_info, moving.destination.row.id),
-                metadata={
-                    'request_host': moving.dest_host, 'migration': True,
-                    'source_share_server_id': moving.source.row.id}) or {}
+            details = (
+                self.driver.setup_server(
+                    job.read(
+                        self.setup.network_info, moving.destination.row.id
+                    ),
+                    metadata={
+                        'request_host': moving.dest_host,
+                        'migration': True,
+                        'source_share_server_id': moving.source.row.id,
+                    },
+                )
+                or {}
+            )
         try:
-            return self._write(job, 'set up', self._is_set_up, moving,
-                               details)
+            return self._write(job, 'set up', self._is_set_up, moving, details)
         except exception.ManilaLiteError:
             self._unmake(job, moving.destination.row.id, details)
             raise
@@ -192,33 +233,44 @@ class ServerMigrations:
         states = job.read(arrivals.rules_are_settled, moving.source.row.id)
         if R.ERROR in states:
             raise exception.ShareBackendException(
-                msg='access rules could not be cast to read-only')
+                msg='access rules could not be cast to read-only'
+            )
         if R.OUT_OF_SYNC not in states:
             return True
         waited = self.db.utcnow() - moving.migration.updated_at
         if waited.total_seconds() > CAST_PATIENCE:
             raise exception.ShareBackendException(
                 msg=f'the source has not been told in {CAST_PATIENCE} s '
-                    'that access rules are cast to read-only')
+                'that access rules are cast to read-only'
+            )
         return False
 
     def _write(self, job, step: str, function, *args) -> Moving:
         """Write a part of the work, if it is still ours; how all is now."""
+
         def write(session: Session) -> Moving:
             table.checkpoint(session, job.job, step)
             function(session, *args)
             return view.find(session, job.resource_id)
+
         return self.db.write(write, by=job.job)
 
-    def _started(self, session: Session, job, moving: Moving,
-                 answer) -> None:
+    def _started(self, session: Session, job, moving: Moving, answer) -> None:
         """From now on the driver is asked how it gets on."""
-        table.hand_over(session, job, kind=_CONTINUE.kind,
-                        topic=_CONTINUE.topic, queue=job.queue,
-                        args={'share_server_id': job.resource_id})
+        table.hand_over(
+            session,
+            job,
+            kind=_CONTINUE.kind,
+            topic=_CONTINUE.topic,
+            queue=job.queue,
+            args={'share_server_id': job.resource_id},
+        )
         fire(session, TASK_MACHINE, job.resource_id, 'started')
-        note_details(session, moving.destination.row.id,
-                     answer.get('backend_details') or {})
+        note_details(
+            session,
+            moving.destination.row.id,
+            answer.get('backend_details') or {},
+        )
         migrations.note_heard(session, moving.migration.id, None)
 
     def failed_start_server_migration(self, session, job, error):
@@ -232,12 +284,17 @@ class ServerMigrations:
     def continue_server_migration(self, job, share_server_id):
         moving = job.found
         asked = view.for_driver(moving, self.names)
-        if self.driver.share_server_migration_continue(RequestContext(),
-                                                       *asked):
+        if self.driver.share_server_migration_continue(
+            RequestContext(), *asked
+        ):
             job.finish(self._is_copied, moving)
         else:
-            job.pause(self.interval, migrations.note_heard,
-                      moving.migration.id, self._progress(moving, asked))
+            job.pause(
+                self.interval,
+                migrations.note_heard,
+                moving.migration.id,
+                self._progress(moving, asked),
+            )
 
     def _progress(self, moving: Moving, asked) -> int | None:
         """What the driver says in percent; None when it cannot tell."""
@@ -246,7 +303,9 @@ class ServerMigrations:
         try:
             answer = self.questions.ask(
                 self.driver.share_server_migration_get_progress,
-                RequestContext(), *asked)
+                RequestContext(),
+                *asked,
+            )
         except exception.ManilaLiteError:
             return None
         # Whatever is the matter, the copy itself goes on.
@@ -266,11 +325,19 @@ class ServerMigrations:
 
     def complete_server_migration(self, job, share_server_id):
         moving = job.found
-        server = (moving.source if moving.migration.nondisruptive
-                  else moving.destination)
-        answer = self.driver.share_server_migration_complete(
-            RequestContext(), *view.for_driver(moving, self.names),
-            job.read(self.setup.network_info, server.row.id)) or {}
+        server = (
+            moving.source
+            if moving.migration.nondisruptive
+            else moving.destination
+        )
+        answer = (
+            self.driver.share_server_migration_complete(
+                RequestContext(),
+                *view.for_driver(moving, self.names),
+                job.read(self.setup.network_info, server.row.id),
+            )
+            or {}
+        )
         job.finish(self.phases.complete, moving, answer)
 
     def failed_complete_server_migration(self, session, job, error):
@@ -281,7 +348,8 @@ class ServerMigrations:
 
     def cancel_server_migration(self, job, share_server_id):
         self.driver.share_server_migration_cancel(
-            RequestContext(), *view.for_driver(job.found, self.names))
+            RequestContext(), *view.for_driver(job.found, self.names)
+        )
         job.finish(self.phases.put_back, share_server_id, 'cancelled')
 
     def failed_cancel_server_migration(self, session, job, error):
@@ -294,14 +362,21 @@ class ServerMigrations:
         migration = migrations.find_open(session, job.resource_id)
         if not is_astray(server, migration):
             raise exception.InvalidStatus(
-                resource='share server', id=server.id, status=server.status,
-                event=job.kind, allowed='migrating without a task')
+                resource='share server',
+                id=server.id,
+                status=server.status,
+                event=job.kind,
+                allowed='migrating without a task',
+            )
         return None
 
     def settle_server_migration(self, job, share_server_id):
         """Put a server to rest whose task was reset, or never was."""
-        job.finish(self.phases.fail, share_server_id,
-                   'nobody went on with the migration')
+        job.finish(
+            self.phases.fail,
+            share_server_id,
+            'nobody went on with the migration',
+        )
 
     def failed_settle_server_migration(self, session, job, error):
         return self._failed(session, job, error)
@@ -315,16 +390,26 @@ class ServerMigrations:
         server = share_servers.get(session, job.resource_id, keep=True)
         if server.task_state != task_state:
             raise exception.InvalidStatus(
-                resource='share server', id=server.id,
-                status=server.task_state, event=job.kind,
-                allowed=task_state)
+                resource='share server',
+                id=server.id,
+                status=server.task_state,
+                event=job.kind,
+                allowed=task_state,
+            )
         return view.find(session, job.resource_id)
 
     # Calls
 
-    def check_server_migration(self, ctx, share_server_id, dest_host,
-                               writable, nondisruptive, preserve_snapshots,
-                               new_share_network_id=None):
+    def check_server_migration(
+        self,
+        ctx,
+        share_server_id,
+        dest_host,
+        writable,
+        nondisruptive,
+        preserve_snapshots,
+        new_share_network_id=None,
+    ):
         """What the driver offers, and `reasons` why that is not enough.
 
         Nothing is left behind, not even when the driver never answers.
@@ -332,19 +417,34 @@ class ServerMigrations:
         wish = _Wish(writable, nondisruptive, preserve_snapshots)
         source, shares, snapshots = self.db.read(_all_on, share_server_id)
         try:
-            answer = self.questions.ask(self._asked(
-                self.db.read, source, dest_host, shares, snapshots,
-                new_share_network_id or source.row.share_network_id),
-                RequestContext())
+            answer = self.questions.ask(
+                self._asked(
+                    self.db.read,
+                    source,
+                    dest_host,
+                    shares,
+                    snapshots,
+                    new_share_network_id or source.row.share_network_id,
+                ),
+                RequestContext(),
+            )
         except BackEndAway as away:
             answer = Answer(None, str(away))
         if answer.reason:
             return {'compatible': False, 'reasons': [answer.reason]}
         said = answer.value or {}
-        return {**{name: bool(said.get(name)) for name in (
-                    'compatible', *_DEMANDS, 'migration_cancel',
-                    'migration_get_progress')},
-                'reasons': refusals(said, wish)}
+        return {
+            **{
+                name: bool(said.get(name))
+                for name in (
+                    'compatible',
+                    *_DEMANDS,
+                    'migration_cancel',
+                    'migration_get_progress',
+                )
+            },
+            'reasons': refusals(said, wish),
+        }
 
     def hear_server_migration(self, ctx, share_server_id):
         """Ask the driver how far it has come, and note the answer."""
@@ -353,36 +453,53 @@ class ServerMigrations:
         except exception.ManilaLiteError:
             return  # it has ended meanwhile
         if moving.destination is None or (
-                moving.source.row.task_state != T.MIGRATING
-                or not moving.migration.tells_progress):
+            moving.source.row.task_state != T.MIGRATING
+            or not moving.migration.tells_progress
+        ):
             return
         try:
             # Who answers calls does not wait for drivers that think.
             answer = self.questions.ask_for(
                 moving.migration.id,
                 self.driver.share_server_migration_get_progress,
-                RequestContext(), *view.for_driver(moving, self.names))
+                RequestContext(),
+                *view.for_driver(moving, self.names),
+            )
         except exception.ManilaLiteError:
             return
         if not answer.reason:
-            self.db.write(migrations.note_heard, moving.migration.id,
-                          percent(answer.value))
+            self.db.write(
+                migrations.note_heard,
+                moving.migration.id,
+                percent(answer.value),
+            )
 
     def check(self, read, moving: Moving) -> Mapping[str, typing.Any]:
         """What the driver offers for a migration."""
-        ask = self._asked(read, moving.source, moving.dest_host,
-                          moving.shares, moving.snapshots,
-                          moving.migration.new_share_network_id)
+        ask = self._asked(
+            read,
+            moving.source,
+            moving.dest_host,
+            moving.shares,
+            moving.snapshots,
+            moving.migration.new_share_network_id,
+        )
         return ask(RequestContext()) or {}
 
-    def _asked(self, read, source, dest_host, shares, snapshots,
-               network_id):
-        networks = [read(view.network_for_driver, id, source.row.id)
-                    for id in (source.row.share_network_id, network_id)]
+    def _asked(self, read, source, dest_host, shares, snapshots, network_id):
+        networks = [
+            read(view.network_for_driver, id, source.row.id)
+            for id in (source.row.share_network_id, network_id)
+        ]
         return lambda context: (
             self.driver.share_server_migration_check_compatibility(
-                context, server_view.for_driver(source), dest_host,
-                *networks, view.request_spec(shares, snapshots)))
+                context,
+                server_view.for_driver(source),
+                dest_host,
+                *networks,
+                view.request_spec(shares, snapshots),
+            )
+        )
 
 
 class _Wish(typing.NamedTuple):
@@ -392,18 +509,23 @@ class _Wish(typing.NamedTuple):
 
 
 def _all_on(session: Session, server_id: str):
-    return (server_view.find(session, server_id),
-            *view.find_all_on(session, server_id))
+    return (
+        server_view.find(session, server_id),
+        *view.find_all_on(session, server_id),
+    )
 
 
-def refusals(answer: Mapping[str, typing.Any],
-             wish: typing.Any) -> list[str]:
+def refusals(answer: Mapping[str, typing.Any], wish: typing.Any) -> list[str]:
     """Why what a driver offers is not what was asked for."""
     if not answer.get('compatible'):
-        return ['the driver of the destination cannot migrate the share '
-                'server']
-    return [reason for name, reason in _DEMANDS.items()
-            if getattr(wish, name) and not answer.get(name)]
+        return [
+            'the driver of the destination cannot migrate the share server'
+        ]
+    return [
+        reason
+        for name, reason in _DEMANDS.items()
+        if getattr(wish, name) and not answer.get(name)
+    ]
 
 
 def percent(answer: typing.Any) -> int | None:

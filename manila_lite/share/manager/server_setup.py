@@ -52,8 +52,11 @@ class Networks(typing.NamedTuple):
 
     def deallocate(self, session: Session, share_server_id: str) -> int:
         """Take all addresses of a server back; how many there were."""
-        return sum(plugin.deallocate_network(session, share_server_id)
-                   for plugin in self if plugin is not None)
+        return sum(
+            plugin.deallocate_network(session, share_server_id)
+            for plugin in self
+            if plugin is not None
+        )
 
 
 class _ServerAppeared(exception.ManilaLiteError):
@@ -67,10 +70,18 @@ class ServerSetup:
     shares have none.
     """
 
-    def __init__(self, db: Database, driver: ShareDriver, service_host: str,
-                 *, names: Names, networks: Networks | None = None,
-                 limits: Limits = share_servers.NO_LIMITS,
-                 backend_name: str = '', message_ttl: int = 0):
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        service_host: str,
+        *,
+        names: Names,
+        networks: Networks | None = None,
+        limits: Limits = share_servers.NO_LIMITS,
+        backend_name: str = '',
+        message_ttl: int = 0,
+    ):
         self.db = db
         self.driver = driver
         self.service_host = service_host
@@ -80,8 +91,9 @@ class ServerSetup:
         self.backend_name = backend_name
         self.message_ttl = message_ttl
 
-    def complete(self, stats: Mapping[str, typing.Any]
-                 ) -> dict[str, typing.Any]:
+    def complete(
+        self, stats: Mapping[str, typing.Any]
+    ) -> dict[str, typing.Any]:
         """What a driver reports, with what only the manager knows.
 
         Exports have the IP versions that the network plug-in gives, too;
@@ -93,22 +105,31 @@ class ServerSetup:
         servers = self.db.read(self._active)
         return {
             **stats,
-            **{name: bool(stats.get(name)) and version in versions
-               for name, version in (('ipv4_support', 4),
-                                     ('ipv6_support', 6))},
+            **{
+                name: bool(stats.get(name)) and version in versions
+                for name, version in (('ipv4_support', 4), ('ipv6_support', 6))
+            },
             'server_pools_mapping': {
                 server.row.id: self.driver.get_share_server_pools(
-                    server_view.for_driver(server))
-                for server in servers}}
+                    server_view.for_driver(server)
+                )
+                for server in servers
+            },
+        }
 
     def _active(self, session: Session) -> list[FoundServer]:
-        return list(server_view.find_all(session, share_servers.on_host(
-            session, self.service_host, [S.ACTIVE])).values())
+        return list(
+            server_view.find_all(
+                session,
+                share_servers.on_host(session, self.service_host, [S.ACTIVE]),
+            ).values()
+        )
 
     # A server for a share
 
-    def provide(self, job, found: Found,
-                snapshot: FoundSnapshot | None = None) -> Found | None:
+    def provide(
+        self, job, found: Found, snapshot: FoundSnapshot | None = None
+    ) -> Found | None:
         """The new share with its server; None when it has to wait.
 
         Then the work is put back already. `snapshot` is what the share is
@@ -118,7 +139,8 @@ class ServerSetup:
             if found.row.share_network_id is not None:
                 raise exception.InvalidShareServer(
                     reason='the driver makes none on share networks',
-                    message_detail=Detail.UNEXPECTED_NETWORK)
+                    message_detail=Detail.UNEXPECTED_NETWORK,
+                )
             return found
         for _ in range(_CHOICES):
             server = self._server(job, found, snapshot)
@@ -131,20 +153,24 @@ class ServerSetup:
         self._wait(job)
         return None
 
-    def _server(self, job, found: Found, snapshot: FoundSnapshot | None
-                ) -> FoundServer | None:
+    def _server(
+        self, job, found: Found, snapshot: FoundSnapshot | None
+    ) -> FoundServer | None:
         """The server it is on now; None when others were faster."""
         if found.server is not None:
             return self._usable(found.server)
-        candidates, known, subnet_ids = job.read(self._candidates, found,
-                                                 snapshot)
+        candidates, known, subnet_ids = job.read(
+            self._candidates, found, snapshot
+        )
         chosen = self._choose(candidates, found, snapshot)
         if chosen is not None:
-            return self.db.write(self._bind, job.job, found, chosen,
-                                 by=job.job)
+            return self.db.write(
+                self._bind, job.job, found, chosen, by=job.job
+            )
         try:
-            server_id = self.db.write(self._found, job.job, found,
-                                      subnet_ids, known, by=job.job)
+            server_id = self.db.write(
+                self._found, job.job, found, subnet_ids, known, by=job.job
+            )
         except _ServerAppeared:
             return None
         if server_id is None:
@@ -159,13 +185,12 @@ class ServerSetup:
     def _usable(self, server: FoundServer) -> FoundServer:
         """The one that it was put on before, by this same work."""
         if server.row.status not in (S.ACTIVE, S.CREATING):
-            raise _none(f'share server {server.row.id} is '
-                        f'{server.row.status}')
+            raise _none(f'share server {server.row.id} is {server.row.status}')
         return server
 
-    def _candidates(self, session: Session, found: Found,
-                    snapshot: FoundSnapshot | None
-                    ) -> tuple[list[FoundServer], set[str], list[str]]:
+    def _candidates(
+        self, session: Session, found: Found, snapshot: FoundSnapshot | None
+    ) -> tuple[list[FoundServer], set[str], list[str]]:
         """The servers that would do, and the subnets it takes.
 
         Between them stand the ids of all servers that have room for it.
@@ -173,32 +198,50 @@ class ServerSetup:
         row = found.row
         if row.share_network_id is None:
             raise _none('the share has no share network')
-        subnet_ids = [subnet.id for subnet in share_servers.subnets_for(
-            session, row.share_network_id, row.availability_zone)]
+        subnet_ids = [
+            subnet.id
+            for subnet in share_servers.subnets_for(
+                session, row.share_network_id, row.availability_zone
+            )
+        ]
         if not subnet_ids:
-            raise _none(f'share network {row.share_network_id} has no '
-                        f'subnet for {row.availability_zone}')
+            raise _none(
+                f'share network {row.share_network_id} has no '
+                f'subnet for {row.availability_zone}'
+            )
         ids = share_servers.suitable(
-            session, self.service_host, subnet_ids, row.size, self.limits)
+            session, self.service_host, subnet_ids, row.size, self.limits
+        )
         known = set(ids)
         if snapshot is not None and self._is_here(snapshot):
             # What a snapshot is on cannot be reached from elsewhere.
-            ids = [id for id in ids
-                   if id == snapshot.share.row.share_server_id]
+            ids = [
+                id for id in ids if id == snapshot.share.row.share_server_id
+            ]
             if not ids:
-                raise _none('the share server of the snapshot cannot take '
-                            'the share')
+                raise _none(
+                    'the share server of the snapshot cannot take the share'
+                )
         servers = server_view.find_all(session, ids)
-        return ([servers[id] for id in ids if id in servers], known,
-                subnet_ids)
+        return (
+            [servers[id] for id in ids if id in servers],
+            known,
+            subnet_ids,
+        )
 
     def _is_here(self, snapshot: FoundSnapshot) -> bool:
         row = snapshot.share.row
-        return (row.share_server_id is not None
-                and row.host.partition('#')[0] == self.service_host)
+        return (
+            row.share_server_id is not None
+            and row.host.partition('#')[0] == self.service_host
+        )
 
-    def _choose(self, candidates: list[FoundServer], found: Found,
-                snapshot: FoundSnapshot | None) -> str | None:
+    def _choose(
+        self,
+        candidates: list[FoundServer],
+        found: Found,
+        snapshot: FoundSnapshot | None,
+    ) -> str | None:
         """The id of the server that the driver wants, if any of these."""
         if not candidates:
             return None
@@ -206,27 +249,35 @@ class ServerSetup:
             RequestContext(),
             [server_view.for_driver(each) for each in candidates],
             driver_view.for_driver(found, self.names.share),
-            snapshot=snapshot and driver_view.snapshot_for_driver(
-                snapshot, self.names))
+            snapshot=snapshot
+            and driver_view.snapshot_for_driver(snapshot, self.names),
+        )
         if chosen is None:
             return None
         if chosen['id'] not in {each.row.id for each in candidates}:
-            raise _none('the driver chose a share server that was not '
-                        'offered')
+            raise _none('the driver chose a share server that was not offered')
         return chosen['id']
 
-    def _bind(self, session: Session, job, found: Found,
-              server_id: str) -> FoundServer | None:
+    def _bind(
+        self, session: Session, job, found: Found, server_id: str
+    ) -> FoundServer | None:
         table.checkpoint(session, job, f'on share server {server_id}')
-        if not share_servers.bind(session, found.row.id, server_id,
-                                  found.row.size, self.limits):
+        if not share_servers.bind(
+            session, found.row.id, server_id, found.row.size, self.limits
+        ):
             return None
         return server_view.find(session, server_id)
 
     # A server that is made
 
-    def _found(self, session: Session, job, found: Found,
-               subnet_ids: list[str], known: set[str]) -> str | None:
+    def _found(
+        self,
+        session: Session,
+        job,
+        found: Found,
+        subnet_ids: list[str],
+        known: set[str],
+    ) -> str | None:
         """Begin a server and put the share on it; None: another does.
 
         Raises when a server that has room for it is none of the known.
@@ -236,52 +287,79 @@ class ServerSetup:
         if share_servers.is_being_founded(session, key):
             return None
         server_id = session.new_id()
-        share_servers.lay_foundation(session, lambda: born(
-            session, MACHINE, 'create', **self.values(
-                session, server_id, found.row.share_network_id),
-            founding=key))
+        share_servers.lay_foundation(
+            session,
+            lambda: born(
+                session,
+                MACHINE,
+                'create',
+                **self.values(session, server_id, found.row.share_network_id),
+                founding=key,
+            ),
+        )
         # Nobody else can begin one now; one who began after the choice was
         # offered, and was faster still, has ended.
-        if not known.issuperset(share_servers.suitable(
-                session, self.service_host, subnet_ids, found.row.size,
-                self.limits)):
+        if not known.issuperset(
+            share_servers.suitable(
+                session,
+                self.service_host,
+                subnet_ids,
+                found.row.size,
+                self.limits,
+            )
+        ):
             raise _ServerAppeared()
         share_servers.add_subnets(session, server_id, subnet_ids)
         if not share_servers.attach(session, found.row.id, server_id):
             raise exception.InvalidStatus(
-                resource='share instance', id=found.row.id,
-                status='on a share server', event='place', allowed='on none')
+                resource='share instance',
+                id=found.row.id,
+                status='on a share server',
+                event='place',
+                allowed='on none',
+            )
         return server_id
 
-    def values(self, session: Session, server_id: str,
-               share_network_id: str | None) -> dict[str, typing.Any]:
+    def values(
+        self, session: Session, server_id: str, share_network_id: str | None
+    ) -> dict[str, typing.Any]:
         """The columns that a server of this back end is born with."""
         return {
-            'id': server_id, 'host': self.service_host,
-            'share_network_id': share_network_id, 'identifier': server_id,
+            'id': server_id,
+            'host': self.service_host,
+            'share_network_id': share_network_id,
+            'identifier': server_id,
             'is_auto_deletable': True,
-            'created_at': session.now, **self.support}
+            'created_at': session.now,
+            **self.support,
+        }
 
     @property
     def support(self) -> dict[str, bool]:
         """What the driver can do to its servers, noted at each of them."""
-        return {name: bool(getattr(self.driver, name)) for name in (
-            'security_service_update_support',
-            'network_allocation_update_support',
-            'share_replicas_migration_support')}
+        return {
+            name: bool(getattr(self.driver, name))
+            for name in (
+                'security_service_update_support',
+                'network_allocation_update_support',
+                'share_replicas_migration_support',
+            )
+        }
 
     def _make(self, job, server: FoundServer, found: Found) -> FoundServer:
         self.allocate(server)
         network_info = job.read(self.network_info, server.row.id)
         details = self.set_up(network_info, found.row)
         try:
-            return self.db.write(self._made, job.job, server.row.id,
-                                 details, by=job.job)
+            return self.db.write(
+                self._made, job.job, server.row.id, details, by=job.job
+            )
         except (exception.WorkLost, exception.ResourceNotFound):
             # Given up meanwhile: nobody will ever use it.
             self.driver.teardown_server(
                 {'server_id': server.row.id, **details},
-                security_services=network_info[0]['security_services'])
+                security_services=network_info[0]['security_services'],
+            )
             raise
 
     def allocate(self, server: FoundServer) -> None:
@@ -292,37 +370,57 @@ class ServerSetup:
         assert self.networks is not None
         number = self.driver.get_network_allocations_number()
         for subnet_id in server.subnet_ids:
-            self.networks.user.allocate_network(server.row.id, subnet_id,
-                                                number)
+            self.networks.user.allocate_network(
+                server.row.id, subnet_id, number
+            )
         for_admins = self.driver.get_admin_network_allocations_number()
         if for_admins:
             if self.networks.admin is None:
                 raise exception.NetworkBadConfigurationException(
                     reason='admin_network_config_group is not set, and the '
-                           f'driver needs {for_admins} addresses there')
-            self.networks.admin.allocate_network(server.row.id, None,
-                                                 for_admins)
+                    f'driver needs {for_admins} addresses there'
+                )
+            self.networks.admin.allocate_network(
+                server.row.id, None, for_admins
+            )
 
-    def network_info(self, session: Session,
-                     server_id: str) -> list[NetworkInfo]:
+    def network_info(
+        self, session: Session, server_id: str
+    ) -> list[NetworkInfo]:
         """What a server is to be, as drivers are told: by its subnets."""
         server = server_view.find(session, server_id)
         return server_view.network_info(session, server, self.backend_name)
 
-    def set_up(self, network_info: list[NetworkInfo],
-               instance: typing.Any) -> dict[str, typing.Any]:
+    def set_up(
+        self, network_info: list[NetworkInfo], instance: typing.Any
+    ) -> dict[str, typing.Any]:
         """Have the driver make a server; what it wants remembered."""
-        details = self.driver.setup_server(network_info, metadata={
-            'request_host': instance.host,
-            'share_type_id': instance.share_type_id})
+        details = self.driver.setup_server(
+            network_info,
+            metadata={
+                'request_host': instance.host,
+                'share_type_id': instance.share_type_id,
+            },
+        )
         return dict(details or {})
 
-    def _made(self, session: Session, job, server_id: str,
-              details: Mapping[str, typing.Any]) -> FoundServer:
+    def _made(
+        self,
+        session: Session,
+        job,
+        server_id: str,
+        details: Mapping[str, typing.Any],
+    ) -> FoundServer:
         table.checkpoint(session, job, f'share server {server_id} is made')
-        fire(session, MACHINE, server_id, 'created', founding=None,
-             identifier=str(details.get('identifier') or server_id),
-             updated_at=session.now)
+        fire(
+            session,
+            MACHINE,
+            server_id,
+            'created',
+            founding=None,
+            identifier=str(details.get('identifier') or server_id),
+            updated_at=session.now,
+        )
         share_servers.merge_details(session, server_id, details)
         return server_view.find(session, server_id)
 
@@ -335,24 +433,36 @@ class ServerSetup:
         error tells of it is remembered.
         """
         server_id = share_servers.of_instance(session, job.resource_id)
-        if server_id is None or share_servers.hold(
-                session, server_id) != S.CREATING:
+        if (
+            server_id is None
+            or share_servers.hold(session, server_id) != S.CREATING
+        ):
             return False
         self.give_up(session, server_id, 'create_failed')
         told = getattr(error, 'detail_data', None)
         details = isinstance(told, Mapping) and told.get('server_details')
         if isinstance(details, Mapping):
             share_servers.merge_details(session, server_id, details)
-        fire(session, SHARE_INSTANCE, job.resource_id, 'create_failed',
-             updated_at=session.now)
-        tell(session, job, Action.CREATE, _detail_of(error),
-             self.message_ttl)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            job.resource_id,
+            'create_failed',
+            updated_at=session.now,
+        )
+        tell(session, job, Action.CREATE, _detail_of(error), self.message_ttl)
         return True
 
     def give_up(self, session: Session, server_id: str, event: str) -> None:
         """The visible end of a server that did not come to be."""
-        fire(session, MACHINE, server_id, event, founding=None,
-             updated_at=session.now)
+        fire(
+            session,
+            MACHINE,
+            server_id,
+            event,
+            founding=None,
+            updated_at=session.now,
+        )
         if self.networks is not None:
             self.networks.deallocate(session, server_id)
 
@@ -362,11 +472,14 @@ def _detail_of(error: Exception) -> Detail:
     own = getattr(error, 'facts', {}).get('message_detail')
     if own is not None:
         return own
-    return (Detail.NEUTRON_SUBNET_FULL
-            if isinstance(error, exception.NoFreeAddress)
-            else Detail.NO_SHARE_SERVER)
+    return (
+        Detail.NEUTRON_SUBNET_FULL
+        if isinstance(error, exception.NoFreeAddress)
+        else Detail.NO_SHARE_SERVER
+    )
 
 
 def _none(reason: str) -> exception.ManilaLiteError:
     return exception.InvalidShareServer(
-        reason=reason, message_detail=Detail.NO_SHARE_SERVER)
+        reason=reason, message_detail=Detail.NO_SHARE_SERVER
+    )

@@ -41,8 +41,11 @@ from manila_lite.work.telling import tell
 LOG = logging.getLogger(__name__)
 
 _DONE = {A.APPLYING: 'applied', A.DENYING: 'denied'}
-_FAILED = {A.APPLYING: 'apply_failed', A.DENYING: 'deny_failed',
-           A.ACTIVE: 'broke'}
+_FAILED = {
+    A.APPLYING: 'apply_failed',
+    A.DENYING: 'deny_failed',
+    A.ACTIVE: 'broke',
+}
 
 
 Answers = dict[str, AccessAnswer]
@@ -57,16 +60,27 @@ class Round(typing.NamedTuple):
 
     def shown(self, *states: str) -> list[typing.Any]:
         """What the driver is shown of the rules in these states."""
-        return [rule.shown for rule in self.rules
-                if rule.state in states and not rule.hidden]
+        return [
+            rule.shown
+            for rule in self.rules
+            if rule.state in states and not rule.hidden
+        ]
 
 
 @implements(SnapshotAccessRpc)
 class SnapshotAccess:
     """The access rules of the snapshots of one back end."""
 
-    def __init__(self, db: Database, driver: ShareDriver, syncs: Client,
-                 service_host: str, *, names: Names, message_ttl: int):
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        syncs: Client,
+        service_host: str,
+        *,
+        names: Names,
+        message_ttl: int,
+    ):
         self.db = db
         self.driver = driver
         self.syncs = syncs.on(service_host)
@@ -81,8 +95,10 @@ class SnapshotAccess:
     def submit_lost(self, session: Session) -> int:
         lost = snapshot_access.without_work(session, self.service_host)
         for row in lost:
-            LOG.warning('Rules of snapshot instance %s wait and nobody '
-                        'works on them', row.id)
+            LOG.warning(
+                'Rules of snapshot instance %s wait and nobody works on them',
+                row.id,
+            )
             self._submit(session, row, row.id)
         return len(lost)
 
@@ -94,22 +110,29 @@ class SnapshotAccess:
         What is in transit then was left by a holder who is gone; nobody
         knows what the back end has of it.
         """
-        found = driver_view.find_snapshot(session, job.resource_id,
-                                          keep=True)
+        found = driver_view.find_snapshot(session, job.resource_id, keep=True)
         if found.row.status in UNTOLD:
             raise exception.InvalidStatus(
-                resource='snapshot instance', id=found.row.id,
-                status=found.row.status, event=job.kind,
-                allowed='one that is there and keeps its rules')
-        lost = [_fire(session, found.row.id, event)
-                for event in ('requeue_apply', 'requeue_deny')]
+                resource='snapshot instance',
+                id=found.row.id,
+                status=found.row.status,
+                event=job.kind,
+                allowed='one that is there and keeps its rules',
+            )
+        lost = [
+            _fire(session, found.row.id, event)
+            for event in ('requeue_apply', 'requeue_deny')
+        ]
         for event in ('apply', 'withdraw'):
             _fire(session, found.row.id, event)
         doubted = found.row.access_doubted
         if doubted:
             snapshot_access.doubt(session, found.row.id, False)
-        return Round(found, _rules(session, found, self.driver),
-                     any(lost) or doubted or job.abandoned)
+        return Round(
+            found,
+            _rules(session, found, self.driver),
+            any(lost) or doubted or job.abandoned,
+        )
 
     def sync_snapshot_access(self, job, snapshot_instance_id):
         job.finish(self._settle, job, self._tell(job.found))
@@ -125,7 +148,10 @@ class SnapshotAccess:
             self.driver,
             driver_view.snapshot_for_driver(begun.found, self.names),
             begun.found.share_server,
-            begun.shown(A.ACTIVE, A.APPLYING), add, delete)
+            begun.shown(A.ACTIVE, A.APPLYING),
+            add,
+            delete,
+        )
 
     def _settle(self, session: Session, job, answers: Answers) -> None:
         """Write down what came of each rule.
@@ -140,11 +166,17 @@ class SnapshotAccess:
         snapshot_access.keep(session, denied)
         for events, those in ((_FAILED, failed), (_DONE, done)):
             for state, event in events.items():
-                ids = [rule.mapping_id for rule in those
-                       if rule.state == state]
+                ids = [
+                    rule.mapping_id for rule in those if rule.state == state
+                ]
                 if ids:
-                    fire_matching(session, RULE, event, {'id': ids},
-                                  **_times(session, event))
+                    fire_matching(
+                        session,
+                        RULE,
+                        event,
+                        {'id': ids},
+                        **_times(session, event),
+                    )
         snapshot_access.remove_unmapped(session, denied)
         if any(rule.state == A.DENYING for rule in failed):
             self._ask_again(session, job)
@@ -153,8 +185,10 @@ class SnapshotAccess:
 
     def failed_sync_snapshot_access(self, session: Session, job, error):
         """Exactly what was in transit has failed."""
-        failed = [_fire(session, job.resource_id, event)
-                  for event in ('apply_failed', 'deny_failed')]
+        failed = [
+            _fire(session, job.resource_id, event)
+            for event in ('apply_failed', 'deny_failed')
+        ]
         if any(failed):
             self._tell_user(session, job, detail_of(error))
         if isinstance(error, NotImplementedError):
@@ -175,16 +209,19 @@ class SnapshotAccess:
 
     def _submit(self, session, whose, snapshot_instance_id) -> None:
         self.syncs.sync_snapshot_access(
-            session, RequestContext(project_id=whose.project_id,
-                                    user_id=whose.user_id),
-            snapshot_instance_id=snapshot_instance_id)
+            session,
+            RequestContext(project_id=whose.project_id, user_id=whose.user_id),
+            snapshot_instance_id=snapshot_instance_id,
+        )
 
     def _tell_user(self, session, job, detail: Detail) -> None:
-        tell(session, job, Action.UPDATE_ACCESS_RULES, detail,
-             self.message_ttl)
+        tell(
+            session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
+        )
 
 
 # When an instance goes, its rules go first.
+
 
 class Leaving(typing.NamedTuple):
     """An instance that goes, and the rules that go before it."""
@@ -193,25 +230,31 @@ class Leaving(typing.NamedTuple):
     rules: list[Rule]
 
 
-def take_all(session: Session, found: FoundSnapshot,
-             driver: ShareDriver) -> Leaving:
+def take_all(
+    session: Session, found: FoundSnapshot, driver: ShareDriver
+) -> Leaving:
     """Have every rule of the instance be denied."""
-    rules = (_rules(session, found, driver)
-             if found.row.mount_snapshot_support else [])
+    rules = (
+        _rules(session, found, driver)
+        if found.row.mount_snapshot_support
+        else []
+    )
     if rules:
         for event in ('deny', 'withdraw'):
             _fire(session, found.row.id, event)
     return Leaving(found, rules)
 
 
-def deny_all(driver: ShareDriver, snapshot: SnapshotForDriver,
-             leaving: Leaving) -> None:
+def deny_all(
+    driver: ShareDriver, snapshot: SnapshotForDriver, leaving: Leaving
+) -> None:
     """Tell the driver that nobody may use the snapshot any longer."""
     shown = [rule.shown for rule in leaving.rules if not rule.hidden]
     if shown:
         with contextlib.suppress(NotImplementedError):
-            _update(driver, snapshot, leaving.found.share_server, [], [],
-                    shown)
+            _update(
+                driver, snapshot, leaving.found.share_server, [], [], shown
+            )
 
 
 def give_up(session: Session, snapshot_instance_id: str) -> None:
@@ -223,29 +266,39 @@ def give_up(session: Session, snapshot_instance_id: str) -> None:
         snapshot_access.doubt(session, snapshot_instance_id)
 
 
-def _update(driver: ShareDriver, snapshot: SnapshotForDriver,
-            share_server: ShareServer | None,
-            *rules: list[typing.Any]) -> Answers:
+def _update(
+    driver: ShareDriver,
+    snapshot: SnapshotForDriver,
+    share_server: ShareServer | None,
+    *rules: list[typing.Any],
+) -> Answers:
     """What the driver answers; one that cannot raises, as others do."""
     update = getattr(driver, 'snapshot_update_access', None)
     if update is None:
         raise NotImplementedError
-    return access_answers(update(RequestContext(), snapshot, *rules,
-                                 share_server=share_server))
+    return access_answers(
+        update(RequestContext(), snapshot, *rules, share_server=share_server)
+    )
 
 
-def _rules(session: Session, found: FoundSnapshot,
-           driver: ShareDriver) -> list[Rule]:
+def _rules(
+    session: Session, found: FoundSnapshot, driver: ShareDriver
+) -> list[Rule]:
     return access_view.rules(
-        found.share.row, snapshot_access.of_instance(session, found.row.id),
-        driver)
+        found.share.row,
+        snapshot_access.of_instance(session, found.row.id),
+        driver,
+    )
 
 
 def _fire(session: Session, snapshot_instance_id: str, event: str) -> int:
     return fire_matching(
-        session, RULE, event,
+        session,
+        RULE,
+        event,
         {'share_snapshot_instance_id': snapshot_instance_id},
-        **_times(session, event))
+        **_times(session, event),
+    )
 
 
 def _times(session: Session, event: str) -> dict[str, object]:
@@ -258,5 +311,8 @@ def _has_failed(rule: Rule, answers: Answers) -> bool:
     Nothing but gone is what was asked for of a denied rule.
     """
     state = answers.get(rule.id, {}).get('state')
-    return rule.state in _FAILED and state is not None and (
-        state != A.ACTIVE or rule.state == A.DENYING)
+    return (
+        rule.state in _FAILED
+        and state is not None
+        and (state != A.ACTIVE or rule.state == A.DENYING)
+    )

@@ -77,12 +77,17 @@ class Snapshots:
     def prepare_create_snapshot_instance(self, session: Session, job):
         return expect(session, job, S.CREATING)
 
-    def create_snapshot_instance(self, job, snapshot_instance_id,
-                                 share_instance_id):
+    def create_snapshot_instance(
+        self, job, snapshot_instance_id, share_instance_id
+    ):
         snapshot = self.view(job.found)
         server = job.found.share_server
-        answer = self.driver.create_snapshot(
-            RequestContext(), snapshot, share_server=server) or {}
+        answer = (
+            self.driver.create_snapshot(
+                RequestContext(), snapshot, share_server=server
+            )
+            or {}
+        )
         if answer.get('status', S.AVAILABLE) != S.AVAILABLE:
             raise Unfit(answer)
         try:
@@ -90,63 +95,81 @@ class Snapshots:
         except (exception.WorkLost, exception.ResourceNotFound):
             if job.read(snapshots.find, snapshot_instance_id) is None:
                 # Given up and deleted meanwhile: nobody would know it.
-                self.driver.delete_snapshot(RequestContext(), snapshot,
-                                            share_server=server)
+                self.driver.delete_snapshot(
+                    RequestContext(), snapshot, share_server=server
+                )
             raise
 
-    def created(self, session: Session, row,
-                answer: Mapping[str, typing.Any]) -> None:
+    def created(
+        self, session: Session, row, answer: Mapping[str, typing.Any]
+    ) -> None:
         """The snapshot is there as the answer of the driver says.
 
         Its share may be used again. What is not told stays as it is.
         """
         release_share(session, row.share_instance_id, but=row.id)
-        fire(session, SNAPSHOT_INSTANCE, row.id, 'created',
-             progress=PROGRESS_DONE, updated_at=session.now,
-             provider_location=_location(row, answer))
+        fire(
+            session,
+            SNAPSHOT_INSTANCE,
+            row.id,
+            'created',
+            progress=PROGRESS_DONE,
+            updated_at=session.now,
+            provider_location=_location(row, answer),
+        )
         self._resize(session, row, answer.get('size'))
         if row.mount_snapshot_support:
             snapshot_exports.replace(
-                session, row.id,
-                export_locations(answer.get('export_locations')))
+                session,
+                row.id,
+                export_locations(answer.get('export_locations')),
+            )
 
     def _resize(self, session, row, size):
         if size and size != row.size:
             snapshots.resize(session, row.snapshot_id, size)
-            charges.adjust(session, owner_of(row),
-                           {'snapshot_gigabytes': size - row.size})
+            charges.adjust(
+                session, owner_of(row), {'snapshot_gigabytes': size - row.size}
+            )
 
     def failed_create_snapshot_instance(self, session, job, error):
         """Where the driver has said what it made is kept for deletion."""
         if isinstance(error, Unfit):
-            snapshots.locate(session, job.resource_id,
-                             error.answer.get('provider_location'))
+            snapshots.locate(
+                session, job.resource_id, error.answer.get('provider_location')
+            )
         return False
 
     def dropped_create_snapshot_instance(self, session, job):
-        release_share(session, job.args['share_instance_id'],
-                      but=job.resource_id)
+        release_share(
+            session, job.args['share_instance_id'], but=job.resource_id
+        )
 
     # Delete
 
     def prepare_delete_snapshot_instance(self, session: Session, job):
         return access_of_snapshots.take_all(
-            session, expect(session, job, S.DELETING), self.driver)
+            session, expect(session, job, S.DELETING), self.driver
+        )
 
-    def delete_snapshot_instance(self, job, snapshot_instance_id,
-                                 force=False):
+    def delete_snapshot_instance(self, job, snapshot_instance_id, force=False):
         leaving, found = job.found, job.found.found
         if found.share.row.status == ShareS.REVERTING:
             # Deleted by force while its share is reverting, maybe to it.
             job.put_back(REVERT_PAUSE)
             return
         # Where it is not there, what was asked for is the case.
-        with contextlib.suppress(exception.SnapshotResourceNotFound,
-                                 exception.ShareResourceNotFound):
-            access_of_snapshots.deny_all(self.driver, self.view(found),
-                                         leaving)
-            self.driver.delete_snapshot(RequestContext(), self.view(found),
-                                        share_server=found.share_server)
+        with contextlib.suppress(
+            exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
+        ):
+            access_of_snapshots.deny_all(
+                self.driver, self.view(found), leaving
+            )
+            self.driver.delete_snapshot(
+                RequestContext(),
+                self.view(found),
+                share_server=found.share_server,
+            )
         job.finish(discard, found.row)
 
     def failed_delete_snapshot_instance(self, session, job, error):
@@ -165,44 +188,71 @@ class Snapshots:
     def revert_to_snapshot(self, job, instance_id, snapshot_id):
         found = job.found
         size = self.driver.revert_to_snapshot(
-            RequestContext(), self.view(found.snapshot), found.share_rules,
-            found.snapshot_rules, share_server=found.snapshot.share_server)
-        job.finish(self.reverted, job, found.snapshot,
-                   size or found.snapshot.row.share_size)
+            RequestContext(),
+            self.view(found.snapshot),
+            found.share_rules,
+            found.snapshot_rules,
+            share_server=found.snapshot.share_server,
+        )
+        job.finish(
+            self.reverted,
+            job,
+            found.snapshot,
+            size or found.snapshot.row.share_size,
+        )
 
-    def reverted(self, session: Session, job, found: FoundSnapshot,
-                 size: int) -> None:
+    def reverted(
+        self, session: Session, job, found: FoundSnapshot, size: int
+    ) -> None:
         """The share is as large as the back end says, and in the books."""
         share = found.share.row
         copies = take_copies(session, share)
-        fire(session, SHARE_INSTANCE, share.id, 'reverted',
-             updated_at=session.now)
-        fire_matching(session, SNAPSHOT_INSTANCE, 'restored',
-                      {'id': found.row.id}, updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            share.id,
+            'reverted',
+            updated_at=session.now,
+        )
+        fire_matching(
+            session,
+            SNAPSHOT_INSTANCE,
+            'restored',
+            {'id': found.row.id},
+            updated_at=session.now,
+        )
         resize(session, share, size, copies, reservations=job.charges)
-        tell(session, job, Action.REVERT_TO_SNAPSHOT, None,
-             self.message_ttl)
+        tell(session, job, Action.REVERT_TO_SNAPSHOT, None, self.message_ttl)
 
     def dropped_revert_to_snapshot(self, session, job):
         """Whatever became of the share, its snapshot is as it was."""
         snapshots.hold_share(session, job.resource_id)
-        fire_matching(session, SNAPSHOT_INSTANCE, 'restore_failed',
-                      {'snapshot_id': job.args['snapshot_id'],
-                       'share_instance_id': job.resource_id},
-                      updated_at=session.now)
+        fire_matching(
+            session,
+            SNAPSHOT_INSTANCE,
+            'restore_failed',
+            {
+                'snapshot_id': job.args['snapshot_id'],
+                'share_instance_id': job.resource_id,
+            },
+            updated_at=session.now,
+        )
 
     # All
 
     def given_up(self, session: Session, row, event: str) -> None:
         """The visible end of work that was lost; the share goes on."""
         release_share(session, row.share_instance_id, but=row.id)
-        fire(session, SNAPSHOT_INSTANCE, row.id, event,
-             updated_at=session.now)
+        fire(session, SNAPSHOT_INSTANCE, row.id, event, updated_at=session.now)
         if event == 'create_failed' and row.replica_state == P.ACTIVE:
             # From where should the other replicas have it now?
-            fire_matching(session, SNAPSHOT_INSTANCE, event,
-                          {'snapshot_id': row.snapshot_id},
-                          updated_at=session.now)
+            fire_matching(
+                session,
+                SNAPSHOT_INSTANCE,
+                event,
+                {'snapshot_id': row.snapshot_id},
+                updated_at=session.now,
+            )
 
     def view(self, found: FoundSnapshot):
         """The snapshot as the driver is to see it."""
@@ -214,8 +264,12 @@ def expect(session: Session, job, status: str) -> FoundSnapshot:
     found = driver_view.find_snapshot(session, job.resource_id, keep=True)
     if found.row.status != status:
         raise exception.InvalidStatus(
-            resource='snapshot instance', id=found.row.id,
-            status=found.row.status, event=job.kind, allowed=status)
+            resource='snapshot instance',
+            id=found.row.id,
+            status=found.row.status,
+            event=job.kind,
+            allowed=status,
+        )
     return found
 
 
@@ -224,24 +278,30 @@ def find_reverting(session: Session, job) -> Reverting:
     share = driver_view.find(session, job.resource_id, keep=True)
     if share.row.status != ShareS.REVERTING:
         raise exception.InvalidStatus(
-            resource='share instance', id=share.row.id,
-            status=share.row.status, event=job.kind,
-            allowed=ShareS.REVERTING)
+            resource='share instance',
+            id=share.row.id,
+            status=share.row.status,
+            event=job.kind,
+            allowed=ShareS.REVERTING,
+        )
     row = snapshots.of_share_instance(
-        session, job.args['snapshot_id'], share.row.id)
+        session, job.args['snapshot_id'], share.row.id
+    )
     if row is None or row.status != S.RESTORING:
         # By an administrator's decree: nothing is reverted then.
         raise exception.InvalidShareSnapshot(
-            reason=f'{job.args["snapshot_id"]} is not {S.RESTORING} any '
-                   'more')
+            reason=f'{job.args["snapshot_id"]} is not {S.RESTORING} any more'
+        )
     return Reverting(
         driver_view.find_snapshot(session, row.id),
         _rules(access.of_instance(session, share.row.id)),
-        _rules(snapshot_access.of_instance(session, row.id)))
+        _rules(snapshot_access.of_instance(session, row.id)),
+    )
 
 
-def release_share(session: Session, share_instance_id: str, *,
-                  but: str = '') -> None:
+def release_share(
+    session: Session, share_instance_id: str, *, but: str = ''
+) -> None:
     """Have a share instance that is snapshotting be available again.
 
     Not while a snapshot of it is creating, another than `but`. A share
@@ -249,7 +309,8 @@ def release_share(session: Session, share_instance_id: str, *,
     """
     status = snapshots.hold_share(session, share_instance_id)
     if status == ShareS.SNAPSHOTTING and not snapshots.is_being_taken(
-            session, share_instance_id, but):
+        session, share_instance_id, but
+    ):
         fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
 
 
@@ -259,9 +320,16 @@ def _location(row, answer: Mapping[str, typing.Any]) -> str | None:
 
 def _rules(rows: Iterable[typing.Any]) -> list[AccessRuleForDriver]:
     """Snapshots can only be read, so their rules have neither of both."""
-    return [AccessRuleForDriver(
-        id=row.id, share_id=row.share_id, access_type=row.access_type,
-        access_to=row.access_to, state=row.state,
-        access_level=getattr(row, 'access_level', 'ro'),
-        access_key=getattr(row, 'access_key', None)) for row in rows
-        if row.state == A.ACTIVE]
+    return [
+        AccessRuleForDriver(
+            id=row.id,
+            share_id=row.share_id,
+            access_type=row.access_type,
+            access_to=row.access_to,
+            state=row.state,
+            access_level=getattr(row, 'access_level', 'ro'),
+            access_key=getattr(row, 'access_key', None),
+        )
+        for row in rows
+        if row.state == A.ACTIVE
+    ]

@@ -10,8 +10,9 @@ NO_POOL = 'pool'
 """The name of the one pool of a back end that does not report pools."""
 
 
-def reports(stats: dict[str, typing.Any], service_host: str,
-            now: datetime.datetime) -> list[Report]:
+def reports(
+    stats: dict[str, typing.Any], service_host: str, now: datetime.datetime
+) -> list[Report]:
     """One report per pool; what the back end says holds for each of them.
 
     Capacities that are not numbers (`infinite`, `unknown`) become None.
@@ -21,13 +22,16 @@ def reports(stats: dict[str, typing.Any], service_host: str,
     return [_report(common | pool, service_host, now) for pool in pools]
 
 
-def _report(facts: dict[str, typing.Any], service_host: str,
-            now: datetime.datetime) -> Report:
+def _report(
+    facts: dict[str, typing.Any], service_host: str, now: datetime.datetime
+) -> Report:
     facts['timestamp'] = now.isoformat(timespec='microseconds')
     return Report(
-        host=f'{service_host}#{facts["pool_name"]}', capabilities=facts,
+        host=f'{service_host}#{facts["pool_name"]}',
+        capabilities=facts,
         total_gb=_number(facts.get('total_capacity_gb')),
-        free_gb=_number(facts.get('free_capacity_gb')))
+        free_gb=_number(facts.get('free_capacity_gb')),
+    )
 
 
 def _number(value: typing.Any) -> float | None:

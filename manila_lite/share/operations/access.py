@@ -63,11 +63,14 @@ class LocksWanted(typing.NamedTuple):
 
 def _ordered(method: Callable) -> Callable:
     """Have requests about one share wait for each other, not retry."""
+
     @functools.wraps(method)
-    def run(self: 'Access', ctx: RequestContext, share: typing.Any,
-            *args, **kwargs):
+    def run(
+        self: 'Access', ctx: RequestContext, share: typing.Any, *args, **kwargs
+    ):
         with self.locks.lock(f'access-{share.instance_id}'):
             return method(self, ctx, share, *args, **kwargs)
+
     return run
 
 
@@ -77,8 +80,13 @@ class Access:
     `error_tolerated` says whether an instance in error takes changes.
     """
 
-    def __init__(self, db: Database, access: Client, brake: Brake,
-                 locks: Coordinator | NullCoordinator):
+    def __init__(
+        self,
+        db: Database,
+        access: Client,
+        brake: Brake,
+        locks: Coordinator | NullCoordinator,
+    ):
         self.db = db
         self.access = access
         self.brake = brake
@@ -87,44 +95,81 @@ class Access:
     @braked
     @_ordered
     @transaction
-    def allow(self, session: Session, ctx: RequestContext,
-              share: typing.Any, *, access_type: str, access_to: str,
-              target: str, access_level: str = 'rw',
-              metadata: Mapping[str, str] | None = None,
-              locked: LocksWanted | None = None,
-              error_tolerated: bool = True,
-              rule_errors_tolerated: bool = True) -> NewRule:
+    def allow(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        *,
+        access_type: str,
+        access_to: str,
+        target: str,
+        access_level: str = 'rw',
+        metadata: Mapping[str, str] | None = None,
+        locked: LocksWanted | None = None,
+        error_tolerated: bool = True,
+        rule_errors_tolerated: bool = True,
+    ) -> NewRule:
         """Accept a rule for a client who has none of that type yet.
 
         `target` is `access_to` as `access_targets.normalised` spells it.
         """
         found = self._begin(session, ctx, share, error_tolerated)
         if not rule_errors_tolerated and any(
-                row.access_rules_status == R.ERROR for row in found):
+            row.access_rules_status == R.ERROR for row in found
+        ):
             raise exception.InvalidShareAccess(
-                reason='rules of the share are in error; deny them first')
-        rule = {'id': session.new_id(), 'share_id': share.id,
-                'access_type': access_type, 'access_to': access_to,
-                'access_level': access_level, 'created_at': session.now}
+                reason='rules of the share are in error; deny them first'
+            )
+        rule = {
+            'id': session.new_id(),
+            'share_id': share.id,
+            'access_type': access_type,
+            'access_to': access_to,
+            'access_level': access_level,
+            'created_at': session.now,
+        }
         access.insert(session, {**rule, 'target': target}, metadata or {})
         moves = Together(session)
-        moves.born(MACHINE, 'allow', [
-            {'id': session.new_id(), 'share_instance_id': row.id,
-             'access_id': rule['id'], 'created_at': session.now}
-            for row in found])
+        moves.born(
+            MACHINE,
+            'allow',
+            [
+                {
+                    'id': session.new_id(),
+                    'share_instance_id': row.id,
+                    'access_id': rule['id'],
+                    'created_at': session.now,
+                }
+                for row in found
+            ],
+        )
         status = self._changed(moves, found)
         if locked is not None:
-            resource_locks.lock_rule(session, ctx, rule['id'], share.id,
-                                     **locked._asdict())
+            resource_locks.lock_rule(
+                session, ctx, rule['id'], share.id, **locked._asdict()
+            )
         return NewRule(
-            **rule, state=MACHINE.born['allow'], access_rules_status=status,
-            access_key=None, metadata=dict(metadata or {}), updated_at=None)
+            **rule,
+            state=MACHINE.born['allow'],
+            access_rules_status=status,
+            access_key=None,
+            metadata=dict(metadata or {}),
+            updated_at=None,
+        )
 
     @_ordered
     @transaction
-    def deny(self, session: Session, ctx: RequestContext, share: typing.Any,
-             access_id: str, *, unrestrict: bool = False,
-             error_tolerated: bool = True) -> None:
+    def deny(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        access_id: str,
+        *,
+        unrestrict: bool = False,
+        error_tolerated: bool = True,
+    ) -> None:
         """Have a rule taken back; once more is harmless.
 
         With `unrestrict` locks go that the caller may remove.
@@ -133,39 +178,68 @@ class Access:
         there = {row.id for row in found}
         rules = access.mapped(session, share.id, access_id)
         moves = Together(session)
-        moves.fire(MACHINE, 'deny', {
-            row.id: row.state for row in rules
-            if row.share_instance_id in there})
+        moves.fire(
+            MACHINE,
+            'deny',
+            {
+                row.id: row.state
+                for row in rules
+                if row.share_instance_id in there
+            },
+        )
         # Nobody can be asked about what has no place.
-        moves.fire(MACHINE, 'removed', {
-            row.id: row.state for row in rules
-            if row.share_instance_id not in there})
+        moves.fire(
+            MACHINE,
+            'removed',
+            {
+                row.id: row.state
+                for row in rules
+                if row.share_instance_id not in there
+            },
+        )
         self._changed(moves, found)
-        resource_locks.unlock_rule(session, ctx, access_id,
-                                   unrestrict=unrestrict)
+        resource_locks.unlock_rule(
+            session, ctx, access_id, unrestrict=unrestrict
+        )
 
     @braked
     @_ordered
     @transaction
-    def change_level(self, session: Session, ctx: RequestContext,
-                     share: typing.Any, access_id: str, level: str, *,
-                     error_tolerated: bool = True) -> None:
+    def change_level(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        access_id: str,
+        level: str,
+        *,
+        error_tolerated: bool = True,
+    ) -> None:
         """Give a rule another level; the level it has changes nothing."""
-        if access.mapped(session, share.id,
-                         access_id)[0].access_level == level:
+        if (
+            access.mapped(session, share.id, access_id)[0].access_level
+            == level
+        ):
             return
         found = self._begin(session, ctx, share, error_tolerated)
         rules = access.mapped(session, share.id, access_id)
         if any(row.state in (A.QUEUED_TO_DENY, A.DENYING) for row in rules):
             raise exception.InvalidShareAccess(
-                reason=f'rule {access_id} is being denied')
+                reason=f'rule {access_id} is being denied'
+            )
         access.set_level(session, access_id, level)
         moves = Together(session)
         # What waits for its turn takes the new level with it.
         there = {row.id for row in found}
-        moves.fire(MACHINE, 'change', {
-            row.id: row.state for row in rules
-            if row.share_instance_id in there})
+        moves.fire(
+            MACHINE,
+            'change',
+            {
+                row.id: row.state
+                for row in rules
+                if row.share_instance_id in there
+            },
+        )
         self._changed(moves, found)
 
     def _begin(self, session, ctx, share, error_tolerated):
@@ -175,9 +249,11 @@ class Access:
         """
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        known = ([(share.instance_id, share.host)]
-                 if share.replica_state is None
-                 else access.instance_hosts(session, share.id))
+        known = (
+            [(share.instance_id, share.host)]
+            if share.replica_state is None
+            else access.instance_hosts(session, share.id)
+        )
         for id, host in known:
             if host:
                 self._submit(session, ctx, id, host)
@@ -196,22 +272,30 @@ class Access:
         return found
 
     def _submit(self, session, ctx, instance_id, host):
-        self.access.on(host).sync_access(session, ctx,
-                                         instance_id=instance_id)
+        self.access.on(host).sync_access(session, ctx, instance_id=instance_id)
 
     def _changed(self, moves, found) -> str:
         """Note that rules wait; the `access_rules_status` of the share."""
-        moves.fire(STATUS_MACHINE, 'change',
-                   {row.id: row.access_rules_status for row in found})
+        moves.fire(
+            STATUS_MACHINE,
+            'change',
+            {row.id: row.access_rules_status for row in found},
+        )
         moves.write()
-        return (R.ERROR if any(row.access_rules_status == R.ERROR
-                               for row in found) else R.OUT_OF_SYNC)
+        return (
+            R.ERROR
+            if any(row.access_rules_status == R.ERROR for row in found)
+            else R.OUT_OF_SYNC
+        )
 
 
 def _is_nowhere(row) -> bool:
     """Whether it is a replica for which no place was found."""
-    return (row.host is None and row.status == S.ERROR
-            and row.replica_state in PASSIVE)
+    return (
+        row.host is None
+        and row.status == S.ERROR
+        and row.replica_state in PASSIVE
+    )
 
 
 def _check(instances, error_tolerated: bool) -> None:
@@ -223,10 +307,11 @@ def _check(instances, error_tolerated: bool) -> None:
     if any(row.host is None or row.status not in fit for row in instances):
         raise exception.InvalidShare(
             reason='access rules cannot be changed while the share or one '
-                   'of its copies has no place yet, is busy, or is in a '
-                   'status that does not allow it')
-    if any(row.network_status not in (None, N.ACTIVE)
-           for row in instances):
+            'of its copies has no place yet, is busy, or is in a '
+            'status that does not allow it'
+        )
+    if any(row.network_status not in (None, N.ACTIVE) for row in instances):
         raise exception.InvalidShareNetwork(
             reason='access rules cannot be changed while the share network '
-                   'is not active')
+            'is not active'
+        )

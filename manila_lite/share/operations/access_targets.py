@@ -19,8 +19,9 @@ _CERT = re.compile(r'[^\x00-\x1f\x7f]{1,64}')
 _CEPHX = re.compile(r'[ -\-/-~]+')  # printable ASCII without the dot
 
 
-def normalised(access_type: str, access_to: str, *, ipv6: bool = True,
-               cephx: bool = True) -> str:
+def normalised(
+    access_type: str, access_to: str, *, ipv6: bool = True, cephx: bool = True
+) -> str:
     """The one normal spelling; raises InvalidShareAccess.
 
     `ipv6` and `cephx` say whether the version of the request knows them.
@@ -29,7 +30,8 @@ def normalised(access_type: str, access_to: str, *, ipv6: bool = True,
     if normal is None or (access_type == 'cephx' and not cephx):
         known = [name for name in TYPES if cephx or name != 'cephx']
         raise exception.InvalidShareAccess(
-            reason=f'access_type must be one of {", ".join(known)}')
+            reason=f'access_type must be one of {", ".join(known)}'
+        )
     if access_type == 'ip':
         return _ip(access_to, ipv6)
     return normal(access_to)
@@ -49,8 +51,9 @@ def _ip(access_to: str, ipv6: bool = True) -> str:
 
 
 def _user(access_to: str) -> str:
-    if (not _USER.fullmatch(access_to)
-            or _ONLY_DOTS_AND_BLANKS.fullmatch(access_to)):
+    if not _USER.fullmatch(access_to) or _ONLY_DOTS_AND_BLANKS.fullmatch(
+        access_to
+    ):
         raise _not_valid('user', access_to)
     return access_to
 
@@ -70,10 +73,15 @@ def _cephx(access_to: str) -> str:
 
 
 _NORMAL: dict[str, Callable[[str], str]] = {
-    'ip': _ip, 'user': _user, 'cert': _cert, 'cephx': _cephx}
+    'ip': _ip,
+    'user': _user,
+    'cert': _cert,
+    'cephx': _cephx,
+}
 
 
 def _not_valid(access_type: str, access_to: str) -> Exception:
     return exception.InvalidShareAccess(
         reason=f'{access_to[:80]!r} is no valid access_to of the type '
-               f'{access_type}')
+        f'{access_type}'
+    )

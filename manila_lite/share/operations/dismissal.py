@@ -13,9 +13,14 @@ from manila_lite.rpc.contract import Client
 from manila_lite.states.share_server import MACHINE
 
 
-def dismiss(session: Session, ctx: RequestContext, work: Client,
-            network_id: str, servers: Iterable[typing.Any],
-            in_use: Callable[[str], exception.ManilaLiteError]) -> None:
+def dismiss(
+    session: Session,
+    ctx: RequestContext,
+    work: Client,
+    network_id: str,
+    servers: Iterable[typing.Any],
+    in_use: Callable[[str], exception.ManilaLiteError],
+) -> None:
     """Ask for the end of servers whose network or subnet is to go.
 
     They leave it at once; their addresses they give back when they are
@@ -26,8 +31,7 @@ def dismiss(session: Session, ctx: RequestContext, work: Client,
     if not found:
         return
     if not all(server.is_auto_deletable for server in found):
-        raise in_use('it has share servers that are not deleted '
-                     'automatically')
+        raise in_use('it has share servers that are not deleted automatically')
     ids = [server.id for server in found]
     try:
         fire_all(session, MACHINE, ids, 'delete', updated_at=session.now)
@@ -37,9 +41,10 @@ def dismiss(session: Session, ctx: RequestContext, work: Client,
     if share_networks.shares_on(session, ids):
         raise in_use('it has shares')
     share_networks.leave(session, ids)
-    left = [row.id for row in share_servers.security_services(
-        session, network_id)]
+    left = [
+        row.id for row in share_servers.security_services(session, network_id)
+    ]
     for server in found:
         work.on(server.host).delete_share_server(
-            session, ctx, share_server_id=server.id,
-            security_service_ids=left)
+            session, ctx, share_server_id=server.id, security_service_ids=left
+        )

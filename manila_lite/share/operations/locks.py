@@ -42,13 +42,15 @@ class Locks:
         self.db = db
 
     @transaction
-    def create(self, session: Session, ctx: RequestContext,
-               request: LockRequest) -> sa.Row:
+    def create(
+        self, session: Session, ctx: RequestContext, request: LockRequest
+    ) -> sa.Row:
         """Lock a resource that the caller may lock; the lock."""
         if request.action not in ACTIONS[request.resource_type]:
             raise exception.InvalidInput(
                 reason=f'{request.action} cannot be locked for a '
-                       f'{request.resource_type}')
+                f'{request.resource_type}'
+            )
         found = _taken(session, ctx, request)
         if request.action == Locked.DELETE:
             _refuse_too_late(request, found)
@@ -58,30 +60,44 @@ class Locks:
         return locks.get(session, lock_id)
 
     @transaction
-    def update(self, session: Session, ctx: RequestContext, lock: typing.Any,
-               values: dict[str, object]) -> sa.Row:
+    def update(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        lock: typing.Any,
+        values: dict[str, object],
+    ) -> sa.Row:
         """Change the action or the reason of a lock; the lock."""
         _refuse_others(ctx, lock)
         action = values.get('resource_action', lock.resource_action)
         if action != lock.resource_action and action == Locked.SHOW:
             raise exception.InvalidInput(
                 reason='a lock cannot be changed to forbid show; make '
-                       'another lock that does')
+                'another lock that does'
+            )
         if values:
             locks.update(session, lock.id, values)
         return locks.get(session, lock.id)
 
     @transaction
-    def delete(self, session: Session, ctx: RequestContext,
-               lock: typing.Any) -> None:
+    def delete(
+        self, session: Session, ctx: RequestContext, lock: typing.Any
+    ) -> None:
         """Remove a lock, and the one of the share made because of it."""
         _refuse_others(ctx, lock)
         locks.delete(session, lock.id)
 
 
-def lock_rule(session: Session, ctx: RequestContext, access_id: str,
-              share_id: str, *, visibility: bool = False,
-              deletion: bool = False, reason: str | None = None) -> None:
+def lock_rule(
+    session: Session,
+    ctx: RequestContext,
+    access_id: str,
+    share_id: str,
+    *,
+    visibility: bool = False,
+    deletion: bool = False,
+    reason: str | None = None,
+) -> None:
     """Lock a rule that the same transaction makes.
 
     Where its deletion is locked, so is that of its share, which would
@@ -95,16 +111,31 @@ def lock_rule(session: Session, ctx: RequestContext, access_id: str,
         except exception.ResourceNotLockable as error:
             raise exception.InvalidShare(reason=error.msg) from error
         lock_id = _insert(session, ctx, rule, share_id)
-        _insert(session, ctx, dataclasses.replace(
-            share, reason=f'Lock {lock_id} of an access rule keeps it.'),
-            share_id, because_of=lock_id)
+        _insert(
+            session,
+            ctx,
+            dataclasses.replace(
+                share, reason=f'Lock {lock_id} of an access rule keeps it.'
+            ),
+            share_id,
+            because_of=lock_id,
+        )
     if visibility:
-        _insert(session, ctx,
-                dataclasses.replace(rule, action=Locked.SHOW), share_id)
+        _insert(
+            session,
+            ctx,
+            dataclasses.replace(rule, action=Locked.SHOW),
+            share_id,
+        )
 
 
-def unlock_rule(session: Session, ctx: RequestContext, access_id: str, *,
-                unrestrict: bool = False) -> None:
+def unlock_rule(
+    session: Session,
+    ctx: RequestContext,
+    access_id: str,
+    *,
+    unrestrict: bool = False,
+) -> None:
     """Return when a rule may be denied, or raise AccessRuleLocked.
 
     With `unrestrict` its locks are removed, if the caller may remove all
@@ -136,11 +167,15 @@ _MAY_CHANGE = {
 def may_change(ctx: RequestContext, lock: typing.Any) -> bool:
     """Whether the capacities allow the caller to change a lock."""
     capacities = {acts_as(ctx), By.ADMIN if ctx.is_admin else By.USER}
-    if any(lock.lock_context in _MAY_CHANGE.get(one, ())
-           for one in capacities):
+    if any(
+        lock.lock_context in _MAY_CHANGE.get(one, ()) for one in capacities
+    ):
         return True
-    return (lock.lock_context == By.USER and lock.user_id == ctx.user_id
-            and lock.project_id == ctx.project_id)
+    return (
+        lock.lock_context == By.USER
+        and lock.user_id == ctx.user_id
+        and lock.project_id == ctx.project_id
+    )
 
 
 def _may_delete(ctx, lock):
@@ -150,7 +185,8 @@ def _may_delete(ctx, lock):
 def _refuse_others(ctx, lock):
     if not may_change(ctx, lock):
         raise exception.Forbidden(
-            f'Lock {lock.id} may not be changed by this user.')
+            f'Lock {lock.id} may not be changed by this user.'
+        )
 
 
 def _taken(session, ctx, request):
@@ -160,29 +196,44 @@ def _taken(session, ctx, request):
     else:
         found = locks.take_rule(session, request.resource_id)
     if not found or not (
-            found[0].project_id == ctx.project_id or found[0].is_public
-            or acts_as(ctx) != By.USER or ctx.is_admin):
+        found[0].project_id == ctx.project_id
+        or found[0].is_public
+        or acts_as(ctx) != By.USER
+        or ctx.is_admin
+    ):
         raise exception.InvalidInput(
             reason=f'{request.resource_type} {request.resource_id} could '
-                   'not be found')
+            'not be found'
+        )
     ctx.authorize('resource_lock:create', found[0])
     return found
 
 
 def _refuse_too_late(request, found):
-    if (any(row.status in TOO_LATE[request.resource_type] for row in found)
-            or found[0].is_soft_deleted):
+    if (
+        any(row.status in TOO_LATE[request.resource_type] for row in found)
+        or found[0].is_soft_deleted
+    ):
         raise exception.ResourceNotLockable(
             resource_type=request.resource_type,
-            resource_id=request.resource_id)
+            resource_id=request.resource_id,
+        )
 
 
 def _insert(session, ctx, request, share_id, because_of=None):
     is_rule = request.resource_type == Kind.ACCESS_RULE
-    return locks.insert(session, {
-        'user_id': ctx.user_id, 'project_id': ctx.project_id,
-        'lock_context': acts_as(ctx), 'resource_id': request.resource_id,
-        'resource_type': request.resource_type,
-        'resource_action': request.action, 'lock_reason': request.reason,
-        'share_id': share_id, 'because_of': because_of,
-        'access_id': request.resource_id if is_rule else None})
+    return locks.insert(
+        session,
+        {
+            'user_id': ctx.user_id,
+            'project_id': ctx.project_id,
+            'lock_context': acts_as(ctx),
+            'resource_id': request.resource_id,
+            'resource_type': request.resource_type,
+            'resource_action': request.action,
+            'lock_reason': request.reason,
+            'share_id': share_id,
+            'because_of': because_of,
+            'access_id': request.resource_id if is_rule else None,
+        },
+    )

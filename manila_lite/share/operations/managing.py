@@ -55,7 +55,8 @@ class ManageRequest:
     share_server_id: str | None = None
     mount_point_name: str | None = None
     driver_options: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict)
+        default_factory=dict
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,28 +68,36 @@ class ManageSnapshotRequest:
     description: str | None = None
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     driver_options: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict)
+        default_factory=dict
+    )
 
 
 class Managing:
     """Each method is a transaction: all of a request, or none of it."""
 
-    def __init__(self, conf: typing.Any, db: Database, scheduler: Client,
-                 managing: Client):
+    def __init__(
+        self,
+        conf: typing.Any,
+        db: Database,
+        scheduler: Client,
+        managing: Client,
+    ):
         self.db = db
         self.scheduler = scheduler
         self.managing = managing
         self.down_time = conf.service_down_time
         self.default_type = conf.default_share_type
         self.protocols = frozenset(
-            name.upper() for name in conf.enabled_share_protocols)
+            name.upper() for name in conf.enabled_share_protocols
+        )
         self.mount_prefix = conf.default_mount_point_prefix
 
     # Shares
 
     @transaction
-    def manage_share(self, session: Session, ctx: RequestContext,
-                     request: ManageRequest) -> str:
+    def manage_share(
+        self, session: Session, ctx: RequestContext, request: ManageRequest
+    ) -> str:
         """Accept a share that is there already; its id.
 
         It has no size, and counts for nothing, until the back end has
@@ -100,57 +109,91 @@ class Managing:
         mount_point = self._mount_point(ctx, request, share_type)
         server = self._server(session, request, share_type)
         service = self._service(session, request.service_host)
-        if instances.is_exported(session, service.host,
-                                 request.export_path):
+        if instances.is_exported(session, service.host, request.export_path):
             raise exception.ShareManagedAlready(
-                path=request.export_path, host=service.host)
+                path=request.export_path, host=service.host
+            )
         share_id, instance_id = session.new_id(), session.new_id()
         abilities = share_request.abilities(share_type)
-        shares.insert(session, {
-            'id': share_id, 'project_id': ctx.project_id,
-            'user_id': ctx.user_id, 'size': 0,
-            'display_name': request.name,
-            'display_description': request.description,
-            'share_proto': proto, 'is_public': request.is_public,
-            'is_soft_deleted': False, 'created_at': session.now,
-            **abilities}, {})
+        shares.insert(
+            session,
+            {
+                'id': share_id,
+                'project_id': ctx.project_id,
+                'user_id': ctx.user_id,
+                'size': 0,
+                'display_name': request.name,
+                'display_description': request.description,
+                'share_proto': proto,
+                'is_public': request.is_public,
+                'is_soft_deleted': False,
+                'created_at': session.now,
+                **abilities,
+            },
+            {},
+        )
         try:
-            born(session, SHARE_INSTANCE, 'manage', id=instance_id,
-                 share_id=share_id, share_type_id=share_type.id,
-                 host=request.service_host,
-                 availability_zone_id=service.availability_zone_id,
-                 access_rules_status='active',
-                 cast_rules_to_readonly=False, created_at=session.now,
-                 **replica_rows.birth(share_id, abilities['replication_type']),
-                 mount_point_name=mount_point,
-                 share_network_id=server and server.share_network_id)
+            born(
+                session,
+                SHARE_INSTANCE,
+                'manage',
+                id=instance_id,
+                share_id=share_id,
+                share_type_id=share_type.id,
+                host=request.service_host,
+                availability_zone_id=service.availability_zone_id,
+                access_rules_status='active',
+                cast_rules_to_readonly=False,
+                created_at=session.now,
+                **replica_rows.birth(share_id, abilities['replication_type']),
+                mount_point_name=mount_point,
+                share_network_id=server and server.share_network_id,
+            )
         except db_exc.DBReferenceError:
             # The type was deleted since it was read.
             raise exception.ShareTypeNotFound(
-                share_type_id=share_type.id) from None
+                share_type_id=share_type.id
+            ) from None
         if server is not None:
             share_servers.bind(session, instance_id, server.id, size=0)
-        instances.insert_export_locations(session, instance_id, [
-            {'path': request.export_path, 'is_admin_only': False,
-             'metadata': {}}])
+        instances.insert_export_locations(
+            session,
+            instance_id,
+            [
+                {
+                    'path': request.export_path,
+                    'is_admin_only': False,
+                    'metadata': {},
+                }
+            ],
+        )
         self.scheduler.manage_share_instance(
-            session, ctx, instance_id=instance_id,
-            driver_options=request.driver_options)
+            session,
+            ctx,
+            instance_id=instance_id,
+            driver_options=request.driver_options,
+        )
         return share_id
 
-    def _type(self, session: Session, ctx: RequestContext,
-              request: ManageRequest) -> TypeWithSpecs:
+    def _type(
+        self, session: Session, ctx: RequestContext, request: ManageRequest
+    ) -> TypeWithSpecs:
         name = request.share_type or self.default_type
         if not name:
             raise exception.DefaultShareTypeNotFound()
-        found = share_types.find_usable(session, name, ctx.project_id,
-                                        ctx.is_admin)
+        found = share_types.find_usable(
+            session, name, ctx.project_id, ctx.is_admin
+        )
         if found is None:
             raise exception.ShareTypeNotFound(share_type_id=name)
         return found
 
-    def _server(self, session: Session, request: ManageRequest,
-                share_type: TypeWithSpecs) -> typing.Any:
+    def _server(
+        self,
+        session: Session,
+        request: ManageRequest,
+        share_type: TypeWithSpecs,
+    ) -> typing.Any:
         """The server the share is on; held, so that it stays active.
 
         One is named if, and only if, the type is served by one.
@@ -159,30 +202,44 @@ class Managing:
         if with_servers != bool(request.share_server_id):
             raise exception.InvalidInput(
                 reason='share_server_id goes with a share type whose '
-                       'driver_handles_share_servers is true, and only '
-                       'with such')
+                'driver_handles_share_servers is true, and only '
+                'with such'
+            )
         if not request.share_server_id:
             return None
         server = share_servers.get(session, request.share_server_id)
         if server.host != request.service_host.partition('#')[0]:
             raise exception.InvalidInput(
                 reason='share_server_id must be that of a server on '
-                       f'{request.service_host}')
+                f'{request.service_host}'
+            )
         on_networks.usable(session, server.share_network_id)
         status = share_servers.hold(session, server.id)
         if status != SERVER.ACTIVE:
             raise exception.InvalidStatus(
-                resource='share server', id=server.id, status=status,
-                event='manage share', allowed=SERVER.ACTIVE)
+                resource='share server',
+                id=server.id,
+                status=status,
+                event='manage share',
+                allowed=SERVER.ACTIVE,
+            )
         return server
 
-    def _mount_point(self, ctx: RequestContext, request: ManageRequest,
-                     share_type: TypeWithSpecs) -> str | None:
-        named = ShareRequest(share_proto=request.share_proto, size=0,
-                             mount_point_name=request.mount_point_name)
+    def _mount_point(
+        self,
+        ctx: RequestContext,
+        request: ManageRequest,
+        share_type: TypeWithSpecs,
+    ) -> str | None:
+        named = ShareRequest(
+            share_proto=request.share_proto,
+            size=0,
+            mount_point_name=request.mount_point_name,
+        )
         share_request.check_mount_point(named, share_type)
         return share_request.mount_point(
-            named, share_type, self.mount_prefix, ctx.project_id)
+            named, share_type, self.mount_prefix, ctx.project_id
+        )
 
     def _service(self, session: Session, host: str) -> typing.Any:
         """The service of the pool, kept: who manages there takes turns.
@@ -192,8 +249,8 @@ class Managing:
         service_host, _, pool = host.partition('#')
         if not pool:
             raise exception.InvalidInput(
-                reason='service_host must name a pool, as in '
-                       'host@backend#pool')
+                reason='service_host must name a pool, as in host@backend#pool'
+            )
         service = services.get(session, service_host, BINARY, keep=True)
         if not services.is_up(service, self.down_time):
             raise exception.ServiceIsDown(binary=BINARY, host=service_host)
@@ -202,43 +259,54 @@ class Managing:
         return service
 
     @transaction
-    def unmanage_share(self, session: Session, ctx: RequestContext,
-                       share: typing.Any) -> None:
+    def unmanage_share(
+        self, session: Session, ctx: RequestContext, share: typing.Any
+    ) -> None:
         """Ask for a share to be forgotten; its data stays where it is."""
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
         found = replicated.refuse_several(session, share)
         for row in found:
-            fire(session, SHARE_INSTANCE, row.instance_id,
-                 'abandon' if row.status == S.MANAGE_ERROR else 'unmanage')
+            fire(
+                session,
+                SHARE_INSTANCE,
+                row.instance_id,
+                'abandon' if row.status == S.MANAGE_ERROR else 'unmanage',
+            )
         self._refuse_dependents(session, share)
         for row in found:
             self._unmanage_instance(session, ctx, row.instance_id)
 
-    def _refuse_dependents(self, session: Session,
-                           share: typing.Any) -> None:
+    def _refuse_dependents(self, session: Session, share: typing.Any) -> None:
         """Behind the moves, so that none can come into being any more."""
         locks.refuse_locked_share(session, share.id)
         if shares.has_snapshots(session, share.id):
             raise exception.ShareNotAllowed(
                 reason=f'share {share.id} has snapshots; unmanage or '
-                       'delete them first')
+                'delete them first'
+            )
 
-    def _unmanage_instance(self, session: Session, ctx: RequestContext,
-                           instance_id: str) -> None:
+    def _unmanage_instance(
+        self, session: Session, ctx: RequestContext, instance_id: str
+    ) -> None:
         instance = instances.get(session, instance_id)
         if instance.host is None:
             discard(session, instance, 'unmanaged')
             return
         self.managing.on(instance.host).unmanage_share_instance(
-            session, ctx, instance_id=instance_id)
+            session, ctx, instance_id=instance_id
+        )
 
     # Snapshots
 
     @transaction
-    def manage_snapshot(self, session: Session, ctx: RequestContext,
-                        share: typing.Any,
-                        request: ManageSnapshotRequest) -> str:
+    def manage_snapshot(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        request: ManageSnapshotRequest,
+    ) -> str:
         """Accept a snapshot that is there already; its id.
 
         It is the newest from now on, and counts for nothing until the
@@ -248,27 +316,47 @@ class Managing:
         if not share.snapshot_support:
             raise exception.SnapshotsUnsupported(share_id=share.id)
         parent = self._parent(session, share)
-        if share_sources.is_located(session, share.id,
-                                    request.provider_location):
+        if share_sources.is_located(
+            session, share.id, request.provider_location
+        ):
             raise exception.SnapshotManagedAlready(
-                location=request.provider_location, share_id=share.id)
+                location=request.provider_location, share_id=share.id
+            )
         snapshot_id, instance_id = session.new_id(), session.new_id()
         created_at = snapshots.after_newest(session, parent)
-        snapshots.insert(session, {
-            'id': snapshot_id, 'project_id': parent.project_id,
-            'user_id': user_for(ctx, parent), 'share_id': share.id,
-            'size': 0, 'share_size': parent.size,
-            'share_proto': parent.share_proto,
-            'display_name': request.name,
-            'display_description': request.description,
-            'created_at': created_at}, request.metadata)
-        born(session, SNAPSHOT_INSTANCE, 'manage', id=instance_id,
-             snapshot_id=snapshot_id, share_instance_id=parent.id,
-             progress='0%', provider_location=request.provider_location,
-             created_at=created_at)
+        snapshots.insert(
+            session,
+            {
+                'id': snapshot_id,
+                'project_id': parent.project_id,
+                'user_id': user_for(ctx, parent),
+                'share_id': share.id,
+                'size': 0,
+                'share_size': parent.size,
+                'share_proto': parent.share_proto,
+                'display_name': request.name,
+                'display_description': request.description,
+                'created_at': created_at,
+            },
+            request.metadata,
+        )
+        born(
+            session,
+            SNAPSHOT_INSTANCE,
+            'manage',
+            id=instance_id,
+            snapshot_id=snapshot_id,
+            share_instance_id=parent.id,
+            progress='0%',
+            provider_location=request.provider_location,
+            created_at=created_at,
+        )
         self.managing.on(parent.host).manage_snapshot_instance(
-            session, ctx, snapshot_instance_id=instance_id,
-            driver_options=request.driver_options)
+            session,
+            ctx,
+            snapshot_instance_id=instance_id,
+            driver_options=request.driver_options,
+        )
         return snapshot_id
 
     def _parent(self, session: Session, share: typing.Any) -> typing.Any:
@@ -279,16 +367,21 @@ class Managing:
         status = snapshots.hold_share(session, share.instance_id)
         if status != S.AVAILABLE:
             raise exception.InvalidStatus(
-                resource='share instance', id=share.instance_id,
-                status=status, event='manage snapshot', allowed=S.AVAILABLE)
+                resource='share instance',
+                id=share.instance_id,
+                status=status,
+                event='manage snapshot',
+                allowed=S.AVAILABLE,
+            )
         parent = snapshots.parent(session, share.instance_id)
         if parent.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
         return parent
 
     @transaction
-    def unmanage_snapshot(self, session: Session, ctx: RequestContext,
-                          snapshot: typing.Any) -> None:
+    def unmanage_snapshot(
+        self, session: Session, ctx: RequestContext, snapshot: typing.Any
+    ) -> None:
         """Ask for a snapshot to be forgotten; it stays where it is."""
         found = snapshots.instances(session, snapshot.id)
         if any(row.replica_state is not None for row in found):
@@ -296,9 +389,14 @@ class Managing:
             if len(replica_rows.take(session, snapshot.share_id)) > 1:
                 raise exception.ShareHasReplicas(share_id=snapshot.share_id)
             found = snapshots.instances(session, snapshot.id)
-        fire_all(session, SNAPSHOT_INSTANCE,
-                 [row.instance_id for row in found], 'unmanage')
+        fire_all(
+            session,
+            SNAPSHOT_INSTANCE,
+            [row.instance_id for row in found],
+            'unmanage',
+        )
         share_sources.refuse_source(session, snapshot.id)
         for row in found:
             self.managing.on(row.host).unmanage_snapshot_instance(
-                session, ctx, snapshot_instance_id=row.instance_id)
+                session, ctx, snapshot_instance_id=row.instance_id
+            )

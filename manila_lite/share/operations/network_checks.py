@@ -41,7 +41,8 @@ class Change:
     def operation(self) -> str:
         """What answers about it are found by."""
         return hashlib.sha256(
-            orjson.dumps((self.support, *self.facts))).hexdigest()
+            orjson.dumps((self.support, *self.facts))
+        ).hexdigest()
 
 
 class Checked(typing.NamedTuple):
@@ -54,17 +55,22 @@ class Checked(typing.NamedTuple):
 def verdict(hosts: dict[str, bool | None]) -> Checked:
     """One that cannot is enough; all that can are needed."""
     said = set(hosts.values())
-    return Checked(False if False in said else None if None in said
-                   else True, hosts)
+    return Checked(
+        False if False in said else None if None in said else True, hosts
+    )
 
 
 def hosts_of(servers: Iterable[typing.Any]) -> list[str]:
     return sorted({server.host for server in servers})
 
 
-def demand_ready(session: Session, network: typing.Any,
-                 servers: Sequence[typing.Any], change: Change,
-                 down_time: float) -> None:
+def demand_ready(
+    session: Session,
+    network: typing.Any,
+    servers: Sequence[typing.Any],
+    change: Change,
+    down_time: float,
+) -> None:
     """Refuse a change that nobody could make now.
 
     Raises InvalidShareNetwork, or a conflict when a service is down. The
@@ -74,33 +80,49 @@ def demand_ready(session: Session, network: typing.Any,
     for server in servers:
         if server.status != ServerS.ACTIVE:
             raise exception.InvalidShareNetwork(
-                reason=f'a share server of {network.id} is not active')
+                reason=f'a share server of {network.id} is not active'
+            )
         if not getattr(server, change.support):
             raise exception.InvalidShareNetwork(
                 reason=f'a share server of {network.id} does not support '
-                       'the change')
-    up = {service.host for service in services.list_all(session)
-          if service.binary == BINARY and services.is_up(service, down_time)}
+                'the change'
+            )
+    up = {
+        service.host
+        for service in services.list_all(session)
+        if service.binary == BINARY and services.is_up(service, down_time)
+    }
     for host in hosts_of(servers):
         if host not in up:
             raise exception.ServiceNotUp(binary=BINARY, host=host)
     for share in share_networks.shares_on(
-            session, [server.id for server in servers]):
-        if (share.status != ShareS.AVAILABLE
-                or share.access_rules_status != R.ACTIVE):
+        session, [server.id for server in servers]
+    ):
+        if (
+            share.status != ShareS.AVAILABLE
+            or share.access_rules_status != R.ACTIVE
+        ):
             raise exception.InvalidShareNetwork(
                 reason=f'share {share.share_id} on {network.id} is not '
-                       'available, or its access rules are changing')
+                'available, or its access rules are changing'
+            )
 
 
 def _demand_active(network: typing.Any) -> None:
     if network.status != S.ACTIVE:
         raise exception.InvalidShareNetwork(
-            reason=f'{network.id} must be active, not {network.status}')
+            reason=f'{network.id} must be active, not {network.status}'
+        )
 
 
-def begin(session: Session, network_id: str, change: Change,
-          hosts: Sequence[str], *, anew: bool) -> list[str]:
+def begin(
+    session: Session,
+    network_id: str,
+    change: Change,
+    hosts: Sequence[str],
+    *,
+    anew: bool,
+) -> list[str]:
     """The hosts that are to be asked now: none if they have been.
 
     `anew` asks them once more.
@@ -117,18 +139,22 @@ def known(session: Session, network_id: str, change: Change) -> Checked:
     return verdict(records.answers(session, network_id, change.operation))
 
 
-def demand_compatible(session: Session, network_id: str, change: Change,
-                      hosts: Sequence[str]) -> None:
+def demand_compatible(
+    session: Session, network_id: str, change: Change, hosts: Sequence[str]
+) -> None:
     """Refuse a change unless all back ends have said that they can."""
     said = records.answers(session, network_id, change.operation)
     if sorted(said) != list(hosts):
         raise exception.InvalidShareNetwork(
             reason=f'{network_id} is in use; first check whether it can '
-                   'be changed so')
+            'be changed so'
+        )
     compatible = verdict(said).compatible
     if compatible is None:
         raise exception.InvalidShareNetwork(
-            reason=f'the check of {network_id} has not ended')
+            reason=f'the check of {network_id} has not ended'
+        )
     if not compatible:
         raise exception.InvalidShareNetwork(
-            reason=f'a back end cannot change {network_id} so')
+            reason=f'a back end cannot change {network_id} so'
+        )

@@ -16,12 +16,14 @@ def usable(session: Session, share_network_id: str) -> typing.Any:
     if network.status != S.ACTIVE:
         raise exception.InvalidShareNetwork(
             reason=f'share network {network.id} must be active, not '
-                   f'{network.status}')
+            f'{network.status}'
+        )
     return network
 
 
-def zones_served(session: Session, share_network_id: str,
-                 wanted: Sequence[str]) -> list[str]:
+def zones_served(
+    session: Session, share_network_id: str, wanted: Sequence[str]
+) -> list[str]:
     """Those of the zones that the network has a subnet for.
 
     No zones wanted, or given back, means any. Raises InvalidShareNetwork
@@ -30,12 +32,17 @@ def zones_served(session: Session, share_network_id: str,
     found = subnets.list_of(session, share_network_id)
     if any(subnet.is_default for subnet in found):
         return list(wanted)
-    own = {subnet.availability_zone for subnet in found
-           if subnet.availability_zone is not None}
-    left = sorted(own) if not wanted else [
-        zone for zone in wanted if zone in own]
+    own = {
+        subnet.availability_zone
+        for subnet in found
+        if subnet.availability_zone is not None
+    }
+    left = (
+        sorted(own) if not wanted else [zone for zone in wanted if zone in own]
+    )
     if not left:
         raise exception.InvalidShareNetwork(
             reason=f'share network {share_network_id} has no subnet '
-                   f'for {" or ".join(wanted) or "any zone"}')
+            f'for {" or ".join(wanted) or "any zone"}'
+        )
     return left

@@ -23,10 +23,13 @@ RESOURCES = tuple(rows.KINDS)
 NOBODY, WAITING, HELD, ABANDONED = 'nobody', 'waiting', 'held', 'abandoned'
 
 _REPEATABLE = frozenset(
-    kind for module in (share_rpc, scheduler_rpc)
+    kind
+    for module in (share_rpc, scheduler_rpc)
     for found in vars(module).values()
     if isinstance(getattr(found, 'methods', None), dict)
-    for kind, durable in work_kinds(found).items() if durable.repeatable)
+    for kind, durable in work_kinds(found).items()
+    if durable.repeatable
+)
 
 
 class InFlight(typing.NamedTuple):
@@ -69,10 +72,15 @@ class Recovery:
     # Look
 
     @reading
-    def in_flight(self, session: Session, *, limit: int,
-                  resource_type: str | None = None,
-                  host: str | None = None, candidates: bool = False
-                  ) -> list[InFlight]:
+    def in_flight(
+        self,
+        session: Session,
+        *,
+        limit: int,
+        resource_type: str | None = None,
+        host: str | None = None,
+        candidates: bool = False,
+    ) -> list[InFlight]:
         """So many of the resources in flight, in the order of a pass.
 
         With `candidates` those only that a pass would see to.
@@ -81,66 +89,89 @@ class Recovery:
         for kind in [resource_type] if resource_type else RESOURCES:
             after = ''
             while len(found) < limit:
-                page = rows.list_in_flight(session, kind, host=host,
-                                           most=limit, after=after)
-                found += [one for one in self._shown(session, kind, page)
-                          if one.is_candidate or not candidates]
+                page = rows.list_in_flight(
+                    session, kind, host=host, most=limit, after=after
+                )
+                found += [
+                    one
+                    for one in self._shown(session, kind, page)
+                    if one.is_candidate or not candidates
+                ]
                 if len(page) < limit:
                     break
                 after = page[-1].id
         return found[:limit]
 
-    def _shown(self, session: Session, kind: str,
-               page: typing.Sequence[typing.Any]) -> list[InFlight]:
+    def _shown(
+        self, session: Session, kind: str, page: typing.Sequence[typing.Any]
+    ) -> list[InFlight]:
         works = rows.holders(session, kind, [row.id for row in page])
         return [_in_flight(session, row, works.get(row.id)) for row in page]
 
     @reading
-    def log(self, session: Session, *, limit: int, offset: int = 0,
-            **wanted: str | None) -> typing.Sequence[typing.Any]:
+    def log(
+        self,
+        session: Session,
+        *,
+        limit: int,
+        offset: int = 0,
+        **wanted: str | None,
+    ) -> typing.Sequence[typing.Any]:
         """The decisions of recovery, the newest first."""
         return rows.list_log(session, limit=limit, offset=offset, **wanted)
 
     # Ask
 
     @transaction
-    def rescue(self, session: Session, ctx: RequestContext,
-               resource_type: str, resource_id: str) -> None:
+    def rescue(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        resource_type: str,
+        resource_id: str,
+    ) -> None:
         """Have the service that owns a resource look at it.
 
         What a living process holds is left alone even so.
         """
         if resource_type not in rows.KINDS:
             raise exception.InvalidInput(
-                reason='resource_type must be one of: '
-                + ', '.join(RESOURCES))
+                reason='resource_type must be one of: ' + ', '.join(RESOURCES)
+            )
         row = rows.get(session, resource_type, resource_id)
         if row.host is None:
             raise exception.Conflict(
-                f'{resource_id} has no host; a scheduler sees to it.')
+                f'{resource_id} has no host; a scheduler sees to it.'
+            )
         method = share_rpc.RESCUES[resource_type]
         argument = self.rescues.contract.methods[method].resource
         # Users are told as if nobody had asked.
-        owner = RequestContext(project_id=row.project_id,
-                               user_id=row.user_id,
-                               request_id=ctx.request_id)
+        owner = RequestContext(
+            project_id=row.project_id,
+            user_id=row.user_id,
+            request_id=ctx.request_id,
+        )
         getattr(self.rescues.on(row.host), method)(
-            session, owner, asked_by=_name(ctx), **{argument: row.about})
+            session, owner, asked_by=_name(ctx), **{argument: row.about}
+        )
 
     @transaction
-    def run_pass(self, session: Session, ctx: RequestContext,
-                 host: str | None = None) -> list[str]:
+    def run_pass(
+        self, session: Session, ctx: RequestContext, host: str | None = None
+    ) -> list[str]:
         """Have share services, or one, rescue all there is; their hosts."""
-        found = {service.host: service.id
-                 for service in services.list_all(session)
-                 if service.binary == share_rpc.BINARY
-                 and host in (None, service.host)}
+        found = {
+            service.host: service.id
+            for service in services.list_all(session)
+            if service.binary == share_rpc.BINARY
+            and host in (None, service.host)
+        }
         if host is not None and not found:
-            raise exception.ServiceNotFound(binary=share_rpc.BINARY,
-                                            host=host)
+            raise exception.ServiceNotFound(binary=share_rpc.BINARY, host=host)
         for name, service_id in found.items():
             self.rescues.on(name).recover(
-                session, ctx, service_id=service_id, asked_by=_name(ctx))
+                session, ctx, service_id=service_id, asked_by=_name(ctx)
+            )
         return sorted(found)
 
 
@@ -149,20 +180,27 @@ def _name(ctx: RequestContext) -> str:
     return ctx.user_id or 'an administrator'
 
 
-def _in_flight(session: Session, row: typing.Any,
-               work: typing.Any) -> InFlight:
+def _in_flight(
+    session: Session, row: typing.Any, work: typing.Any
+) -> InFlight:
     holder = _holder(work)
     return InFlight(
-        resource_type=row.resource, resource_id=row.id, status=row.status,
-        host=row.host, project_id=row.project_id,
-        age=row.since and max(
-            0.0, (session.now - row.since).total_seconds()),
-        holder=holder, work_id=work and work.id,
-        work_kind=work and work.kind, owner=work and work.owner,
+        resource_type=row.resource,
+        resource_id=row.id,
+        status=row.status,
+        host=row.host,
+        project_id=row.project_id,
+        age=row.since and max(0.0, (session.now - row.since).total_seconds()),
+        holder=holder,
+        work_id=work and work.id,
+        work_kind=work and work.kind,
+        owner=work and work.owner,
         lease_left=work and work.lease_left,
         heartbeat_age=work and work.heartbeat_age,
-        attempt=work and work.attempt, error=work and work.error,
-        next_step=_next_step(row, work, holder))
+        attempt=work and work.attempt,
+        error=work and work.error,
+        next_step=_next_step(row, work, holder),
+    )
 
 
 def _holder(work: typing.Any) -> str:

@@ -15,9 +15,15 @@ from manila_lite.states.share_instance import S
 from manila_lite.states.share_replica import P
 
 
-def remove(session: Session, ctx: RequestContext, replication: Client,
-           taken: Sequence[typing.Any], own: typing.Any, *,
-           force: bool) -> None:
+def remove(
+    session: Session,
+    ctx: RequestContext,
+    replication: Client,
+    taken: Sequence[typing.Any],
+    own: typing.Any,
+    *,
+    force: bool,
+) -> None:
     """Have a replica be removed, its back end first if it is on any.
 
     `taken` are all instances of its share, `own` is the one that goes.
@@ -27,34 +33,45 @@ def remove(session: Session, ctx: RequestContext, replication: Client,
     for row in taken:
         # What is being promoted may be the active one in a moment.
         if row.status == S.REPLICATION_CHANGE and not (
-                force and row.id != own.id):
+            force and row.id != own.id
+        ):
             raise exception.ReplicationException(
-                reason=f'replica {row.id} is being promoted')
+                reason=f'replica {row.id} is being promoted'
+            )
     try:
-        fire(session, SHARE_INSTANCE, own.id,
-             'force_delete' if force else 'delete', updated_at=session.now)
+        fire(
+            session,
+            SHARE_INSTANCE,
+            own.id,
+            'force_delete' if force else 'delete',
+            updated_at=session.now,
+        )
     except exception.InvalidStatus as error:
         raise exception.ReplicationException(
             reason=f'replica {own.id} must be available or in error, not '
-                   f'{own.status}') from error
+            f'{own.status}'
+        ) from error
     if own.host is None:
         discard(session, instances.get(session, own.id))
         return
     replication.on(own.host).delete_share_replica(
-        session, ctx, instance_id=own.id, force=force)
+        session, ctx, instance_id=own.id, force=force
+    )
 
 
-def refuse_last_active(taken: Sequence[typing.Any],
-                       own: typing.Any) -> None:
+def refuse_last_active(taken: Sequence[typing.Any], own: typing.Any) -> None:
     """Raise when there would be no active replica without it."""
     if is_last_active(taken, own):
         raise exception.ReplicationException(
             reason=f'replica {own.id} is the last active one of share '
-                   f'{own.share_id}')
+            f'{own.share_id}'
+        )
 
 
 def is_last_active(taken: Sequence[typing.Any], own: typing.Any) -> bool:
     """Whether it is active, and no other is that stays."""
     return own.replica_state == P.ACTIVE and not any(
         row.replica_state == P.ACTIVE and row.status != S.DELETING
-        for row in taken if row.id != own.id)
+        for row in taken
+        if row.id != own.id
+    )

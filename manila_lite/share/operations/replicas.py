@@ -53,9 +53,16 @@ class Replicas:
     What the rules of replication do not allow raises ReplicationException.
     """
 
-    def __init__(self, db: Database, limits: Mapping[str, int],
-                 scheduler: Client, replication: Client, updates: Client,
-                 access: Client, brake: Brake):
+    def __init__(
+        self,
+        db: Database,
+        limits: Mapping[str, int],
+        scheduler: Client,
+        replication: Client,
+        updates: Client,
+        access: Client,
+        brake: Brake,
+    ):
         self.db = db
         self.limits = limits
         self.scheduler = scheduler
@@ -68,15 +75,23 @@ class Replicas:
 
     @braked
     @transaction
-    def create(self, session: Session, ctx: RequestContext,
-               share: typing.Any, *, availability_zone: str | None = None,
-               share_network_id: str | None = None,
-               scheduler_hints: Mapping[str, str] | None = None,
-               metadata: Mapping[str, str] | None = None) -> str:
+    def create(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        *,
+        availability_zone: str | None = None,
+        share_network_id: str | None = None,
+        scheduler_hints: Mapping[str, str] | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
         """Accept a further replica of a share; its id."""
         if share.replication_type is None:
-            raise _refused(f'share {share.id} cannot have replicas; its '
-                           'share type has no replication_type')
+            raise _refused(
+                f'share {share.id} cannot have replicas; its '
+                'share type has no replication_type'
+            )
         if share.share_group_id is not None:
             raise _refused(f'share {share.id} is in a group')
         if share.task_state is not None and share.task_state in _BUSY_TASKS:
@@ -91,26 +106,37 @@ class Replicas:
         replica_id = session.new_id()
         self._bear(session, active, replica_id, zone, network_id)
         replicas.METADATA.insert(session, replica_id, metadata or {})
-        charges.charge(session, owner_of(active), replica_deltas(active),
-                       limits=self.limits)
+        charges.charge(
+            session,
+            owner_of(active),
+            replica_deltas(active),
+            limits=self.limits,
+        )
         only = (scheduler_hints or {}).get('only_host')
         self.scheduler.create_share_replica(
-            session, ctx, instance_id=replica_id, zones=zones,
-            hints={'only_host': only} if only else {})
+            session,
+            ctx,
+            instance_id=replica_id,
+            zones=zones,
+            hints={'only_host': only} if only else {},
+        )
         return replica_id
 
     def _zones(self, session, active, zone, network_id):
         """Where it may be placed; none means anywhere."""
         specs = share_types.extra_specs(session, active.share_type_id)
         _check_network(specs, network_id)
-        allowed = [name.strip() for name
-                   in (specs.get('availability_zones') or '').split(',')
-                   if name.strip()]
+        allowed = [
+            name.strip()
+            for name in (specs.get('availability_zones') or '').split(',')
+            if name.strip()
+        ]
         if zone is not None:
             if allowed and zone.name not in allowed:
                 raise _refused(
                     f'availability zone {zone.name} is none of those of the '
-                    f'share type: {", ".join(allowed)}')
+                    f'share type: {", ".join(allowed)}'
+                )
             allowed = [zone.name]
         if network_id is None:
             return allowed
@@ -123,26 +149,49 @@ class Replicas:
 
     def _bear(self, session, active, replica_id, zone, network_id):
         """The rows of a new replica: itself, its rules, its snapshots."""
-        rules = [row for row in access.of_instance(session, active.id)
-                 if row.state not in _DENIED]
-        copies = [row for row in snapshots.on_share_instance(session,
-                                                             active.id)
-                  if row.status not in GOING]
+        rules = [
+            row
+            for row in access.of_instance(session, active.id)
+            if row.state not in _DENIED
+        ]
+        copies = [
+            row
+            for row in snapshots.on_share_instance(session, active.id)
+            if row.status not in GOING
+        ]
         moves = Together(session)
-        moves.born(SHARE_INSTANCE, 'create', [{
-            'id': replica_id, 'share_id': active.share_id,
-            'share_type_id': active.share_type_id,
-            'replica_state': MACHINE.born['replicate'],
-            'availability_zone_id': zone and zone.id,
-            'share_network_id': network_id,
-            'access_rules_status': R.ACTIVE,
-            'cast_rules_to_readonly': active.replication_type == READABLE,
-            'created_at': session.now}])
+        moves.born(
+            SHARE_INSTANCE,
+            'create',
+            [
+                {
+                    'id': replica_id,
+                    'share_id': active.share_id,
+                    'share_type_id': active.share_type_id,
+                    'replica_state': MACHINE.born['replicate'],
+                    'availability_zone_id': zone and zone.id,
+                    'share_network_id': network_id,
+                    'access_rules_status': R.ACTIVE,
+                    'cast_rules_to_readonly': active.replication_type
+                    == READABLE,
+                    'created_at': session.now,
+                }
+            ],
+        )
         if rules:
-            moves.born(ACCESS_RULE, 'allow', [
-                {'id': session.new_id(), 'share_instance_id': replica_id,
-                 'access_id': row.id, 'created_at': session.now}
-                for row in rules])
+            moves.born(
+                ACCESS_RULE,
+                'allow',
+                [
+                    {
+                        'id': session.new_id(),
+                        'share_instance_id': replica_id,
+                        'access_id': row.id,
+                        'created_at': session.now,
+                    }
+                    for row in rules
+                ],
+            )
             moves.fire(STATUS_MACHINE, 'change', {replica_id: R.ACTIVE})
         if copies:
             self._bear_snapshots(session, moves, active, replica_id, copies)
@@ -151,122 +200,186 @@ class Replicas:
     def _bear_snapshots(self, session, moves, active, replica_id, copies):
         """The rows of its snapshots, and who may mount those."""
         born = {row.snapshot_id: session.new_id() for row in copies}
-        moves.born(SNAPSHOT_INSTANCE, 'create', [
-            {'id': id, 'snapshot_id': snapshot_id,
-             'share_instance_id': replica_id, 'progress': '0%',
-             'created_at': session.now} for snapshot_id, id in born.items()])
+        moves.born(
+            SNAPSHOT_INSTANCE,
+            'create',
+            [
+                {
+                    'id': id,
+                    'snapshot_id': snapshot_id,
+                    'share_instance_id': replica_id,
+                    'progress': '0%',
+                    'created_at': session.now,
+                }
+                for snapshot_id, id in born.items()
+            ],
+        )
         if any(row.mount_snapshot_support for row in copies):
-            moves.born(SNAPSHOT_RULE, 'allow', [
-                {'id': session.new_id(), 'access_id': rule.access_id,
-                 'share_snapshot_instance_id': born[rule.snapshot_id],
-                 'created_at': session.now}
-                for rule in snapshot_access.on_share_instance(
-                    session, active.id)
-                if rule.state not in _DENIED and rule.snapshot_id in born])
+            moves.born(
+                SNAPSHOT_RULE,
+                'allow',
+                [
+                    {
+                        'id': session.new_id(),
+                        'access_id': rule.access_id,
+                        'share_snapshot_instance_id': born[rule.snapshot_id],
+                        'created_at': session.now,
+                    }
+                    for rule in snapshot_access.on_share_instance(
+                        session, active.id
+                    )
+                    if rule.state not in _DENIED and rule.snapshot_id in born
+                ],
+            )
 
     # Delete
 
     @transaction
-    def delete(self, session: Session, ctx: RequestContext,
-               replica: typing.Any) -> None:
+    def delete(
+        self, session: Session, ctx: RequestContext, replica: typing.Any
+    ) -> None:
         """Ask for the end of a replica; never of the last active one."""
         taken = replicas.take(session, replica.share_id)
-        replica_removal.remove(session, ctx, self.replication, taken,
-                               _own(taken, replica.id), force=False)
+        replica_removal.remove(
+            session,
+            ctx,
+            self.replication,
+            taken,
+            _own(taken, replica.id),
+            force=False,
+        )
 
     @transaction
-    def force_delete(self, session: Session, ctx: RequestContext,
-                     replica: typing.Any) -> None:
+    def force_delete(
+        self, session: Session, ctx: RequestContext, replica: typing.Any
+    ) -> None:
         """The same from every status; errors of the back end are borne."""
         taken = replicas.take(session, replica.share_id)
-        replica_removal.remove(session, ctx, self.replication, taken,
-                               _own(taken, replica.id), force=True)
+        replica_removal.remove(
+            session,
+            ctx,
+            self.replication,
+            taken,
+            _own(taken, replica.id),
+            force=True,
+        )
 
     # Promote
 
     @braked
     @transaction
-    def promote(self, session: Session, ctx: RequestContext,
-                replica: typing.Any, *,
-                quiesce_wait_time: int | None = None) -> bool:
+    def promote(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: typing.Any,
+        *,
+        quiesce_wait_time: int | None = None,
+    ) -> bool:
         """Ask for a replica to become the active one; False if it is."""
         taken = replicas.take(session, replica.share_id)
         own = _own(taken, replica.id)
         if own.replica_state == P.ACTIVE:
             return False
         if replica.replication_type == WRITABLE:
-            raise _refused('no replica need be promoted where all of them '
-                           'can be written to')
+            raise _refused(
+                'no replica need be promoted where all of them '
+                'can be written to'
+            )
         if own.status != S.AVAILABLE:
-            raise _refused(f'replica {own.id} must be available, not '
-                           f'{own.status}')
+            raise _refused(
+                f'replica {own.id} must be available, not {own.status}'
+            )
         _refuse_change(taken)
         for row in taken:
-            if (row.replica_state == P.ACTIVE
-                    and row.status in SHARE_INSTANCE.in_flight):
-                raise _refused(f'the active replica {row.id} is busy: '
-                               f'{row.status}')
+            if (
+                row.replica_state == P.ACTIVE
+                and row.status in SHARE_INSTANCE.in_flight
+            ):
+                raise _refused(
+                    f'the active replica {row.id} is busy: {row.status}'
+                )
         if own.replica_state != P.IN_SYNC and not ctx.is_admin:
             raise exception.PromotionNeedsAdmin(
-                replica_id=own.id, replica_state=own.replica_state)
-        fire(session, SHARE_INSTANCE, own.id, 'promote',
-             updated_at=session.now)
+                replica_id=own.id, replica_state=own.replica_state
+            )
+        fire(
+            session, SHARE_INSTANCE, own.id, 'promote', updated_at=session.now
+        )
         replicas.next_round(session, own.share_id)
         self.replication.on(own.host).promote_share_replica(
-            session, ctx, instance_id=own.id,
-            quiesce_wait_time=quiesce_wait_time)
+            session,
+            ctx,
+            instance_id=own.id,
+            quiesce_wait_time=quiesce_wait_time,
+        )
         return True
 
     # Resync
 
     @braked
     @transaction
-    def resync(self, session: Session, ctx: RequestContext,
-               replica: typing.Any) -> bool:
+    def resync(
+        self, session: Session, ctx: RequestContext, replica: typing.Any
+    ) -> bool:
         """Have a replica brought up to date now; False if it is active."""
         if replica.replica_state == P.ACTIVE:
             return False
         if replica.host is None:
             raise _refused(f'replica {replica.id} is on no back end')
         self.updates.on(replica.host).update_share_replica(
-            session, ctx, share_replica_id=replica.id)
+            session, ctx, share_replica_id=replica.id
+        )
         return True
 
     # Administration
 
     @transaction
-    def reset_status(self, session: Session, ctx: RequestContext,
-                     replica: typing.Any, status: str) -> None:
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: typing.Any,
+        status: str,
+    ) -> None:
         """Set a status by decree; raises InvalidInput for other words."""
         event = _reset(SHARE_INSTANCE, 'status', status)
         if status == S.DELETING:
             taken = replicas.take(session, replica.share_id)
-            replica_removal.refuse_last_active(taken,
-                                               _own(taken, replica.id))
-        fire(session, SHARE_INSTANCE, replica.id, event,
-             updated_at=session.now)
+            replica_removal.refuse_last_active(taken, _own(taken, replica.id))
+        fire(
+            session, SHARE_INSTANCE, replica.id, event, updated_at=session.now
+        )
 
     @transaction
-    def reset_replica_state(self, session: Session, ctx: RequestContext,
-                            replica: typing.Any, replica_state: str) -> None:
+    def reset_replica_state(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: typing.Any,
+        replica_state: str,
+    ) -> None:
         """The same for `replica_state`; the active replica stays so."""
         event = _reset(MACHINE, 'replica_state', replica_state)
         activates = replica_state == P.ACTIVE
         if activates and replica.host:
             # In the order of others: the work first, then the replicas.
             self.access.on(replica.host).sync_access(
-                session, ctx, instance_id=replica.id)
+                session, ctx, instance_id=replica.id
+            )
         taken = replicas.take(session, replica.share_id)
         own = _own(taken, replica.id)
         if own.replica_state == P.ACTIVE:
-            raise _refused(f'replica {own.id} is active; another has to be '
-                           'promoted')
+            raise _refused(
+                f'replica {own.id} is active; another has to be promoted'
+            )
         _refuse_change(taken)
         if not activates:
             fire(session, MACHINE, own.id, event, updated_at=session.now)
             return
         if replica.replication_type != WRITABLE and any(
-                row.replica_state == P.ACTIVE for row in taken):
+            row.replica_state == P.ACTIVE for row in taken
+        ):
             raise _refused('another replica is active; promote this one')
         replicas.activate(session, own, replica.replication_type, event)
         replicas.next_round(session, own.share_id)
@@ -274,30 +387,41 @@ class Replicas:
         fire_matching(session, STATUS_MACHINE, 'change', {'id': own.id})
 
 
-_BUSY_TASKS = frozenset({
-    'migration_starting', 'migration_in_progress', 'migration_completing',
-    'migration_driver_starting', 'migration_driver_in_progress',
-    'migration_driver_phase1_done', 'data_copying_starting',
-    'data_copying_in_progress', 'data_copying_completing',
-    'data_copying_completed'})
+_BUSY_TASKS = frozenset(
+    {
+        'migration_starting',
+        'migration_in_progress',
+        'migration_completing',
+        'migration_driver_starting',
+        'migration_driver_in_progress',
+        'migration_driver_phase1_done',
+        'data_copying_starting',
+        'data_copying_in_progress',
+        'data_copying_completing',
+        'data_copying_completed',
+    }
+)
 
 
-def _source(session: Session, taken: Sequence[typing.Any],
-            share_id: str) -> typing.Any:
+def _source(
+    session: Session, taken: Sequence[typing.Any], share_id: str
+) -> typing.Any:
     """The active replica that others may be made of."""
     if not taken:
         raise exception.ShareNotFound(share_id=share_id)
     _refuse_change(taken)
     active = [row for row in taken if row.replica_state == P.ACTIVE]
-    fit = sorted((row for row in active
-                  if row.status == S.AVAILABLE and row.host),
-                 key=lambda row: (row.created_at, row.id))
+    fit = sorted(
+        (row for row in active if row.status == S.AVAILABLE and row.host),
+        key=lambda row: (row.created_at, row.id),
+    )
     if fit:
         return instances.get(session, fit[0].id)
     if not active:
         raise _refused(f'share {share_id} has no active replica')
-    raise _refused('the active replica must be available, not '
-                   f'{active[0].status}')
+    raise _refused(
+        f'the active replica must be available, not {active[0].status}'
+    )
 
 
 def _zone(session: Session, named: str | None) -> typing.Any:
@@ -309,17 +433,19 @@ def _zone(session: Session, named: str | None) -> typing.Any:
             return zone
     # The published code of it is 400 here.
     raise exception.InvalidInput(
-        reason=f'there is no availability zone {named}')
+        reason=f'there is no availability zone {named}'
+    )
 
 
-def _check_network(specs: Mapping[str, str],
-                   network_id: str | None) -> None:
+def _check_network(specs: Mapping[str, str], network_id: str | None) -> None:
     with_servers = share_types.is_true(
-        specs.get('driver_handles_share_servers'))
+        specs.get('driver_handles_share_servers')
+    )
     if network_id is not None and not with_servers:
         raise exception.InvalidInput(
             reason='share_network_id has no use with a share type whose '
-                   'driver_handles_share_servers is false')
+            'driver_handles_share_servers is false'
+        )
 
 
 def _own(taken: Sequence[typing.Any], replica_id: str) -> typing.Any:
@@ -343,7 +469,8 @@ def _reset(machine: typing.Any, what: str, wanted: str) -> str:
     except KeyError:
         raise exception.InvalidInput(
             reason=f'{what} {wanted!r} is none of '
-                   f'{", ".join(sorted(machine.resets))}') from None
+            f'{", ".join(sorted(machine.resets))}'
+        ) from None
 
 
 def _refused(reason: str) -> exception.ManilaLiteError:

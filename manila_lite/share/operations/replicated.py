@@ -41,8 +41,12 @@ def settled(session: Session, share: typing.Any, event: str) -> Copies:
     for row in taken:
         if row.status in _UNSETTLED:
             raise exception.InvalidStatus(
-                resource='share instance', id=row.id, status=row.status,
-                event=event, allowed=S.AVAILABLE)
+                resource='share instance',
+                id=row.id,
+                status=row.status,
+                event=event,
+                allowed=S.AVAILABLE,
+            )
     return Copies(active_of(taken, share.id).id, len(taken))
 
 
@@ -51,12 +55,14 @@ def active_of(taken: Sequence[typing.Any], share_id: str) -> typing.Any:
     active = [row for row in taken if row.replica_state == P.ACTIVE]
     if not active:
         raise exception.InvalidShare(
-            reason=f'share {share_id} has no active replica')
+            reason=f'share {share_id} has no active replica'
+        )
     return min(active, key=lambda row: (row.created_at, row.id))
 
 
-def refuse_several(session: Session, share: typing.Any
-                   ) -> Sequence[typing.Any]:
+def refuse_several(
+    session: Session, share: typing.Any
+) -> Sequence[typing.Any]:
     """The instances of a share; raises ShareHasReplicas.
 
     `share` is a row of `shares.target`. One that has a single replica has

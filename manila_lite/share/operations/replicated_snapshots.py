@@ -34,11 +34,16 @@ class Replicas(typing.NamedTuple):
 
     @property
     def active(self) -> typing.Any | None:
-        """Where snapshots are taken: the active one, the oldest if several.
-        """
-        return min((row for row in self.rows
-                    if row.replica_state == P.ACTIVE and row.host),
-                   key=lambda row: (row.created_at, row.id), default=None)
+        """Where snapshots are taken: the active one, the oldest if several."""
+        return min(
+            (
+                row
+                for row in self.rows
+                if row.replica_state == P.ACTIVE and row.host
+            ),
+            key=lambda row: (row.created_at, row.id),
+            default=None,
+        )
 
     @property
     def staying(self) -> list[str]:
@@ -46,8 +51,12 @@ class Replicas(typing.NamedTuple):
 
         Not one for which no place was found: nobody would see to it.
         """
-        return [row.id for row in self.rows if row.status not in _GOING
-                and (row.host is not None or row.status != ShareS.ERROR)]
+        return [
+            row.id
+            for row in self.rows
+            if row.status not in _GOING
+            and (row.host is not None or row.status != ShareS.ERROR)
+        ]
 
     def refuse_change(self, what: str) -> None:
         """Raise InvalidStatus while one of them is being promoted.
@@ -57,14 +66,19 @@ class Replicas(typing.NamedTuple):
         for row in self.rows:
             if row.status == ShareS.REPLICATION_CHANGE:
                 raise exception.InvalidStatus(
-                    resource='share', id=self.share_id, status=row.status,
-                    event=what, allowed=ShareS.AVAILABLE)
+                    resource='share',
+                    id=self.share_id,
+                    status=row.status,
+                    event=what,
+                    allowed=ShareS.AVAILABLE,
+                )
 
     def get_active(self) -> typing.Any:
         """The same; raises ReplicationException when none is active."""
         if self.active is None:
             raise exception.ReplicationException(
-                reason=f'share {self.share_id} has no active replica')
+                reason=f'share {self.share_id} has no active replica'
+            )
         return self.active
 
 
@@ -77,14 +91,22 @@ def are_replicated(rows: Iterable[typing.Any]) -> bool:
     return any(row.replica_state is not None for row in rows)
 
 
-def check_shown(snapshot_id: str, rows: Sequence[typing.Any],
-                allowed: Iterable[str], event: str) -> None:
+def check_shown(
+    snapshot_id: str,
+    rows: Sequence[typing.Any],
+    allowed: Iterable[str],
+    event: str,
+) -> None:
     """Raise InvalidStatus unless the snapshot shows one of these."""
     status = snapshots.shown_status(rows)
     if status not in allowed:
         raise exception.InvalidStatus(
-            resource='snapshot', id=snapshot_id, status=status, event=event,
-            allowed=', '.join(sorted(allowed)))
+            resource='snapshot',
+            id=snapshot_id,
+            status=status,
+            event=event,
+            allowed=', '.join(sorted(allowed)),
+        )
 
 
 def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
@@ -95,26 +117,32 @@ def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
     """
     check_shown(snapshot_id, rows, DELETABLE, 'delete')
     for row in rows:
-        if (row.replica_state in COUNTING and row.status != S.DELETING
-                and row.status in MACHINE.in_flight):
+        if (
+            row.replica_state in COUNTING
+            and row.status != S.DELETING
+            and row.status in MACHINE.in_flight
+        ):
             raise exception.InvalidStatus(
-                resource='snapshot', id=snapshot_id, status=row.status,
-                event='delete', allowed=', '.join(sorted(DELETABLE)))
+                resource='snapshot',
+                id=snapshot_id,
+                status=row.status,
+                event='delete',
+                allowed=', '.join(sorted(DELETABLE)),
+            )
 
 
 def event_of(row: typing.Any) -> str:
     """The move that deletes an instance, whatever it is waiting for."""
-    return ('delete' if MACHINE['delete'].leaves(row.status)
-            else 'force_delete')
+    return 'delete' if MACHINE['delete'].leaves(row.status) else 'force_delete'
 
 
 def about(rows: Sequence[typing.Any], active: typing.Any) -> typing.Any:
     """The instance that work about all of them names."""
-    return next((row for row in rows if row.share_instance_id == active.id),
-                rows[0])
+    return next(
+        (row for row in rows if row.share_instance_id == active.id), rows[0]
+    )
 
 
 def speaking(rows: Sequence[typing.Any]) -> list[typing.Any]:
     """The instances that say what the snapshot is."""
-    return [row for row in rows
-            if row.replica_state in COUNTING] or list(rows)
+    return [row for row in rows if row.replica_state in COUNTING] or list(rows)

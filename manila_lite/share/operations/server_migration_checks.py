@@ -48,10 +48,12 @@ def refuse_place(server: typing.Any, wish: Wish) -> None:
     host, _, backend = service_host.partition('@')
     if not (host and backend):
         raise exception.InvalidInput(
-            reason='host must be host@backend or host@backend#pool')
+            reason='host must be host@backend or host@backend#pool'
+        )
     if service_host == server.host:
         raise exception.ShareServerNotMigratable(
-            reason=f'share server {server.id} is on {service_host} already')
+            reason=f'share server {server.id} is on {service_host} already'
+        )
 
 
 def refuse_status(server: typing.Any) -> None:
@@ -59,44 +61,62 @@ def refuse_status(server: typing.Any) -> None:
     if server.status != S.ACTIVE:
         raise exception.ShareServerNotMigratable(
             reason=f'share server {server.id} is {server.status}, not '
-                   f'{S.ACTIVE}')
+            f'{S.ACTIVE}'
+        )
 
 
-def refuse_shares(rows: Sequence[typing.Any],
-                  snapshots: Sequence[typing.Any], wish: Wish) -> None:
+def refuse_shares(
+    rows: Sequence[typing.Any], snapshots: Sequence[typing.Any], wish: Wish
+) -> None:
     """Raise when anything on the server cannot be moved with it."""
     server = rows[0]
     on_it = [row for row in rows if row.instance_id]
     if not on_it:
         _refuse(server, 'has no shares, so there is nothing to migrate')
-    _refuse_those(server, (
-        row for row in on_it if row.instance_status != ShareS.AVAILABLE),
-        f'has shares that are not {ShareS.AVAILABLE}')
-    _refuse_those(server, (row for row in on_it if row.share_group_id),
-                  'has shares of share groups')
+    _refuse_those(
+        server,
+        (row for row in on_it if row.instance_status != ShareS.AVAILABLE),
+        f'has shares that are not {ShareS.AVAILABLE}',
+    )
+    _refuse_those(
+        server,
+        (row for row in on_it if row.share_group_id),
+        'has shares of share groups',
+    )
     refuse_copies(rows)
-    _refuse_those(server, (
-        row for row in on_it if row.access_rules_status != R.ACTIVE),
-        'has shares whose access rules are changing or in error')
-    _refuse_those(server, (
-        row for row in snapshots if row.status != SnapshotS.AVAILABLE),
-        f'has shares with snapshots that are not {SnapshotS.AVAILABLE}')
+    _refuse_those(
+        server,
+        (row for row in on_it if row.access_rules_status != R.ACTIVE),
+        'has shares whose access rules are changing or in error',
+    )
+    _refuse_those(
+        server,
+        (row for row in snapshots if row.status != SnapshotS.AVAILABLE),
+        f'has shares with snapshots that are not {SnapshotS.AVAILABLE}',
+    )
     if not wish.preserve_snapshots:
-        _refuse_those(server, snapshots,
-                      'has snapshots, which would be lost; preserve, '
-                      'unmanage or delete those of shares')
+        _refuse_those(
+            server,
+            snapshots,
+            'has snapshots, which would be lost; preserve, '
+            'unmanage or delete those of shares',
+        )
 
 
 def refuse_copies(rows: Sequence[typing.Any]) -> None:
     """Raise ShareServerNotMigratable where replicas could not go along."""
     server = rows[0]
     if not server.share_replicas_migration_support:
-        _refuse_those(server, (row for row in rows if row.has_copies),
-                      'has shares with replicas')
+        _refuse_those(
+            server,
+            (row for row in rows if row.has_copies),
+            'has shares with replicas',
+        )
 
 
-def _refuse_those(server: typing.Any, unfit: Iterable[typing.Any],
-                  why: str) -> None:
+def _refuse_those(
+    server: typing.Any, unfit: Iterable[typing.Any], why: str
+) -> None:
     named = sorted({row.share_id for row in unfit})
     if named:
         more = f' and {len(named) - _NAMED} more' * (len(named) > _NAMED)
@@ -105,51 +125,74 @@ def _refuse_those(server: typing.Any, unfit: Iterable[typing.Any],
 
 def _refuse(server: typing.Any, why: str) -> typing.NoReturn:
     raise exception.ShareServerNotMigratable(
-        reason=f'share server {server.id} {why}')
+        reason=f'share server {server.id} {why}'
+    )
 
 
-def found(rows: Sequence[typing.Any], service: typing.Any,
-          networks: Sequence[typing.Any], wish: Wish) -> Found:
+def found(
+    rows: Sequence[typing.Any],
+    service: typing.Any,
+    networks: Sequence[typing.Any],
+    wish: Wish,
+) -> Found:
     """What a migration is about; raises when it has no fit network."""
     server = rows[0]
     network_id = wish.new_share_network_id or server.share_network_id
     _refuse_network(server, networks, network_id)
     subnets = [row for row in networks if row.id == network_id]
-    fit = ([row for row in subnets if row.zone == service.zone]
-           or [row for row in subnets
-               if row.zone is None and row.subnet_id is not None])
+    fit = [row for row in subnets if row.zone == service.zone] or [
+        row
+        for row in subnets
+        if row.zone is None and row.subnet_id is not None
+    ]
     reasons = []
     if not fit:
-        reasons.append(f'share network {network_id} has no subnet for '
-                       f'availability zone {service.zone}')
+        reasons.append(
+            f'share network {network_id} has no subnet for '
+            f'availability zone {service.zone}'
+        )
     elif wish.nondisruptive and _places(fit) != _places(
-            row for row in networks if row.is_used):
-        reasons.append('a migration cannot be nondisruptive where the '
-                       'network of the share server changes')
-    return Found(network_id, migrations.totals(
-        row for row in rows if row.instance_id), reasons)
+        row for row in networks if row.is_used
+    ):
+        reasons.append(
+            'a migration cannot be nondisruptive where the '
+            'network of the share server changes'
+        )
+    return Found(
+        network_id,
+        migrations.totals(row for row in rows if row.instance_id),
+        reasons,
+    )
 
 
-def _refuse_network(server: typing.Any, networks: Sequence[typing.Any],
-                    network_id: str) -> None:
+def _refuse_network(
+    server: typing.Any, networks: Sequence[typing.Any], network_id: str
+) -> None:
     """Raise InvalidInput unless the network can be the server's."""
     known = {row.id: row for row in networks}
     old, new = known.get(server.share_network_id), known.get(network_id)
     if new is None:
         raise exception.InvalidInput(
-            reason=f'share network {network_id} could not be found')
+            reason=f'share network {network_id} could not be found'
+        )
     for row in filter(None, (old, new)):
         if row.status != NetworkS.ACTIVE:
             raise exception.InvalidInput(
                 reason=f'share network {row.id} is {row.status}, not '
-                       f'{NetworkS.ACTIVE}')
+                f'{NetworkS.ACTIVE}'
+            )
     if old is not None and new.project_id != old.project_id:
         raise exception.InvalidInput(
             reason=f'share network {network_id} belongs to another project '
-                   'than the shares')
+            'than the shares'
+        )
 
 
 def _places(subnets: Iterable[typing.Any]) -> set[typing.Any]:
     """Where subnets are: of an external network, or themselves."""
-    return {(row.neutron_net_id, row.neutron_subnet_id)
-            if row.neutron_net_id else row.subnet_id for row in subnets}
+    return {
+        (row.neutron_net_id, row.neutron_subnet_id)
+        if row.neutron_net_id
+        else row.subnet_id
+        for row in subnets
+    }

@@ -19,13 +19,15 @@ class Services:
         self.down_time = down_time
 
     @transaction
-    def ensure_shares(self, session: Session, ctx: RequestContext,
-                      host: str) -> None:
+    def ensure_shares(
+        self, session: Session, ctx: RequestContext, host: str
+    ) -> None:
         """Have a share service make sure of the exports of its shares."""
         service = services.get(session, host, BINARY)
         if not services.is_up(service, self.down_time):
             raise exception.ServiceNotUp(binary=BINARY, host=host)
         if not services.begin_ensuring(session, service.id):
             raise exception.ServiceEnsuring(binary=BINARY, host=host)
-        self.ensurings.on(host).ensure_shares(session, ctx,
-                                              service_id=service.id)
+        self.ensurings.on(host).ensure_shares(
+            session, ctx, service_id=service.id
+        )

@@ -11,9 +11,12 @@ from manila_lite.db.queries.share_types import TypeWithSpecs
 _MOUNT_POINT = re.compile(r'[A-Za-z0-9_-]{1,255}')
 
 ABILITIES = (
-    'snapshot_support', 'create_share_from_snapshot_support',
-    'revert_to_snapshot_support', 'mount_snapshot_support',
-    'snapshot_inherit_share_access_support')
+    'snapshot_support',
+    'create_share_from_snapshot_support',
+    'revert_to_snapshot_support',
+    'mount_snapshot_support',
+    'snapshot_inherit_share_access_support',
+)
 """Extra specs that are copied to a share when it is created."""
 
 
@@ -35,8 +38,7 @@ class ShareRequest:
     availability_zone: str | None = None
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     is_public: bool = False
-    scheduler_hints: dict[str, str] = dataclasses.field(
-        default_factory=dict)
+    scheduler_hints: dict[str, str] = dataclasses.field(default_factory=dict)
     mount_point_name: str | None = None
     encryption_key_ref: str | None = None
     zones_of_type: bool = False
@@ -48,48 +50,55 @@ def abilities(share_type: TypeWithSpecs | None) -> dict[str, object]:
     if share_type is None:
         return dict.fromkeys(ABILITIES, False) | {'replication_type': None}
     return {key: share_type.flag(key) for key in ABILITIES} | {
-        'replication_type': share_type.extra_specs.get('replication_type')}
+        'replication_type': share_type.extra_specs.get('replication_type')
+    }
 
 
 def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
     """Refuse what the type cannot give; raises InvalidInput."""
     if request.size is None:
         raise exception.InvalidInput(
-            reason='size must be an integer from 1 to 2147483647')
+            reason='size must be an integer from 1 to 2147483647'
+        )
     specs = share_type.extra_specs
     check_network(request, share_type)
     if request.encryption_key_ref and not specs.get('encryption_support'):
         raise exception.InvalidInput(
             reason='encryption_key_ref needs a share type with '
-                   'encryption_support')
+            'encryption_support'
+        )
     check_mount_point(request, share_type)
     check_size(request.size, specs, creating=True)
 
 
-def check_network(request: ShareRequest,
-                  share_type: TypeWithSpecs) -> None:
+def check_network(request: ShareRequest, share_type: TypeWithSpecs) -> None:
     """Have a network be named for a type that has one, and no other."""
     with_servers = share_type.flag('driver_handles_share_servers')
     if with_servers and request.share_network_id is None:
         raise exception.InvalidInput(
             reason='share_network_id is required by share type '
-                   f'{share_type.name}, whose driver_handles_share_servers '
-                   'is true')
+            f'{share_type.name}, whose driver_handles_share_servers '
+            'is true'
+        )
     if request.share_network_id is not None and not with_servers:
         raise exception.InvalidInput(
             reason='share_network_id has no use with share type '
-                   f'{share_type.name}, whose driver_handles_share_servers '
-                   'is false')
+            f'{share_type.name}, whose driver_handles_share_servers '
+            'is false'
+        )
 
 
-def check_mount_point(request: ShareRequest,
-                      share_type: TypeWithSpecs) -> None:
+def check_mount_point(
+    request: ShareRequest, share_type: TypeWithSpecs
+) -> None:
     """Refuse a mount point name that the type has no use for."""
     if request.mount_point_name and not share_type.flag(
-            'mount_point_name_support'):
+        'mount_point_name_support'
+    ):
         raise exception.InvalidInput(
             reason='mount_point_name needs a share type with '
-                   'mount_point_name_support')
+            'mount_point_name_support'
+        )
 
 
 def check_protocol(proto: str, enabled: Collection[str]) -> None:
@@ -97,12 +106,18 @@ def check_protocol(proto: str, enabled: Collection[str]) -> None:
     if proto not in enabled:
         raise exception.InvalidInput(
             reason=f'share_proto {proto} is none of '
-                   f'{", ".join(sorted(enabled))}')
+            f'{", ".join(sorted(enabled))}'
+        )
 
 
-def check_size(size: int, specs: typing.Mapping[str, str], *,
-               creating: bool = False, growing: bool = False,
-               beyond_maximum: bool = False) -> None:
+def check_size(
+    size: int,
+    specs: typing.Mapping[str, str],
+    *,
+    creating: bool = False,
+    growing: bool = False,
+    beyond_maximum: bool = False,
+) -> None:
     """Hold a size to the limits of the type (extra specs `provisioning:`).
 
     The least size counts for new and shrunk shares, the greatest for new
@@ -113,15 +128,19 @@ def check_size(size: int, specs: typing.Mapping[str, str], *,
     if not growing and least is not None and size < least:
         raise exception.InvalidInput(
             reason=f'size {size} GiB is below the minimum of {least} GiB '
-                   'of the share type')
-    key = ('provisioning:max_share_extend_size' if beyond_maximum
-           else 'provisioning:max_share_size')
+            'of the share type'
+        )
+    key = (
+        'provisioning:max_share_extend_size'
+        if beyond_maximum
+        else 'provisioning:max_share_size'
+    )
     greatest = _limit(specs, key)
-    if ((creating or growing) and greatest is not None
-            and size > greatest):
+    if (creating or growing) and greatest is not None and size > greatest:
         raise exception.InvalidInput(
             reason=f'size {size} GiB is above the maximum of {greatest} '
-                   'GiB of the share type')
+            'GiB of the share type'
+        )
 
 
 def _limit(specs: typing.Mapping[str, str], key: str) -> int | None:
@@ -129,8 +148,9 @@ def _limit(specs: typing.Mapping[str, str], key: str) -> int | None:
     return int(text) if text and text.isdigit() else None
 
 
-def zones(request: ShareRequest,
-          share_type: TypeWithSpecs | None) -> list[str]:
+def zones(
+    request: ShareRequest, share_type: TypeWithSpecs | None
+) -> list[str]:
     """The zones the share may be placed in; empty means any."""
     allowed: list[str] = []
     if request.zones_of_type and share_type is not None:
@@ -141,21 +161,29 @@ def zones(request: ShareRequest,
     if allowed and request.availability_zone not in allowed:
         raise exception.InvalidInput(
             reason=f'availability_zone {request.availability_zone} is none '
-                   f'of those of the share type: {", ".join(allowed)}')
+            f'of those of the share type: {", ".join(allowed)}'
+        )
     return [request.availability_zone]
 
 
-def mount_point(request: ShareRequest, share_type: TypeWithSpecs | None,
-                prefix: str, project_id: str) -> str | None:
+def mount_point(
+    request: ShareRequest,
+    share_type: TypeWithSpecs | None,
+    prefix: str,
+    project_id: str,
+) -> str | None:
     """The whole mount point name: prefix of the type or option, name."""
     if not request.mount_point_name or share_type is None:
         return None
     prefix = share_type.extra_specs.get(
-        'provisioning:mount_point_prefix', prefix)
-    name = (prefix.replace('{project_id}', project_id)
-            + request.mount_point_name)
+        'provisioning:mount_point_prefix', prefix
+    )
+    name = (
+        prefix.replace('{project_id}', project_id) + request.mount_point_name
+    )
     if not _MOUNT_POINT.fullmatch(name):
         raise exception.InvalidInput(
             reason='mount_point_name may have letters, digits, _ and -, '
-                   f'255 with its prefix, not {name!r}')
+            f'255 with its prefix, not {name!r}'
+        )
     return name

@@ -37,7 +37,8 @@ class ManageServerRequest:
     identifier: str
     share_network_subnet_id: str | None = None
     driver_options: dict[str, typing.Any] = dataclasses.field(
-        default_factory=dict)
+        default_factory=dict
+    )
 
 
 class ShareServers:
@@ -53,49 +54,72 @@ class ShareServers:
         self.down_time = down_time
 
     @transaction
-    def delete(self, session: Session, ctx: RequestContext,
-               server: typing.Any) -> None:
+    def delete(
+        self, session: Session, ctx: RequestContext, server: typing.Any
+    ) -> None:
         """Ask for the end of a server that has no shares."""
         status = self._hold(session, server)
         if status not in _DELETABLE:
             raise exception.InvalidStatus(
-                resource='share server', id=server.id, status=status,
-                event='delete', allowed=', '.join(sorted(_DELETABLE)))
+                resource='share server',
+                id=server.id,
+                status=status,
+                event='delete',
+                allowed=', '.join(sorted(_DELETABLE)),
+            )
         self._refuse_used(session, server)
-        fire(session, SHARE_SERVER, server.id, 'delete',
-             updated_at=session.now)
+        fire(
+            session, SHARE_SERVER, server.id, 'delete', updated_at=session.now
+        )
         self.work.on(server.host).delete_share_server(
-            session, ctx, share_server_id=server.id)
+            session, ctx, share_server_id=server.id
+        )
 
     @transaction
-    def manage(self, session: Session, ctx: RequestContext,
-               request: ManageServerRequest) -> str:
+    def manage(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        request: ManageServerRequest,
+    ) -> str:
         """Accept a server that is there already; its id."""
         network = on_networks.usable(session, request.share_network_id)
         service = self._service(session, request.host)
-        found = self._subnets(session, request, network.id,
-                              service.availability_zone_id)
+        found = self._subnets(
+            session, request, network.id, service.availability_zone_id
+        )
         # Who manages on a back end takes turns, so that of two requests
         # for one identifier the second sees the first.
-        if share_servers.is_known(session, service.host,
-                                  request.identifier):
+        if share_servers.is_known(session, service.host, request.identifier):
             raise exception.InvalidShareServer(
                 reason=f'{request.identifier} on {service.host} is '
-                       'managed already')
+                'managed already'
+            )
         server_id = session.new_id()
-        born(session, SHARE_SERVER, 'manage', id=server_id,
-             host=service.host, share_network_id=network.id,
-             identifier=request.identifier, is_auto_deletable=False,
-             security_service_update_support=False,
-             network_allocation_update_support=False,
-             share_replicas_migration_support=False,
-             created_at=session.now)
-        share_servers.add_subnets(session, server_id,
-                                  [subnet.id for subnet in found])
-        self.work.on(service.host).manage_share_server(
-            session, ctx, share_server_id=server_id,
+        born(
+            session,
+            SHARE_SERVER,
+            'manage',
+            id=server_id,
+            host=service.host,
+            share_network_id=network.id,
             identifier=request.identifier,
-            driver_options=request.driver_options)
+            is_auto_deletable=False,
+            security_service_update_support=False,
+            network_allocation_update_support=False,
+            share_replicas_migration_support=False,
+            created_at=session.now,
+        )
+        share_servers.add_subnets(
+            session, server_id, [subnet.id for subnet in found]
+        )
+        self.work.on(service.host).manage_share_server(
+            session,
+            ctx,
+            share_server_id=server_id,
+            identifier=request.identifier,
+            driver_options=request.driver_options,
+        )
         return server_id
 
     def _service(self, session: Session, host: str) -> typing.Any:
@@ -104,58 +128,93 @@ class ShareServers:
             raise exception.ServiceIsDown(binary=BINARY, host=host)
         return service
 
-    def _subnets(self, session: Session, request: ManageServerRequest,
-                 network_id: str, zone_id: str) -> Sequence[Subnet]:
+    def _subnets(
+        self,
+        session: Session,
+        request: ManageServerRequest,
+        network_id: str,
+        zone_id: str,
+    ) -> Sequence[Subnet]:
         """Those the server is in: all of the zone of the one named.
 
         Unless one is named, those of all zones, and only if there are
         none, those of the zone of the back end.
         """
-        serving = [subnet for subnet in subnets.list_of(session, network_id)
-                   if subnet.is_default
-                   or subnet.availability_zone_id == zone_id]
+        serving = [
+            subnet
+            for subnet in subnets.list_of(session, network_id)
+            if subnet.is_default or subnet.availability_zone_id == zone_id
+        ]
         wanted = request.share_network_subnet_id
         if wanted is None:
-            named = min(serving, key=lambda one: not one.is_default,
-                        default=None)
+            named = min(
+                serving, key=lambda one: not one.is_default, default=None
+            )
         else:
             named = next((one for one in serving if one.id == wanted), None)
         if named is None:
             raise exception.InvalidInput(
                 reason='share_network_subnet_id must be that of a subnet '
-                       f'of share network {network_id} which serves the '
-                       f'zone of {request.host}')
-        return [one for one in serving if one.availability_zone_id
-                == named.availability_zone_id]
+                f'of share network {network_id} which serves the '
+                f'zone of {request.host}'
+            )
+        return [
+            one
+            for one in serving
+            if one.availability_zone_id == named.availability_zone_id
+        ]
 
     @transaction
-    def unmanage(self, session: Session, ctx: RequestContext,
-                 server: typing.Any, *, force: bool = False) -> None:
+    def unmanage(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        server: typing.Any,
+        *,
+        force: bool = False,
+    ) -> None:
         """Ask for a server to be forgotten; it stays where it is.
 
         With `force` errors of the back end are borne.
         """
         self._hold(session, server)
-        fire(session, SHARE_SERVER, server.id, 'unmanage',
-             updated_at=session.now)
+        fire(
+            session,
+            SHARE_SERVER,
+            server.id,
+            'unmanage',
+            updated_at=session.now,
+        )
         self._refuse_used(session, server)
         self.work.on(server.host).unmanage_share_server(
-            session, ctx, share_server_id=server.id, force=force)
+            session, ctx, share_server_id=server.id, force=force
+        )
 
     @transaction
-    def reset_status(self, session: Session, ctx: RequestContext,
-                     server: typing.Any, status: str) -> None:
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        server: typing.Any,
+        status: str,
+    ) -> None:
         """Set a status by decree; raises InvalidInput for other words."""
         try:
             event = SHARE_SERVER.reset_event(status)
         except KeyError:
             raise exception.InvalidInput(
                 reason=f'status {status!r} is none of '
-                       f'{", ".join(sorted(SHARE_SERVER.resets))}'
+                f'{", ".join(sorted(SHARE_SERVER.resets))}'
             ) from None
         # Whatever becomes of it, nobody waits for it to be made any more.
-        fire(session, SHARE_SERVER, server.id, event, founding=None,
-             updated_at=session.now)
+        fire(
+            session,
+            SHARE_SERVER,
+            server.id,
+            event,
+            founding=None,
+            updated_at=session.now,
+        )
 
     def _hold(self, session: Session, server: typing.Any) -> str:
         """The status; nobody puts a share on the server from now on."""

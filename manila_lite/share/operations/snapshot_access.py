@@ -35,36 +35,70 @@ class SnapshotAccess:
 
     @braked
     @transaction
-    def allow(self, session: Session, ctx: RequestContext,
-              snapshot: typing.Any, access_type: str, access_to: str, *,
-              ipv6: bool = True) -> snapshot_access.Shown:
+    def allow(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: typing.Any,
+        access_type: str,
+        access_to: str,
+        *,
+        ipv6: bool = True,
+    ) -> snapshot_access.Shown:
         """Let a client mount the snapshot; the rule.
 
         `ipv6` says whether the version of the request knows it.
         """
         found = self._begin(session, ctx, snapshot)
-        target = access_targets.normalised(access_type, access_to,
-                                           ipv6=ipv6, cephx=False)
+        target = access_targets.normalised(
+            access_type, access_to, ipv6=ipv6, cephx=False
+        )
         access_id = session.new_id()
         snapshot_access.insert(
-            session, id=access_id, share_snapshot_id=snapshot.id,
-            access_type=access_type, access_to=access_to, target=target,
-            created_at=session.now)
-        born_all(session, RULE, 'allow', [
-            {'id': session.new_id(), 'access_id': access_id,
-             'share_snapshot_instance_id': row.id,
-             'created_at': session.now} for row in found])
-        return snapshot_access.Shown(access_id, access_type, access_to,
-                                     RULE.born['allow'])
+            session,
+            id=access_id,
+            share_snapshot_id=snapshot.id,
+            access_type=access_type,
+            access_to=access_to,
+            target=target,
+            created_at=session.now,
+        )
+        born_all(
+            session,
+            RULE,
+            'allow',
+            [
+                {
+                    'id': session.new_id(),
+                    'access_id': access_id,
+                    'share_snapshot_instance_id': row.id,
+                    'created_at': session.now,
+                }
+                for row in found
+            ],
+        )
+        return snapshot_access.Shown(
+            access_id, access_type, access_to, RULE.born['allow']
+        )
 
     @transaction
-    def deny(self, session: Session, ctx: RequestContext,
-             snapshot: typing.Any, access_id: str) -> None:
+    def deny(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: typing.Any,
+        access_id: str,
+    ) -> None:
         """Have a rule taken back; once more is harmless."""
         self._begin(session, ctx, snapshot)
         snapshot_access.check_exists(session, snapshot.id, access_id)
-        fire_matching(session, RULE, 'deny', {'access_id': access_id},
-                      updated_at=session.now)
+        fire_matching(
+            session,
+            RULE,
+            'deny',
+            {'access_id': access_id},
+            updated_at=session.now,
+        )
 
     def _begin(self, session, ctx, snapshot):
         """The instances, checked, kept, and with work that is owed."""
@@ -78,14 +112,18 @@ class SnapshotAccess:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
         _check(snapshot, found)
         for row in found:
-            if (row.id != snapshot.instance_id and row.host
-                    and row.status == S.AVAILABLE):
+            if (
+                row.id != snapshot.instance_id
+                and row.host
+                and row.status == S.AVAILABLE
+            ):
                 self._submit(session, ctx, row.id, row.host)
         return found
 
     def _submit(self, session, ctx, instance_id, host):
         self.work.on(host).sync_snapshot_access(
-            session, ctx, snapshot_instance_id=instance_id)
+            session, ctx, snapshot_instance_id=instance_id
+        )
 
 
 def _check(snapshot, instances) -> None:
@@ -100,9 +138,11 @@ def _check(snapshot, instances) -> None:
     if share.snapshot_inherit_share_access_support:
         raise exception.InvalidShareSnapshot(
             reason=f'snapshots of share {share.share_id} have the access '
-                   'rules of the share')
+            'rules of the share'
+        )
     for row in speaking(instances):
         if row.status != S.AVAILABLE:
             raise exception.InvalidShareSnapshot(
                 reason=f'access rules of snapshot {snapshot.id} cannot be '
-                       f'changed while it is {row.status}')
+                f'changed while it is {row.status}'
+            )

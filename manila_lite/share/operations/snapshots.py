@@ -42,8 +42,14 @@ class Snapshots:
     with several replicas.
     """
 
-    def __init__(self, db: Database, limits: Mapping[str, int],
-                 work: Client, for_replicas: Client, brake: Brake):
+    def __init__(
+        self,
+        db: Database,
+        limits: Mapping[str, int],
+        work: Client,
+        for_replicas: Client,
+        brake: Brake,
+    ):
         self.db = db
         self.limits = limits
         self.work = work
@@ -54,11 +60,16 @@ class Snapshots:
 
     @braked
     @transaction
-    def create(self, session: Session, ctx: RequestContext,
-               share: typing.Any, *, name: str | None = None,
-               description: str | None = None,
-               metadata: Mapping[str, str] | None = None
-               ) -> dict[str, typing.Any]:
+    def create(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> dict[str, typing.Any]:
         """Accept a snapshot; its row. The share is snapshotting meanwhile.
 
         One operation at a time on a share, and a time behind that guard,
@@ -74,29 +85,56 @@ class Snapshots:
         parent = snapshots.parent(session, active_id)
         self._refuse_soft_deleted(parent)
         snapshot_id = session.new_id()
-        owner = Owner(parent.project_id, user_for(ctx, parent),
-                      parent.share_type_id)
-        charges.charge(session, owner, deltas_of(parent.size),
-                       limits=self.limits)
+        owner = Owner(
+            parent.project_id, user_for(ctx, parent), parent.share_type_id
+        )
+        charges.charge(
+            session, owner, deltas_of(parent.size), limits=self.limits
+        )
         created_at = snapshots.after_newest(session, parent)
         values = {
-            'id': snapshot_id, 'project_id': owner.project_id,
-            'user_id': owner.user_id, 'share_id': share.id,
-            'size': parent.size, 'share_size': parent.size,
-            'share_proto': parent.share_proto, 'display_name': name,
-            'display_description': description, 'created_at': created_at}
+            'id': snapshot_id,
+            'project_id': owner.project_id,
+            'user_id': owner.user_id,
+            'share_id': share.id,
+            'size': parent.size,
+            'share_size': parent.size,
+            'share_proto': parent.share_proto,
+            'display_name': name,
+            'display_description': description,
+            'created_at': created_at,
+        }
         snapshots.insert(session, values, metadata or {})
-        born = {of: session.new_id()
-                for of in (copies.staying if copies else [active_id])}
-        moves.born(SNAPSHOT_INSTANCE, 'create', [{
-            'id': id, 'snapshot_id': snapshot_id, 'share_instance_id': of,
-            'progress': '0%', 'created_at': created_at}
-            for of, id in born.items()])
+        born = {
+            of: session.new_id()
+            for of in (copies.staying if copies else [active_id])
+        }
+        moves.born(
+            SNAPSHOT_INSTANCE,
+            'create',
+            [
+                {
+                    'id': id,
+                    'snapshot_id': snapshot_id,
+                    'share_instance_id': of,
+                    'progress': '0%',
+                    'created_at': created_at,
+                }
+                for of, id in born.items()
+            ],
+        )
         moves.write()
-        self._on(parent.host, copies, 'create_snapshot_instance',
-                 'create_replicated_snapshot')(
-            session, ctx, snapshot_instance_id=born[active_id],
-            share_instance_id=active_id)
+        self._on(
+            parent.host,
+            copies,
+            'create_snapshot_instance',
+            'create_replicated_snapshot',
+        )(
+            session,
+            ctx,
+            snapshot_instance_id=born[active_id],
+            share_instance_id=active_id,
+        )
         return values
 
     def _replicas(self, session, share, what) -> Replicas | None:
@@ -120,8 +158,13 @@ class Snapshots:
     # Change
 
     @transaction
-    def update(self, session: Session, ctx: RequestContext,
-               snapshot: typing.Any, values: Mapping[str, object]) -> None:
+    def update(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: typing.Any,
+        values: Mapping[str, object],
+    ) -> None:
         """Change the name or the description."""
         if values:
             snapshots.update(session, snapshot.id, values)
@@ -129,15 +172,17 @@ class Snapshots:
     # Delete
 
     @transaction
-    def delete(self, session: Session, ctx: RequestContext,
-               snapshot: typing.Any) -> None:
+    def delete(
+        self, session: Session, ctx: RequestContext, snapshot: typing.Any
+    ) -> None:
         """Ask for the end of a snapshot and of all its instances."""
         self._delete(session, ctx, snapshot, 'delete', force=False)
         share_sources.refuse_source(session, snapshot.id)
 
     @transaction
-    def force_delete(self, session: Session, ctx: RequestContext,
-                     snapshot: typing.Any) -> None:
+    def force_delete(
+        self, session: Session, ctx: RequestContext, snapshot: typing.Any
+    ) -> None:
         """The same from every status; errors of the back end are borne."""
         self._delete(session, ctx, snapshot, 'force_delete', force=True)
 
@@ -146,12 +191,16 @@ class Snapshots:
         if replicated.are_replicated(found):
             self._delete_on_replicas(session, ctx, snapshot, force=force)
             return
-        fire_all(session, SNAPSHOT_INSTANCE,
-                 [row.instance_id for row in found], event)
+        fire_all(
+            session,
+            SNAPSHOT_INSTANCE,
+            [row.instance_id for row in found],
+            event,
+        )
         for row in found:
             self.work.on(row.host).delete_snapshot_instance(
-                session, ctx, snapshot_instance_id=row.instance_id,
-                force=force)
+                session, ctx, snapshot_instance_id=row.instance_id, force=force
+            )
 
     def _delete_on_replicas(self, session, ctx, snapshot, *, force):
         """From the active replica, and from there on from the others.
@@ -172,43 +221,61 @@ class Snapshots:
                 books.discard(session, row)
             return
         about = replicated.about(found, active)
-        self._on(active.host, copies, 'delete_snapshot_instance',
-                 'delete_replicated_snapshot')(
-            session, ctx, snapshot_instance_id=about.id, force=force)
+        self._on(
+            active.host,
+            copies,
+            'delete_snapshot_instance',
+            'delete_replicated_snapshot',
+        )(session, ctx, snapshot_instance_id=about.id, force=force)
 
-    def _begin_deletion(self, session, found: Sequence[typing.Any], *,
-                        force: bool) -> None:
+    def _begin_deletion(
+        self, session, found: Sequence[typing.Any], *, force: bool
+    ) -> None:
         ids: dict[str, list[str]] = {}
         for row in found:
             event = 'force_delete' if force else replicated.event_of(row)
             ids.setdefault(event, []).append(row.id)
         for event, of_event in sorted(ids.items()):
-            fire_all(session, SNAPSHOT_INSTANCE, of_event, event,
-                     updated_at=session.now)
+            fire_all(
+                session,
+                SNAPSHOT_INSTANCE,
+                of_event,
+                event,
+                updated_at=session.now,
+            )
 
     # Revert
 
-    def revert(self, ctx: RequestContext, share: typing.Any,
-               snapshot_id: str) -> None:
+    def revert(
+        self, ctx: RequestContext, share: typing.Any, snapshot_id: str
+    ) -> None:
         """Ask for the share to become what its newest snapshot is."""
         try:
             self._revert(ctx, share, snapshot_id)
-        except (exception.ShareSizeExceedsAvailableQuota,
-                exception.ShareReplicaSizeExceedsAvailableQuota) as error:
+        except (
+            exception.ShareSizeExceedsAvailableQuota,
+            exception.ShareReplicaSizeExceedsAvailableQuota,
+        ) as error:
             # The published code of this error is 403 for revert.
             raise exception.Forbidden(error.msg) from error
 
     @braked
     @transaction
-    def _revert(self, session: Session, ctx: RequestContext,
-                share: typing.Any, snapshot_id: str) -> None:
+    def _revert(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        snapshot_id: str,
+    ) -> None:
         copies = self._replicas(session, share, 'revert')
         active_id = copies.get_active().id if copies else share.instance_id
         found = snapshots.instances(session, snapshot_id)
         instance = self._revertible(share, active_id, snapshot_id, found)
         if copies:
-            replicated.check_shown(snapshot_id, found, {S.AVAILABLE},
-                                   'restore')
+            replicated.check_shown(
+                snapshot_id, found, {S.AVAILABLE}, 'restore'
+            )
         # Both or none: of two who want one of them, one is refused.
         moves = Together(session)
         moves.fire_one(SHARE_INSTANCE, active_id, 'revert')
@@ -221,13 +288,19 @@ class Snapshots:
             replicas.fall_behind(session, share.id)
         growth = instance.share_size - parent.size
         if growth > 0:
-            charges.charge(session, owner_of(parent),
-                           size_deltas(parent, growth,
-                                       len(copies.rows) if copies else 1),
-                           limits=self.limits, reserve=True)
-        self._on(parent.host, copies, 'revert_to_snapshot',
-                 'revert_to_replicated_snapshot')(
-            session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
+            charges.charge(
+                session,
+                owner_of(parent),
+                size_deltas(parent, growth, len(copies.rows) if copies else 1),
+                limits=self.limits,
+                reserve=True,
+            )
+        self._on(
+            parent.host,
+            copies,
+            'revert_to_snapshot',
+            'revert_to_replicated_snapshot',
+        )(session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
 
     def _revertible(self, share, share_instance_id, snapshot_id, instances):
         """The instance of the snapshot that the share may go back to.
@@ -236,15 +309,20 @@ class Snapshots:
         """
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        found = [row for row in instances
-                 if row.share_instance_id == share_instance_id]
+        found = [
+            row
+            for row in instances
+            if row.share_instance_id == share_instance_id
+        ]
         if not found:
             raise exception.InvalidInput(
-                reason=f'share {share.id} has no snapshot {snapshot_id}')
+                reason=f'share {share.id} has no snapshot {snapshot_id}'
+            )
         if not share.revert_to_snapshot_support:
             raise exception.InvalidInput(
                 reason=f'share {share.id} does not support reverting to a '
-                       'snapshot')
+                'snapshot'
+            )
         return found[0]
 
     def _check_revert(self, session, parent, instance):
@@ -252,19 +330,25 @@ class Snapshots:
         self._refuse_soft_deleted(parent)
         if parent.newest_id != instance.id:
             raise exception.NotNewestSnapshot(
-                snapshot_id=instance.id, newest_id=parent.newest_id)
+                snapshot_id=instance.id, newest_id=parent.newest_id
+            )
         if parent.access_rules_status != R.ACTIVE:
             raise exception.AccessRulesNotActive(
-                share_id=parent.share_id,
-                status=parent.access_rules_status)
+                share_id=parent.share_id, status=parent.access_rules_status
+            )
         if snapshot_access.are_unsettled(session, instance.instance_id):
             raise exception.SnapshotAccessUnsettled(snapshot_id=instance.id)
 
     # Administration
 
     @transaction
-    def reset_status(self, session: Session, ctx: RequestContext,
-                     snapshot: typing.Any, status: str) -> None:
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: typing.Any,
+        status: str,
+    ) -> None:
         """Set what a snapshot shows by decree.
 
         That is the status of its instances, but of those on replicas that
@@ -276,17 +360,30 @@ class Snapshots:
         if replicated.are_replicated(found):
             replicas.take(session, snapshot.share_id)
             found = replicated.speaking(
-                snapshots.instances(session, snapshot.id))
-        fire_all(session, SNAPSHOT_INSTANCE,
-                 [row.instance_id for row in found], event)
+                snapshots.instances(session, snapshot.id)
+            )
+        fire_all(
+            session,
+            SNAPSHOT_INSTANCE,
+            [row.instance_id for row in found],
+            event,
+        )
 
     @transaction
-    def reset_instance_status(self, session: Session, ctx: RequestContext,
-                              snapshot_instance_id: str,
-                              status: str) -> None:
+    def reset_instance_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot_instance_id: str,
+        status: str,
+    ) -> None:
         """The same for one instance, which has a list of its own."""
-        fire(session, SNAPSHOT_INSTANCE, snapshot_instance_id,
-             _reset(status, INSTANCE_RESETS))
+        fire(
+            session,
+            SNAPSHOT_INSTANCE,
+            snapshot_instance_id,
+            _reset(status, INSTANCE_RESETS),
+        )
 
 
 def user_for(ctx: RequestContext, share: typing.Any) -> str | None:
@@ -299,6 +396,6 @@ def user_for(ctx: RequestContext, share: typing.Any) -> str | None:
 def _reset(status: str, allowed: frozenset[str]) -> str:
     if status not in allowed:
         raise exception.InvalidInput(
-            reason=f'status {status!r} is none of '
-                   f'{", ".join(sorted(allowed))}')
+            reason=f'status {status!r} is none of {", ".join(sorted(allowed))}'
+        )
     return SNAPSHOT_INSTANCE.reset_event(status)

@@ -8,12 +8,21 @@ from tests.support.cloud import Cloud
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
-def take(api: Api, share_id: str, expect: int | None = 202,
-         version: str | None = None, **body: object) -> typing.Any:
+def take(
+    api: Api,
+    share_id: str,
+    expect: int | None = 202,
+    version: str | None = None,
+    **body: object,
+) -> typing.Any:
     """Ask for a snapshot; what is answered of it, or the fault."""
     answer = api.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': share_id, **body}},
-        expect=expect, version=version)
+        'POST',
+        '/snapshots',
+        {'snapshot': {'share_id': share_id, **body}},
+        expect=expect,
+        version=version,
+    )
     return answer.json.get('snapshot', answer.json)
 
 
@@ -29,10 +38,19 @@ def show(api: Api, snapshot_id: str, version: str | None = None) -> dict:
     return api.get(f'/snapshots/{snapshot_id}', version=version)['snapshot']
 
 
-def act(api: Api, snapshot_id: str, action: str, args: object = None,
-        expect: int = 202) -> typing.Any:
-    return api.request('POST', f'/snapshots/{snapshot_id}/action',
-                       {action: args}, expect=expect)
+def act(
+    api: Api,
+    snapshot_id: str,
+    action: str,
+    args: object = None,
+    expect: int = 202,
+) -> typing.Any:
+    return api.request(
+        'POST',
+        f'/snapshots/{snapshot_id}/action',
+        {action: args},
+        expect=expect,
+    )
 
 
 def delete(api: Api, snapshot_id: str, expect: int = 202) -> typing.Any:
@@ -41,4 +59,5 @@ def delete(api: Api, snapshot_id: str, expect: int = 202) -> typing.Any:
 
 def instances(api: Api, snapshot_id: str) -> list[dict]:
     return api.get(f'/snapshot-instances/detail?snapshot_id={snapshot_id}')[
-        'snapshot_instances']
+        'snapshot_instances'
+    ]

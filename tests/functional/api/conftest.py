@@ -12,8 +12,15 @@ from tests.support.cloud import BACKENDS
 from tests.support.cloud import Api
 from tests.support.cloud import Cloud
 
-EXAMPLES = (migration_examples, network_examples, network_views,
-            replica_examples, replica_views, server_examples, server_views)
+EXAMPLES = (
+    migration_examples,
+    network_examples,
+    network_views,
+    replica_examples,
+    replica_views,
+    server_examples,
+    server_views,
+)
 """What is found when it has been imported."""
 
 
@@ -62,28 +69,45 @@ def stranger(cloud):
 
 
 def member_of(cloud, project='project'):
-    return Api(cloud, project=project, user=f'user of {project}',
-               roles='member,reader')
+    return Api(
+        cloud,
+        project=project,
+        user=f'user of {project}',
+        roles='member,reader',
+    )
 
 
 @pytest.fixture
 def make_type(cloud):
     """Makes a share type with some extra specs; its name."""
+
     def make(name='special', public=True, **extra_specs):
         specs = {'driver_handles_share_servers': 'False'} | {
-            key.replace('__', ':'): value
-            for key, value in extra_specs.items()}
-        cloud.api.request('POST', '/types', {'share_type': {
-            'name': name, 'share_type_access:is_public': public,
-            'extra_specs': specs}}, expect=200)
+            key.replace('__', ':'): value for key, value in extra_specs.items()
+        }
+        cloud.api.request(
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'name': name,
+                    'share_type_access:is_public': public,
+                    'extra_specs': specs,
+                }
+            },
+            expect=200,
+        )
         return name
+
     return make
 
 
 @pytest.fixture
 def fail(cloud):
     """Has the next call of a driver method fail, on any back end."""
+
     def order(method, error=None):
         for name in BACKENDS:
             cloud.driver(name).faults.fail_next(method, error=error)
+
     return order

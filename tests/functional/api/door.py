@@ -7,44 +7,91 @@ from tests.support.cloud import Api
 CLIENT = {'access_type': 'ip', 'access_to': '10.0.0.1'}
 
 
-def allow(api: Api, share_id: str, expect: int | None = 200,
-          version: str | None = None, **body: object) -> typing.Any:
+def allow(
+    api: Api,
+    share_id: str,
+    expect: int | None = 200,
+    version: str | None = None,
+    **body: object,
+) -> typing.Any:
     """Ask for a rule; what is answered of it, or the fault."""
-    name = 'os-allow_access' if version and len(version) == 3 and (
-        version < '2.7') else 'allow_access'
-    answer = api.act(share_id, name, CLIENT | body, expect=expect,
-                     version=version)
+    name = (
+        'os-allow_access'
+        if version and len(version) == 3 and (version < '2.7')
+        else 'allow_access'
+    )
+    answer = api.act(
+        share_id, name, CLIENT | body, expect=expect, version=version
+    )
     return answer.json.get('access', answer.json)
 
 
-def deny(api: Api, share_id: str, access_id: str, expect: int = 202,
-         version: str | None = None, **more: object) -> typing.Any:
-    return api.act(share_id, 'deny_access', {'access_id': access_id, **more},
-                   expect=expect, version=version)
+def deny(
+    api: Api,
+    share_id: str,
+    access_id: str,
+    expect: int = 202,
+    version: str | None = None,
+    **more: object,
+) -> typing.Any:
+    return api.act(
+        share_id,
+        'deny_access',
+        {'access_id': access_id, **more},
+        expect=expect,
+        version=version,
+    )
 
 
-def listed(api: Api, share_id: str, more: str = '', expect: int = 200,
-           version: str | None = None) -> typing.Any:
+def listed(
+    api: Api,
+    share_id: str,
+    more: str = '',
+    expect: int = 200,
+    version: str | None = None,
+) -> typing.Any:
     """The rules of a share, or what is answered instead."""
-    answer = api.get(f'/share-access-rules?share_id={share_id}{more}',
-                     expect=expect, version=version)
+    answer = api.get(
+        f'/share-access-rules?share_id={share_id}{more}',
+        expect=expect,
+        version=version,
+    )
     return answer.get('access_list', answer)
 
 
-def show(api: Api, access_id: str, expect: int = 200,
-         version: str | None = None) -> typing.Any:
-    answer = api.get(f'/share-access-rules/{access_id}', expect=expect,
-                     version=version)
+def show(
+    api: Api, access_id: str, expect: int = 200, version: str | None = None
+) -> typing.Any:
+    answer = api.get(
+        f'/share-access-rules/{access_id}', expect=expect, version=version
+    )
     return answer.get('access', answer)
 
 
-def lock(api: Api, resource_id: str, kind: str = 'share',
-         action: str = 'delete', expect: int = 200,
-         version: str | None = None, **more: object) -> typing.Any:
+def lock(
+    api: Api,
+    resource_id: str,
+    kind: str = 'share',
+    action: str = 'delete',
+    expect: int = 200,
+    version: str | None = None,
+    **more: object,
+) -> typing.Any:
     """Ask for a lock; what is answered of it, or the fault."""
-    answer = api.request('POST', '/resource-locks', {'resource_lock': {
-        'resource_id': resource_id, 'resource_type': kind,
-        'resource_action': action, **more}}, expect=expect, version=version)
+    answer = api.request(
+        'POST',
+        '/resource-locks',
+        {
+            'resource_lock': {
+                'resource_id': resource_id,
+                'resource_type': kind,
+                'resource_action': action,
+                **more,
+            }
+        },
+        expect=expect,
+        version=version,
+    )
     return answer.json.get('resource_lock', answer.json)
 
 
@@ -53,5 +100,4 @@ def locks(api: Api, query: str = '') -> list[dict]:
 
 
 def unlock(api: Api, lock_id: str, expect: int = 204) -> typing.Any:
-    return api.request('DELETE', f'/resource-locks/{lock_id}',
-                       expect=expect)
+    return api.request('DELETE', f'/resource-locks/{lock_id}', expect=expect)

@@ -44,22 +44,38 @@ def of(*keys: str) -> Callable[[Example], Example]:
             assert key not in EXAMPLES, key
             EXAMPLES[key] = function
         return function
+
     return keep
 
 
-@of('GET /', 'GET /v2/', 'GET /healthcheck', 'GET /v2/extensions',
-    'GET /v2/availability-zones', 'GET /v2/services', 'GET /v2/limits',
-    'GET /v2/scheduler-stats/pools', 'GET /v2/scheduler-stats/pools/detail',
-    'GET /v2/shares', 'GET /v2/shares/detail', 'GET /v2/share_instances',
-    'GET /v2/types', 'GET /v2/types/default', 'GET /v2/messages',
-    'GET /v2/resource-locks', 'GET /v2/snapshots',
-    'GET /v2/snapshots/detail', 'GET /v2/snapshot-instances',
-    'GET /v2/snapshot-instances/detail')
+@of(
+    'GET /',
+    'GET /v2/',
+    'GET /healthcheck',
+    'GET /v2/extensions',
+    'GET /v2/availability-zones',
+    'GET /v2/services',
+    'GET /v2/limits',
+    'GET /v2/scheduler-stats/pools',
+    'GET /v2/scheduler-stats/pools/detail',
+    'GET /v2/shares',
+    'GET /v2/shares/detail',
+    'GET /v2/share_instances',
+    'GET /v2/types',
+    'GET /v2/types/default',
+    'GET /v2/messages',
+    'GET /v2/resource-locks',
+    'GET /v2/snapshots',
+    'GET /v2/snapshots/detail',
+    'GET /v2/snapshot-instances',
+    'GET /v2/snapshot-instances/detail',
+)
 def collection(world):
     return given()
 
 
 # Shares
+
 
 @of('POST /v2/shares')
 def create(world):
@@ -81,8 +97,11 @@ def update(world):
     return given({'share': {'display_name': 'new'}}, id=world.share)
 
 
-@of('DELETE /v2/shares/{id}', f'{_ACTION} force_delete',
-    f'{_ACTION} soft_delete')
+@of(
+    'DELETE /v2/shares/{id}',
+    f'{_ACTION} force_delete',
+    f'{_ACTION} soft_delete',
+)
 def idle(world):
     return given(id=world.idle())
 
@@ -116,6 +135,7 @@ def reset_task_state(world):
 
 # Managing
 
+
 @of('POST /v2/shares/manage')
 def manage(world):
     return given(world.manage_body())
@@ -138,16 +158,20 @@ def unmanage_snapshot(world):
 
 # Metadata
 
+
 @of('POST /v2/shares/{id}/metadata', 'PUT /v2/shares/{id}/metadata')
 def metadata(world):
     return given(_VALUES, id=world.share)
 
 
-@of('GET /v2/shares/{id}/metadata/{key}',
-    'DELETE /v2/shares/{id}/metadata/{key}')
+@of(
+    'GET /v2/shares/{id}/metadata/{key}',
+    'DELETE /v2/shares/{id}/metadata/{key}',
+)
 def metadata_item(world):
-    world.member.request('POST', f'/shares/{world.share}/metadata', _VALUES,
-                         expect=200)
+    world.member.request(
+        'POST', f'/shares/{world.share}/metadata', _VALUES, expect=200
+    )
     return given(id=world.share, key='color')
 
 
@@ -158,16 +182,20 @@ def new_metadata_item(world):
 
 # Instances
 
-@of('GET /v2/share_instances/{id}',
-    'GET /v2/share_instances/{id}/export_locations')
+
+@of(
+    'GET /v2/share_instances/{id}',
+    'GET /v2/share_instances/{id}/export_locations',
+)
 def instance(world):
     return given(id=world.instance_of(world.share))
 
 
 @of('GET /v2/share_instances/{id}/export_locations/{el}')
 def export_of_instance(world):
-    return given(id=world.instance_of(world.share),
-                 el=world.export_of(world.share))
+    return given(
+        id=world.instance_of(world.share), el=world.export_of(world.share)
+    )
 
 
 @of(f'{_INSTANCE_ACTION} force_delete')
@@ -189,8 +217,7 @@ _SNAPSHOT_INSTANCE = '/v2/snapshot-instances/{id}'
 
 @of('POST /v2/snapshots')
 def create_snapshot(world):
-    return given({'snapshot': {'share_id': world.sitting(),
-                               'name': 'new'}})
+    return given({'snapshot': {'share_id': world.sitting(), 'name': 'new'}})
 
 
 @of(f'{_ACTION} revert')
@@ -223,11 +250,13 @@ def snapshot_metadata(world):
     return given(_VALUES, id=world.snapshot)
 
 
-@of(f'GET {_SNAPSHOT}/metadata/{{key}}',
-    f'DELETE {_SNAPSHOT}/metadata/{{key}}')
+@of(
+    f'GET {_SNAPSHOT}/metadata/{{key}}', f'DELETE {_SNAPSHOT}/metadata/{{key}}'
+)
 def snapshot_metadata_item(world):
-    world.member.request('POST', f'/snapshots/{world.snapshot}/metadata',
-                         _VALUES, expect=200)
+    world.member.request(
+        'POST', f'/snapshots/{world.snapshot}/metadata', _VALUES, expect=200
+    )
     return given(id=world.snapshot, key='color')
 
 
@@ -243,11 +272,14 @@ def snapshot_instance(world):
 
 @of(f'POST {_SNAPSHOT_INSTANCE}/action reset_status')
 def reset_snapshot_instance_status(world):
-    return given({'status': 'error'},
-                 id=world.instance_of_snapshot(world.idle_snapshot()))
+    return given(
+        {'status': 'error'},
+        id=world.instance_of_snapshot(world.idle_snapshot()),
+    )
 
 
 # Who may mount snapshots, and where
+
 
 @of(f'{_SNAPSHOT_ACTION} allow_access')
 def allow_to_mount(world):
@@ -256,8 +288,7 @@ def allow_to_mount(world):
 
 @of(f'{_SNAPSHOT_ACTION} deny_access')
 def deny_to_mount(world):
-    return given({'access_id': world.new_snapshot_rule()},
-                 id=world.snapshot)
+    return given({'access_id': world.new_snapshot_rule()}, id=world.snapshot)
 
 
 @of(f'GET {_SNAPSHOT}/access-list', f'GET {_SNAPSHOT}/export-locations')
@@ -277,11 +308,14 @@ def exports_of_snapshot_instance(world):
 
 @of(f'GET {_SNAPSHOT_INSTANCE}/export-locations/{{el}}')
 def export_of_snapshot_instance(world):
-    return given(id=world.instance_of_snapshot(world.snapshot),
-                 el=world.export_of_snapshot())
+    return given(
+        id=world.instance_of_snapshot(world.snapshot),
+        el=world.export_of_snapshot(),
+    )
 
 
 # Export locations
+
 
 @of('GET /v2/shares/{id}/export_locations')
 def exports(world):
@@ -302,15 +336,19 @@ def export_metadata(world):
 def export_metadata_item(world):
     el = world.export_of(world.share)
     world.member.request(
-        'POST', f'/shares/{world.share}/export_locations/{el}/metadata',
-        _VALUES, expect=200)
+        'POST',
+        f'/shares/{world.share}/export_locations/{el}/metadata',
+        _VALUES,
+        expect=200,
+    )
     return given(id=world.share, el=el, key='color')
 
 
 @of(f'POST {_EXPORT}/metadata/{{key}}')
 def new_export_metadata_item(world):
-    return given(_VALUES, id=world.share, el=world.export_of(world.share),
-                 key='color')
+    return given(
+        _VALUES, id=world.share, el=world.export_of(world.share), key='color'
+    )
 
 
 # Share types
@@ -331,8 +369,7 @@ def share_type(world):
 
 @of(f'PUT {_TYPE}')
 def update_type(world):
-    return given({'share_type': {'description': 'new'}},
-                 id=world.silent_type)
+    return given({'share_type': {'description': 'new'}}, id=world.silent_type)
 
 
 @of(f'DELETE {_TYPE}')
@@ -359,8 +396,12 @@ def new_extra_specs(world):
 
 @of(f'GET {_SPECS}/{{key}}', f'DELETE {_SPECS}/{{key}}')
 def extra_spec(world):
-    world.admin.request('POST', f'/types/{world.private_type}/extra_specs',
-                        {'extra_specs': {'color': 'blue'}}, expect=200)
+    world.admin.request(
+        'POST',
+        f'/types/{world.private_type}/extra_specs',
+        {'extra_specs': {'color': 'blue'}},
+        expect=200,
+    )
     return given(id=world.private_type, key='color')
 
 
@@ -370,6 +411,7 @@ def change_extra_spec(world):
 
 
 # Services
+
 
 @of('PUT /v2/services/enable', 'PUT /v2/services/disable')
 def service(world):
@@ -388,8 +430,12 @@ _QUOTA = '/v2/quota-sets/{project_id}'
 _CLASS = '/v2/quota-class-sets/{class}'
 
 
-@of(f'GET {_QUOTA}', f'GET {_QUOTA}/defaults', f'GET {_QUOTA}/detail',
-    f'DELETE {_QUOTA}')
+@of(
+    f'GET {_QUOTA}',
+    f'GET {_QUOTA}/defaults',
+    f'GET {_QUOTA}/detail',
+    f'DELETE {_QUOTA}',
+)
 def quota_set(world):
     return given(project_id=TENANT)
 
@@ -406,11 +452,13 @@ def quota_class(world):
 
 @of(f'PUT {_CLASS}')
 def change_quota_class(world):
-    return given({'quota_class_set': {'snapshots': 70000}},
-                 **{'class': 'default'})
+    return given(
+        {'quota_class_set': {'snapshots': 70000}}, **{'class': 'default'}
+    )
 
 
 # Messages
+
 
 @of('GET /v2/messages/{id}')
 def message(world):
@@ -424,6 +472,7 @@ def message_to_delete(world):
 
 # Resource locks
 
+
 @of('POST /v2/resource-locks')
 def create_lock(world):
     return given(world.lock_body())
@@ -436,8 +485,9 @@ def lock(world):
 
 @of('PUT /v2/resource-locks/{id}')
 def change_lock(world):
-    return given({'resource_lock': {'lock_reason': 'it is ours'}},
-                 id=world.new_lock())
+    return given(
+        {'resource_lock': {'lock_reason': 'it is ours'}}, id=world.new_lock()
+    )
 
 
 # Access rules
@@ -472,8 +522,9 @@ def rule(world):
 
 @of(f'PUT {_RULE}')
 def change_rule(world):
-    return given({'update_access': {'access_level': 'ro'}},
-                 id=world.new_rule())
+    return given(
+        {'update_access': {'access_level': 'ro'}}, id=world.new_rule()
+    )
 
 
 @of(f'PUT {_RULE}/metadata')
@@ -484,6 +535,7 @@ def rule_metadata(world):
 @of(f'DELETE {_RULE}/metadata/{{key}}')
 def rule_metadata_item(world):
     id = world.new_rule()
-    world.member.request('PUT', f'/share-access-rules/{id}/metadata',
-                         _VALUES, expect=200)
+    world.member.request(
+        'PUT', f'/share-access-rules/{id}/metadata', _VALUES, expect=200
+    )
     return given(id=id, key='color')

@@ -19,8 +19,12 @@ _SERVICE = f'{_SERVICES}/{{id}}'
 _VALUES = {'metadata': {'color': 'blue'}}
 
 
-@of(f'GET {_NETWORKS}', f'GET {_NETWORKS}/detail', f'GET {_SERVICES}',
-    f'GET {_SERVICES}/detail')
+@of(
+    f'GET {_NETWORKS}',
+    f'GET {_NETWORKS}/detail',
+    f'GET {_SERVICES}',
+    f'GET {_SERVICES}/detail',
+)
 def collection(world):
     return given()
 
@@ -37,8 +41,10 @@ def network(world):
 
 @of(f'PUT {_NETWORK}')
 def update(world):
-    return given({'share_network': {'name': 'other', 'description': 'new'}},
-                 id=world.network)
+    return given(
+        {'share_network': {'name': 'other', 'description': 'new'}},
+        id=world.network,
+    )
 
 
 @of(f'DELETE {_NETWORK}')
@@ -48,22 +54,29 @@ def unused(world):
 
 @of(f'{_ACTION} add_security_service')
 def add_service(world):
-    return given({'security_service_id': world.service},
-                 id=world.new_network())
+    return given(
+        {'security_service_id': world.service}, id=world.new_network()
+    )
 
 
 @of(f'{_ACTION} remove_security_service')
 def remove_service(world):
     id = world.new_network()
-    world.on_network(id, 'add_security_service',
-                     security_service_id=world.service)
+    world.on_network(
+        id, 'add_security_service', security_service_id=world.service
+    )
     return given({'security_service_id': world.service}, id=id)
 
 
 @of(f'{_ACTION} add_security_service_check')
 def add_service_check(world):
-    return given({'security_service_id': world.new_service(type='kerberos'),
-                  'reset_operation': True}, id=world.used_network)
+    return given(
+        {
+            'security_service_id': world.new_service(type='kerberos'),
+            'reset_operation': True,
+        },
+        id=world.used_network,
+    )
 
 
 @of(f'{_ACTION} update_security_service')
@@ -74,15 +87,19 @@ def update_service_of_network(world):
 
 @of(f'{_ACTION} update_security_service_check')
 def update_service_check(world):
-    return given({'current_service_id': world.used_service,
-                  'new_service_id': world.new_service(),
-                  'reset_operation': False}, id=world.used_network)
+    return given(
+        {
+            'current_service_id': world.used_service,
+            'new_service_id': world.new_service(),
+            'reset_operation': False,
+        },
+        id=world.used_network,
+    )
 
 
 @of(f'{_ACTION} share_network_subnet_create_check')
 def create_subnet_check(world):
-    return given({**NEUTRON, 'reset_operation': False},
-                 id=world.used_network)
+    return given({**NEUTRON, 'reset_operation': False}, id=world.used_network)
 
 
 @of(f'{_ACTION} reset_status')
@@ -92,10 +109,13 @@ def reset_status(world):
 
 # Subnets
 
+
 @of(f'POST {_SUBNETS}')
 def create_subnet(world):
-    return given({'share-network-subnet': {
-        'availability_zone': 'nova', **NEUTRON}}, id=world.new_network())
+    return given(
+        {'share-network-subnet': {'availability_zone': 'nova', **NEUTRON}},
+        id=world.new_network(),
+    )
 
 
 @of(f'GET {_SUBNET}', f'GET {_METADATA}')
@@ -116,8 +136,11 @@ def metadata(world):
 @of(f'GET {_METADATA}/{{key}}', f'DELETE {_METADATA}/{{key}}')
 def metadata_item(world):
     world.member.request(
-        'POST', f'/share-networks/{world.network}/subnets/{world.subnet}'
-        '/metadata', _VALUES, expect=200)
+        'POST',
+        f'/share-networks/{world.network}/subnets/{world.subnet}/metadata',
+        _VALUES,
+        expect=200,
+    )
     return given(id=world.network, sid=world.subnet, key='color')
 
 
@@ -128,10 +151,18 @@ def new_metadata_item(world):
 
 # Security services
 
+
 @of(f'POST {_SERVICES}')
 def create_service(world):
-    return given({'security_service': {
-        'type': 'active_directory', 'name': 'new', 'password': 'secret'}})
+    return given(
+        {
+            'security_service': {
+                'type': 'active_directory',
+                'name': 'new',
+                'password': 'secret',
+            }
+        }
+    )
 
 
 @of(f'GET {_SERVICE}')
@@ -141,8 +172,10 @@ def service(world):
 
 @of(f'PUT {_SERVICE}')
 def update_service(world):
-    return given({'security_service': {'name': 'other', 'dns_ip': '::1'}},
-                 id=world.service)
+    return given(
+        {'security_service': {'name': 'other', 'dns_ip': '::1'}},
+        id=world.service,
+    )
 
 
 @of(f'DELETE {_SERVICE}')
@@ -152,6 +185,7 @@ def unused_service(world):
 
 # Refusals
 
+
 @refusals.of(400, f'GET {_NETWORKS}', f'GET {_NETWORKS}/detail')
 def wordy_limit(world):
     return Refused(given(query='?limit=all'))
@@ -159,8 +193,12 @@ def wordy_limit(world):
 
 @refusals.of(413, f'POST {_NETWORKS}')
 def above_the_quota(world):
-    world.admin.request('PUT', f'/quota-sets/{FOREIGN}', {
-        'quota_set': {'share_networks': 0}}, expect=200)
+    world.admin.request(
+        'PUT',
+        f'/quota-sets/{FOREIGN}',
+        {'quota_set': {'share_networks': 0}},
+        expect=200,
+    )
     return Refused(create(world), {'by': 'foreign'})
 
 
@@ -173,21 +211,28 @@ def network_of_two_subnets(world):
 
 @refusals.of(409, f'{_ACTION} add_security_service')
 def second_service_of_a_type(world):
-    return Refused(given({'security_service_id': world.attached},
-                         id=world.network))
+    return Refused(
+        given({'security_service_id': world.attached}, id=world.network)
+    )
 
 
 @refusals.of(409, f'{_ACTION} add_security_service_check')
 def check_of_a_second_service_of_a_type(world):
-    return Refused(given({'security_service_id': world.service},
-                         id=world.used_network))
+    return Refused(
+        given({'security_service_id': world.service}, id=world.used_network)
+    )
 
 
-@refusals.of(409, f'{_ACTION} update_security_service',
-             f'{_ACTION} update_security_service_check')
+@refusals.of(
+    409,
+    f'{_ACTION} update_security_service',
+    f'{_ACTION} update_security_service_check',
+)
 def service_of_another_type(world):
-    services = {'current_service_id': world.used_service,
-                'new_service_id': world.attached}
+    services = {
+        'current_service_id': world.used_service,
+        'new_service_id': world.attached,
+    }
     return Refused(given(services, id=world.used_network))
 
 
@@ -198,8 +243,7 @@ def check_of_the_same_subnet_again(world):
 
 @refusals.of(409, f'POST {_SUBNETS}')
 def the_same_subnet_again(world):
-    return Refused(given({'share-network-subnet': NEUTRON},
-                         id=world.network))
+    return Refused(given({'share-network-subnet': NEUTRON}, id=world.network))
 
 
 @refusals.of(409, f'DELETE {_SUBNET}')

@@ -11,20 +11,49 @@ VERSIONS = range(100)
 """Every N of the versions 2.N."""
 
 RESOURCES = (
-    'versions', 'extensions', 'availability zone', 'service', 'quota set',
-    'quota class set', 'limits', 'share', 'share action', 'share manage',
-    'share metadata', 'share instance', 'share instance action',
-    'share instance export location', 'share export location',
-    'share export location metadata', 'share type', 'share type access',
-    'share type action', 'share type extra specs', 'scheduler stats',
-    'message', 'resource lock', 'share access rule',
-    'share access rule metadata', 'snapshot', 'snapshot action',
-    'snapshot metadata', 'snapshot instance', 'snapshot instance action',
-    'snapshot export location', 'snapshot instance export location',
-    'share network', 'share network action', 'share network subnet',
-    'share network subnet metadata', 'security service', 'share server',
-    'share server action', 'share replica', 'share replica action',
-    'share replica metadata', 'share replica export location',
+    'versions',
+    'extensions',
+    'availability zone',
+    'service',
+    'quota set',
+    'quota class set',
+    'limits',
+    'share',
+    'share action',
+    'share manage',
+    'share metadata',
+    'share instance',
+    'share instance action',
+    'share instance export location',
+    'share export location',
+    'share export location metadata',
+    'share type',
+    'share type access',
+    'share type action',
+    'share type extra specs',
+    'scheduler stats',
+    'message',
+    'resource lock',
+    'share access rule',
+    'share access rule metadata',
+    'snapshot',
+    'snapshot action',
+    'snapshot metadata',
+    'snapshot instance',
+    'snapshot instance action',
+    'snapshot export location',
+    'snapshot instance export location',
+    'share network',
+    'share network action',
+    'share network subnet',
+    'share network subnet metadata',
+    'security service',
+    'share server',
+    'share server action',
+    'share replica',
+    'share replica action',
+    'share replica metadata',
+    'share replica export location',
 )
 """The resources of api-surface.csv that are walked."""
 
@@ -60,8 +89,11 @@ class Operation(typing.NamedTuple):
 
 def operations() -> list[Operation]:
     """The rows of all walked resources."""
-    return [_operation(row) for row in _table('api-surface.csv')
-            if row['resource'] in RESOURCES]
+    return [
+        _operation(row)
+        for row in _table('api-surface.csv')
+        if row['resource'] in RESOURCES
+    ]
 
 
 def _table(name: str) -> tuple[dict[str, str], ...]:
@@ -74,12 +106,17 @@ def _table(name: str) -> tuple[dict[str, str], ...]:
 
 def _operation(row: dict[str, str]) -> Operation:
     return Operation(
-        row['resource'], row['method'], row['path'], row['action'],
+        row['resource'],
+        row['method'],
+        row['path'],
+        row['action'],
         span(row['min_version'], row['max_version']),
         _experimental(row['experimental_range']),
         tuple(re.findall(r'\w+:[\w:]+', row['policy'])),
-        row['default_role'], int(row['success_code']),
-        tuple(int(code) for code in row['error_codes'].split(';') if code))
+        row['default_role'],
+        int(row['success_code']),
+        tuple(int(code) for code in row['error_codes'].split(';') if code),
+    )
 
 
 def span(since: str, until: str) -> range:
@@ -120,37 +157,55 @@ def view(resource: str, *names: str) -> list[Shown]:
 
     Rows that say how a value is rewritten are no fields of their own.
     """
-    rows = [row for row in _table('response-fields.csv')
-            if row['resource'] == resource and row['view'] in names]
+    rows = [
+        row
+        for row in _table('response-fields.csv')
+        if row['resource'] == resource and row['view'] in names
+    ]
     assert {row['view'] for row in rows} == set(names), (resource, names)
-    return [Shown(row['field'], row['type'],
-                  span(row['since'], row['until']), bool(row['admin_only']))
-            for row in rows if row['field'].replace('-', '').replace(
-                ':', '').isidentifier()]
+    return [
+        Shown(
+            row['field'],
+            row['type'],
+            span(row['since'], row['until']),
+            bool(row['admin_only']),
+        )
+        for row in rows
+        if row['field'].replace('-', '').replace(':', '').isidentifier()
+    ]
 
 
 def views(resources: typing.Container[str]) -> set[tuple[str, str]]:
     """The views of some resources, as resource and name."""
-    return {(row['resource'], row['view'])
-            for row in _table('response-fields.csv')
-            if row['resource'] in resources}
+    return {
+        (row['resource'], row['view'])
+        for row in _table('response-fields.csv')
+        if row['resource'] in resources
+    }
 
 
 def inferred_extra_specs() -> list[tuple[str, range]]:
     """The extra specs that tenants are shown in any case, and when."""
     found = []
     for row in _table('response-fields.csv'):
-        if (row['resource'] == 'share type'
-                and row['field'].startswith('extra_specs')
-                and row['type'] == 'boolean false'):
-            names = re.findall(r'\w+_support',
-                               row['field'] + ' ' + row['notes'])
-            found += [(name, span(row['since'], row['until']))
-                      for name in names]
+        if (
+            row['resource'] == 'share type'
+            and row['field'].startswith('extra_specs')
+            and row['type'] == 'boolean false'
+        ):
+            names = re.findall(
+                r'\w+_support', row['field'] + ' ' + row['notes']
+            )
+            found += [
+                (name, span(row['since'], row['until'])) for name in names
+            ]
     return found
 
 
 def fields(shown: list[Shown], version: int, admin: bool) -> dict[str, str]:
     """Name and type of the fields one role sees at a version."""
-    return {row.field: row.type for row in shown
-            if version in row.versions and (admin or not row.admin_only)}
+    return {
+        row.field: row.type
+        for row in shown
+        if version in row.versions and (admin or not row.admin_only)
+    }

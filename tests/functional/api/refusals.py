@@ -47,11 +47,13 @@ def of(code: int, *keys: str) -> Callable[[Refusal], Refusal]:
             assert (key, code) not in SPECIAL, (key, code)
             SPECIAL[key, code] = function
         return function
+
     return keep
 
 
-def refusal(world: World, operation: published.Operation, code: int
-            ) -> Refused:
+def refusal(
+    world: World, operation: published.Operation, code: int
+) -> Refused:
     """A request for the operation that is answered with this code."""
     special = SPECIAL.get((latest(operation.key), code))
     if special:
@@ -61,8 +63,9 @@ def refusal(world: World, operation: published.Operation, code: int
         return Refused(what, {'by': 'guest'})
     if code == 404:
         first = next(iter(what.variables))
-        return Refused(what._replace(
-            variables=what.variables | {first: UNKNOWN}))
+        return Refused(
+            what._replace(variables=what.variables | {first: UNKNOWN})
+        )
     if code == 400 and operation.method in ('POST', 'PUT'):
         return Refused(what, {'raw': b'{"broken": '})
     if code == 422:
@@ -82,16 +85,21 @@ def nobody(world):
     users.touch(mode=0o600)
 
     def signed_in(app):
-        return http_basic.HttpBasic(app, world.cloud.services.enforcer,
-                                    http_basic.Passwords(str(users)))
+        return http_basic.HttpBasic(
+            app,
+            world.cloud.services.enforcer,
+            http_basic.Passwords(str(users)),
+        )
+
     app, _ = build.api(world.cloud.process, auth=signed_in)
     return Refused(given(), {'app': app})
 
 
 @of(503, 'GET /healthcheck')
 def ill(world):
-    app, _ = build.api(world.cloud.process,
-                       checks={'back end': lambda: 'is on fire'})
+    app, _ = build.api(
+        world.cloud.process, checks={'back end': lambda: 'is on fire'}
+    )
     return Refused(given(), {'app': app})
 
 
@@ -102,14 +110,24 @@ def negative_limit(world):
 
 @of(404, 'POST /v2/shares')
 def unknown_zone(world):
-    return Refused(given({'share': {'share_proto': 'NFS', 'size': 1,
-                                    'availability_zone': 'moon'}}))
+    return Refused(
+        given(
+            {
+                'share': {
+                    'share_proto': 'NFS',
+                    'size': 1,
+                    'availability_zone': 'moon',
+                }
+            }
+        )
+    )
 
 
 @of(413, 'POST /v2/shares')
 def share_above_its_limit(world):
-    return Refused(given({'share': {'share_proto': 'NFS',
-                                    'size': LARGEST_SHARE + 1}}))
+    return Refused(
+        given({'share': {'share_proto': 'NFS', 'size': LARGEST_SHARE + 1}})
+    )
 
 
 @of(413, f'{_ACTION} extend')
@@ -122,8 +140,12 @@ def member_of_group(world):
     return Refused(given(id=world.grouped))
 
 
-@of(409, 'DELETE /v2/shares/{id}', f'{_ACTION} force_delete',
-    f'{_ACTION} soft_delete')
+@of(
+    409,
+    'DELETE /v2/shares/{id}',
+    f'{_ACTION} force_delete',
+    f'{_ACTION} soft_delete',
+)
 def share_with_replicas(world):
     return Refused(given(id=world.replicated))
 
@@ -163,13 +185,17 @@ def ensured_by_a_silent_service(world):
     return Refused(given({'ensure_shares': {'host': SILENT_HOST}}))
 
 
-@of(400, 'GET /v2/scheduler-stats/pools',
-    'GET /v2/scheduler-stats/pools/detail')
+@of(
+    400,
+    'GET /v2/scheduler-stats/pools',
+    'GET /v2/scheduler-stats/pools/detail',
+)
 def broken_expression(world):
     return Refused(given(query='?host=('))
 
 
 # Snapshots
+
 
 @of(400, 'GET /v2/snapshots', 'GET /v2/snapshots/detail')
 def snapshots_of_no_usage(world):
@@ -193,8 +219,7 @@ def snapshot_being_deleted(world):
 
 @of(409, f'{_ACTION} revert')
 def reverted_to_an_older_snapshot(world):
-    return Refused(given({'snapshot_id': world.snapshot},
-                         id=world.still()))
+    return Refused(given({'snapshot_id': world.snapshot}, id=world.still()))
 
 
 @of(404, 'POST /v2/snapshots/manage')
@@ -223,6 +248,7 @@ def rules_of_what_cannot_be_mounted(world):
 
 # Share types
 
+
 @of(400, 'GET /v2/types')
 def broken_extra_specs(world):
     return Refused(given(query='?extra_specs={'))
@@ -232,8 +258,9 @@ def broken_extra_specs(world):
 def no_default_type(world):
     file = world.cloud.folder / 'no_default.conf'
     file.write_text('[DEFAULT]\ndefault_share_type = nothing\n')
-    process = dataclasses.replace(world.cloud.process,
-                                  conf=conf.new(files=[str(file)]))
+    process = dataclasses.replace(
+        world.cloud.process, conf=conf.new(files=[str(file)])
+    )
     app, _ = build.api(process, auth=world.cloud._sign_in)
     return Refused(given(), {'app': app})
 
@@ -247,8 +274,9 @@ def type_of_known_name(world):
 
 @of(409, 'PUT /v2/types/{id}')
 def renamed_to_known_name(world):
-    return Refused(given({'share_type': {'name': 'default'}},
-                         id=world.private_type))
+    return Refused(
+        given({'share_type': {'name': 'default'}}, id=world.private_type)
+    )
 
 
 @of(400, 'DELETE /v2/types/{id}')
@@ -256,30 +284,41 @@ def type_in_use(world):
     return Refused(given(id=TYPE_ID))
 
 
-@of(409, 'POST /v2/types/{id}/action addProjectAccess',
-    'POST /v2/types/{id}/action removeProjectAccess')
+@of(
+    409,
+    'POST /v2/types/{id}/action addProjectAccess',
+    'POST /v2/types/{id}/action removeProjectAccess',
+)
 def access_to_public_type(world):
     return Refused(given({'project': TENANT}, id=TYPE_ID))
 
 
 # Quotas and messages
 
-_QUOTA = ('GET /v2/quota-sets/{project_id}',
-          'GET /v2/quota-sets/{project_id}/detail',
-          'DELETE /v2/quota-sets/{project_id}')
+_QUOTA = (
+    'GET /v2/quota-sets/{project_id}',
+    'GET /v2/quota-sets/{project_id}/detail',
+    'DELETE /v2/quota-sets/{project_id}',
+)
 
 
 @of(400, *_QUOTA)
 def user_and_type(world):
-    return Refused(given(query='?user_id=u&share_type=default',
-                         project_id=TENANT))
+    return Refused(
+        given(query='?user_id=u&share_type=default', project_id=TENANT)
+    )
 
 
 @of(404, *_QUOTA, 'PUT /v2/quota-sets/{project_id}')
 def quota_of_unknown_type(world):
-    return Refused(given({'quota_set': {'shares': 7}},
-                         query='?share_type=moon', project_id=TENANT),
-                   since=39)
+    return Refused(
+        given(
+            {'quota_set': {'shares': 7}},
+            query='?share_type=moon',
+            project_id=TENANT,
+        ),
+        since=39,
+    )
 
 
 @of(400, 'GET /v2/messages', 'GET /v2/resource-locks')
@@ -288,6 +327,7 @@ def wordy_limit(world):
 
 
 # Resource locks
+
 
 @of(409, 'POST /v2/resource-locks')
 def lock_of_what_is_deleted(world):
@@ -298,6 +338,7 @@ def lock_of_what_is_deleted(world):
 
 
 # Access rules
+
 
 @of(400, 'GET /v2/share-access-rules')
 def rules_of_no_share(world):

@@ -55,11 +55,15 @@ def change_metadata(world):
     return given(_VALUES, id=world.replica)
 
 
-@of(f'GET {_METADATA}/{{key}}', f'POST {_METADATA}/{{key}}',
-    f'DELETE {_METADATA}/{{key}}')
+@of(
+    f'GET {_METADATA}/{{key}}',
+    f'POST {_METADATA}/{{key}}',
+    f'DELETE {_METADATA}/{{key}}',
+)
 def metadata_item(world):
-    world.admin.request('PUT', f'/share-replicas/{world.replica}/metadata',
-                        _VALUES, expect=200)
+    world.admin.request(
+        'PUT', f'/share-replicas/{world.replica}/metadata', _VALUES, expect=200
+    )
     return given(_VALUES, id=world.replica, key='color')
 
 

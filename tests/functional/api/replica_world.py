@@ -21,55 +21,92 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 HOSTS = ('node@alpha#pool', 'node@beta#pool')
 
 
-def plant_active(cloud: Cloud, share_id: str,
-                 replication_type: str = 'readable') -> str:
+def plant_active(
+    cloud: Cloud, share_id: str, replication_type: str = 'readable'
+) -> str:
     """Have a share be one that can be replicated; its active replica."""
+
     def change(session: Session) -> str:
-        session.run(sa.update(_SHARE).where(_SHARE.c.id == share_id)
-                    .values(replication_type=replication_type))
         session.run(
-            sa.update(_INSTANCE).where(_INSTANCE.c.share_id == share_id)
-            .values(replica_state='active', sole_active_of=(
-                None if replication_type == 'writable' else share_id)))
-        return session.value(sa.select(_INSTANCE.c.id).where(
-            _INSTANCE.c.share_id == share_id))
+            sa.update(_SHARE)
+            .where(_SHARE.c.id == share_id)
+            .values(replication_type=replication_type)
+        )
+        session.run(
+            sa.update(_INSTANCE)
+            .where(_INSTANCE.c.share_id == share_id)
+            .values(
+                replica_state='active',
+                sole_active_of=(
+                    None if replication_type == 'writable' else share_id
+                ),
+            )
+        )
+        return session.value(
+            sa.select(_INSTANCE.c.id).where(_INSTANCE.c.share_id == share_id)
+        )
+
     return cloud.db.write(change)
 
 
 def plant_replica(cloud: Cloud, share_id: str, **columns: object) -> str:
     """Give a share one more replica, in sync unless told; its id."""
-    id, = plant_replicas(cloud, share_id, 1, **columns)
+    (id,) = plant_replicas(cloud, share_id, 1, **columns)
     return id
 
 
-def plant_replicas(cloud: Cloud, share_id: str, number: int,
-                   **columns: object) -> list[str]:
+def plant_replicas(
+    cloud: Cloud, share_id: str, number: int, **columns: object
+) -> list[str]:
     """The same with many, the oldest first."""
+
     def copy(session: Session) -> list[str]:
         one = session.one(
-            sa.select(_INSTANCE).where(_INSTANCE.c.share_id == share_id,
-                                       _INSTANCE.c.replica_state == 'active'))
-        there, = set(HOSTS) - {one.host}
-        rows = [dict(one._mapping) | {
-            'id': session.new_id(), 'replica_state': 'in_sync',
-            'sole_active_of': None, 'host': there,
-            'cast_rules_to_readonly': True,
-            'created_at': session.now + place * _MICROSECOND, **columns}
-            for place in range(number)]
+            sa.select(_INSTANCE).where(
+                _INSTANCE.c.share_id == share_id,
+                _INSTANCE.c.replica_state == 'active',
+            )
+        )
+        (there,) = set(HOSTS) - {one.host}
+        rows = [
+            dict(one._mapping)
+            | {
+                'id': session.new_id(),
+                'replica_state': 'in_sync',
+                'sole_active_of': None,
+                'host': there,
+                'cast_rules_to_readonly': True,
+                'created_at': session.now + place * _MICROSECOND,
+                **columns,
+            }
+            for place in range(number)
+        ]
         session.run_many(sa.insert(_INSTANCE), rows)
         return [row['id'] for row in rows]
+
     return cloud.db.write(copy)
 
 
-def plant_export(cloud: Cloud, replica_id: str, path: str,
-                 **columns: object) -> str:
+def plant_export(
+    cloud: Cloud, replica_id: str, path: str, **columns: object
+) -> str:
     """Export a replica at one more path; the id of that."""
+
     def insert(session: Session) -> str:
         id = session.new_id()
-        session.run(sa.insert(_EXPORT), **{
-            'id': id, 'path': path, 'share_instance_id': replica_id,
-            'is_admin_only': False, 'created_at': session.now, **columns})
+        session.run(
+            sa.insert(_EXPORT),
+            **{
+                'id': id,
+                'path': path,
+                'share_instance_id': replica_id,
+                'is_admin_only': False,
+                'created_at': session.now,
+                **columns,
+            },
+        )
         return id
+
     return cloud.db.write(insert)
 
 
@@ -89,8 +126,9 @@ class ReplicaWorld:
     def make_replicas(self) -> None:
         plant_active(self.cloud, self.replicated)
         self.replica = plant_replica(self.cloud, self.replicated)
-        self.replica_export = plant_export(self.cloud, self.replica,
-                                           '10.0.0.2:/replica')
+        self.replica_export = plant_export(
+            self.cloud, self.replica, '10.0.0.2:/replica'
+        )
         self.original = plant_active(self.cloud, self.mirrored)
         self._mirror = plant_replica(self.cloud, self.mirrored)
         plant_active(self.cloud, self.vast)
@@ -101,21 +139,42 @@ class ReplicaWorld:
 
         Its share has the active one besides, and no other.
         """
+
         def ready(session: Session) -> None:
             ours = (self.original, self._mirror)
-            session.run(sa.delete(_INSTANCE).where(
-                _INSTANCE.c.share_id == self.mirrored,
-                _INSTANCE.c.id.not_in(ours)))
-            session.run(sa.delete(_WORK).where(_WORK.c.resource_id.in_(
-                ours)))
+            session.run(
+                sa.delete(_INSTANCE).where(
+                    _INSTANCE.c.share_id == self.mirrored,
+                    _INSTANCE.c.id.not_in(ours),
+                )
+            )
+            session.run(sa.delete(_WORK).where(_WORK.c.resource_id.in_(ours)))
             for id, known in (
-                    (self._mirror, {'replica_state': 'in_sync',
-                                    'sole_active_of': None, **columns}),
-                    (self.original, {'replica_state': 'active',
-                                     'sole_active_of': self.mirrored})):
-                values: dict[str, typing.Any] = {'status': 'available',
-                                                 **known}
-                session.run(sa.update(_INSTANCE).where(
-                    _INSTANCE.c.id == id).values(**values))
+                (
+                    self._mirror,
+                    {
+                        'replica_state': 'in_sync',
+                        'sole_active_of': None,
+                        **columns,
+                    },
+                ),
+                (
+                    self.original,
+                    {
+                        'replica_state': 'active',
+                        'sole_active_of': self.mirrored,
+                    },
+                ),
+            ):
+                values: dict[str, typing.Any] = {
+                    'status': 'available',
+                    **known,
+                }
+                session.run(
+                    sa.update(_INSTANCE)
+                    .where(_INSTANCE.c.id == id)
+                    .values(**values)
+                )
+
         self.cloud.db.write(ready)
         return self._mirror

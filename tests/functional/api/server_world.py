@@ -16,19 +16,25 @@ class ServerWorld(NetworkWorld):
         """One with a share, besides that of the networks."""
         self._adopted = 0
         self.laden_server = self.spare_server()
-        plant_share(self.cloud, self.grouped, self.laden_server,
-                    self.used_network)
+        plant_share(
+            self.cloud, self.grouped, self.laden_server, self.used_network
+        )
 
     def spare_server(self, status: str = 'active') -> str:
         """A server that one request may change."""
-        return self.plant_server(self.used_network, self.used_subnet,
-                                 status=status)
+        return self.plant_server(
+            self.used_network, self.used_subnet, status=status
+        )
 
     def server_body(self) -> dict:
         """The body that takes over a server of a new identifier."""
         self._adopted += 1
-        return {'share_server': {
-            'host': HOST, 'share_network_id': self.used_network,
-            'share_network_subnet_id': self.used_subnet,
-            'identifier': f'vs{self._adopted}',
-            'driver_options': {'key': 'value'}}}
+        return {
+            'share_server': {
+                'host': HOST,
+                'share_network_id': self.used_network,
+                'share_network_subnet_id': self.used_subnet,
+                'identifier': f'vs{self._adopted}',
+                'driver_options': {'key': 'value'},
+            }
+        }

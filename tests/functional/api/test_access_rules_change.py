@@ -28,9 +28,12 @@ def in_force(cloud, share):
 
 def change(api, rule, level, expect=200, version=None):
     return api.request(
-        'PUT', f'/share-access-rules/{rule}',
-        {'update_access': {'access_level': level}}, expect=expect,
-        version=version).json
+        'PUT',
+        f'/share-access-rules/{rule}',
+        {'update_access': {'access_level': level}},
+        expect=expect,
+        version=version,
+    ).json
 
 
 def message(fault):
@@ -39,6 +42,7 @@ def message(fault):
 
 
 # Allow
+
 
 def test_rule_is_applied_after_the_answer(cloud, member, share):
     rule = allow(member, share, metadata={'color': 'red'})
@@ -54,54 +58,96 @@ def test_rule_is_applied_after_the_answer(cloud, member, share):
 @pytest.mark.parametrize('version', ['2.0', '2.6', '2.7', '2.27', '2.44'])
 def test_old_clients_see_old_words(cloud, member, share, version):
     prefix = 'os-' if version in ('2.0', '2.6') else ''
-    rule = member.act(share, f'{prefix}allow_access', {
-        'access_type': 'ip', 'access_to': '10.0.0.1', 'metadata': {'x': 1}},
-        expect=200, version=version).json['access']
+    rule = member.act(
+        share,
+        f'{prefix}allow_access',
+        {'access_type': 'ip', 'access_to': '10.0.0.1', 'metadata': {'x': 1}},
+        expect=200,
+        version=version,
+    ).json['access']
     states = ['queued_to_apply' if version == '2.44' else 'new']
     assert rule['state'] == states[0]
     cloud.settle()
-    answer = member.act(share, f'{prefix}access_list', None, expect=200,
-                        version=version).json
+    answer = member.act(
+        share, f'{prefix}access_list', None, expect=200, version=version
+    ).json
     assert [one['state'] for one in answer['access_list']] == ['active']
     assert show(member, rule['id'])['metadata'] == {}
 
 
-@pytest.mark.parametrize('kind, target, since', [
-    ('ip', '10.0.0.0/24', 0), ('ip', '0.0.0.0/0', 0),
-    ('ip', 'fd00::1', 38), ('ip', '::/0', 38),
-    ('user', 'alice@corp', 0), ('cert', 'client.example', 0),
-    ('cephx', 'alice', 13)])
+@pytest.mark.parametrize(
+    'kind, target, since',
+    [
+        ('ip', '10.0.0.0/24', 0),
+        ('ip', '0.0.0.0/0', 0),
+        ('ip', 'fd00::1', 38),
+        ('ip', '::/0', 38),
+        ('user', 'alice@corp', 0),
+        ('cert', 'client.example', 0),
+        ('cephx', 'alice', 13),
+    ],
+)
 def test_kinds_of_clients(member, share, kind, target, since):
     if since:
-        allow(member, share, access_type=kind, access_to=target, expect=400,
-              version=f'2.{since - 1}')
-    rule = allow(member, share, access_type=kind, access_to=target,
-                 version=f'2.{max(since, 7)}')
+        allow(
+            member,
+            share,
+            access_type=kind,
+            access_to=target,
+            expect=400,
+            version=f'2.{since - 1}',
+        )
+    rule = allow(
+        member,
+        share,
+        access_type=kind,
+        access_to=target,
+        version=f'2.{max(since, 7)}',
+    )
     assert (rule['access_type'], rule['access_to']) == (kind, target)
 
 
-@pytest.mark.parametrize('body', [
-    {'access_to': '10.0.0.1/24'}, {'access_to': '10.0.0.256'},
-    {'access_to': ''}, {'access_to': None}, {'access_to': 'x' * 256},
-    {'access_to': 'fe80::1%eth0'}, {'access_type': 'dns'},
-    {'access_type': None}, {'access_type': 'user', 'access_to': 'abc'},
-    {'access_type': 'user', 'access_to': 'a:b:c:d'},
-    {'access_type': 'cert', 'access_to': 'x' * 65},
-    {'access_type': 'cephx', 'access_to': 'a.b'},
-    {'access_level': 'wr'}, {'access_level': 7},
-    {'metadata': {'': 'x'}}, {'metadata': {'x': ''}}, {'metadata': 'x'},
-    {'lock_reason': 'because'}, {'lock_visibility': 'maybe'}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {'access_to': '10.0.0.1/24'},
+        {'access_to': '10.0.0.256'},
+        {'access_to': ''},
+        {'access_to': None},
+        {'access_to': 'x' * 256},
+        {'access_to': 'fe80::1%eth0'},
+        {'access_type': 'dns'},
+        {'access_type': None},
+        {'access_type': 'user', 'access_to': 'abc'},
+        {'access_type': 'user', 'access_to': 'a:b:c:d'},
+        {'access_type': 'cert', 'access_to': 'x' * 65},
+        {'access_type': 'cephx', 'access_to': 'a.b'},
+        {'access_level': 'wr'},
+        {'access_level': 7},
+        {'metadata': {'': 'x'}},
+        {'metadata': {'x': ''}},
+        {'metadata': 'x'},
+        {'lock_reason': 'because'},
+        {'lock_visibility': 'maybe'},
+    ],
+)
 def test_nonsense_is_refused(member, share, body):
     allow(member, share, expect=400, **body)
     assert listed(member, share) == []
     assert locks(member) == []
 
 
-@pytest.mark.parametrize('first, second', [
-    ('10.0.0.1', '10.0.0.1/32'), ('fd00::1', 'FD00:0:0::1'),
-    ('fd00::/64', 'fd00:0::/64')])
-def test_client_has_one_rule_however_he_is_spelled(member, share, first,
-                                                   second):
+@pytest.mark.parametrize(
+    'first, second',
+    [
+        ('10.0.0.1', '10.0.0.1/32'),
+        ('fd00::1', 'FD00:0:0::1'),
+        ('fd00::/64', 'fd00:0::/64'),
+    ],
+)
+def test_client_has_one_rule_however_he_is_spelled(
+    member, share, first, second
+):
     allow(member, share, access_to=first)
     fault = allow(member, share, access_to=second, expect=400)
     assert 'exists' in message(fault)
@@ -123,8 +169,11 @@ def test_many_rules_are_taken_at_once(cloud, member, share):
 
 def test_share_that_is_not_ready_takes_no_rules(admin, member, share):
     for status, version, code in (
-            ('creating', '2.99', 400), ('deleting', '2.99', 400),
-            ('error', '2.73', 400), ('error', '2.74', 200)):
+        ('creating', '2.99', 400),
+        ('deleting', '2.99', 400),
+        ('error', '2.73', 400),
+        ('error', '2.74', 200),
+    ):
         admin.act(share, 'reset_status', {'status': status})
         allow(member, share, expect=code, version=version)
 
@@ -164,6 +213,7 @@ def refuse(cloud):
 
 # Deny
 
+
 def test_denied_rule_goes_after_the_answer(cloud, member, share):
     rule = allow(member, share)['id']
     cloud.settle()
@@ -177,8 +227,9 @@ def test_denied_rule_goes_after_the_answer(cloud, member, share):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('version, state', [
-    ('2.27', 'new'), ('2.28', 'queued_to_deny')])
+@pytest.mark.parametrize(
+    'version, state', [('2.27', 'new'), ('2.28', 'queued_to_deny')]
+)
 def test_rule_being_denied_by_version(cloud, member, share, version, state):
     rule = allow(member, share)['id']
     cloud.settle()
@@ -188,7 +239,8 @@ def test_rule_being_denied_by_version(cloud, member, share, version, state):
 
 
 def test_rule_being_denied_is_an_error_where_the_share_has_one(
-        cloud, member, share):
+    cloud, member, share
+):
     rule = allow(member, share)['id']
     cloud.settle()
     refuse(cloud)
@@ -197,7 +249,9 @@ def test_rule_being_denied_is_an_error_where_the_share_has_one(
     deny(member, share, rule)
     found = member.act(share, 'access_list', expect=200, version='2.27')
     assert [one['state'] for one in found.json['access_list']] == [
-        'error', 'error']
+        'error',
+        'error',
+    ]
 
 
 @pytest.mark.parametrize('access_id', [UNKNOWN, 'x'])
@@ -213,12 +267,15 @@ def test_rule_of_another_share_is_not_found(cloud, member, share):
 
 # Another level
 
+
 def test_level_is_changed(cloud, member, share):
     rule = allow(member, share)['id']
     cloud.settle()
     changed = change(member, rule, 'ro')['access']
     assert (changed['access_level'], changed['state']) == (
-        'ro', 'queued_to_update')
+        'ro',
+        'queued_to_update',
+    )
     assert changed['updated_at'] is not None
     cloud.settle()
     assert show(member, rule) == changed | {'state': 'active'}
@@ -233,10 +290,17 @@ def test_same_level_changes_nothing(cloud, member, share):
     assert show(member, rule) == before
 
 
-@pytest.mark.parametrize('body', [
-    {}, {'update_access': {}}, {'update_access': None},
-    {'update_access': {'access_level': None}},
-    {'update_access': {'access_level': 'wr'}}, {'access_level': 'ro'}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {},
+        {'update_access': {}},
+        {'update_access': None},
+        {'update_access': {'access_level': None}},
+        {'update_access': {'access_level': 'wr'}},
+        {'access_level': 'ro'},
+    ],
+)
 def test_level_must_be_one(member, share, body):
     rule = allow(member, share)['id']
     member.request('PUT', f'/share-access-rules/{rule}', body, expect=400)
@@ -250,13 +314,17 @@ def test_rule_being_denied_keeps_its_level(member, share):
 
 # Locks made with a rule
 
+
 def test_locked_rule_is_not_denied(cloud, member, share):
     rule = allow(member, share, lock_deletion=True, lock_reason='mounted')
     cloud.settle()
-    of_rule, = locks(member, '?resource_type=access_rule')
-    assert (of_rule['resource_id'], of_rule['resource_action'],
-            of_rule['lock_reason']) == (rule['id'], 'delete', 'mounted')
-    of_share, = locks(member, '?resource_type=share')
+    (of_rule,) = locks(member, '?resource_type=access_rule')
+    assert (
+        of_rule['resource_id'],
+        of_rule['resource_action'],
+        of_rule['lock_reason'],
+    ) == (rule['id'], 'delete', 'mounted')
+    (of_share,) = locks(member, '?resource_type=share')
     assert of_rule['id'] in of_share['lock_reason']
     deny(member, share, rule['id'], expect=403)
     member.delete(share, expect=403)
@@ -284,8 +352,14 @@ def test_locks_of_others_are_not_lifted_by_denying(admin, member, share):
 
 
 def test_locks_are_not_known_below_2_82(member, share):
-    allow(member, share, lock_deletion=True, lock_visibility=True,
-          lock_reason='mounted', version='2.81')
+    allow(
+        member,
+        share,
+        lock_deletion=True,
+        lock_visibility=True,
+        lock_reason='mounted',
+        version='2.81',
+    )
     assert locks(member) == []
 
 
@@ -313,21 +387,36 @@ def test_lock_of_rule_can_be_lifted_alone(member, share):
 
 # Metadata
 
+
 def metadata(api, rule, values, expect=200):
-    return api.request('PUT', f'/share-access-rules/{rule}/metadata',
-                       {'metadata': values}, expect=expect).json
+    return api.request(
+        'PUT',
+        f'/share-access-rules/{rule}/metadata',
+        {'metadata': values},
+        expect=expect,
+    ).json
 
 
 def test_metadata_merges_and_answers_all_keys(member, share):
     rule = allow(member, share, metadata={'color': 'red', 'x': 'y'})['id']
     expected = {'color': 'blue', 'x': 'y', 'new': 'z'}
     assert metadata(member, rule, {'color': 'blue', 'new': 'z'}) == {
-        'metadata': expected}
+        'metadata': expected
+    }
     assert show(member, rule)['metadata'] == expected
 
 
-@pytest.mark.parametrize('values', [{'': 'x'}, {'x': ''}, {'x': None}, 'x',
-                                    {'x': 'y' * 1024}, {'x' * 256: 'y'}])
+@pytest.mark.parametrize(
+    'values',
+    [
+        {'': 'x'},
+        {'x': ''},
+        {'x': None},
+        'x',
+        {'x': 'y' * 1024},
+        {'x' * 256: 'y'},
+    ],
+)
 def test_metadata_that_makes_no_sense(member, share, values):
     rule = allow(member, share)['id']
     metadata(member, rule, values, expect=400)

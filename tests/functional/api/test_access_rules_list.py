@@ -32,8 +32,9 @@ def share(cloud, member):
 @pytest.fixture
 def colleague(cloud):
     """Another member of the project."""
-    return Api(cloud, project='project', user='colleague',
-               roles='member,reader')
+    return Api(
+        cloud, project='project', user='colleague', roles='member,reader'
+    )
 
 
 def ids(rules):
@@ -42,40 +43,58 @@ def ids(rules):
 
 # Which rules
 
+
 @pytest.fixture
 def rules(member, share):
-    return [allow(member, share, **body)['id'] for body in (
-        {'access_to': '10.0.0.1', 'metadata': {'color': 'red'}},
-        {'access_to': '10.0.0.0/24', 'access_level': 'ro'},
-        {'access_to': 'fd00::1',
-         'metadata': {'color': 'red', 'shape': 'round'}},
-        {'access_type': 'user', 'access_to': 'alice'})]
+    return [
+        allow(member, share, **body)['id']
+        for body in (
+            {'access_to': '10.0.0.1', 'metadata': {'color': 'red'}},
+            {'access_to': '10.0.0.0/24', 'access_level': 'ro'},
+            {
+                'access_to': 'fd00::1',
+                'metadata': {'color': 'red', 'shape': 'round'},
+            },
+            {'access_type': 'user', 'access_to': 'alice'},
+        )
+    ]
 
 
-@pytest.mark.parametrize('query, version, expected', [
-    ('', '2.45', [0, 1, 2, 3]),
-    ("&metadata={'color': 'red'}", '2.45', [0, 2]),
-    ("&metadata={'color': 'red', 'shape': 'round'}", '2.45', [2]),
-    ("&metadata={'color': 'blue'}", '2.45', []),
-    ('&access_type=user', '2.81', [0, 1, 2, 3]),
-    ('&access_type=nonsense', '2.81', [0, 1, 2, 3]),
-    ('&access_type=user', '2.82', [3]),
-    ('&access_level=ro', '2.82', [1]),
-    ('&access_type=ip&access_to=10.0.0.1', '2.82', [0]),
-    ('&access_type=ip&access_to=10.0.0.1/32', '2.82', [0]),
-    ('&access_type=ip&access_to=FD00::0:1', '2.82', [2]),
-    ('&access_type=user&access_to=alice&access_level=ro', '2.82', []),
-    ('&access_key=secret', '2.82', []),
-    ('&color=red', '2.99', [0, 1, 2, 3]),
-])
+@pytest.mark.parametrize(
+    'query, version, expected',
+    [
+        ('', '2.45', [0, 1, 2, 3]),
+        ("&metadata={'color': 'red'}", '2.45', [0, 2]),
+        ("&metadata={'color': 'red', 'shape': 'round'}", '2.45', [2]),
+        ("&metadata={'color': 'blue'}", '2.45', []),
+        ('&access_type=user', '2.81', [0, 1, 2, 3]),
+        ('&access_type=nonsense', '2.81', [0, 1, 2, 3]),
+        ('&access_type=user', '2.82', [3]),
+        ('&access_level=ro', '2.82', [1]),
+        ('&access_type=ip&access_to=10.0.0.1', '2.82', [0]),
+        ('&access_type=ip&access_to=10.0.0.1/32', '2.82', [0]),
+        ('&access_type=ip&access_to=FD00::0:1', '2.82', [2]),
+        ('&access_type=user&access_to=alice&access_level=ro', '2.82', []),
+        ('&access_key=secret', '2.82', []),
+        ('&color=red', '2.99', [0, 1, 2, 3]),
+    ],
+)
 def test_list_is_narrowed(member, share, rules, query, version, expected):
     found = listed(member, share, query, version=version)
     assert ids(found) == [rules[place] for place in expected]
 
 
-@pytest.mark.parametrize('query', [
-    '&access_type=dns', '&access_level=wr', '&access_to=10.0.0.1',
-    '&access_type=ip&access_to=moon', '&metadata={', '&metadata=[]'])
+@pytest.mark.parametrize(
+    'query',
+    [
+        '&access_type=dns',
+        '&access_level=wr',
+        '&access_to=10.0.0.1',
+        '&access_type=ip&access_to=moon',
+        '&metadata={',
+        '&metadata=[]',
+    ],
+)
 def test_queries_that_make_no_sense(member, share, query):
     listed(member, share, query, expect=400)
 
@@ -86,16 +105,22 @@ def test_list_needs_a_share(member):
 
 
 def test_share_of_another_project_is_unknown(member, stranger, share):
-    answers = [listed(stranger, id, expect=400)['badRequest']['message']
-               .replace(id, '') for id in (share, UNKNOWN)]
+    answers = [
+        listed(stranger, id, expect=400)['badRequest']['message'].replace(
+            id, ''
+        )
+        for id in (share, UNKNOWN)
+    ]
     assert answers[0] == answers[1]
 
 
-def test_rules_of_a_public_share_are_its_projects(admin, member, stranger,
-                                                  share):
+def test_rules_of_a_public_share_are_its_projects(
+    admin, member, stranger, share
+):
     rule = allow(member, share)['id']
-    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}},
-                  expect=200)
+    admin.request(
+        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
+    )
     listed(stranger, share, expect=403)
     stranger.act(share, 'access_list', expect=403, version='2.44')
     show(stranger, rule, expect=404)
@@ -112,15 +137,23 @@ def test_list_has_only_rules_of_the_share(cloud, member, share):
 
 # What they show
 
+
 def plant(cloud, rule, *states, key=None):
     """Have a rule in these states, one per instance of its share."""
+
     def write(session):
         rows = session.rows(
-            sa.select(MAPPING.c.id).where(MAPPING.c.access_id == rule)
-            .order_by(MAPPING.c.id))
+            sa.select(MAPPING.c.id)
+            .where(MAPPING.c.access_id == rule)
+            .order_by(MAPPING.c.id)
+        )
         for row, state in zip(rows, states, strict=True):
-            session.run(sa.update(MAPPING).where(MAPPING.c.id == row.id)
-                        .values(state=state, access_key=key))
+            session.run(
+                sa.update(MAPPING)
+                .where(MAPPING.c.id == row.id)
+                .values(state=state, access_key=key)
+            )
+
     cloud.db.write(write)
 
 
@@ -139,8 +172,9 @@ def test_rule_shows_the_worst_of_its_states(cloud, member, replicated):
             for states in ((worse, better), (better, worse)):
                 plant(cloud, rule, *states)
                 assert show(member, rule)['state'] == worse
-                assert [one['state'] for one in
-                        listed(member, replicated)] == [worse]
+                assert [
+                    one['state'] for one in listed(member, replicated)
+                ] == [worse]
 
 
 def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
@@ -158,17 +192,25 @@ def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
 
 
 def _set_status_of_one(cloud, share, status):
-    cloud.db.write(lambda session: session.run(sa.text(
-        'UPDATE share_instances SET access_rules_status = :status WHERE id '
-        '= (SELECT min(id) FROM share_instances WHERE share_id = :share)'),
-        status=status, share=share))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.text(
+                'UPDATE share_instances SET access_rules_status = :status '
+                'WHERE id = (SELECT min(id) FROM share_instances '
+                'WHERE share_id = :share)'
+            ),
+            status=status,
+            share=share,
+        )
+    )
 
 
 @differences.proves('access rules being updated')
-@pytest.mark.parametrize('state, older', [
-    ('queued_to_update', 'queued_to_apply'), ('updating', 'applying')])
-def test_words_for_updates_come_with_2_88(cloud, member, share, state,
-                                          older):
+@pytest.mark.parametrize(
+    'state, older',
+    [('queued_to_update', 'queued_to_apply'), ('updating', 'applying')],
+)
+def test_words_for_updates_come_with_2_88(cloud, member, share, state, older):
     rule = allow(member, share)['id']
     plant(cloud, rule, state)
     assert show(member, rule, version='2.88')['state'] == state
@@ -181,11 +223,17 @@ def test_words_for_updates_come_with_2_88(cloud, member, share, state,
 
 # To whom
 
+
 @pytest.fixture
 def hidden(cloud, member, share):
     """A rule with a key that its maker has hidden."""
-    rule = allow(member, share, access_type='cephx', access_to='alice',
-                 lock_visibility=True)['id']
+    rule = allow(
+        member,
+        share,
+        access_type='cephx',
+        access_to='alice',
+        lock_visibility=True,
+    )['id']
     plant(cloud, rule, 'active', key='secret')
     return rule
 
@@ -194,10 +242,12 @@ def seen(rule):
     return rule['access_to'], rule['access_key']
 
 
-def test_maker_and_administrators_see_a_hidden_rule(cloud, member, admin,
-                                                    share, hidden):
-    service = Api(cloud, project='project', user='nova',
-                  roles='service,reader')
+def test_maker_and_administrators_see_a_hidden_rule(
+    cloud, member, admin, share, hidden
+):
+    service = Api(
+        cloud, project='project', user='nova', roles='service,reader'
+    )
     for api in (member, admin, service):
         assert seen(show(api, hidden)) == ('alice', 'secret')
         assert seen(listed(api, share)[0]) == ('alice', 'secret')
@@ -206,40 +256,43 @@ def test_maker_and_administrators_see_a_hidden_rule(cloud, member, admin,
 @pytest.mark.parametrize('version', ['2.44', '2.45', '2.82', '2.99'])
 def test_others_see_asterisks(colleague, share, hidden, version):
     if version == '2.44':
-        rule, = colleague.act(share, 'access_list', expect=200,
-                              version=version).json['access_list']
+        (rule,) = colleague.act(
+            share, 'access_list', expect=200, version=version
+        ).json['access_list']
     else:
-        rule, = listed(colleague, share, version=version)
+        (rule,) = listed(colleague, share, version=version)
         assert seen(show(colleague, hidden, version=version)) == (
-            HIDDEN, HIDDEN)
+            HIDDEN,
+            HIDDEN,
+        )
     assert seen(rule) == (HIDDEN, HIDDEN)
 
 
 def test_only_the_hidden_rule_is_hidden(member, colleague, share, hidden):
     other = allow(member, share)['id']
-    assert [(rule['id'], rule['access_to']) for rule in
-            listed(colleague, share)] == [(hidden, HIDDEN),
-                                          (other, '10.0.0.1')]
+    assert [
+        (rule['id'], rule['access_to']) for rule in listed(colleague, share)
+    ] == [(hidden, HIDDEN), (other, '10.0.0.1')]
 
 
-def test_rule_is_seen_again_when_the_lock_is_lifted(member, colleague,
-                                                    hidden):
+def test_rule_is_seen_again_when_the_lock_is_lifted(member, colleague, hidden):
     unlock(member, locks(member)[0]['id'])
     assert seen(show(colleague, hidden)) == ('alice', 'secret')
 
 
 def test_answer_to_a_change_hides_it_too(colleague, hidden):
     answer = colleague.request(
-        'PUT', f'/share-access-rules/{hidden}',
-        {'update_access': {'access_level': 'ro'}}, expect=200).json
+        'PUT',
+        f'/share-access-rules/{hidden}',
+        {'update_access': {'access_level': 'ro'}},
+        expect=200,
+    ).json
     assert seen(answer['access']) == (HIDDEN, HIDDEN)
 
 
 @differences.proves('filters of hidden rules')
-def test_filters_do_not_tell_what_is_hidden(member, colleague, share,
-                                            hidden):
-    for query in ('&access_type=cephx&access_to=alice',
-                  '&access_key=secret'):
+def test_filters_do_not_tell_what_is_hidden(member, colleague, share, hidden):
+    for query in ('&access_type=cephx&access_to=alice', '&access_key=secret'):
         assert ids(listed(member, share, query)) == [hidden]
         assert listed(colleague, share, query) == []
     assert ids(listed(colleague, share, '&access_type=cephx')) == [hidden]
@@ -255,6 +308,7 @@ def test_lock_of_the_share_goes_with_that_of_the_rule(member, share):
 
 # How dear
 
+
 def test_list_of_any_length_takes_four_statements(cloud, member, share):
     def statements():
         before = cloud.statements
@@ -264,6 +318,10 @@ def test_list_of_any_length_takes_four_statements(cloud, member, share):
     allow(member, share)
     of_one = statements()
     for number in range(2, 52):
-        allow(member, share, access_to=f'10.0.0.{number}',
-              metadata={'number': str(number)})
+        allow(
+            member,
+            share,
+            access_to=f'10.0.0.{number}',
+            metadata={'number': str(number)},
+        )
     assert (of_one, statements()) == (4, 4)

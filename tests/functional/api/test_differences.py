@@ -23,19 +23,32 @@ def test_quota_keys_are_unknown_below_their_version(world):
     path = '/v2/quota-sets/project'
     for row in rows:
         for minor in range(7, row.versions[0]):
-            answer = world.send('PUT', path, minor=minor,
-                                body={'quota_set': {row.field: 7}})
+            answer = world.send(
+                'PUT', path, minor=minor, body={'quota_set': {row.field: 7}}
+            )
             assert answer.status_int == 400, (row.field, minor)
-        assert world.send('PUT', path, minor=max(7, row.versions[0]), body={
-            'quota_set': {row.field: 7}}).status_int == 200
+        assert (
+            world.send(
+                'PUT',
+                path,
+                minor=max(7, row.versions[0]),
+                body={'quota_set': {row.field: 7}},
+            ).status_int
+            == 200
+        )
 
 
 def test_operations_that_differ_are_published():
     assert set(differences.SURFACE) <= {
-        operation.key for operation in published.operations()}
+        operation.key for operation in published.operations()
+    }
 
 
 def test_fields_that_differ_are_published():
     for resource, field in differences.FIELDS:
-        assert field in {row.field for row in published.view(
-            resource, *(name for of, name in published.views([resource])))}
+        assert field in {
+            row.field
+            for row in published.view(
+                resource, *(name for of, name in published.views([resource]))
+            )
+        }

@@ -12,7 +12,8 @@ def share(cloud):
 
 def listed(api, share, **how):
     return api.get(f'/shares/{share}/export_locations', **how)[
-        'export_locations']
+        'export_locations'
+    ]
 
 
 def paths(api, share, **how):
@@ -26,13 +27,13 @@ def path_of(share, one, rest=''):
 @pytest.fixture
 def admin_only(admin, share):
     """The export location that is for administrators."""
-    found, = (one for one in listed(admin, share) if one['is_admin_only'])
+    (found,) = (one for one in listed(admin, share) if one['is_admin_only'])
     return found
 
 
 @pytest.fixture
 def open_one(member, share):
-    found, = listed(member, share)
+    (found,) = listed(member, share)
     return found
 
 
@@ -43,21 +44,31 @@ def test_lists_have_no_timestamps_in_any_version(world):
 
 
 def test_some_locations_are_for_administrators(
-        admin, member, share, admin_only, open_one):
+    admin, member, share, admin_only, open_one
+):
     assert {one['id'] for one in listed(admin, share)} == {
-        admin_only['id'], open_one['id']}
+        admin_only['id'],
+        open_one['id'],
+    }
     assert not {'is_admin_only', 'share_instance_id'} & set(open_one)
     member.request('GET', path_of(share, admin_only), expect=403)
     admin.request('GET', path_of(share, admin_only), expect=200)
 
 
-@pytest.mark.parametrize('method, rest, body', [
-    ('GET', '', None), ('GET', '/key', None), ('DELETE', '/key', None),
-    ('POST', '', {'metadata': {'key': 'x'}}),
-    ('PUT', '', {'metadata': {'key': 'x'}}),
-    ('POST', '/key', {'metadata': {'key': 'x'}})])
+@pytest.mark.parametrize(
+    'method, rest, body',
+    [
+        ('GET', '', None),
+        ('GET', '/key', None),
+        ('DELETE', '/key', None),
+        ('POST', '', {'metadata': {'key': 'x'}}),
+        ('PUT', '', {'metadata': {'key': 'x'}}),
+        ('POST', '/key', {'metadata': {'key': 'x'}}),
+    ],
+)
 def test_metadata_of_those_are_for_administrators_too(
-        admin, member, share, admin_only, method, rest, body):
+    admin, member, share, admin_only, method, rest, body
+):
     path = path_of(share, admin_only, '/metadata')
     admin.request('POST', path, {'metadata': {'key': 'x'}}, expect=200)
     member.request(method, path + rest, body, expect=403)
@@ -65,7 +76,8 @@ def test_metadata_of_those_are_for_administrators_too(
 
 
 def test_location_of_another_share_is_not_found(
-        cloud, member, share, open_one):
+    cloud, member, share, open_one
+):
     other = cloud.create_share()
     member.request('GET', path_of(other, open_one), expect=404)
     member.request('GET', path_of(other, open_one, '/metadata'), expect=404)
@@ -80,16 +92,20 @@ def test_views_below_2_9_have_the_paths(cloud, admin, share):
     shown = admin.show(share, version='2.8')
     assert shown['export_locations'] == expected
     assert shown['export_location'] == expected[0]
-    instance, = admin.get(f'/shares/{share}/instances', version='2.8')[
-        'share_instances']
+    (instance,) = admin.get(f'/shares/{share}/instances', version='2.8')[
+        'share_instances'
+    ]
     assert instance['export_locations'] == expected
     assert instance['export_location'] == expected[0]
 
 
 def test_paths_for_administrators_are_hidden_below_2_9_too(
-        admin, member, share, admin_only, open_one):
-    for shown in (member.show(share, version='2.8'),
-                  member.get('/shares/detail', version='2.8')['shares'][0]):
+    admin, member, share, admin_only, open_one
+):
+    for shown in (
+        member.show(share, version='2.8'),
+        member.get('/shares/detail', version='2.8')['shares'][0],
+    ):
         assert shown['export_locations'] == [open_one['path']]
         assert shown['export_location'] == open_one['path']
 
@@ -97,8 +113,7 @@ def test_paths_for_administrators_are_hidden_below_2_9_too(
 def test_below_2_9_only_available_shares_have_paths(admin, share):
     admin.act(share, 'reset_status', {'status': 'error'})
     shown = admin.show(share, version='2.8')
-    assert (shown['export_location'], shown['export_locations']) == (
-        None, [])
+    assert (shown['export_location'], shown['export_locations']) == (None, [])
 
 
 def test_replicas_are_left_out_from_2_47(world):
@@ -113,10 +128,12 @@ def test_replicas_are_left_out_from_2_47(world):
 
 # Metadata
 
+
 def ask(api, method, share, one, rest='', metadata=None, expect=200):
     body = None if metadata is None else {'metadata': metadata}
-    answer = api.request(method, path_of(share, one, f'/metadata{rest}'),
-                         body, expect=expect)
+    answer = api.request(
+        method, path_of(share, one, f'/metadata{rest}'), body, expect=expect
+    )
     return answer.json if answer.body else None
 
 
@@ -138,27 +155,46 @@ def test_post_merges_put_replaces_delete_removes(member, share, open_one):
 
 def test_metadata_are_part_of_the_view_from_2_87(member, share, open_one):
     ask(member, 'POST', share, open_one, '', {'color': 'red'})
-    shown, = listed(member, share)
+    (shown,) = listed(member, share)
     assert shown['metadata'] == {'color': 'red'}
     assert 'metadata' not in listed(member, share, version='2.86')[0]
 
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
-@pytest.mark.parametrize('metadata', [
-    {'': 'x'}, {'x' * 256: 'x'}, {'x': ''}, {'x': 'x' * 1024}, {'x': 1},
-    [], None])
+@pytest.mark.parametrize(
+    'metadata',
+    [
+        {'': 'x'},
+        {'x' * 256: 'x'},
+        {'x': ''},
+        {'x': 'x' * 1024},
+        {'x': 1},
+        [],
+        None,
+    ],
+)
 def test_keys_and_values_keep_their_sizes(
-        member, share, open_one, method, metadata):
-    member.request(method, path_of(share, open_one, '/metadata'),
-                   {'metadata': metadata}, expect=400)
+    member, share, open_one, method, metadata
+):
+    member.request(
+        method,
+        path_of(share, open_one, '/metadata'),
+        {'metadata': metadata},
+        expect=400,
+    )
 
 
-@pytest.mark.parametrize('method, rest, metadata', [
-    ('POST', '', {'preferred': 'false'}),
-    ('POST', '/preferred', {'preferred': 'false'}),
-    ('PUT', '', {'preferred': 'false'})])
+@pytest.mark.parametrize(
+    'method, rest, metadata',
+    [
+        ('POST', '', {'preferred': 'false'}),
+        ('POST', '/preferred', {'preferred': 'false'}),
+        ('PUT', '', {'preferred': 'false'}),
+    ],
+)
 def test_preferred_is_for_administrators(
-        admin, member, share, open_one, method, rest, metadata):
+    admin, member, share, open_one, method, rest, metadata
+):
     before = listed(member, share)
     ask(member, method, share, open_one, rest, metadata, expect=403)
     assert listed(member, share) == before
@@ -176,6 +212,6 @@ def test_other_keys_may_be_for_administrators(make_cloud):
     cloud = make_cloud('admin_only_el_metadata = preferred,speed')
     member = member_of(cloud)
     share = cloud.create_share()
-    one, = listed(member, share)
+    (one,) = listed(member, share)
     ask(member, 'POST', share, one, '', {'speed': '1'}, expect=403)
     ask(cloud.api, 'POST', share, one, '', {'speed': '1'})

@@ -14,24 +14,39 @@ from tests.functional.api.examples import example
 from tests.functional.api.test_published_surface import fault
 from tests.support.seeds import seeds
 
-OPERATIONS = [operation for operation in published.operations()
-              if operation.key not in differences.SURFACE
-              and operation.takes_project
-              and operation.versions[-1] == published.VERSIONS[-1]]
-WRITES = [operation for operation in OPERATIONS
-          if operation.method in ('POST', 'PUT')]
-READS = [operation for operation in OPERATIONS
-         if operation.method == 'GET' and not operation.path.endswith('}')]
+OPERATIONS = [
+    operation
+    for operation in published.operations()
+    if operation.key not in differences.SURFACE
+    and operation.takes_project
+    and operation.versions[-1] == published.VERSIONS[-1]
+]
+WRITES = [
+    operation
+    for operation in OPERATIONS
+    if operation.method in ('POST', 'PUT')
+]
+READS = [
+    operation
+    for operation in OPERATIONS
+    if operation.method == 'GET' and not operation.path.endswith('}')
+]
 WITH_ID = [operation for operation in OPERATIONS if '{' in operation.path]
 
 hypothesis.settings.register_profile(
-    'hostile', max_examples=len(seeds(12)), deadline=None, derandomize=True,
-    database=None, suppress_health_check=list(hypothesis.HealthCheck))
+    'hostile',
+    max_examples=len(seeds(12)),
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 
 
 def by_key(operations):
-    return pytest.mark.parametrize('operation', operations,
-                                   ids=lambda operation: operation.key)
+    return pytest.mark.parametrize(
+        'operation', operations, ids=lambda operation: operation.key
+    )
 
 
 def refused(answer, codes=range(400, 500)):
@@ -58,8 +73,12 @@ def test_body_with_another_value(world, operation):
     valid = {operation.action: what.body} if operation.action else what.body
     before = world.everything()
     for body in hostile.variations(valid):
-        answer = world.send(operation.method, url(operation, what), body,
-                            raw=json.dumps(body).encode())
+        answer = world.send(
+            operation.method,
+            url(operation, what),
+            body,
+            raw=json.dumps(body).encode(),
+        )
         if not refused(answer):
             before = world.everything()
         assert world.everything() == before, body
@@ -74,8 +93,9 @@ def test_body_that_is_spoilt(world, operation, data):
     valid = {operation.action: what.body} if operation.action else what.body
     body = data.draw(hostile.spoilt(valid))
     before = world.everything()
-    answer = world.send(operation.method, url(operation, what),
-                        raw=json.dumps(body).encode())
+    answer = world.send(
+        operation.method, url(operation, what), raw=json.dumps(body).encode()
+    )
     if refused(answer):
         assert world.everything() == before
 
@@ -90,19 +110,29 @@ def test_body_that_is_no_json_object(world, raw):
     assert world.everything() == before
 
 
-@pytest.mark.parametrize('kind', ['', 'text/plain', 'application/xml',
-                                  'multipart/form-data; boundary=x',
-                                  'application/x-www-form-urlencoded', '/',
-                                  'application/json5'])
+@pytest.mark.parametrize(
+    'kind',
+    [
+        '',
+        'text/plain',
+        'application/xml',
+        'multipart/form-data; boundary=x',
+        'application/x-www-form-urlencoded',
+        '/',
+        'application/json5',
+    ],
+)
 def test_body_that_is_not_declared_as_json(world, kind):
     whats = [(operation, example(operation)(world)) for operation in WRITES]
     before = world.everything()
     for operation, what in whats:
-        body = ({operation.action: what.body} if operation.action
-                else what.body)
-        answer = world.send(operation.method, url(operation, what),
-                            raw=json.dumps(body).encode(),
-                            headers={'Content-Type': kind})
+        body = {operation.action: what.body} if operation.action else what.body
+        answer = world.send(
+            operation.method,
+            url(operation, what),
+            raw=json.dumps(body).encode(),
+            headers={'Content-Type': kind},
+        )
         assert refused(answer, codes=(400,)), operation.key
     assert world.everything() == before
 
@@ -129,13 +159,16 @@ def test_query_that_makes_no_sense(world, operation):
     before = world.everything()
     for query in hostile.QUERIES:
         for by in ('admin', 'member'):
-            refused(world.ask(operation, what._replace(query=f'?{query}'),
-                              by=by), codes=(400, 403, 404))
+            refused(
+                world.ask(operation, what._replace(query=f'?{query}'), by=by),
+                codes=(400, 403, 404),
+            )
     assert world.everything() == before
 
 
-@pytest.mark.parametrize('version', hostile.VERSIONS,
-                         ids=lambda version: version[:10])
+@pytest.mark.parametrize(
+    'version', hostile.VERSIONS, ids=lambda version: version[:10]
+)
 def test_version_that_is_none(world, version):
     for path in ('/v2/shares', f'/v2/shares/{world.share}', '/v2/'):
         answer = world.send('GET', path, headers={versions.HEADER: version})
@@ -153,16 +186,33 @@ def test_project_in_the_url_is_the_callers(world, operation):
     assert world.everything() == before
 
 
-@pytest.mark.parametrize('method', ['PATCH', 'TRACE', 'CONNECT', 'BREW',
-                                    'get', 'PROPFIND', 'DELETE'])
+@pytest.mark.parametrize(
+    'method',
+    ['PATCH', 'TRACE', 'CONNECT', 'BREW', 'get', 'PROPFIND', 'DELETE'],
+)
 def test_method_that_no_route_has(world, method):
     assert refused(world.send(method, '/v2/shares'), codes=(404, 405))
 
 
-@pytest.mark.parametrize('path', [
-    '/v2/moon', '/v2//shares', '/v2/shares/', '/v2/shares//metadata', '/v3',
-    '/v2/shares/a/b/c/d/e', '/v2/shares.json.json', '/v2/%2fshares', '/v1/',
-    '/v2/' + 'x/' * 5000, '/v2/shares%00', '/v2/%FF', '//', '/v2.json'])
+@pytest.mark.parametrize(
+    'path',
+    [
+        '/v2/moon',
+        '/v2//shares',
+        '/v2/shares/',
+        '/v2/shares//metadata',
+        '/v3',
+        '/v2/shares/a/b/c/d/e',
+        '/v2/shares.json.json',
+        '/v2/%2fshares',
+        '/v1/',
+        '/v2/' + 'x/' * 5000,
+        '/v2/shares%00',
+        '/v2/%FF',
+        '//',
+        '/v2.json',
+    ],
+)
 def test_path_that_no_route_has(world, path):
     assert refused(world.send('GET', path), codes=(404,))
 
@@ -170,6 +220,9 @@ def test_path_that_no_route_has(world, path):
 def test_length_that_lies(world):
     for length in ('-1', 'x', '1e3', '99999999999999999999'):
         answer = world.send(
-            'POST', '/v2/shares', raw=b'{"share": {}}',
-            headers={'Content-Length': length})
+            'POST',
+            '/v2/shares',
+            raw=b'{"share": {}}',
+            headers={'Content-Length': length},
+        )
         assert refused(answer, codes=(400, 413)), length

@@ -37,16 +37,21 @@ def absolute(api, **how):
 
 
 def set_limits(cloud, project, **values):
-    cloud.api.request('PUT', f'/quota-sets/{project}',
-                      {'quota_set': values}, expect=200)
+    cloud.api.request(
+        'PUT', f'/quota-sets/{project}', {'quota_set': values}, expect=200
+    )
 
 
 def test_every_version_shows_the_published_keys(api):
-    rows = [row for row in reference.table('response-fields.csv')
-            if row['resource'] == 'limits' and row['view'] == 'absolute']
+    rows = [
+        row
+        for row in reference.table('response-fields.csv')
+        if row['resource'] == 'limits' and row['view'] == 'absolute'
+    ]
     for minor in range(100):
-        published = {row['field'] for row in rows
-                     if minor >= int(row['since'][2:])}
+        published = {
+            row['field'] for row in rows if minor >= int(row['since'][2:])
+        }
         found = api.get('/limits', version=f'2.{minor}')['limits']
         assert found['rate'] == []
         assert set(found) == {'absolute', 'rate'}
@@ -55,14 +60,23 @@ def test_every_version_shows_the_published_keys(api):
 
 def test_every_number_is_that_of_its_resource(cloud, api):
     used = {name: number for number, name in enumerate(WORDS, 1)}
-    set_limits(cloud, 'project', **{
-        name: 100 + number for name, number in used.items()})
-    cloud.db.write(charges.charge, charges.Owner('project'), used,
-                   limits=cloud.services.limits)
+    set_limits(
+        cloud,
+        'project',
+        **{name: 100 + number for name, number in used.items()},
+    )
+    cloud.db.write(
+        charges.charge,
+        charges.Owner('project'),
+        used,
+        limits=cloud.services.limits,
+    )
     wanted = {}
     for name, words in WORDS.items():
-        wanted |= {f'maxTotal{words}': 100 + used[name],
-                   f'total{words}Used': used[name]}
+        wanted |= {
+            f'maxTotal{words}': 100 + used[name],
+            f'total{words}Used': used[name],
+        }
     assert absolute(api) == wanted
 
 
@@ -93,8 +107,12 @@ def test_everybody_sees_the_own_project(cloud):
 
 
 def test_the_limits_are_those_of_the_project_not_of_the_user(cloud, api):
-    cloud.api.request('PUT', '/quota-sets/project?user_id=user',
-                      {'quota_set': {'shares': 3}}, expect=200)
+    cloud.api.request(
+        'PUT',
+        '/quota-sets/project?user_id=user',
+        {'quota_set': {'shares': 3}},
+        expect=200,
+    )
     assert absolute(api)['maxTotalShares'] == 50
 
 

@@ -11,7 +11,7 @@ from tests.support.cloud import Cloud
 
 def message(api):
     """The only message of the project."""
-    found, = api.get('/messages')['messages']
+    (found,) = api.get('/messages')['messages']
     return found
 
 
@@ -22,8 +22,10 @@ def codes(api):
 
 def named(action, detail):
     """The published codes of an action and a detail."""
-    rows = {(row['kind'], row['name']): row['code']
-            for row in reference.table('message-codes.csv')}
+    rows = {
+        (row['kind'], row['name']): row['code']
+        for row in reference.table('message-codes.csv')
+    }
     return rows['action', action], rows['detail', detail]
 
 
@@ -34,8 +36,12 @@ def ended(cloud, api, share):
 
 def test_message_tells_whose_share_and_request_it_was(cloud, member, fail):
     fail('create_share')
-    answer = member.request('POST', '/shares', {'share': {
-        'share_proto': 'NFS', 'size': 1}}, expect=200)
+    answer = member.request(
+        'POST',
+        '/shares',
+        {'share': {'share_proto': 'NFS', 'size': 1}},
+        expect=200,
+    )
     share = answer.json['share']['id']
     assert ended(cloud, member, share) == 'error'
     found = message(member)
@@ -79,12 +85,16 @@ def test_success_leaves_no_message(cloud, member):
 
 # Placement
 
-@pytest.mark.parametrize('specs, detail', [
-    ({'color': 'red'}, 'FILTER_CAPABILITIES'),
-    ({'availability_zones': 'moon'}, 'FILTER_AVAILABILITY'),
-    ({'replication_type': 'dr'}, 'FILTER_CAPABILITIES'),
-    ({'share_backend_name': 'moon'}, 'FILTER_CAPABILITIES'),
-])
+
+@pytest.mark.parametrize(
+    'specs, detail',
+    [
+        ({'color': 'red'}, 'FILTER_CAPABILITIES'),
+        ({'availability_zones': 'moon'}, 'FILTER_AVAILABILITY'),
+        ({'replication_type': 'dr'}, 'FILTER_CAPABILITIES'),
+        ({'share_backend_name': 'moon'}, 'FILTER_CAPABILITIES'),
+    ],
+)
 def test_type_that_no_pool_offers(cloud, member, make_type, specs, detail):
     make_type(**specs)
     share = member.create(share_type='special')['id']
@@ -106,14 +116,16 @@ def test_no_pool_at_all(tmp_path):
     share = cloud.api.create()['id']
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
-    assert codes(cloud.api) == named('ALLOCATE_HOST',
-                                     'SHARE_BACKEND_NOT_READY_YET')
+    assert codes(cloud.api) == named(
+        'ALLOCATE_HOST', 'SHARE_BACKEND_NOT_READY_YET'
+    )
     cloud.db.dispose()
 
 
 def test_hint_that_no_pool_meets(cloud, member):
-    share = member.create(scheduler_hints={
-        'only_host': 'node@gamma#pool'})['id']
+    share = member.create(scheduler_hints={'only_host': 'node@gamma#pool'})[
+        'id'
+    ]
     assert ended(cloud, member, share) == 'error'
     assert codes(member) == named('ALLOCATE_HOST', 'NO_VALID_HOST')
 
@@ -128,20 +140,47 @@ def test_no_room_to_extend(make_cloud):
 
 # Drivers
 
+
 @pytest.mark.parametrize(
-    'method, error, action, args, status, words', [
-        ('extend_share', None, 'extend', {'new_size': 5},
-         'extending_error', ('EXTEND', 'DRIVER_FAILED_EXTEND')),
-        ('shrink_share', None, 'shrink', {'new_size': 1},
-         'shrinking_error', ('SHRINK', 'DRIVER_FAILED_SHRINK')),
-        ('shrink_share', exception.ShareShrinkingPossibleDataLoss(
-            share_id='it'), 'shrink', {'new_size': 1}, 'available',
-         ('SHRINK', 'DRIVER_REFUSED_SHRINK')),
-        ('shrink_share', NotImplementedError(), 'shrink', {'new_size': 1},
-         'available', ('SHRINK', 'DRIVER_FAILED_SHRINK')),
-    ])
+    'method, error, action, args, status, words',
+    [
+        (
+            'extend_share',
+            None,
+            'extend',
+            {'new_size': 5},
+            'extending_error',
+            ('EXTEND', 'DRIVER_FAILED_EXTEND'),
+        ),
+        (
+            'shrink_share',
+            None,
+            'shrink',
+            {'new_size': 1},
+            'shrinking_error',
+            ('SHRINK', 'DRIVER_FAILED_SHRINK'),
+        ),
+        (
+            'shrink_share',
+            exception.ShareShrinkingPossibleDataLoss(share_id='it'),
+            'shrink',
+            {'new_size': 1},
+            'available',
+            ('SHRINK', 'DRIVER_REFUSED_SHRINK'),
+        ),
+        (
+            'shrink_share',
+            NotImplementedError(),
+            'shrink',
+            {'new_size': 1},
+            'available',
+            ('SHRINK', 'DRIVER_FAILED_SHRINK'),
+        ),
+    ],
+)
 def test_driver_fails_to_resize(
-        cloud, member, fail, method, error, action, args, status, words):
+    cloud, member, fail, method, error, action, args, status, words
+):
     share = cloud.create_share(size=2)
     fail(method, error)
     member.act(share, action, args)

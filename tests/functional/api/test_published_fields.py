@@ -14,13 +14,16 @@ _POOL = re.compile('[^@#]+@[^@#]+#[^@#]+')
 
 
 def _text(pattern):
-    return lambda value: isinstance(value, str) and bool(
-        re.fullmatch(pattern, value))
+    return lambda value: (
+        isinstance(value, str) and bool(re.fullmatch(pattern, value))
+    )
 
 
 def _list(*keys):
-    return lambda value: isinstance(value, list) and all(
-        set(keys) <= set(item) for item in value)
+    return lambda value: (
+        isinstance(value, list)
+        and all(set(keys) <= set(item) for item in value)
+    )
 
 
 def _object(*keys):
@@ -31,18 +34,26 @@ FITS = {
     'array': _list(),
     'array (same items)': _list('id'),
     'array of link (only when page is full)': _list('rel', 'href'),
-    'array of subnet without share_network_id and share_network_name':
-        lambda value: all(set(item) >= {'id', 'neutron_net_id'}
-                          and set(item).isdisjoint({
-                              'share_network_id', 'share_network_name'})
-                          for item in value),
+    'array of subnet without share_network_id and share_network_name': (
+        lambda value: all(
+            set(item) >= {'id', 'neutron_net_id'}
+            and set(item).isdisjoint(
+                {'share_network_id', 'share_network_name'}
+            )
+            for item in value
+        )
+    ),
     'array of uuid': lambda value: all(map(_text(_UUID), value)),
-    'array of uuid (sorted)': lambda value: value == sorted(value) and all(
-        map(_text(_UUID), value)),
+    'array of uuid (sorted)': lambda value: (
+        value == sorted(value) and all(map(_text(_UUID), value))
+    ),
     'object of string': lambda value: all(
-        isinstance(text, str) for text in value.values()),
-    'array of string': lambda value: isinstance(value, list) and all(
-        isinstance(item, str) for item in value),
+        isinstance(text, str) for text in value.values()
+    ),
+    'array of string': lambda value: (
+        isinstance(value, list)
+        and all(isinstance(item, str) for item in value)
+    ),
     'array of {base,type}': _list('base', 'type'),
     'array of {rel,href}': _list('rel', 'href'),
     'boolean': lambda value: isinstance(value, bool),
@@ -54,15 +65,18 @@ FITS = {
     'object': _object(),
     'object (same)': _object('id'),
     'object host -> boolean': lambda value: all(
-        isinstance(said, bool) for said in value.values()),
-    'object host -> null': lambda value: value and all(
-        said is None for said in value.values()),
-    'object operation,current_security_service,new_security_service':
-        _object('operation', 'current_security_service',
-                'new_security_service'),
+        isinstance(said, bool) for said in value.values()
+    ),
+    'object host -> null': lambda value: (
+        value and all(said is None for said in value.values())
+    ),
+    'object operation,current_security_service,new_security_service': _object(
+        'operation', 'current_security_service', 'new_security_service'
+    ),
     'object limit,in_use,reserved': _object('limit', 'in_use', 'reserved'),
     'object string->string': lambda value: all(
-        isinstance(text, str) for text in value.values()),
+        isinstance(text, str) for text in value.values()
+    ),
     'string': _text('.*'),
     'string (name)': _text('[a-z]+'),
     'string host@backend#pool': _text(_POOL),
@@ -81,12 +95,18 @@ CASES = [(view, who) for view in VIEWS for who in view.who]
 RESOURCES = {view.resource for view in VIEWS} | {'extension'}
 
 
-@pytest.mark.parametrize('view, who', CASES, ids=[
-    ' '.join((view.place, *view.parts, who)) for view, who in CASES])
+@pytest.mark.parametrize(
+    'view, who',
+    CASES,
+    ids=[' '.join((view.place, *view.parts, who)) for view, who in CASES],
+)
 def test_view_has_its_published_fields_in_every_version(world, view, who):
-    rows = [row for row in published.view(view.resource, *view.parts)
-            if (view.resource, row.field) not in differences.FIELDS]
-    for minor in published.VERSIONS[view.since:]:
+    rows = [
+        row
+        for row in published.view(view.resource, *view.parts)
+        if (view.resource, row.field) not in differences.FIELDS
+    ]
+    for minor in published.VERSIONS[view.since :]:
         expected = published.fields(rows, minor, who == 'admin')
         items = view.look(world, world.apis[who], minor)
         assert items
@@ -94,12 +114,14 @@ def test_view_has_its_published_fields_in_every_version(world, view, who):
             assert set(item) == set(expected), minor
             for name, kind in expected.items():
                 assert fits(item[name], view.types.get(kind, kind)), (
-                    minor, name, item[name])
+                    minor,
+                    name,
+                    item[name],
+                )
 
 
 def test_every_published_view_is_walked():
-    walked = {(view.resource, part) for view in VIEWS
-              for part in view.parts}
+    walked = {(view.resource, part) for view in VIEWS for part in view.parts}
     assert published.views(RESOURCES) - walked == set(differences.VIEWS)
     assert walked.isdisjoint(differences.VIEWS)
 
@@ -108,9 +130,10 @@ def test_tenants_see_what_a_type_does_not_mention(world):
     rows = published.inferred_extra_specs()
     for minor in published.VERSIONS:
         specs = world.member.get(
-            f'/types/{world.silent_type}',
-            version=published.text(minor))['share_type']['extra_specs']
+            f'/types/{world.silent_type}', version=published.text(minor)
+        )['share_type']['extra_specs']
         expected = {name for name, versions in rows if minor in versions}
-        assert {name for name in specs
-                if name != 'driver_handles_share_servers'} == expected
+        assert {
+            name for name in specs if name != 'driver_handles_share_servers'
+        } == expected
         assert not any(specs[name] for name in expected)

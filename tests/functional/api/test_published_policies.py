@@ -9,9 +9,11 @@ from tests.functional.api.refusals import UNKNOWN
 from tests.functional.api.world import PERSONAS
 from tests.functional.api.world import TENANT
 
-OPERATIONS = [operation for operation in published.operations()
-              if operation.policies
-              and operation.key not in differences.SURFACE]
+OPERATIONS = [
+    operation
+    for operation in published.operations()
+    if operation.policies and operation.key not in differences.SURFACE
+]
 _ALLOWED = {
     'admin': {'admin'},
     'admin or project member': {'admin', 'member'},
@@ -23,21 +25,29 @@ _ALLOWED = {
 """Which personas of the project, and admins of any, the words allow."""
 
 OF_A_PROJECT = [
-    operation for operation in OPERATIONS
-    if operation.path.startswith(('/v2/shares/{', '/v2/messages/{',
-                                  '/v2/resource-locks/{',
-                                  '/v2/share-access-rules/{',
-                                  '/v2/snapshots/{',
-                                  '/v2/share-networks/{',
-                                  '/v2/security-services/{',
-                                  '/v2/share-replicas/{'))
-    or (operation.method, operation.path) == ('GET', '/v2/types/{id}')]
+    operation
+    for operation in OPERATIONS
+    if operation.path.startswith(
+        (
+            '/v2/shares/{',
+            '/v2/messages/{',
+            '/v2/resource-locks/{',
+            '/v2/share-access-rules/{',
+            '/v2/snapshots/{',
+            '/v2/share-networks/{',
+            '/v2/security-services/{',
+            '/v2/share-replicas/{',
+        )
+    )
+    or (operation.method, operation.path) == ('GET', '/v2/types/{id}')
+]
 """Operations on what belongs to a project and is kept from others."""
 
 
 def by_key(operations):
-    return pytest.mark.parametrize('operation', operations,
-                                   ids=lambda operation: operation.key)
+    return pytest.mark.parametrize(
+        'operation', operations, ids=lambda operation: operation.key
+    )
 
 
 def allowed(operation):
@@ -60,8 +70,11 @@ def test_operation_is_for_its_published_personas(world, operation):
 
 def refused_code(operation):
     """A share is never forbidden to read: it does not exist then."""
-    return 403 if (403 in operation.errors
-                   or operation.key in differences.FORBIDDEN) else 404
+    return (
+        403
+        if (403 in operation.errors or operation.key in differences.FORBIDDEN)
+        else 404
+    )
 
 
 @by_key(OF_A_PROJECT)
@@ -80,49 +93,67 @@ def test_what_is_foreign_cannot_be_told_from_unknown(world, operation):
     assert world.everything() == before
 
 
-@by_key([operation for operation in OPERATIONS
-         if 'instances/{' in operation.path])
+@by_key(
+    [operation for operation in OPERATIONS if 'instances/{' in operation.path]
+)
 def test_tenants_do_not_learn_of_instances(world, operation):
     what = example(operation)(world)
     answers = set()
     for id in (what.variables['id'], UNKNOWN):
         what.variables['id'] = id
         for persona in ('member', 'foreign'):
-            answer = world.ask(operation, what, by=persona,
-                               minor=operation.versions[-1])
+            answer = world.ask(
+                operation, what, by=persona, minor=operation.versions[-1]
+            )
             assert answer.status_int == 403
             answers.add(answer.text)
     assert len(answers) == 1
 
 
-@by_key([operation for operation in OPERATIONS
-         if '{project_id}' in operation.path])
+@by_key(
+    [operation for operation in OPERATIONS if '{project_id}' in operation.path]
+)
 def test_quotas_of_another_project_are_forbidden(world, operation):
-    answer = world.ask(operation, example(operation)(world), by='foreign',
-                       minor=operation.versions[-1])
+    answer = world.ask(
+        operation,
+        example(operation)(world),
+        by='foreign',
+        minor=operation.versions[-1],
+    )
     assert answer.status_int == 403
 
 
-@pytest.mark.parametrize('path, key', [
-    ('/shares', 'shares'), ('/shares/detail', 'shares'),
-    ('/shares?all_tenants=1', 'shares'),
-    (f'/shares?all_tenants=1&project_id={TENANT}', 'shares'),
-    ('/shares?is_public=true', 'shares'), ('/messages', 'messages'),
-    ('/snapshots', 'snapshots'), ('/snapshots/detail', 'snapshots'),
-    ('/snapshots?all_tenants=1', 'snapshots'),
-    (f'/snapshots?all_tenants=1&project_id={TENANT}', 'snapshots'),
-    ('/share-networks', 'share_networks'),
-    ('/share-networks/detail?all_tenants=1', 'share_networks'),
-    (f'/share-networks?all_tenants=1&project_id={TENANT}',
-     'share_networks'),
-    ('/security-services', 'security_services'),
-    ('/security-services/detail?all_tenants=1', 'security_services'),
-    ('/share-replicas', 'share_replicas'),
-    ('/share-replicas/detail', 'share_replicas'),
-    ('/resource-locks', 'resource_locks'),
-    ('/resource-locks?all_projects=1', 'resource_locks'),
-    (f'/resource-locks?all_projects=1&project_id={TENANT}',
-     'resource_locks')])
+@pytest.mark.parametrize(
+    'path, key',
+    [
+        ('/shares', 'shares'),
+        ('/shares/detail', 'shares'),
+        ('/shares?all_tenants=1', 'shares'),
+        (f'/shares?all_tenants=1&project_id={TENANT}', 'shares'),
+        ('/shares?is_public=true', 'shares'),
+        ('/messages', 'messages'),
+        ('/snapshots', 'snapshots'),
+        ('/snapshots/detail', 'snapshots'),
+        ('/snapshots?all_tenants=1', 'snapshots'),
+        (f'/snapshots?all_tenants=1&project_id={TENANT}', 'snapshots'),
+        ('/share-networks', 'share_networks'),
+        ('/share-networks/detail?all_tenants=1', 'share_networks'),
+        (
+            f'/share-networks?all_tenants=1&project_id={TENANT}',
+            'share_networks',
+        ),
+        ('/security-services', 'security_services'),
+        ('/security-services/detail?all_tenants=1', 'security_services'),
+        ('/share-replicas', 'share_replicas'),
+        ('/share-replicas/detail', 'share_replicas'),
+        ('/resource-locks', 'resource_locks'),
+        ('/resource-locks?all_projects=1', 'resource_locks'),
+        (
+            f'/resource-locks?all_projects=1&project_id={TENANT}',
+            'resource_locks',
+        ),
+    ],
+)
 def test_lists_hold_nothing_of_another_project(world, path, key):
     assert world.member.get(path)[key]
     assert world.apis['foreign'].get(path)[key] == []

@@ -17,54 +17,80 @@ from tests.functional.api.world import given
 from tests.support import reference
 
 OPERATIONS = published.operations()
-SERVED = [operation for operation in OPERATIONS
-          if operation.key not in differences.SURFACE]
+SERVED = [
+    operation
+    for operation in OPERATIONS
+    if operation.key not in differences.SURFACE
+]
 
 
 def by_key(operations):
-    return pytest.mark.parametrize('operation', operations,
-                                   ids=lambda operation: operation.key)
+    return pytest.mark.parametrize(
+        'operation', operations, ids=lambda operation: operation.key
+    )
 
 
 @by_key(SERVED)
 def test_operation_answers_within_its_versions(world, operation):
     """With and without a project id in the URL."""
     for minor in operation.versions:
-        answer = world.ask(operation, example(operation)(world),
-                           minor=minor, project=minor % 2 == 1
-                           and operation.takes_project)
+        answer = world.ask(
+            operation,
+            example(operation)(world),
+            minor=minor,
+            project=minor % 2 == 1 and operation.takes_project,
+        )
         assert answer.status_int == operation.success, (minor, answer.text)
         if operation.is_versioned:
             assert answer.headers[versions.HEADER] == published.text(minor)
             assert answer.headers['Vary'] == versions.HEADER
 
 
-@by_key([operation for operation in SERVED
-         if len(operation.versions) < len(published.VERSIONS)])
+@by_key(
+    [
+        operation
+        for operation in SERVED
+        if len(operation.versions) < len(published.VERSIONS)
+    ]
+)
 def test_operation_is_unknown_outside_its_versions(world, operation):
     what = example(operation)(world)
     before = world.everything()
     for minor in set(published.VERSIONS) - set(operation.versions):
-        answer = world.ask(operation, what, minor=minor,
-                           project=minor % 2 == 1)
+        answer = world.ask(
+            operation, what, minor=minor, project=minor % 2 == 1
+        )
         assert answer.status_int == 404, (minor, answer.text)
         assert fault(answer)['code'] == 404
     assert world.everything() == before
 
 
-@by_key([operation for operation in SERVED
-         if operation.key in differences.WITHOUT_HEADER])
-def test_experiment_answers_without_its_header_where_listed(world,
-                                                            operation):
+@by_key(
+    [
+        operation
+        for operation in SERVED
+        if operation.key in differences.WITHOUT_HEADER
+    ]
+)
+def test_experiment_answers_without_its_header_where_listed(world, operation):
     for minor in operation.versions[::10]:
-        answer = world.ask(operation, example(operation)(world),
-                           minor=minor, headers={
-                               versions.EXPERIMENTAL_HEADER: 'false'})
+        answer = world.ask(
+            operation,
+            example(operation)(world),
+            minor=minor,
+            headers={versions.EXPERIMENTAL_HEADER: 'false'},
+        )
         assert answer.status_int == operation.success, answer.text
 
 
-@by_key([operation for operation in SERVED if operation.experimental
-         and operation.key not in differences.WITHOUT_HEADER])
+@by_key(
+    [
+        operation
+        for operation in SERVED
+        if operation.experimental
+        and operation.key not in differences.WITHOUT_HEADER
+    ]
+)
 def test_experiment_needs_its_header(world, operation):
     """Without it the operation is unknown; with it the answer says so."""
     header = versions.EXPERIMENTAL_HEADER
@@ -74,19 +100,27 @@ def test_experiment_needs_its_header(world, operation):
         answered = header in answer.headers
         assert answered == (minor in operation.experimental)
         what = example(operation)(world)
-        answer = world.ask(operation, what, minor=minor,
-                           headers={header: 'false'})
+        answer = world.ask(
+            operation, what, minor=minor, headers={header: 'false'}
+        )
         assert answer.status_int == (
-            404 if minor in operation.experimental else operation.success)
+            404 if minor in operation.experimental else operation.success
+        )
 
 
-PROVOKED = [(operation, code) for operation in SERVED
-            for code in operation.errors
-            if (operation.key, code) not in differences.CODES]
+PROVOKED = [
+    (operation, code)
+    for operation in SERVED
+    for code in operation.errors
+    if (operation.key, code) not in differences.CODES
+]
 
 
-@pytest.mark.parametrize('operation, code', PROVOKED, ids=[
-    f'{operation.key} {code}' for operation, code in PROVOKED])
+@pytest.mark.parametrize(
+    'operation, code',
+    PROVOKED,
+    ids=[f'{operation.key} {code}' for operation, code in PROVOKED],
+)
 def test_published_error_code_can_be_had(world, operation, code):
     """In the first and the last version; and nothing was changed."""
     for minor in (operation.versions[0], operation.versions[-1]):
@@ -94,8 +128,7 @@ def test_published_error_code_can_be_had(world, operation, code):
         if minor < refused.since:
             continue
         before = world.everything()
-        answer = world.ask(operation, refused.what, minor=minor,
-                           **refused.how)
+        answer = world.ask(operation, refused.what, minor=minor, **refused.how)
         assert answer.status_int == code, (minor, answer.text)
         if operation.is_versioned:
             assert fault(answer)
@@ -104,7 +137,7 @@ def test_published_error_code_can_be_had(world, operation, code):
 
 @pytest.mark.parametrize('key', differences.SURFACE)
 def test_listed_difference_is_still_there(world, key):
-    operation, = (one for one in OPERATIONS if one.key == key)
+    (operation,) = (one for one in OPERATIONS if one.key == key)
     what = given({}, id=world.share, alias='any')
     answer = world.ask(operation, what, minor=operation.versions[-1])
     if operation.action:
@@ -115,17 +148,25 @@ def test_listed_difference_is_still_there(world, key):
 
 def test_codes_that_nothing_leads_to_are_published():
     assert set(differences.CODES) <= {
-        (operation.key, code) for operation in SERVED
-        for code in operation.errors}
+        (operation.key, code)
+        for operation in SERVED
+        for code in operation.errors
+    }
 
 
 def test_every_operation_of_the_service_is_published():
     """One that no row tells of would be walked by nobody."""
     rows = reference.table('api-surface.csv')
-    keys = {' '.join((row['method'], row['path'], row['action'])).strip()
-            for row in rows}
-    assert [key for route in routes.ROUTES for key in _keys(route)
-            if not any(map(_like(key), keys)) and not _is_own(key)] == []
+    keys = {
+        ' '.join((row['method'], row['path'], row['action'])).strip()
+        for row in rows
+    }
+    assert [
+        key
+        for route in routes.ROUTES
+        for key in _keys(route)
+        if not any(map(_like(key), keys)) and not _is_own(key)
+    ] == []
 
 
 def _is_own(key):
@@ -134,18 +175,24 @@ def _is_own(key):
 
 
 def test_paths_of_our_own_collide_with_nothing_published():
-    published_paths = {row['path'] for row
-                       in reference.table('api-surface.csv')}
+    published_paths = {
+        row['path'] for row in reference.table('api-surface.csv')
+    }
     for own in differences.OWN:
-        assert any(route.path.startswith(own.removeprefix('/v2'))
-                   for route in routes.ROUTES)
+        assert any(
+            route.path.startswith(own.removeprefix('/v2'))
+            for route in routes.ROUTES
+        )
         first = own.split('/')[2]
         for path in published_paths:
             parts = path.split('/')[2:3]
             assert first not in parts, path
             # A variable would take our word for its own.
-            assert not (parts and parts[0].startswith('{')
-                        and 'project' not in parts[0]), path
+            assert not (
+                parts
+                and parts[0].startswith('{')
+                and 'project' not in parts[0]
+            ), path
 
 
 def _keys(route):
@@ -155,8 +202,11 @@ def _keys(route):
         return [key]
     controller = CONTROLLERS[route.controller]
     members = [getattr(controller, name) for name in dir(controller)]
-    return [f'{key} {action.name}' for member in members
-            for action in getattr(member, 'actions', ())]
+    return [
+        f'{key} {action.name}'
+        for member in members
+        for action in getattr(member, 'actions', ())
+    ]
 
 
 def _like(key):
@@ -166,9 +216,10 @@ def _like(key):
 
 def fault(answer):
     """What a fault says, in the one published form."""
-    (key, value), = answer.json.items()
+    ((key, value),) = answer.json.items()
     assert key == faults.KEYS.get(answer.status_int, 'computeFault')
     assert value['code'] == answer.status_int
     assert set(value) == {'code', 'message'} | (
-        {'retryAfter'} if answer.status_int == 413 else set())
+        {'retryAfter'} if answer.status_int == 413 else set()
+    )
     return value

@@ -8,8 +8,11 @@ from tests.support.cloud import Api
 from tests.support.cloud import Cloud
 
 PATH = '/quota-class-sets/default'
-UNSERVED = [(resource.name, f'2.{int(resource.since[2:]) - 1}')
-            for resource in RESOURCES if resource.since != '2.0']
+UNSERVED = [
+    (resource.name, f'2.{int(resource.since[2:]) - 1}')
+    for resource in RESOURCES
+    if resource.since != '2.0'
+]
 
 
 @pytest.fixture
@@ -24,8 +27,13 @@ def api(cloud):
 
 def put(api, values, *, path=PATH, expect=200, version=None):
     """The limits after a change, or the message of its refusal."""
-    answer = api.request('PUT', path, {'quota_class_set': values},
-                         expect=expect, version=version).json
+    answer = api.request(
+        'PUT',
+        path,
+        {'quota_class_set': values},
+        expect=expect,
+        version=version,
+    ).json
     if expect == 200:
         return answer['quota_class_set']
     return answer['badRequest']['message']
@@ -36,12 +44,16 @@ def show(api, path=PATH, **how):
 
 
 def test_every_version_shows_the_published_keys(api):
-    rows = [row for row in reference.table('response-fields.csv')
-            if row['resource'] == 'quota class set']
+    rows = [
+        row
+        for row in reference.table('response-fields.csv')
+        if row['resource'] == 'quota class set'
+    ]
     for minor in range(100):
         version = f'2.{minor}'
-        published = {row['field'] for row in rows
-                     if minor >= int(row['since'][2:])}
+        published = {
+            row['field'] for row in rows if minor >= int(row['since'][2:])
+        }
         path = PATH if minor >= 7 else '/os-quota-class-sets/default'
         assert set(show(api, path, version=version)) == published, version
         changed = put(api, {'shares': 7}, path=path, version=version)
@@ -56,14 +68,19 @@ def test_the_prefix_of_paths_ends_with_2_6(api):
 
 def test_the_default_class_holds_where_nothing_is_set(cloud, api):
     api.create()
-    api.request('PUT', '/quota-sets/other', {'quota_set': {'shares': 9}},
-                expect=200)
+    api.request(
+        'PUT', '/quota-sets/other', {'quota_set': {'shares': 9}}, expect=200
+    )
     assert put(api, {'shares': 1})['shares'] == 1
-    assert show(api) == {'id': 'default', **cloud.services.limits,
-                         'shares': 1}
-    for path, shares in (('project', 1), ('project/defaults', 1),
-                         ('project?user_id=user', 1), ('newcomer', 1),
-                         ('other', 9), ('other/defaults', 1)):
+    assert show(api) == {'id': 'default', **cloud.services.limits, 'shares': 1}
+    for path, shares in (
+        ('project', 1),
+        ('project/defaults', 1),
+        ('project?user_id=user', 1),
+        ('newcomer', 1),
+        ('other', 9),
+        ('other/defaults', 1),
+    ):
         found = api.get(f'/quota-sets/{path}')['quota_set']
         assert found['shares'] == shares, path
     api.create(expect=413)
@@ -80,7 +97,11 @@ def test_other_classes_are_kept_and_count_for_nobody(cloud, api):
     put(api, {'shares': 1}, path=silver)
     put(api, {'gigabytes': 5}, path=silver)
     assert show(api, silver) == {
-        'id': 'silver', **cloud.services.limits, 'shares': 1, 'gigabytes': 5}
+        'id': 'silver',
+        **cloud.services.limits,
+        'shares': 1,
+        'gigabytes': 5,
+    }
     assert show(api)['shares'] == 50
     api.create()
     api.create()
@@ -92,17 +113,27 @@ def test_the_class_in_the_body_is_ignored(api):
     assert show(api, '/quota-class-sets/silver')['shares'] == 50
 
 
-@pytest.mark.parametrize('value', [
-    -2, 2 ** 31, 10 ** 30, 1.5, True, None, '', 'x', [7], {}])
+@pytest.mark.parametrize(
+    'value', [-2, 2**31, 10**30, 1.5, True, None, '', 'x', [7], {}]
+)
 def test_values_that_are_no_limits_are_refused(cloud, api, value):
     assert 'shares' in put(api, {'shares': value}, expect=400) or (
-        value == 10 ** 30)  # which no part of a body may be
+        value == 10**30
+    )  # which no part of a body may be
     assert show(api) == {'id': 'default', **cloud.services.limits}
 
 
-@pytest.mark.parametrize('body', [
-    None, [], {}, {'shares': 7}, {'quota_set': {'shares': 7}},
-    {'quota_class_set': [7]}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        None,
+        [],
+        {},
+        {'shares': 7},
+        {'quota_set': {'shares': 7}},
+        {'quota_class_set': [7]},
+    ],
+)
 def test_other_bodies_are_refused(api, body):
     api.request('PUT', PATH, body, expect=400)
 
@@ -121,8 +152,7 @@ def test_unknown_keys_are_refused(api, name):
 
 
 def test_a_name_that_cannot_be_stored_is_refused(api):
-    put(api, {'shares': 7}, path=f'/quota-class-sets/{"x" * 256}',
-        expect=400)
+    put(api, {'shares': 7}, path=f'/quota-class-sets/{"x" * 256}', expect=400)
     put(api, {'shares': 7}, path=f'/quota-class-sets/{"x" * 255}')
 
 
@@ -131,7 +161,8 @@ def test_readers_see_and_administrators_change(cloud, api):
     assert show(reader) == show(api)
     Api(cloud, roles='guest').get(PATH, expect=403)
     Api(cloud, roles='member,reader').request(
-        'PUT', PATH, {'quota_class_set': {'shares': 7}}, expect=403)
+        'PUT', PATH, {'quota_class_set': {'shares': 7}}, expect=403
+    )
     assert show(api)['shares'] == 50
 
 

@@ -20,8 +20,11 @@ __all__ = ['kept_database']
 
 PATH = '/quota-sets/project'
 PRIVATE_ID = '99999999-2222-3333-4444-555555555555'
-UNSERVED = [(resource.name, f'2.{int(resource.since[2:]) - 1}')
-            for resource in RESOURCES if resource.since != '2.0']
+UNSERVED = [
+    (resource.name, f'2.{int(resource.since[2:]) - 1}')
+    for resource in RESOURCES
+    if resource.since != '2.0'
+]
 
 
 @pytest.fixture
@@ -41,8 +44,9 @@ def reader(cloud):
 
 def put(api, values, *, path=PATH, expect=200, version=None):
     """The limits after a change, or the message of its refusal."""
-    answer = api.request('PUT', path, {'quota_set': values}, expect=expect,
-                         version=version).json
+    answer = api.request(
+        'PUT', path, {'quota_set': values}, expect=expect, version=version
+    ).json
     if expect == 200:
         return answer['quota_set']
     return answer['badRequest']['message']
@@ -59,30 +63,40 @@ def old_or_new(version, rest='project'):
 
 # What is shown
 
+
 def test_every_version_shows_the_published_keys(api):
-    rows = [row for row in reference.table('response-fields.csv')
-            if row['resource'] == 'quota set' and row['view'] != 'detail']
+    rows = [
+        row
+        for row in reference.table('response-fields.csv')
+        if row['resource'] == 'quota set' and row['view'] != 'detail'
+    ]
     for minor in range(100):
         version = f'2.{minor}'
-        published = {row['field'] for row in rows
-                     if minor >= int(row['since'][2:])}
+        published = {
+            row['field'] for row in rows if minor >= int(row['since'][2:])
+        }
         path = old_or_new(version)
-        shown = [api.get(path, version=version),
-                 api.get(f'{path}/defaults', version=version)]
+        shown = [
+            api.get(path, version=version),
+            api.get(f'{path}/defaults', version=version),
+        ]
         if minor >= 25:
             shown.append(api.get(f'{path}/detail', version=version))
         assert [set(answer['quota_set']) for answer in shown] == (
-            [published] * len(shown)), version
+            [published] * len(shown)
+        ), version
         changed = put(api, {'shares': 7}, path=path, version=version)
         assert set(changed) == published - {'id'}, version
 
 
 def test_the_prefix_of_paths_ends_with_2_6(api):
-    for path, version in (('/quota-sets/project', '2.6'),
-                          ('/os-quota-sets/project', '2.7'),
-                          ('/quota-sets/project/defaults', '2.6'),
-                          ('/os-quota-sets/project/defaults', '2.7'),
-                          ('/quota-sets/project/detail', '2.24')):
+    for path, version in (
+        ('/quota-sets/project', '2.6'),
+        ('/os-quota-sets/project', '2.7'),
+        ('/quota-sets/project/defaults', '2.6'),
+        ('/os-quota-sets/project/defaults', '2.7'),
+        ('/quota-sets/project/detail', '2.24'),
+    ):
         api.get(path, expect=404, version=version)
 
 
@@ -107,7 +121,10 @@ def test_detail_shows_what_is_used_and_reserved(cloud, api):
     assert found['shares'] == {'limit': 50, 'in_use': 2, 'reserved': 0}
     assert found['gigabytes'] == {'limit': 1000, 'in_use': 5, 'reserved': 4}
     assert found['per_share_gigabytes'] == {
-        'limit': -1, 'in_use': 0, 'reserved': 0}
+        'limit': -1,
+        'in_use': 0,
+        'reserved': 0,
+    }
     of_type = show(api, '/detail?share_type=default')
     assert of_type['gigabytes'] == found['gigabytes']
     of_user = show(api, '/detail?user_id=user')
@@ -118,21 +135,27 @@ def test_detail_shows_what_is_used_and_reserved(cloud, api):
 def test_defaults_hide_what_is_set_for_the_project(cloud, api):
     put(api, {'shares': 7})
     assert api.get(f'{PATH}/defaults?share_type=unknown') == {
-        'quota_set': {'id': 'project', **cloud.services.limits}}
+        'quota_set': {'id': 'project', **cloud.services.limits}
+    }
 
 
 # What holds
+
 
 def test_a_limit_holds_for_the_next_share(cloud, api):
     api.create()
     put(api, {'shares': 2})
     api.create()
     refused = api.request(
-        'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 1}},
-        expect=413)
+        'POST',
+        '/shares',
+        {'share': {'share_proto': 'NFS', 'size': 1}},
+        expect=413,
+    )
     assert refused.headers['Retry-After'] == '0'
     assert refused.json['overLimit']['message'].startswith(
-        'ShareLimitExceeded: ')
+        'ShareLimitExceeded: '
+    )
     put(api, {'shares': -1})
     api.create()
 
@@ -141,8 +164,9 @@ def test_a_limit_holds_for_the_next_share(cloud, api):
 def test_a_limit_of_a_part_holds_within_the_project(cloud, api, query):
     put(api, {'gigabytes': 5}, path=PATH + query)
     api.create(size=5)
-    assert api.create(size=1, expect=413)['overLimit'][
-        'message'].startswith('ShareSizeExceedsAvailableQuota: ')
+    assert api.create(size=1, expect=413)['overLimit']['message'].startswith(
+        'ShareSizeExceedsAvailableQuota: '
+    )
     assert show(api)['gigabytes'] == 1000
     api.request('DELETE', PATH + query, expect=202)
     api.create(size=1)
@@ -173,8 +197,9 @@ def test_a_part_may_not_have_more_than_the_project(api):
     put(api, {'shares': 10})
     for query in ('?user_id=user', '?share_type=default'):
         for wanted in (11, -1):
-            assert 'shares' in put(api, {'shares': wanted}, expect=400,
-                                   path=PATH + query)
+            assert 'shares' in put(
+                api, {'shares': wanted}, expect=400, path=PATH + query
+            )
         assert put(api, {'shares': 10}, path=PATH + query)['shares'] == 10
 
 
@@ -188,23 +213,52 @@ def test_less_than_is_used_must_be_forced(cloud, api):
 
 # What may be sent
 
-@pytest.mark.parametrize('value', [
-    -2, 2 ** 31, 2 ** 63, 10 ** 30, -10 ** 30, 1.5, 7.0, True, None, '', 'x',
-    '1.5', '-', '٣', [7], {'limit': 7}])
+
+@pytest.mark.parametrize(
+    'value',
+    [
+        -2,
+        2**31,
+        2**63,
+        10**30,
+        -(10**30),
+        1.5,
+        7.0,
+        True,
+        None,
+        '',
+        'x',
+        '1.5',
+        '-',
+        '٣',
+        [7],
+        {'limit': 7},
+    ],
+)
 def test_values_that_are_no_limits_are_refused(cloud, api, value):
     put(api, {'shares': value, 'gigabytes': 7}, expect=400)
     assert show(api) == {'id': 'project', **cloud.services.limits}
 
 
-@pytest.mark.parametrize('value', [0, 2 ** 31 - 1, -1])
+@pytest.mark.parametrize('value', [0, 2**31 - 1, -1])
 def test_limits_may_be_written_as_strings(api, value):
     assert put(api, {'shares': value})['shares'] == value
     assert put(api, {'shares': str(value)})['shares'] == value
 
 
-@pytest.mark.parametrize('body', [
-    None, [], 'quota_set', {}, {'shares': 7}, {'quota_set': []},
-    {'quota_set': 'shares'}, {'quota_set': {'shares': 7, 'force': 'maybe'}}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        None,
+        [],
+        'quota_set',
+        {},
+        {'shares': 7},
+        {'quota_set': []},
+        {'quota_set': 'shares'},
+        {'quota_set': {'shares': 7, 'force': 'maybe'}},
+    ],
+)
 def test_other_bodies_are_refused(api, body):
     answer = api.request('PUT', PATH, body, expect=400)
     assert answer.json['badRequest']['code'] == 400
@@ -235,24 +289,35 @@ def test_an_empty_set_changes_nothing(cloud, api):
 
 # Users and share types
 
-REQUESTS = pytest.mark.parametrize('method, path, body', [
-    ('GET', PATH, None), ('GET', f'{PATH}/detail', None),
-    ('PUT', PATH, {'quota_set': {'shares': 7}}), ('DELETE', PATH, None)])
+REQUESTS = pytest.mark.parametrize(
+    'method, path, body',
+    [
+        ('GET', PATH, None),
+        ('GET', f'{PATH}/detail', None),
+        ('PUT', PATH, {'quota_set': {'shares': 7}}),
+        ('DELETE', PATH, None),
+    ],
+)
 
 
 @REQUESTS
 def test_a_share_type_is_named_by_id_or_name(api, method, path, body):
     for named in (TYPE_ID, 'default'):
-        api.request(method, f'{path}?share_type={named}', body,
-                    expect=202 if method == 'DELETE' else 200)
+        api.request(
+            method,
+            f'{path}?share_type={named}',
+            body,
+            expect=202 if method == 'DELETE' else 200,
+        )
     for named in ('unknown', '', 'x' * 300):
         api.request(method, f'{path}?share_type={named}', body, expect=404)
 
 
 @REQUESTS
 def test_user_and_share_type_exclude_each_other(api, method, path, body):
-    api.request(method, f'{path}?share_type=default&user_id=user', body,
-                expect=400)
+    api.request(
+        method, f'{path}?share_type=default&user_id=user', body, expect=400
+    )
 
 
 @REQUESTS
@@ -266,8 +331,11 @@ def test_what_cannot_be_a_user_is_refused(api, method, path, body):
 @pytest.mark.parametrize('version', ['2.0', '2.7', '2.38'])
 def test_share_types_are_refused_below_2_39(api, version):
     path = old_or_new(version) + '?share_type=default'
-    for method, body in (('GET', None), ('DELETE', None),
-                         ('PUT', {'quota_set': {'shares': 7}})):
+    for method, body in (
+        ('GET', None),
+        ('DELETE', None),
+        ('PUT', {'quota_set': {'shares': 7}}),
+    ):
         answer = api.request(method, path, body, expect=400, version=version)
         assert 'share_type' in answer.json['badRequest']['message']
     show(api, '?share_type=default', version='2.39')
@@ -282,11 +350,16 @@ def test_not_everything_can_be_limited_for_a_share_type(api):
         assert name in put(api, {name: 7}, path=path, expect=400)
 
 
-def test_a_private_type_is_hidden_from_projects_without_it(cloud, api,
-                                                           reader):
-    cloud.db.write(lambda session: session.run(
-        sa.insert(types.ShareType.__table__), id=PRIVATE_ID, name='secret',
-        is_public=False, created_at=session.now))
+def test_a_private_type_is_hidden_from_projects_without_it(cloud, api, reader):
+    cloud.db.write(
+        lambda session: session.run(
+            sa.insert(types.ShareType.__table__),
+            id=PRIVATE_ID,
+            name='secret',
+            is_public=False,
+            created_at=session.now,
+        )
+    )
     show(api, '?share_type=secret')
     reader.get(f'{PATH}?share_type=secret', expect=404)
     cloud.db.write(share_type_records.add_access, PRIVATE_ID, 'project')
@@ -308,8 +381,12 @@ def test_a_type_deleted_meanwhile_is_unknown(tmp_path, kept_database, kind):
 
     seen = []
     cloud.db.probe = delete
-    cloud.api.request('PUT', f'{PATH}?share_type=default',
-                      {'quota_set': {'shares': 7}}, expect=404)
+    cloud.api.request(
+        'PUT',
+        f'{PATH}?share_type=default',
+        {'quota_set': {'shares': 7}},
+        expect=404,
+    )
     assert len(seen) > 2
     other.dispose()
     cloud.db.dispose()
@@ -317,8 +394,11 @@ def test_a_type_deleted_meanwhile_is_unknown(tmp_path, kept_database, kind):
 
 # Who may
 
-@pytest.mark.parametrize('rest', [
-    '', '/defaults', '/detail', '?user_id=someone', '?share_type=default'])
+
+@pytest.mark.parametrize(
+    'rest',
+    ['', '/defaults', '/detail', '?user_id=someone', '?share_type=default'],
+)
 def test_a_reader_sees_the_own_project_only(cloud, reader, rest):
     reader.get(PATH + rest)
     reader.get(f'/quota-sets/other{rest}', expect=403)
@@ -329,8 +409,9 @@ def test_a_reader_sees_the_own_project_only(cloud, reader, rest):
 def test_only_administrators_change_limits(cloud):
     member = Api(cloud, roles='member,reader')
     for query in ('', '?user_id=user', '?share_type=default'):
-        member.request('PUT', PATH + query, {'quota_set': {'shares': 7}},
-                       expect=403)
+        member.request(
+            'PUT', PATH + query, {'quota_set': {'shares': 7}}, expect=403
+        )
         member.request('DELETE', PATH + query, expect=403)
     assert show(cloud.api)['shares'] == 50
 
@@ -343,14 +424,23 @@ def test_a_project_id_that_cannot_be_stored_is_refused(api, rest):
 
 # What it costs
 
-@pytest.mark.parametrize('method, rest, allowed', [
-    ('GET', '', 1), ('GET', '?user_id=user', 1),
-    ('GET', '?share_type=default', 2), ('GET', '/defaults', 1),
-    ('GET', '/detail', 2), ('GET', '/detail?share_type=default', 3),
-    ('PUT', '', 6), ('PUT', '?share_type=default', 7),
-    ('DELETE', '', 6), ('DELETE', '?user_id=user', 4)])
-def test_statements_are_few_whatever_is_set(cloud, api, method, rest,
-                                            allowed):
+
+@pytest.mark.parametrize(
+    'method, rest, allowed',
+    [
+        ('GET', '', 1),
+        ('GET', '?user_id=user', 1),
+        ('GET', '?share_type=default', 2),
+        ('GET', '/defaults', 1),
+        ('GET', '/detail', 2),
+        ('GET', '/detail?share_type=default', 3),
+        ('PUT', '', 6),
+        ('PUT', '?share_type=default', 7),
+        ('DELETE', '', 6),
+        ('DELETE', '?user_id=user', 4),
+    ],
+)
+def test_statements_are_few_whatever_is_set(cloud, api, method, rest, allowed):
     body = {'quota_set': dict.fromkeys(NAMES_PER_TYPE, 40)}
     for query in ('', '?user_id=user', '?share_type=default'):
         put(api, body['quota_set'], path=PATH + query)

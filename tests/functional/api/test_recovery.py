@@ -27,7 +27,7 @@ def share(cloud):
 
 
 def instance_id(cloud, share):
-    found, = cloud.api.get(f'/shares/{share}/instances')['share_instances']
+    (found,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
     return found['id']
 
 
@@ -37,16 +37,18 @@ def stick(cloud, share, event):
 
 
 def listed(cloud, path='/recovery/in-flight'):
-    (_, found), = cloud.api.get(path).items()
+    ((_, found),) = cloud.api.get(path).items()
     return found
 
 
 def run(cloud, expect=202, **what):
-    return cloud.api.request('POST', '/recovery/run', {'run': what},
-                             expect=expect).json
+    return cloud.api.request(
+        'POST', '/recovery/run', {'run': what}, expect=expect
+    ).json
 
 
 # Who may
+
 
 @pytest.mark.parametrize('roles', ['member,reader', 'reader'])
 def test_tenants_see_nothing_of_it(cloud, share, roles):
@@ -65,76 +67,102 @@ def test_it_is_there_in_every_version(cloud, version):
 
 # In flight
 
+
 def test_at_rest_nothing_is_listed(cloud, share):
     assert [listed(cloud, path) for path in PATHS] == [[], [], []]
 
 
 def test_what_waits_is_listed_and_not_previewed(cloud):
     share = cloud.api.create(size=3)['id']
-    shown, = listed(cloud)
-    assert (shown['resource_type'], shown['resource_id'], shown['status'],
-            shown['host'], shown['holder'], shown['owner']) == (
-        'share_instance', instance_id(cloud, share), 'creating', None,
-        'waiting', None)
+    (shown,) = listed(cloud)
+    assert (
+        shown['resource_type'],
+        shown['resource_id'],
+        shown['status'],
+        shown['host'],
+        shown['holder'],
+        shown['owner'],
+    ) == (
+        'share_instance',
+        instance_id(cloud, share),
+        'creating',
+        None,
+        'waiting',
+        None,
+    )
     assert 0 <= shown['age'] < 1
     assert shown['next_step'] == (
-        'placement.create_share_instance is run on manila-scheduler')
+        'placement.create_share_instance is run on manila-scheduler'
+    )
     assert listed(cloud, '/recovery/preview') == []
 
 
 def test_what_is_held_says_by_whom(cloud, share):
     seen = []
-    cloud.pause_at('before extend_share', lambda: seen.extend(
-        listed(cloud)))
+    cloud.pause_at('before extend_share', lambda: seen.extend(listed(cloud)))
     cloud.api.act(share, 'extend', {'new_size': 5})
     cloud.settle()
-    shown, = seen
+    (shown,) = seen
     assert shown['holder'] == 'held'
     assert shown['owner'].startswith('manila-share@node@alpha:')
     assert 0 < shown['lease_left'] <= 30
     assert shown['heartbeat_age'] >= 0
     assert shown['next_step'] == (
-        f'it is left alone: {shown["owner"]} works on it')
+        f'it is left alone: {shown["owner"]} works on it'
+    )
 
 
 def test_what_was_abandoned_is_previewed(cloud, share):
     def meanwhile():
         cloud.clock.advance(40)
         seen.extend(listed(cloud, '/recovery/preview'))
+
     seen = []
     cloud.pause_at('before extend_share', meanwhile)
     cloud.api.act(share, 'extend', {'new_size': 5})
     cloud.settle()
-    shown, = seen
+    (shown,) = seen
     assert shown['holder'] == 'abandoned'
     assert shown['next_step'] == (
         'the back end is asked: get_share_status, which ends in available '
-        'or extending_error')
+        'or extending_error'
+    )
 
 
 def test_a_preview_changes_nothing(cloud, share):
     stick(cloud, share, 'reset_deleting')
     before = everything(cloud)
-    shown, = listed(cloud, '/recovery/preview')
+    (shown,) = listed(cloud, '/recovery/preview')
     assert (shown['holder'], shown['work_id']) == ('nobody', None)
     assert shown['next_step'] == (
         'the work is done once more: provisioning.delete_share_instance, '
-        'which ends in gone or error_deleting')
+        'which ends in gone or error_deleting'
+    )
     assert everything(cloud) == before
     assert 'get_share_status' not in [
-        call.method for call in cloud.driver().calls]
+        call.method for call in cloud.driver().calls
+    ]
 
 
 def everything(cloud):
     with cloud.db.engine.connect() as connection:
-        return [connection.execute(sa.select(table)).all()
-                for table in (engine.Transition.__table__, WORK)]
+        return [
+            connection.execute(sa.select(table)).all()
+            for table in (engine.Transition.__table__, WORK)
+        ]
 
 
-@pytest.mark.parametrize('query, count', [
-    ('?resource_type=share_instance', 3), ('?resource_type=access_rule', 0),
-    ('?host=node@alpha', 3), ('?host=node@beta', 0), ('?limit=2', 2),
-    ('?limit=2&offset=2', 1)])
+@pytest.mark.parametrize(
+    'query, count',
+    [
+        ('?resource_type=share_instance', 3),
+        ('?resource_type=access_rule', 0),
+        ('?host=node@alpha', 3),
+        ('?host=node@beta', 0),
+        ('?limit=2', 2),
+        ('?limit=2&offset=2', 1),
+    ],
+)
 def test_lists_can_be_narrowed(cloud, query, count):
     for share in [cloud.create_share() for _ in range(3)]:
         stick(cloud, share, 'reset_migrating')
@@ -153,15 +181,20 @@ def test_nonsense_is_refused(cloud, path, query):
 
 # Run, and the log
 
+
 def test_a_pass_of_every_service_can_be_asked_for(cloud, share):
     stick(cloud, share, 'reset_migrating')
     assert run(cloud) == {'hosts': ['node@alpha']}
     while cloud.step():
         pass
     assert cloud.api.show(share)['status'] == 'error'
-    said, = listed(cloud, '/recovery/log')
-    assert (said['status_before'], said['action'], said['status_after'],
-            said['asked_by']) == ('migrating', 'given up', 'error', 'user')
+    (said,) = listed(cloud, '/recovery/log')
+    assert (
+        said['status_before'],
+        said['action'],
+        said['status_after'],
+        said['asked_by'],
+    ) == ('migrating', 'given up', 'error', 'user')
 
 
 def test_one_service_can_be_asked(cloud, share):
@@ -171,33 +204,54 @@ def test_one_service_can_be_asked(cloud, share):
 
 def test_one_resource_can_be_looked_at(cloud, share):
     stick(cloud, share, 'extend')
-    run(cloud, resource_type='share_instance',
-        resource_id=instance_id(cloud, share))
+    run(
+        cloud,
+        resource_type='share_instance',
+        resource_id=instance_id(cloud, share),
+    )
     while cloud.step():
         pass
     assert cloud.api.show(share)['status'] == 'available'
-    said, = listed(cloud,
-                   f'/recovery/log?resource_id={instance_id(cloud, share)}')
+    (said,) = listed(
+        cloud, f'/recovery/log?resource_id={instance_id(cloud, share)}'
+    )
     assert (said['action'], said['status_after'], said['asked_by']) == (
-        'converged', 'available', 'user')
+        'converged',
+        'available',
+        'user',
+    )
 
 
 def test_who_asks_about_what_is_at_rest_is_told_so(cloud, share):
-    run(cloud, resource_type='share_instance',
-        resource_id=instance_id(cloud, share))
+    run(
+        cloud,
+        resource_type='share_instance',
+        resource_id=instance_id(cloud, share),
+    )
     cloud.settle()
-    said, = listed(cloud, '/recovery/log')
+    (said,) = listed(cloud, '/recovery/log')
     assert said['action'] == 'left alone'
     assert said['status_before'] == said['status_after'] == 'available'
 
 
-@pytest.mark.parametrize('what, code', [
-    ({'resource_type': 'share_instance', 'resource_id': 'nothing'}, 404),
-    ({'resource_type': 'sheep', 'resource_id': 'x'}, 400),
-    ({'resource_type': 'share_instance'}, 400), ({'resource_id': 'x'}, 400),
-    ({'resource_type': 'access_rule', 'resource_id': 'x',
-      'host': 'node@alpha'}, 400),
-    ({'sheep': 1}, 400)])
+@pytest.mark.parametrize(
+    'what, code',
+    [
+        ({'resource_type': 'share_instance', 'resource_id': 'nothing'}, 404),
+        ({'resource_type': 'sheep', 'resource_id': 'x'}, 400),
+        ({'resource_type': 'share_instance'}, 400),
+        ({'resource_id': 'x'}, 400),
+        (
+            {
+                'resource_type': 'access_rule',
+                'resource_id': 'x',
+                'host': 'node@alpha',
+            },
+            400,
+        ),
+        ({'sheep': 1}, 400),
+    ],
+)
 def test_a_request_that_makes_no_sense_is_refused(cloud, what, code):
     run(cloud, expect=code, **what)
     assert not cloud.step()
@@ -205,5 +259,9 @@ def test_a_request_that_makes_no_sense_is_refused(cloud, what, code):
 
 def test_what_has_no_host_is_for_a_scheduler(cloud):
     share = cloud.api.create(size=3)['id']
-    run(cloud, expect=409, resource_type='share_instance',
-        resource_id=instance_id(cloud, share))
+    run(
+        cloud,
+        expect=409,
+        resource_type='share_instance',
+        resource_id=instance_id(cloud, share),
+    )

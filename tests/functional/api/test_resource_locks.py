@@ -23,8 +23,9 @@ def share(cloud, member):
 @pytest.fixture
 def colleague(cloud):
     """Another member of the project."""
-    return Api(cloud, project='project', user='colleague',
-               roles='member,reader')
+    return Api(
+        cloud, project='project', user='colleague', roles='member,reader'
+    )
 
 
 @pytest.fixture
@@ -35,8 +36,11 @@ def service(cloud):
 
 # What a lock does
 
-@pytest.mark.parametrize('action, code', [
-    ('soft_delete', 403), ('force_delete', 400), ('unmanage', 403)])
+
+@pytest.mark.parametrize(
+    'action, code',
+    [('soft_delete', 403), ('force_delete', 400), ('unmanage', 403)],
+)
 def test_locked_share_is_not_removed(admin, member, share, action, code):
     lock(member, share)
     before = member.show(share)
@@ -45,10 +49,11 @@ def test_locked_share_is_not_removed(admin, member, share, action, code):
 
 
 @pytest.mark.parametrize('version', ['2.6', '2.99'])
-def test_no_instance_of_a_locked_share_is_removed(cloud, admin, member,
-                                                  share, version):
+def test_no_instance_of_a_locked_share_is_removed(
+    cloud, admin, member, share, version
+):
     held = lock(member, share)['id']
-    instance, = admin.get(f'/shares/{share}/instances')['share_instances']
+    (instance,) = admin.get(f'/shares/{share}/instances')['share_instances']
     before = member.show(share)
     path = f'/share_instances/{instance["id"]}/action'
     body = {'os-force_delete' if version == '2.6' else 'force_delete': None}
@@ -60,8 +65,9 @@ def test_no_instance_of_a_locked_share_is_removed(cloud, admin, member,
     member.get(f'/shares/{share}', expect=404)
 
 
-def test_locked_share_is_deleted_after_the_last_lock(cloud, member, admin,
-                                                     share):
+def test_locked_share_is_deleted_after_the_last_lock(
+    cloud, member, admin, share
+):
     first, second = lock(member, share)['id'], lock(admin, share)['id']
     unlock(member, first)
     member.delete(share, expect=403)
@@ -97,41 +103,73 @@ def test_lock_of_a_deferred_deletion_is_heeded(make_cloud):
 
 # Making
 
+
 def test_lock_says_who_made_it_and_why(member, share):
     made = lock(member, share, lock_reason='mounted')
     assert made == locks(member)[0]
-    assert {key: made[key] for key in (
-        'user_id', 'project_id', 'lock_context', 'resource_id',
-        'resource_type', 'resource_action', 'lock_reason', 'updated_at')
+    assert {
+        key: made[key]
+        for key in (
+            'user_id',
+            'project_id',
+            'lock_context',
+            'resource_id',
+            'resource_type',
+            'resource_action',
+            'lock_reason',
+            'updated_at',
+        )
     } == {
-        'user_id': 'user of project', 'project_id': 'project',
-        'lock_context': 'user', 'resource_id': share,
-        'resource_type': 'share', 'resource_action': 'delete',
-        'lock_reason': 'mounted', 'updated_at': None}
+        'user_id': 'user of project',
+        'project_id': 'project',
+        'lock_context': 'user',
+        'resource_id': share,
+        'resource_type': 'share',
+        'resource_action': 'delete',
+        'lock_reason': 'mounted',
+        'updated_at': None,
+    }
 
 
 def test_action_is_delete_unless_said(member, share):
-    body = {'resource_lock': {'resource_id': share,
-                              'resource_type': 'share'}}
+    body = {'resource_lock': {'resource_id': share, 'resource_type': 'share'}}
     answer = member.request('POST', '/resource-locks', body, expect=200)
     assert answer.json['resource_lock']['resource_action'] == 'delete'
 
 
 def test_context_is_the_callers(admin, member, service, share):
-    assert [lock(api, share)['lock_context']
-            for api in (member, admin, service)] == [
-        'user', 'admin', 'service']
+    assert [
+        lock(api, share)['lock_context'] for api in (member, admin, service)
+    ] == ['user', 'admin', 'service']
 
 
-@pytest.mark.parametrize('body', [
-    {'resource_id': UNKNOWN}, {'resource_id': 'x'}, {'resource_id': None},
-    {'resource_type': 'snapshot'}, {'resource_type': None},
-    {'resource_action': 'show'}, {'resource_action': 'extend'},
-    {'lock_reason': 'x' * 1024}, {'lock_reason': 7}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {'resource_id': UNKNOWN},
+        {'resource_id': 'x'},
+        {'resource_id': None},
+        {'resource_type': 'snapshot'},
+        {'resource_type': None},
+        {'resource_action': 'show'},
+        {'resource_action': 'extend'},
+        {'lock_reason': 'x' * 1024},
+        {'lock_reason': 7},
+    ],
+)
 def test_nonsense_is_refused(member, share, body):
-    member.request('POST', '/resource-locks', {'resource_lock': {
-        'resource_id': share, 'resource_type': 'share', **body}},
-        expect=400)
+    member.request(
+        'POST',
+        '/resource-locks',
+        {
+            'resource_lock': {
+                'resource_id': share,
+                'resource_type': 'share',
+                **body,
+            }
+        },
+        expect=400,
+    )
     assert locks(member) == []
 
 
@@ -140,14 +178,17 @@ def test_wrapper_is_required(member):
 
 
 def test_share_of_another_project_is_unknown(member, stranger, share):
-    answers = [lock(stranger, id, expect=400)['badRequest']['message']
-               .replace(id, '') for id in (share, UNKNOWN)]
+    answers = [
+        lock(stranger, id, expect=400)['badRequest']['message'].replace(id, '')
+        for id in (share, UNKNOWN)
+    ]
     assert answers[0] == answers[1]
 
 
 def test_public_share_is_only_locked_by_its_project(admin, stranger, share):
-    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}},
-                  expect=200)
+    admin.request(
+        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
+    )
     lock(stranger, share, expect=403)
 
 
@@ -182,8 +223,7 @@ def test_visibility_is_locked_once(admin, member, share):
 
 
 @pytest.mark.parametrize('state', ['queued_to_deny', 'error'])
-def test_rule_that_goes_is_not_locked_against_it(
-        cloud, member, share, state):
+def test_rule_that_goes_is_not_locked_against_it(cloud, member, share, state):
     if state == 'error':
         cloud.driver('alpha').faults.fail_next('update_access')
         cloud.driver('beta').faults.fail_next('update_access')
@@ -207,19 +247,25 @@ MAY_CHANGE = {
 }
 
 
-@pytest.mark.parametrize('who', ['member', 'colleague', 'admin', 'service',
-                                 'stranger'])
+@pytest.mark.parametrize(
+    'who', ['member', 'colleague', 'admin', 'service', 'stranger']
+)
 @pytest.mark.parametrize('maker', MAKERS)
 def test_who_may_change_and_lift(request, share, maker, who):
     made = lock(request.getfixturevalue(maker), share)
     api = request.getfixturevalue(who)
     path = f'/resource-locks/{made["id"]}'
     sees = who in ('admin', 'service') or (
-        who != 'stranger' and made['project_id'] == 'project')
+        who != 'stranger' and made['project_id'] == 'project'
+    )
     allowed = who in MAY_CHANGE[made['lock_context']]
     refused = 403 if sees else 404
-    api.request('PUT', path, {'resource_lock': {'lock_reason': 'new'}},
-                expect=200 if allowed else refused)
+    api.request(
+        'PUT',
+        path,
+        {'resource_lock': {'lock_reason': 'new'}},
+        expect=200 if allowed else refused,
+    )
     unlock(api, made['id'], expect=204 if allowed else refused)
 
 
@@ -227,37 +273,54 @@ def test_reason_is_changed_and_taken_away(member, share):
     path = f'/resource-locks/{lock(member, share)["id"]}'
     for reason in ('new', None):
         changed = member.request(
-            'PUT', path, {'resource_lock': {'lock_reason': reason}},
-            expect=200).json['resource_lock']
+            'PUT', path, {'resource_lock': {'lock_reason': reason}}, expect=200
+        ).json['resource_lock']
         assert changed['lock_reason'] == reason
         assert changed['updated_at'] is not None
         assert member.get(path)['resource_lock'] == changed
 
 
-@pytest.mark.parametrize('body', [
-    {'resource_id': UNKNOWN}, {'lock_context': 'admin'}, {'user_id': 'me'},
-    {'resource_action': 'extend'}, {'lock_reason': 'x' * 1024}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {'resource_id': UNKNOWN},
+        {'lock_context': 'admin'},
+        {'user_id': 'me'},
+        {'resource_action': 'extend'},
+        {'lock_reason': 'x' * 1024},
+    ],
+)
 def test_nothing_else_is_changed(member, share, body):
     made = lock(member, share)
-    member.request('PUT', f'/resource-locks/{made["id"]}',
-                   {'resource_lock': body}, expect=400)
+    member.request(
+        'PUT',
+        f'/resource-locks/{made["id"]}',
+        {'resource_lock': body},
+        expect=400,
+    )
     assert locks(member) == [made]
 
 
 @differences.proves('resource locks changed to show')
 def test_lock_does_not_become_one_of_visibility(member, share):
     made = lock(member, allow(member, share)['id'], 'access_rule')
-    member.request('PUT', f'/resource-locks/{made["id"]}',
-                   {'resource_lock': {'resource_action': 'show'}},
-                   expect=400)
+    member.request(
+        'PUT',
+        f'/resource-locks/{made["id"]}',
+        {'resource_lock': {'resource_action': 'show'}},
+        expect=400,
+    )
     assert locks(member) == [made]
 
 
 def test_lock_of_visibility_becomes_one_against_denial(member, share):
     made = lock(member, allow(member, share)['id'], 'access_rule', 'show')
     changed = member.request(
-        'PUT', f'/resource-locks/{made["id"]}',
-        {'resource_lock': {'resource_action': 'delete'}}, expect=200).json
+        'PUT',
+        f'/resource-locks/{made["id"]}',
+        {'resource_lock': {'resource_action': 'delete'}},
+        expect=200,
+    ).json
     assert changed['resource_lock']['resource_action'] == 'delete'
 
 
@@ -269,59 +332,70 @@ def test_lifting_twice_is_not_found(member, share):
 
 # Listing
 
+
 @pytest.fixture
 def many(member, colleague, stranger, admin, share):
     """Ids of locks, oldest first."""
     rule = allow(member, share)['id']
     foreign = stranger.create()['id']
-    return [lock(api, id, *kind, lock_reason=reason)['id']
-            for api, id, kind, reason in (
-                (member, share, (), 'mounted'),
-                (colleague, share, (), 'in use'),
-                (member, rule, ('access_rule',), None),
-                (member, rule, ('access_rule', 'show'), 'mounted'),
-                (admin, share, (), 'audit'),
-                (stranger, foreign, (), 'mounted'))]
+    return [
+        lock(api, id, *kind, lock_reason=reason)['id']
+        for api, id, kind, reason in (
+            (member, share, (), 'mounted'),
+            (colleague, share, (), 'in use'),
+            (member, rule, ('access_rule',), None),
+            (member, rule, ('access_rule', 'show'), 'mounted'),
+            (admin, share, (), 'audit'),
+            (stranger, foreign, (), 'mounted'),
+        )
+    ]
 
 
-@pytest.mark.parametrize('query, expected', [
-    ('', [4, 3, 2, 1, 0]),
-    ('?resource_type=access_rule', [3, 2]),
-    ('?resource_action=show', [3]),
-    ('?lock_context=admin', [4]),
-    ('?lock_reason=mounted', [3, 0]),
-    ('?lock_reason~=ount', [3, 0]),
-    ('?lock_reason~=%25', []),
-    ('?user_id=colleague', [1]),
-    ('?project_id=another', [4, 3, 2, 1, 0]),
-    ('?all_projects=1', [4, 3, 2, 1, 0]),
-    ('?all_projects=1&project_id=another', [4, 3, 2, 1, 0]),
-    ('?sort_dir=asc', [0, 1, 2, 3, 4]),
-    ('?sort_dir=up', [0, 1, 2, 3, 4]),
-    ('?sort_key=lock_context&sort_dir=desc&limit=1&offset=4', [4]),
-    ('?limit=2&offset=1', [3, 2]),
-    ('?created_since=2000-01-01', [4, 3, 2, 1, 0]),
-    ('?created_before=2000-01-01', []),
-    ('?color=red', [4, 3, 2, 1, 0]),
-])
+@pytest.mark.parametrize(
+    'query, expected',
+    [
+        ('', [4, 3, 2, 1, 0]),
+        ('?resource_type=access_rule', [3, 2]),
+        ('?resource_action=show', [3]),
+        ('?lock_context=admin', [4]),
+        ('?lock_reason=mounted', [3, 0]),
+        ('?lock_reason~=ount', [3, 0]),
+        ('?lock_reason~=%25', []),
+        ('?user_id=colleague', [1]),
+        ('?project_id=another', [4, 3, 2, 1, 0]),
+        ('?all_projects=1', [4, 3, 2, 1, 0]),
+        ('?all_projects=1&project_id=another', [4, 3, 2, 1, 0]),
+        ('?sort_dir=asc', [0, 1, 2, 3, 4]),
+        ('?sort_dir=up', [0, 1, 2, 3, 4]),
+        ('?sort_key=lock_context&sort_dir=desc&limit=1&offset=4', [4]),
+        ('?limit=2&offset=1', [3, 2]),
+        ('?created_since=2000-01-01', [4, 3, 2, 1, 0]),
+        ('?created_before=2000-01-01', []),
+        ('?color=red', [4, 3, 2, 1, 0]),
+    ],
+)
 def test_list_is_narrowed_and_cut(member, many, query, expected):
     assert [one['id'] for one in locks(member, query)] == [
-        many[place] for place in expected]
+        many[place] for place in expected
+    ]
 
 
 def test_list_by_resource(member, many, share):
-    assert [one['id'] for one in locks(member, f'?resource_id={share}')
-            ] == [many[4], many[1], many[0]]
-    assert [one['id'] for one in locks(member, f'?id={many[3]}')
-            ] == [many[3]]
+    assert [one['id'] for one in locks(member, f'?resource_id={share}')] == [
+        many[4],
+        many[1],
+        many[0],
+    ]
+    assert [one['id'] for one in locks(member, f'?id={many[3]}')] == [many[3]]
 
 
 @pytest.mark.parametrize('who', ['admin', 'service'])
 def test_administrators_and_services_see_all_projects(request, many, who):
     api = request.getfixturevalue(who)
     assert len(locks(api, '?all_projects=1')) == 6
-    assert [one['id'] for one in locks(
-        api, '?all_projects=1&project_id=another')] == [many[5]]
+    assert [
+        one['id'] for one in locks(api, '?all_projects=1&project_id=another')
+    ] == [many[5]]
 
 
 def test_stranger_sees_his_own_only(stranger, many):
@@ -334,21 +408,32 @@ def test_count_is_of_all_that_match(member, many):
     assert member.get(f'{path}&with_count=true')['count'] == 2
     assert 'count' not in member.get(path)
     assert 'count' not in member.get(
-        '/resource-locks?lock_reason=x&with_count=true')
+        '/resource-locks?lock_reason=x&with_count=true'
+    )
 
 
 def test_full_page_leads_to_the_next(member, many):
     answer = member.get('/resource-locks?limit=3')
-    link, = answer['resource_locks_links']
+    (link,) = answer['resource_locks_links']
     following = member.get(link['href'].partition('/v2')[2])
     assert [one['id'] for one in following['resource_locks']] == [
-        many[1], many[0]]
+        many[1],
+        many[0],
+    ]
     assert 'resource_locks_links' not in following
 
 
-@pytest.mark.parametrize('query', [
-    'limit=x', 'offset=-1', 'sort_key=share_id', 'with_count=maybe',
-    'all_projects=maybe', 'created_since=now'])
+@pytest.mark.parametrize(
+    'query',
+    [
+        'limit=x',
+        'offset=-1',
+        'sort_key=share_id',
+        'with_count=maybe',
+        'all_projects=maybe',
+        'created_since=now',
+    ],
+)
 def test_queries_that_make_no_sense(member, query):
     member.get(f'/resource-locks?{query}', expect=400)
 

@@ -12,28 +12,42 @@ SECRET = 'open sesame'
 
 def create(api, expect=200, version=None, type='ldap', **body):
     answer = api.request(
-        'POST', '/security-services',
-        {'security_service': {'type': type, **body}}, expect=expect,
-        version=version).json
+        'POST',
+        '/security-services',
+        {'security_service': {'type': type, **body}},
+        expect=expect,
+        version=version,
+    ).json
     return answer['security_service'] if expect == 200 else answer
 
 
 def update(api, id, expect=200, version=None, **body):
-    answer = api.request('PUT', f'/security-services/{id}',
-                         {'security_service': body}, expect=expect,
-                         version=version).json
+    answer = api.request(
+        'PUT',
+        f'/security-services/{id}',
+        {'security_service': body},
+        expect=expect,
+        version=version,
+    ).json
     return answer['security_service'] if expect == 200 else answer
 
 
 def names(api, query='', version=None):
-    return [one['name'] for one in api.get(
-        f'/security-services{query}', version=version)['security_services']]
+    return [
+        one['name']
+        for one in api.get(f'/security-services{query}', version=version)[
+            'security_services'
+        ]
+    ]
 
 
 def attach(api, network_id, service_id, expect=200):
-    api.request('POST', f'/share-networks/{network_id}/action', {
-        'add_security_service': {'security_service_id': service_id}},
-        expect=expect)
+    api.request(
+        'POST',
+        f'/share-networks/{network_id}/action',
+        {'add_security_service': {'security_service_id': service_id}},
+        expect=expect,
+    )
 
 
 @pytest.fixture
@@ -51,16 +65,14 @@ def test_unit_is_kept_at_any_version_and_seen_from_2_44_on(member):
     assert 'ou' not in made
     assert made['password'] == SECRET
     path = f'/security-services/{made["id"]}'
-    assert member.get(path, version='2.44')['security_service'][
-        'ou'] == 'CN=x'
+    assert member.get(path, version='2.44')['security_service']['ou'] == 'CN=x'
 
 
 def test_site_of_a_directory_is_taken_from_2_76_on(member):
     kind = {'type': 'active_directory'}
     create(member, expect=400, version='2.75', default_ad_site='s', **kind)
     made = create(member, default_ad_site='site', **kind)
-    update(member, made['id'], expect=400, version='2.75',
-           default_ad_site='t')
+    update(member, made['id'], expect=400, version='2.75', default_ad_site='t')
     # A site is another way to find the server.
     create(member, expect=400, default_ad_site='s', server='x', **kind)
     update(member, made['id'], expect=400, server='x')
@@ -80,12 +92,20 @@ def test_lists_are_filtered_by_exact_values(member):
     create(member, name='one', user='alice', dns_ip='10.0.0.1', ou='a')
     create(member, name='two', type='kerberos', domain='d', server='s')
     for query, found in (
-            ('', ['two', 'one']), ('?name=one', ['one']), ('?name=on', []),
-            ('?type=kerberos', ['two']), ('?user=alice', ['one']),
-            ('?server=s', ['two']), ('?domain=d', ['two']),
-            ('?dns_ip=10.0.0.1', ['one']), ('?status=gone', ['two', 'one']),
-            ('?ou=a', ['one']), ('?limit=1', ['two']),
-            ('?limit=1&offset=1', ['one']), ('?color=x', ['two', 'one'])):
+        ('', ['two', 'one']),
+        ('?name=one', ['one']),
+        ('?name=on', []),
+        ('?type=kerberos', ['two']),
+        ('?user=alice', ['one']),
+        ('?server=s', ['two']),
+        ('?domain=d', ['two']),
+        ('?dns_ip=10.0.0.1', ['one']),
+        ('?status=gone', ['two', 'one']),
+        ('?ou=a', ['one']),
+        ('?limit=1', ['two']),
+        ('?limit=1&offset=1', ['one']),
+        ('?color=x', ['two', 'one']),
+    ):
         assert names(member, query) == found, query
     assert names(member, '?ou=a', version='2.43') == ['two', 'one']
 
@@ -111,7 +131,8 @@ def test_only_administrators_list_other_projects(admin, member, stranger):
 
 @pytest.mark.parametrize('many', [3, 30])
 def test_lists_take_as_many_statements_whatever_their_length(
-        cloud, member, many):
+    cloud, member, many
+):
     for _ in range(many):
         create(member)
     before = cloud.statements
@@ -120,8 +141,12 @@ def test_lists_take_as_many_statements_whatever_their_length(
 
 
 def test_service_in_use_keeps_all_but_its_name(member, used):
-    for body in ({'password': 'x'}, {'type': 'kerberos'}, {'user': None},
-                 {'name': 'new', 'dns_ip': '::1'}):
+    for body in (
+        {'password': 'x'},
+        {'type': 'kerberos'},
+        {'user': None},
+        {'name': 'new', 'dns_ip': '::1'},
+    ):
         assert 'forbidden' in update(member, used, expect=403, **body)
     shown = update(member, used, name='new', description='new')
     assert (shown['name'], shown['user']) == ('new', None)
@@ -137,17 +162,20 @@ def test_attached_service_may_change_and_stays(member):
     # One of each type: the type of what is attached may not become two.
     update(member, service, expect=400, type='ldap')
     assert update(member, service, type='active_directory')['type'] == (
-        'active_directory')
+        'active_directory'
+    )
     attach(member, network, create(member, type='kerberos')['id'])
     attach(member, network, service, expect=409)
 
 
 def test_password_reaches_no_log_and_no_refusal(member, used, caplog):
     caplog.set_level(logging.DEBUG)
-    told = [update(member, used, expect=403, password=SECRET),
-            create(member, expect=400, type=SECRET),
-            create(member, expect=400, password=[SECRET]),
-            create(member, expect=400, password=SECRET * 30)]
+    told = [
+        update(member, used, expect=403, password=SECRET),
+        create(member, expect=400, type=SECRET),
+        create(member, expect=400, password=[SECRET]),
+        create(member, expect=400, password=SECRET * 30),
+    ]
     create(member, password=SECRET)
     assert SECRET not in str(told)
     assert SECRET not in caplog.text

@@ -20,9 +20,11 @@ NETWORK = networks.ShareNetwork.__table__
 SERVER = share_servers.ShareServer.__table__
 
 # Fields of our own: why not, and how sure the progress is.
-OWN = {'check (flat)': {'reasons'},
-       'progress (flat)': {'phase', 'last_heard_at'},
-       'complete (flat)': set()}
+OWN = {
+    'check (flat)': {'reasons'},
+    'progress (flat)': {'phase', 'last_heard_at'},
+    'complete (flat)': set(),
+}
 
 
 @pytest.fixture(scope='module')
@@ -41,33 +43,49 @@ def shared(cloud):
 
 def planted(cloud, table, where, **values):
     """Change rows for as long as a test needs it; gives the way back."""
-    before = cloud.rows(sa.select(*[table.c[name] for name in values])
-                        .where(where))[0]._mapping
+    before = cloud.rows(
+        sa.select(*[table.c[name] for name in values]).where(where)
+    )[0]._mapping
 
     def put(values):
-        cloud.db.write(lambda session: session.run(
-            sa.update(table).where(where).values(**values)))
+        cloud.db.write(
+            lambda session: session.run(
+                sa.update(table).where(where).values(**values)
+            )
+        )
+
     put(values)
     return lambda: put(dict(before))
 
 
 BUSY = {
     'server': lambda cloud, share, server: planted(
-        cloud, SERVER, SERVER.c.id == server,
-        status='network_change'),
+        cloud, SERVER, SERVER.c.id == server, status='network_change'
+    ),
     'share': lambda cloud, share, server: planted(
-        cloud, INSTANCE, INSTANCE.c.share_id == share, status='extending'),
+        cloud, INSTANCE, INSTANCE.c.share_id == share, status='extending'
+    ),
     'group': lambda cloud, share, server: planted(
-        cloud, SHARE, SHARE.c.id == share, share_group_id='group'),
+        cloud, SHARE, SHARE.c.id == share, share_group_id='group'
+    ),
     'rules': lambda cloud, share, server: planted(
-        cloud, INSTANCE, INSTANCE.c.share_id == share,
-        access_rules_status='out_of_sync'),
+        cloud,
+        INSTANCE,
+        INSTANCE.c.share_id == share,
+        access_rules_status='out_of_sync',
+    ),
     'rules in error': lambda cloud, share, server: planted(
-        cloud, INSTANCE, INSTANCE.c.share_id == share,
-        access_rules_status='error'),
+        cloud,
+        INSTANCE,
+        INSTANCE.c.share_id == share,
+        access_rules_status='error',
+    ),
     'snapshot': lambda cloud, share, server: planted(
-        cloud, SNAPSHOT_INSTANCE, SNAPSHOT_INSTANCE.c.id.is_not(None),
-        status='deleting'),
+        cloud,
+        SNAPSHOT_INSTANCE,
+        SNAPSHOT_INSTANCE.c.id.is_not(None),
+        status='deleting',
+    ),
 }
 
 
@@ -84,17 +102,29 @@ def test_what_is_busy_conflicts_and_nothing_changes(cloud, shared, busy):
     back()
 
 
-@pytest.mark.parametrize('code, wish', [
-    (409, {'host': 'node@alpha'}), (409, {'host': 'node@alpha#pool'}),
-    (404, {'host': 'node@moon'}), (400, {'host': 'moon'}),
-    (400, {'host': ''}), (400, {'host': None}), (400, {'host': 'x' * 256}),
-    (400, {'writable': 'perhaps'}), (400, {'nondisruptive': None}),
-    (409, {'preserve_snapshots': False}),
-    (400, {'new_share_network_id': '00000000-0000-4000-8000-000000000000'}),
-    (400, {'new_share_network_id': 7}),
-])
-def test_what_cannot_be_is_refused_by_check_and_start(cloud, shared, code,
-                                                      wish):
+@pytest.mark.parametrize(
+    'code, wish',
+    [
+        (409, {'host': 'node@alpha'}),
+        (409, {'host': 'node@alpha#pool'}),
+        (404, {'host': 'node@moon'}),
+        (400, {'host': 'moon'}),
+        (400, {'host': ''}),
+        (400, {'host': None}),
+        (400, {'host': 'x' * 256}),
+        (400, {'writable': 'perhaps'}),
+        (400, {'nondisruptive': None}),
+        (409, {'preserve_snapshots': False}),
+        (
+            400,
+            {'new_share_network_id': '00000000-0000-4000-8000-000000000000'},
+        ),
+        (400, {'new_share_network_id': 7}),
+    ],
+)
+def test_what_cannot_be_is_refused_by_check_and_start(
+    cloud, shared, code, wish
+):
     _, server, _ = shared
     body = {'host': 'node@beta', **WISH, **wish}
     for action in ('migration_start', 'migration_check'):
@@ -104,8 +134,9 @@ def test_what_cannot_be_is_refused_by_check_and_start(cloud, shared, code,
     assert cloud.server(server)['status'] == 'active'
 
 
-@pytest.mark.parametrize('missing', ['host', 'writable', 'nondisruptive',
-                                     'preserve_snapshots'])
+@pytest.mark.parametrize(
+    'missing', ['host', 'writable', 'nondisruptive', 'preserve_snapshots']
+)
 def test_every_demand_has_to_be_made(cloud, shared, missing):
     body = {'host': 'node@beta', **WISH}
     del body[missing]
@@ -118,8 +149,7 @@ def test_a_network_of_others_or_in_change_is_refused(cloud, shared):
     _, server, _ = shared
     foreign, changing = cloud.add_network(), cloud.add_network()
     planted(cloud, NETWORK, NETWORK.c.id == foreign, project_id='other')
-    planted(cloud, NETWORK, NETWORK.c.id == changing,
-            status='network_change')
+    planted(cloud, NETWORK, NETWORK.c.id == changing, status='network_change')
     for network in (foreign, changing):
         cloud.start(server, expect=400, new_share_network_id=network)
         cloud.check(server, expect=400, new_share_network_id=network)
@@ -128,10 +158,12 @@ def test_a_network_of_others_or_in_change_is_refused(cloud, shared):
 def test_a_network_that_changes_is_a_disruption(cloud, shared):
     _, server, _ = shared
     network = cloud.add_network()
-    cloud.start(server, expect=400, nondisruptive=True,
-                new_share_network_id=network)
-    answer = cloud.check(server, nondisruptive=True,
-                         new_share_network_id=network)
+    cloud.start(
+        server, expect=400, nondisruptive=True, new_share_network_id=network
+    )
+    answer = cloud.check(
+        server, nondisruptive=True, new_share_network_id=network
+    )
     assert answer['compatible'] is False
     assert 'nondisruptive' in answer['reasons'][0]
 
@@ -145,8 +177,12 @@ def test_the_scheduler_is_asked_for_room_and_types(cloud, shared):
     assert 'GiB' in answer['reasons'][0]
     back()
     specs = f'/types/{TYPE_ID}/extra_specs'
-    cloud.api.request('POST', specs, {'extra_specs': {
-        'share_backend_name': 'alpha'}}, expect=200)
+    cloud.api.request(
+        'POST',
+        specs,
+        {'extra_specs': {'share_backend_name': 'alpha'}},
+        expect=200,
+    )
     cloud.start(server, expect=409)
     assert TYPE_ID in cloud.check(server)['reasons'][0]
     cloud.api.request('DELETE', f'{specs}/share_backend_name', expect=202)
@@ -166,11 +202,17 @@ def test_nobody_learns_what_is_for_administrators(cloud, shared):
     _, server, _ = shared
     member = type(cloud.api)(cloud, roles='member,reader')
     for id in (server, '00000000-0000-4000-8000-000000000000'):
-        for action in ('migration_check', 'migration_start',
-                       'migration_complete', 'migration_cancel',
-                       'migration_get_progress', 'reset_task_state'):
+        for action in (
+            'migration_check',
+            'migration_start',
+            'migration_complete',
+            'migration_cancel',
+            'migration_get_progress',
+            'reset_task_state',
+        ):
             answer = member.request(
-                'POST', f'/share-servers/{id}/action', {action: {}})
+                'POST', f'/share-servers/{id}/action', {action: {}}
+            )
             assert answer.status_int == 403
 
 

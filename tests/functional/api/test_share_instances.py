@@ -12,7 +12,7 @@ def share(cloud):
 
 @pytest.fixture
 def instance(admin, share):
-    found, = of_share(admin, share)
+    (found,) = of_share(admin, share)
     return found
 
 
@@ -22,25 +22,32 @@ def of_share(api, share):
 
 def listed(api, **query):
     version = query.pop('version', None)
-    found = api.get('/share_instances?' + urllib.parse.urlencode(query),
-                    version=version)['share_instances']
+    found = api.get(
+        '/share_instances?' + urllib.parse.urlencode(query), version=version
+    )['share_instances']
     return [one['id'] for one in found]
 
 
 def act(api, instance, action, args=None, expect=202):
-    return api.request('POST', f'/share_instances/{instance["id"]}/action',
-                       {action: args}, expect=expect)
+    return api.request(
+        'POST',
+        f'/share_instances/{instance["id"]}/action',
+        {action: args},
+        expect=expect,
+    )
 
 
 def test_instance_tells_where_the_share_is(admin, share, instance):
     assert instance['share_id'] == share
     assert instance['host'] == admin.show(share)['host']
     assert admin.get(f'/share_instances/{instance["id"]}') == {
-        'share_instance': instance}
+        'share_instance': instance
+    }
 
 
 def test_list_has_the_instances_of_all_projects(
-        cloud, admin, stranger, instance):
+    cloud, admin, stranger, instance
+):
     stranger.create()
     cloud.settle()
     assert len(listed(admin)) == 2
@@ -58,15 +65,15 @@ def test_share_server_is_exact(admin, instance):
 
 
 @pytest.mark.parametrize('key', ['id', 'path'])
-def test_export_location_counts_from_2_35(
-        cloud, admin, share, instance, key):
+def test_export_location_counts_from_2_35(cloud, admin, share, instance, key):
     other = cloud.create_share()
-    one = admin.get(f'/shares/{share}/export_locations')[
-        'export_locations'][0]
+    one = admin.get(f'/shares/{share}/export_locations')['export_locations'][0]
     query = {f'export_location_{key}': one[key]}
     assert listed(admin, **query) == [instance['id']]
     assert set(listed(admin, version='2.34', **query)) == {
-        instance['id'], of_share(admin, other)[0]['id']}
+        instance['id'],
+        of_share(admin, other)[0]['id'],
+    }
 
 
 def test_recycle_bin_counts_from_2_69(cloud, admin, share, instance):
@@ -83,12 +90,19 @@ def test_list_is_not_paged(cloud, admin, instance):
     assert len(listed(admin, limit=1)) == 2
 
 
-@pytest.mark.parametrize('path', [
-    '/share_instances', '/share_instances/{id}', '/shares/{share}/instances',
-    '/share_instances/{id}/export_locations'])
+@pytest.mark.parametrize(
+    'path',
+    [
+        '/share_instances',
+        '/share_instances/{id}',
+        '/shares/{share}/instances',
+        '/share_instances/{id}/export_locations',
+    ],
+)
 def test_instances_are_for_administrators(member, share, instance, path):
-    member.request('GET', path.format(share=share, id=instance['id']),
-                   expect=403)
+    member.request(
+        'GET', path.format(share=share, id=instance['id']), expect=403
+    )
 
 
 def test_there_is_no_detailed_list(admin):
@@ -102,7 +116,8 @@ def test_reset_status_sets_the_status_of_the_share(admin, share, instance):
 
 
 def test_force_delete_removes_the_last_instance_and_its_share(
-        cloud, admin, share, instance, fail):
+    cloud, admin, share, instance, fail
+):
     act(admin, instance, 'reset_status', {'status': 'creating'})
     fail('delete_share')
     act(admin, instance, 'force_delete')
@@ -112,10 +127,16 @@ def test_force_delete_removes_the_last_instance_and_its_share(
 
 
 def test_force_delete_leaves_the_share_to_its_other_instances(world):
-    one, other = (found['id'] for found in of_share(
-        world.admin, world.replicated))
-    world.admin.request('POST', f'/share_instances/{one}/action',
-                        {'force_delete': None}, expect=202)
+    one, other = (
+        found['id'] for found in of_share(world.admin, world.replicated)
+    )
+    world.admin.request(
+        'POST',
+        f'/share_instances/{one}/action',
+        {'force_delete': None},
+        expect=202,
+    )
     world.cloud.settle()
-    assert [found['id'] for found in of_share(
-        world.admin, world.replicated)] == [other]
+    assert [
+        found['id'] for found in of_share(world.admin, world.replicated)
+    ] == [other]

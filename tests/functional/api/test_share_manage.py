@@ -14,15 +14,22 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
 def body(path, **more):
-    return {'protocol': 'nfs', 'export_path': path,
-            'service_host': POOL} | more
+    return {
+        'protocol': 'nfs',
+        'export_path': path,
+        'service_host': POOL,
+    } | more
 
 
 def manage(api, path, expect=200, version=None, **more):
     older = version is not None and int(version.split('.')[1]) < 7
     answer = api.request(
-        'POST', '/os-share-manage' if older else '/shares/manage',
-        {'share': body(path, **more)}, expect=expect, version=version)
+        'POST',
+        '/os-share-manage' if older else '/shares/manage',
+        {'share': body(path, **more)},
+        expect=expect,
+        version=version,
+    )
     return answer.json.get('share') or next(iter(answer.json.values()))
 
 
@@ -34,8 +41,12 @@ def managed(cloud, path, **more):
 
 
 def paths(api, share_id):
-    return [one['path'] for one in api.get(
-        f'/shares/{share_id}/export_locations')['export_locations']]
+    return [
+        one['path']
+        for one in api.get(f'/shares/{share_id}/export_locations')[
+            'export_locations'
+        ]
+    ]
 
 
 @pytest.fixture
@@ -65,8 +76,12 @@ def test_share_is_taken_over_as_the_back_end_has_it(cloud, admin, path):
 
 
 def test_quota_may_be_exceeded(cloud, admin, path):
-    admin.request('PUT', '/quota-sets/project', {
-        'quota_set': {'shares': 0, 'gigabytes': 1}}, expect=200)
+    admin.request(
+        'PUT',
+        '/quota-sets/project',
+        {'quota_set': {'shares': 0, 'gigabytes': 1}},
+        expect=200,
+    )
     assert managed(cloud, path)['status'] == 'available'
     assert cloud.usage('gigabytes') == (3, 0)
     cloud.check_invariants()
@@ -86,8 +101,12 @@ def test_driver_is_told_the_options(cloud, path, monkeypatch):
     told, driver = [], cloud.driver()
     manage_existing = driver.manage_existing
     monkeypatch.setattr(
-        driver, 'manage_existing', lambda share, options: (
-            told.append(options) or manage_existing(share, options)))
+        driver,
+        'manage_existing',
+        lambda share, options: (
+            told.append(options) or manage_existing(share, options)
+        ),
+    )
     managed(cloud, path, driver_options={'depth': 'full', 'n': 1})
     assert told == [{'depth': 'full', 'n': 1}]
 
@@ -99,39 +118,58 @@ def test_below_2_8_shares_are_not_public(cloud, admin, path):
 
 # What is refused
 
-@pytest.mark.parametrize('missing', ['protocol', 'export_path',
-                                     'service_host'])
+
+@pytest.mark.parametrize(
+    'missing', ['protocol', 'export_path', 'service_host']
+)
 def test_where_it_is_must_be_said(admin, missing):
     given = body('p')
     del given[missing]
-    answer = admin.request('POST', '/shares/manage', {'share': given},
-                           expect=400)
+    answer = admin.request(
+        'POST', '/shares/manage', {'share': given}, expect=400
+    )
     assert missing in answer.json['badRequest']['message']
 
 
-@pytest.mark.parametrize('wrong', [
-    {'export_path': ''}, {'export_path': {}}, {'export_path': ['p']},
-    {'export_path': {'path': 1}}, {'protocol': 'gopher'},
-    {'driver_options': 'x'}, {'driver_options': ['x']},
-    {'service_host': 'node@alpha'}, {'service_host': 'node@alpha#'},
-    {'is_public': 'maybe'}, {'share_server_id': UNKNOWN}])
+@pytest.mark.parametrize(
+    'wrong',
+    [
+        {'export_path': ''},
+        {'export_path': {}},
+        {'export_path': ['p']},
+        {'export_path': {'path': 1}},
+        {'protocol': 'gopher'},
+        {'driver_options': 'x'},
+        {'driver_options': ['x']},
+        {'service_host': 'node@alpha'},
+        {'service_host': 'node@alpha#'},
+        {'is_public': 'maybe'},
+        {'share_server_id': UNKNOWN},
+    ],
+)
 def test_wrong_values_are_refused(cloud, admin, wrong):
-    answer = admin.request('POST', '/shares/manage',
-                           {'share': body('p') | wrong}, expect=400)
+    answer = admin.request(
+        'POST', '/shares/manage', {'share': body('p') | wrong}, expect=400
+    )
     assert answer.json['badRequest']['message']
 
 
-@pytest.mark.parametrize('host', ['moon@alpha#pool', 'node@moon#pool',
-                                  'node@alpha#moon', '#pool'])
+@pytest.mark.parametrize(
+    'host', ['moon@alpha#pool', 'node@moon#pool', 'node@alpha#moon', '#pool']
+)
 def test_host_must_be_a_pool_of_a_service(admin, host):
     manage(admin, 'p', expect=404, service_host=host)
 
 
 def test_service_must_be_up(cloud, admin, path):
     table = services.Service.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.update(table).where(table.c.host == 'node@alpha')
-        .values(health='on fire')))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(table)
+            .where(table.c.host == 'node@alpha')
+            .values(health='on fire')
+        )
+    )
     manage(admin, path, expect=400)
 
 
@@ -149,10 +187,17 @@ def test_type_of_the_other_mode_is_refused(admin, make_type, path):
     make_type('servers', driver_handles_share_servers='True')
     manage(admin, path, expect=400, share_type='servers')
     # Servers are unknown below 2.49, and there is none at all.
-    manage(admin, path, expect=404, share_type='servers',
-           share_server_id=UNKNOWN)
-    manage(admin, path, expect=400, share_type='servers', version='2.48',
-           share_server_id=UNKNOWN)
+    manage(
+        admin, path, expect=404, share_type='servers', share_server_id=UNKNOWN
+    )
+    manage(
+        admin,
+        path,
+        expect=400,
+        share_type='servers',
+        version='2.48',
+        share_server_id=UNKNOWN,
+    )
 
 
 def test_below_2_49_share_servers_are_not_read(admin, path):
@@ -161,11 +206,14 @@ def test_below_2_49_share_servers_are_not_read(admin, path):
 
 def test_mount_point_name_needs_its_type(cloud, admin, make_type, path):
     manage(admin, path, expect=400, mount_point_name='data')
-    manage(admin, cloud.driver().place_share('other'), version='2.91',
-           mount_point_name='data')
+    manage(
+        admin,
+        cloud.driver().place_share('other'),
+        version='2.91',
+        mount_point_name='data',
+    )
     make_type('mounts', mount_point_name_support='True')
-    share = manage(admin, path, share_type='mounts',
-                   mount_point_name='data')
+    share = manage(admin, path, share_type='mounts', mount_point_name='data')
     assert share['status'] == 'manage_starting'
 
 
@@ -185,8 +233,10 @@ def test_two_spellings_of_a_path_are_one_share(cloud, path):
     other = path.replace('10.0.0.10', '10.0.0.20')
     first, second = (manage(cloud.api, one)['id'] for one in (path, other))
     cloud.settle()
-    assert sorted(cloud.api.show(id)['status'] for id in (first, second)
-                  ) == ['available', 'manage_error']
+    assert sorted(cloud.api.show(id)['status'] for id in (first, second)) == [
+        'available',
+        'manage_error',
+    ]
     cloud.check_invariants()
 
 
@@ -197,6 +247,7 @@ def test_the_same_path_of_another_back_end_is_another_share(cloud, path):
 
 
 # What fails
+
 
 def failed(cloud, *args, **more):
     share = managed(cloud, *args, **more)
@@ -219,14 +270,18 @@ def test_other_protocol_is_a_manage_error(cloud, path):
 
 
 def test_pool_that_does_not_fit_the_type_is_a_manage_error(
-        cloud, make_type, path):
+    cloud, make_type, path
+):
     make_type('green', color='green')
     share = failed(cloud, path, share_type='green')
-    message, = cloud.api.get('/messages')['messages']
+    (message,) = cloud.api.get('/messages')['messages']
     assert message['resource_id'] == share['id']
     assert message['detail_id'] == '008'
-    assert not [call for call in cloud.driver().calls
-                if call.method == 'manage_existing']
+    assert not [
+        call
+        for call in cloud.driver().calls
+        if call.method == 'manage_existing'
+    ]
 
 
 def test_a_full_pool_can_be_taken_from(make_cloud):
@@ -241,7 +296,8 @@ def test_failed_share_blocks_its_path_until_it_is_unmanaged(cloud, path):
     manage(cloud.api, path, expect=409)
     cloud.api.act(share['id'], 'unmanage')
     assert cloud.api.show(share['id'])['status'] == (
-        'manage_error_unmanage_starting')
+        'manage_error_unmanage_starting'
+    )
     cloud.settle()
     cloud.api.get(f'/shares/{share["id"]}', expect=404)
     assert managed(cloud, path)['status'] == 'available'
@@ -264,6 +320,7 @@ def test_failed_share_that_is_deleted_counts_for_nothing(cloud):
 
 # Unmanage
 
+
 def test_unmanaged_share_stays_on_the_back_end(cloud, admin, path):
     share = managed(cloud, path)
     admin.act(share['id'], 'unmanage')
@@ -279,21 +336,25 @@ def test_share_comes_back_with_what_was_in_it(cloud, admin):
     share_id = cloud.create_share(size=2)
     shown = admin.show(share_id)
     driver = cloud.driver(shown['host'].partition('@')[2][:-5])
-    instance_id, = driver.inventory()
+    (instance_id,) = driver.inventory()
     driver.write(instance_id, 'precious')
     path = paths(admin, share_id)[0]
     admin.act(share_id, 'unmanage')
     cloud.settle()
     back = managed(cloud, path, service_host=shown['host'])
     assert back['size'] == 2
-    instance_id, = driver.inventory()
+    (instance_id,) = driver.inventory()
     assert driver.read(instance_id) == 'precious'
 
 
 def test_unmanaging_has_an_operation_of_its_own_below_2_7(cloud, admin):
     share_id = cloud.create_share()
-    admin.request('POST', f'/os-share-unmanage/{share_id}/unmanage',
-                  version='2.6', expect=202)
+    admin.request(
+        'POST',
+        f'/os-share-unmanage/{share_id}/unmanage',
+        version='2.6',
+        expect=202,
+    )
     cloud.settle()
     admin.get(f'/shares/{share_id}', expect=404)
 
@@ -316,8 +377,9 @@ def test_share_at_rest_is_unmanaged(cloud, admin, status):
 
 def test_share_with_a_snapshot_is_not_unmanaged(cloud, admin):
     share_id = cloud.create_share()
-    admin.request('POST', '/snapshots', {'snapshot': {
-        'share_id': share_id}}, expect=202)
+    admin.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
+    )
     cloud.settle()
     admin.act(share_id, 'unmanage', expect=403)
     assert admin.show(share_id)['status'] == 'available'
@@ -325,8 +387,12 @@ def test_share_with_a_snapshot_is_not_unmanaged(cloud, admin):
 
 def test_locked_share_is_not_unmanaged(cloud, admin):
     share_id = cloud.create_share()
-    admin.request('POST', '/resource-locks', {'resource_lock': {
-        'resource_id': share_id, 'resource_type': 'share'}}, expect=200)
+    admin.request(
+        'POST',
+        '/resource-locks',
+        {'resource_lock': {'resource_id': share_id, 'resource_type': 'share'}},
+        expect=200,
+    )
     admin.act(share_id, 'unmanage', expect=403)
     assert admin.show(share_id)['status'] == 'available'
 
@@ -340,15 +406,21 @@ def test_share_in_the_recycle_bin_is_not_unmanaged(cloud, admin):
 def test_share_on_a_server_is_unmanaged_from_2_49_on(cloud, admin):
     share_id = cloud.create_share()
     table = shares.ShareInstance.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.update(table).values(share_server_id=UNKNOWN)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(table).values(share_server_id=UNKNOWN)
+        )
+    )
     admin.act(share_id, 'unmanage', expect=403, version='2.48')
-    admin.request('POST', f'/os-share-unmanage/{share_id}/unmanage',
-                  version='2.6', expect=403)
+    admin.request(
+        'POST',
+        f'/os-share-unmanage/{share_id}/unmanage',
+        version='2.6',
+        expect=403,
+    )
 
 
-def test_driver_that_will_not_let_go_is_an_unmanage_error(
-        cloud, admin, fail):
+def test_driver_that_will_not_let_go_is_an_unmanage_error(cloud, admin, fail):
     share_id = cloud.create_share(size=2)
     fail('unmanage')
     admin.act(share_id, 'unmanage')
@@ -363,7 +435,8 @@ def test_driver_that_will_not_let_go_is_an_unmanage_error(
 
 
 def test_share_that_was_never_placed_is_unmanaged_at_once(
-        cloud, admin, make_type):
+    cloud, admin, make_type
+):
     make_type('green', color='green')
     share_id = admin.create(share_type='green')['id']
     cloud.settle()

@@ -13,41 +13,55 @@ NEUTRON = {'neutron_net_id': 'a-net', 'neutron_subnet_id': 'a-subnet'}
 
 
 def create(api, expect=200, version=None, **body):
-    answer = api.request('POST', '/share-networks', {'share_network': body},
-                         expect=expect, version=version).json
+    answer = api.request(
+        'POST',
+        '/share-networks',
+        {'share_network': body},
+        expect=expect,
+        version=version,
+    ).json
     return answer['share_network'] if expect == 200 else answer
 
 
 def names(api, query='', version=None, expect=200):
     """The names of the networks that a list shows, newest first."""
-    answer = api.get(f'/share-networks/detail{query}', version=version,
-                     expect=expect)
+    answer = api.get(
+        f'/share-networks/detail{query}', version=version, expect=expect
+    )
     return [one['name'] for one in answer.get('share_networks', ())]
 
 
 def subnets(api, network):
     return api.get(f'/share-networks/{network["id"]}/subnets')[
-        'share_network_subnets']
+        'share_network_subnets'
+    ]
 
 
 def add_subnet(api, network, expect=200, version=None, **body):
     answer = api.request(
-        'POST', f'/share-networks/{network["id"]}/subnets',
-        {'share-network-subnet': body}, expect=expect, version=version).json
+        'POST',
+        f'/share-networks/{network["id"]}/subnets',
+        {'share-network-subnet': body},
+        expect=expect,
+        version=version,
+    ).json
     return answer['share_network_subnet'] if expect == 200 else answer
 
 
 # Create
 
+
 def test_network_begins_with_one_subnet_for_its_zone_or_all(member):
     for body, zone, version in (
-            ({}, None, '2.99'),
-            ({'availability_zone': 'nova'}, 'nova', '2.51'),
-            # Before, nobody knew of zones of networks.
-            ({'availability_zone': 'nova'}, None, '2.50')):
+        ({}, None, '2.99'),
+        ({'availability_zone': 'nova'}, 'nova', '2.51'),
+        # Before, nobody knew of zones of networks.
+        ({'availability_zone': 'nova'}, None, '2.50'),
+    ):
         made = create(member, version=version, **body)
-        assert [one['availability_zone']
-                for one in subnets(member, made)] == [zone]
+        assert [one['availability_zone'] for one in subnets(member, made)] == [
+            zone
+        ]
 
 
 def test_zone_that_does_not_exist_is_refused(member):
@@ -57,21 +71,35 @@ def test_zone_that_does_not_exist_is_refused(member):
     add_subnet(member, network, expect=400, availability_zone='moon')
 
 
-@pytest.mark.parametrize('body', [
-    {'neutron_net_id': 'a'}, {'neutron_subnet_id': 'a'},
-    {'neutron_net_id': 'a', 'neutron_subnet_id': None},
-    {'nova_net_id': 'a'}, {'nova_net_id': None}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {'neutron_net_id': 'a'},
+        {'neutron_subnet_id': 'a'},
+        {'neutron_net_id': 'a', 'neutron_subnet_id': None},
+        {'nova_net_id': 'a'},
+        {'nova_net_id': None},
+    ],
+)
 def test_ids_elsewhere_come_together_and_never_of_nova(member, body):
     assert 'badRequest' in create(member, expect=400, **body)
     network = create(member)
-    member.request('PUT', f'/share-networks/{network["id"]}',
-                   {'share_network': body}, expect=400)
+    member.request(
+        'PUT',
+        f'/share-networks/{network["id"]}',
+        {'share_network': body},
+        expect=400,
+    )
 
 
 def test_quota_counts_for_project_and_user(cloud, admin, member):
     for query in ('', '?user_id=user of project'):
-        admin.request('PUT', f'/quota-sets/project{query}', {
-            'quota_set': {'share_networks': 2 if query else 3}}, expect=200)
+        admin.request(
+            'PUT',
+            f'/quota-sets/project{query}',
+            {'quota_set': {'share_networks': 2 if query else 3}},
+            expect=200,
+        )
     made = [create(member) for _ in range(2)]
     answer = create(member, expect=413)
     assert 'share networks' in answer['overLimit']['message']
@@ -87,22 +115,29 @@ def test_quota_counts_for_project_and_user(cloud, admin, member):
 
 # List
 
+
 def test_lists_are_filtered_by_network_and_by_subnet(member):
     create(member, name='one', description='first', **NEUTRON)
     create(member, name='two', availability_zone='nova')
     assert names(member) == ['two', 'one']
     for query, found in (
-            ('?name=one', ['one']), ('?name=on', []),
-            ('?name~=O', []), ('?name~=n', ['one']),
-            ('?name~=%25', []), ('?description~=irs', ['one']),
-            ('?description=first', ['one']),
-            ('?neutron_net_id=a-net', ['one']), ('?status=active',
-                                                 ['two', 'one']),
-            ('?status=error', []), ('?limit=1', ['two']),
-            ('?limit=1&offset=1', ['one']), ('?limit=0', ['two', 'one']),
-            ('?created_since=2000-01-01', ['two', 'one']),
-            ('?created_before=2000-01-01', []),
-            ('?color=blue', ['two', 'one'])):
+        ('?name=one', ['one']),
+        ('?name=on', []),
+        ('?name~=O', []),
+        ('?name~=n', ['one']),
+        ('?name~=%25', []),
+        ('?description~=irs', ['one']),
+        ('?description=first', ['one']),
+        ('?neutron_net_id=a-net', ['one']),
+        ('?status=active', ['two', 'one']),
+        ('?status=error', []),
+        ('?limit=1', ['two']),
+        ('?limit=1&offset=1', ['one']),
+        ('?limit=0', ['two', 'one']),
+        ('?created_since=2000-01-01', ['two', 'one']),
+        ('?created_before=2000-01-01', []),
+        ('?color=blue', ['two', 'one']),
+    ):
         assert names(member, query) == found, query
     for query in ('?name~=x', '?description=x', '?description~=x'):
         assert names(member, query, version='2.35') == ['two', 'one']
@@ -112,15 +147,22 @@ def test_security_service_filters_networks(member):
     network = create(member, name='one')
     create(member, name='two')
     service = member.request(
-        'POST', '/security-services',
+        'POST',
+        '/security-services',
         {'security_service': {'type': 'ldap', 'name': 'people'}},
-        expect=200).json['security_service']
-    member.request('POST', f'/share-networks/{network["id"]}/action', {
-        'add_security_service': {'security_service_id': service['id']}},
-        expect=200)
-    for query in (f'security_service_id={service["id"]}',
-                  f'security_service={service["id"]}',
-                  'security_service=people'):
+        expect=200,
+    ).json['security_service']
+    member.request(
+        'POST',
+        f'/share-networks/{network["id"]}/action',
+        {'add_security_service': {'security_service_id': service['id']}},
+        expect=200,
+    )
+    for query in (
+        f'security_service_id={service["id"]}',
+        f'security_service={service["id"]}',
+        'security_service=people',
+    ):
         assert names(member, f'?{query}') == ['one']
     assert names(member, '?security_service=moon') == []
 
@@ -134,14 +176,17 @@ def test_what_tenants_do_not_see_they_do_not_search_by(member, admin):
 
 def test_network_details_are_for_administrators(cloud, admin, member):
     network = create(member)
-    subnet, = subnets(member, network)
-    cloud.db.write(records.update, subnet['id'], {
-        'network_type': 'vlan', 'segmentation_id': 7,
-        'cidr': '10.0.0.0/24'})
+    (subnet,) = subnets(member, network)
+    cloud.db.write(
+        records.update,
+        subnet['id'],
+        {'network_type': 'vlan', 'segmentation_id': 7, 'cidr': '10.0.0.0/24'},
+    )
     for api, seen in ((admin, ('vlan', 7)), (member, (None, None))):
-        shown, = subnets(api, network)
+        (shown,) = subnets(api, network)
         old = api.get(f'/share-networks/{network["id"]}', version='2.20')[
-            'share_network']
+            'share_network'
+        ]
         for one in (shown, old):
             assert (one['network_type'], one['segmentation_id']) == seen
             assert one['cidr'] == '10.0.0.0/24'
@@ -159,9 +204,14 @@ def test_only_administrators_list_other_projects(admin, member, stranger):
 
 @pytest.mark.parametrize('many', [3, 30])
 def test_lists_take_as_many_statements_whatever_their_length(
-        cloud, admin, member, many):
-    admin.request('PUT', '/quota-sets/project', {
-        'quota_set': {'share_networks': -1}}, expect=200)
+    cloud, admin, member, many
+):
+    admin.request(
+        'PUT',
+        '/quota-sets/project',
+        {'quota_set': {'share_networks': -1}},
+        expect=200,
+    )
     for _ in range(many):
         add_subnet(member, create(member, **NEUTRON), metadata={'a': 'b'})
     before = cloud.statements
@@ -171,13 +221,18 @@ def test_lists_take_as_many_statements_whatever_their_length(
 
 # Change
 
+
 def test_ids_of_the_default_subnet_can_be_changed(member):
     network = create(member)
     path = f'/share-networks/{network["id"]}'
     for version in ('2.50', '2.99'):
-        member.request('PUT', path, {'share_network': {
-            **NEUTRON, 'neutron_subnet_id': version}}, expect=200)
-        shown, = subnets(member, network)
+        member.request(
+            'PUT',
+            path,
+            {'share_network': {**NEUTRON, 'neutron_subnet_id': version}},
+            expect=200,
+        )
+        (shown,) = subnets(member, network)
         assert shown['neutron_subnet_id'] == version
         assert shown['updated_at']
     add_subnet(member, network)
@@ -186,40 +241,53 @@ def test_ids_of_the_default_subnet_can_be_changed(member):
 
 def test_network_without_a_default_subnet_keeps_its_ids(member):
     network = create(member, availability_zone='nova')
-    member.request('PUT', f'/share-networks/{network["id"]}',
-                   {'share_network': NEUTRON}, expect=400)
+    member.request(
+        'PUT',
+        f'/share-networks/{network["id"]}',
+        {'share_network': NEUTRON},
+        expect=400,
+    )
 
 
 def test_network_in_use_keeps_all_but_its_name(cloud, member):
     network = create(member)
-    subnet, = subnets(member, network)
+    (subnet,) = subnets(member, network)
     plant_server(cloud, network['id'], [subnet['id']])
     path = f'/share-networks/{network["id"]}'
     member.request('PUT', path, {'share_network': NEUTRON}, expect=403)
-    shown = member.request('PUT', path, {'share_network': {
-        'name': 'new', 'description': 'new'}}, expect=200).json
+    shown = member.request(
+        'PUT',
+        path,
+        {'share_network': {'name': 'new', 'description': 'new'}},
+        expect=200,
+    ).json
     assert shown['share_network']['name'] == 'new'
 
 
 def test_support_is_that_of_the_least_able_server(cloud, member):
     network = create(member)
-    subnet, = subnets(member, network)
+    (subnet,) = subnets(member, network)
     for able, seen in ((True, True), (False, False), (True, False)):
-        plant_server(cloud, network['id'], [subnet['id']],
-                     security_service_update_support=able,
-                     network_allocation_update_support=able)
-        shown = member.get(f'/share-networks/{network["id"]}')[
-            'share_network']
+        plant_server(
+            cloud,
+            network['id'],
+            [subnet['id']],
+            security_service_update_support=able,
+            network_allocation_update_support=able,
+        )
+        shown = member.get(f'/share-networks/{network["id"]}')['share_network']
         assert shown['security_service_update_support'] is seen
         assert shown['network_allocation_update_support'] is seen
 
 
 # Subnets
 
+
 def test_zone_has_several_subnets_from_2_70_on(member):
     network = create(member, **NEUTRON)
     assert 'conflictingRequest' in add_subnet(
-        member, network, expect=409, version='2.69')
+        member, network, expect=409, version='2.69'
+    )
     add_subnet(member, network, version='2.69', availability_zone='nova')
     add_subnet(member, network, version='2.70')
     # The same one twice is none more.
@@ -230,10 +298,12 @@ def test_zone_has_several_subnets_from_2_70_on(member):
 def test_metadata_of_subnets_is_known_from_2_78_on(member):
     network = create(member)
     for version, found in (('2.77', {}), ('2.78', {'a': 'b'})):
-        made = add_subnet(member, network, version=version,
-                          metadata={'a': 'b'})
-        shown = member.get(f'/share-networks/{network["id"]}/subnets/'
-                           f'{made["id"]}')['share_network_subnet']
+        made = add_subnet(
+            member, network, version=version, metadata={'a': 'b'}
+        )
+        shown = member.get(
+            f'/share-networks/{network["id"]}/subnets/{made["id"]}'
+        )['share_network_subnet']
         assert shown['metadata'] == found
         assert shown['share_network_id'] == network['id']
 
@@ -241,21 +311,25 @@ def test_metadata_of_subnets_is_known_from_2_78_on(member):
 def test_subnet_belongs_to_its_network(member, stranger):
     one, other = create(member), create(member)
     foreign = create(stranger)
-    subnet, = subnets(member, one)
+    (subnet,) = subnets(member, one)
     for network in (other, foreign):
         for method in ('GET', 'DELETE'):
-            member.request(method, f'/share-networks/{network["id"]}'
-                           f'/subnets/{subnet["id"]}', expect=404)
+            member.request(
+                method,
+                f'/share-networks/{network["id"]}/subnets/{subnet["id"]}',
+                expect=404,
+            )
         member.request(
-            'GET', f'/share-networks/{network["id"]}/subnets/'
-            f'{subnet["id"]}/metadata', expect=404)
+            'GET',
+            f'/share-networks/{network["id"]}/subnets/{subnet["id"]}/metadata',
+            expect=404,
+        )
 
 
 def test_server_that_is_kept_keeps_its_network_and_subnet(cloud, member):
     network = create(member)
-    subnet, = subnets(member, network)
-    plant_server(cloud, network['id'], [subnet['id']],
-                 is_auto_deletable=False)
+    (subnet,) = subnets(member, network)
+    plant_server(cloud, network['id'], [subnet['id']], is_auto_deletable=False)
     path = f'/share-networks/{network["id"]}'
     for what in (path, f'{path}/subnets/{subnet["id"]}'):
         member.request('DELETE', what, expect=409)
@@ -270,44 +344,71 @@ def test_network_with_shares_stays(cloud, member):
 
 # Status
 
+
 def test_reset_takes_the_published_words_only(admin, member):
     network = create(member)
     path = f'/share-networks/{network["id"]}/action'
     for word in ('active', 'error', 'network_change'):
-        admin.request('POST', path, {'reset_status': {'status': word}},
-                      expect=202)
-        assert member.get(f'/share-networks/{network["id"]}')[
-            'share_network']['status'] == word
-    admin.request('POST', path, {'reset_status': {'status': 'gone'}},
-                  expect=400)
+        admin.request(
+            'POST', path, {'reset_status': {'status': word}}, expect=202
+        )
+        assert (
+            member.get(f'/share-networks/{network["id"]}')['share_network'][
+                'status'
+            ]
+            == word
+        )
+    admin.request(
+        'POST', path, {'reset_status': {'status': 'gone'}}, expect=400
+    )
 
 
 def test_requests_for_one_network_take_turns(cloud, member):
     """Of two services of a type one is taken, whoever is first."""
     network = create(member)
-    ids = [member.request(
-        'POST', '/security-services', {'security_service': {'type': 'ldap'}},
-        expect=200).json['security_service']['id'] for _ in range(2)]
-    codes = [member.request(
-        'POST', f'/share-networks/{network["id"]}/action',
-        {'add_security_service': {'security_service_id': id}}).status_int
-        for id in ids]
+    ids = [
+        member.request(
+            'POST',
+            '/security-services',
+            {'security_service': {'type': 'ldap'}},
+            expect=200,
+        ).json['security_service']['id']
+        for _ in range(2)
+    ]
+    codes = [
+        member.request(
+            'POST',
+            f'/share-networks/{network["id"]}/action',
+            {'add_security_service': {'security_service_id': id}},
+        ).status_int
+        for id in ids
+    ]
     assert codes == [200, 409]
 
 
 def test_stranger_cannot_use_the_services_of_others(member, stranger):
     network = create(stranger)
     service = member.request(
-        'POST', '/security-services', {'security_service': {'type': 'ldap'}},
-        expect=200).json['security_service']['id']
+        'POST',
+        '/security-services',
+        {'security_service': {'type': 'ldap'}},
+        expect=200,
+    ).json['security_service']['id']
     for action, body in (
-            ('add_security_service', {'security_service_id': service}),
-            ('remove_security_service', {'security_service_id': service}),
-            ('add_security_service_check', {'security_service_id': service}),
-            ('update_security_service', {'current_service_id': service,
-                                         'new_service_id': service})):
-        stranger.request('POST', f'/share-networks/{network["id"]}/action',
-                         {action: body}, expect=404)
+        ('add_security_service', {'security_service_id': service}),
+        ('remove_security_service', {'security_service_id': service}),
+        ('add_security_service_check', {'security_service_id': service}),
+        (
+            'update_security_service',
+            {'current_service_id': service, 'new_service_id': service},
+        ),
+    ):
+        stranger.request(
+            'POST',
+            f'/share-networks/{network["id"]}/action',
+            {action: body},
+            expect=404,
+        )
 
 
 def test_deleted_network_is_not_found_by_what_was_on_its_way(cloud, member):
@@ -322,5 +423,6 @@ def test_deleted_network_is_not_found_by_what_was_on_its_way(cloud, member):
 
 
 def _context(cloud, api: Api):
-    return RequestContext(project_id=api.headers['X-Project'],
-                          user_id=api.headers['X-User'])
+    return RequestContext(
+        project_id=api.headers['X-Project'], user_id=api.headers['X-User']
+    )

@@ -36,9 +36,10 @@ def replica(cloud, share):
 
 # Lists
 
+
 @PATHS
 def test_active_replica_is_one_of_them(cloud, member, share, path):
-    one, = listed(member, path=path)
+    (one,) = listed(member, path=path)
     assert (one['share_id'], one['replica_state']) == (share, 'active')
     second = plant_replica(cloud, share)
     assert ids(member, path=path) == [second, one['id']]
@@ -68,14 +69,16 @@ def test_share_id_that_nobody_has_is_not_found(member, path):
 
 @PATHS
 def test_list_of_a_foreign_share_cannot_be_told_from_unknown(
-        stranger, share, replica, path):
+    stranger, share, replica, path
+):
     assert ids(stranger, path=path) == []
     stranger.get(f'{path}?share_id={share}', expect=404)
 
 
 @PATHS
 def test_replicas_of_a_public_share_are_its_projects_business(
-        cloud, admin, stranger, path):
+    cloud, admin, stranger, path
+):
     share = new_share(cloud, admin, is_public=True)
     replica = plant_replica(cloud, share)
     assert stranger.show(share)['has_replicas']
@@ -89,13 +92,13 @@ def test_administrators_see_those_of_all_projects(cloud, admin, stranger):
 
 
 @PATHS
-def test_filters_that_nobody_has_published_are_ignored(member, replica,
-                                                       path):
+def test_filters_that_nobody_has_published_are_ignored(member, replica, path):
     """The client has one for metadata, and filters by itself."""
     assert len(ids(member, 'metadata=color:red&status=none', path)) == 2
 
 
 # Pages
+
 
 @pytest.fixture
 def five(cloud, share):
@@ -128,8 +131,9 @@ def test_links_lead_through_all_pages(member, five, path):
 def test_page_may_follow_the_last_id_of_the_one_before(member, five, path):
     assert ids(member, f'limit=2&marker={five[1]}', path) == five[2:4]
     assert ids(member, f'marker={five[4]}', path) == []
-    assert ids(member, f'limit=1&marker={five[0]}&offset=4', path) == (
-        five[4:])
+    assert (
+        ids(member, f'limit=1&marker={five[0]}&offset=4', path) == (five[4:])
+    )
 
 
 @pytest.mark.parametrize('query', ['limit=-1', 'limit=x', 'offset=-1'])
@@ -137,12 +141,18 @@ def test_page_that_is_none_is_refused(member, query):
     member.get(f'/share-replicas?{query}', expect=400)
 
 
-@pytest.mark.parametrize('path, statements', [
-    ('/share-replicas', 1), (DETAIL, 2),
-    ('/share-replicas?share_id={share}', 2),
-    (DETAIL + '?share_id={share}', 3)])
-def test_list_of_any_length_takes_few_statements(cloud, member, share, path,
-                                                 statements):
+@pytest.mark.parametrize(
+    'path, statements',
+    [
+        ('/share-replicas', 1),
+        (DETAIL, 2),
+        ('/share-replicas?share_id={share}', 2),
+        (DETAIL + '?share_id={share}', 3),
+    ],
+)
+def test_list_of_any_length_takes_few_statements(
+    cloud, member, share, path, statements
+):
     path = path.format(share=share)
     for length in (1, 1000):
         plant_replicas(cloud, share, length - 1)
@@ -159,36 +169,55 @@ def test_showing_one_takes_two_statements(cloud, member, replica):
 
 # One
 
-def test_fields_for_administrators_are_for_nobody_else(admin, member,
-                                                       replica):
+
+def test_fields_for_administrators_are_for_nobody_else(admin, member, replica):
     theirs = {'host', 'share_server_id', 'cast_rules_to_readonly'}
     assert show(admin, replica).keys() - show(member, replica) == theirs
     assert show(admin, replica, version='2.29').keys() & theirs == {
-        'host', 'share_server_id'}
+        'host',
+        'share_server_id',
+    }
 
 
 def test_replica_shows_how_it_is(cloud, admin, share, replica):
     shown = show(admin, replica)
-    assert {key: shown[key] for key in (
-        'id', 'share_id', 'status', 'replica_state', 'availability_zone',
-        'cast_rules_to_readonly', 'share_network_id', 'share_server_id',
-        'metadata')} == {
-            'id': replica, 'share_id': share, 'status': 'available',
-            'replica_state': 'in_sync', 'availability_zone': 'nova',
-            'cast_rules_to_readonly': True, 'share_network_id': None,
-            'share_server_id': None, 'metadata': {}}
+    assert {
+        key: shown[key]
+        for key in (
+            'id',
+            'share_id',
+            'status',
+            'replica_state',
+            'availability_zone',
+            'cast_rules_to_readonly',
+            'share_network_id',
+            'share_server_id',
+            'metadata',
+        )
+    } == {
+        'id': replica,
+        'share_id': share,
+        'status': 'available',
+        'replica_state': 'in_sync',
+        'availability_zone': 'nova',
+        'cast_rules_to_readonly': True,
+        'share_network_id': None,
+        'share_server_id': None,
+        'metadata': {},
+    }
     assert admin.show(share)['host'] != shown['host']
 
 
 def test_share_instance_that_is_no_replica_is_none(cloud, admin):
     share_id = cloud.create_share()
-    instance, = admin.get(f'/shares/{share_id}/instances')['share_instances']
+    (instance,) = admin.get(f'/shares/{share_id}/instances')['share_instances']
     for path in ('', '/metadata', '/export-locations'):
         admin.get(f'/share-replicas/{instance["id"]}{path}', expect=404)
 
 
 def test_what_deferred_deletion_has_given_up_is_hidden_from_tenants(
-        cloud, admin, member, share):
+    cloud, admin, member, share
+):
     deferred = plant_replica(cloud, share, status='deferred_deleting')
     member.get(f'/share-replicas/{deferred}', expect=404)
     assert deferred not in ids(member)
@@ -200,59 +229,76 @@ def test_share_shows_that_it_has_replicas(cloud, member, share):
     plant_replica(cloud, share)
     shown = member.show(share)
     assert (shown['has_replicas'], shown['replication_type']) == (
-        True, 'readable')
+        True,
+        'readable',
+    )
     assert len(member.get('/shares')['shares']) == 1
 
 
 def test_share_instances_show_the_state_of_a_replica(admin, share, replica):
     found = admin.get(f'/shares/{share}/instances')['share_instances']
-    assert {one['id']: one['replica_state'] for one in found
-            }[replica] == 'in_sync'
+    assert {one['id']: one['replica_state'] for one in found}[
+        replica
+    ] == 'in_sync'
 
 
 # Where they are exported
 
+
 @pytest.fixture
 def exports(cloud, replica):
-    return [plant_export(cloud, replica, '10.0.0.2:/all'),
-            plant_export(cloud, replica, '10.0.0.2:/admins',
-                         is_admin_only=True)]
+    return [
+        plant_export(cloud, replica, '10.0.0.2:/all'),
+        plant_export(cloud, replica, '10.0.0.2:/admins', is_admin_only=True),
+    ]
 
 
 def exports_of(api, path, version=None):
-    return {one['path'] for one in api.get(path, version=version)[
-        'export_locations']}
+    return {
+        one['path']
+        for one in api.get(path, version=version)['export_locations']
+    }
 
 
-def test_passive_replicas_have_exports_of_their_own(member, share, replica,
-                                                    exports):
+def test_passive_replicas_have_exports_of_their_own(
+    member, share, replica, exports
+):
     path = f'/share-replicas/{replica}/export-locations'
-    one, = member.get(path)['export_locations']
+    (one,) = member.get(path)['export_locations']
     assert (one['path'], one['replica_state'], one['availability_zone']) == (
-        '10.0.0.2:/all', 'in_sync', 'nova')
+        '10.0.0.2:/all',
+        'in_sync',
+        'nova',
+    )
     shown = member.get(f'{path}/{exports[0]}')['export_location']
     assert shown['path'] == one['path']
 
 
 def test_shares_show_exports_of_passive_replicas_below_2_47(
-        member, share, replica, exports):
+    member, share, replica, exports
+):
     path = f'/shares/{share}/export_locations'
     assert '10.0.0.2:/all' in exports_of(member, path, '2.46')
     assert exports_of(member, path, '2.47') == (
-        exports_of(member, path, '2.46') - {'10.0.0.2:/all'})
+        exports_of(member, path, '2.46') - {'10.0.0.2:/all'}
+    )
 
 
 def test_exports_for_administrators_are_for_nobody_else(
-        admin, member, replica, exports):
+    admin, member, replica, exports
+):
     path = f'/share-replicas/{replica}/export-locations'
     assert exports_of(admin, path) - exports_of(member, path) == {
-        '10.0.0.2:/admins'}
+        '10.0.0.2:/admins'
+    }
     member.get(f'{path}/{exports[1]}', expect=403)
     admin.get(f'{path}/{exports[1]}')
 
 
 def test_export_of_another_replica_is_none_of_this_one(
-        cloud, admin, share, replica):
+    cloud, admin, share, replica
+):
     other = plant_export(cloud, plant_replica(cloud, share), '10.0.0.3:/')
-    admin.get(f'/share-replicas/{replica}/export-locations/{other}',
-              expect=404)
+    admin.get(
+        f'/share-replicas/{replica}/export-locations/{other}', expect=404
+    )

@@ -25,7 +25,7 @@ def share(cloud, member):
 
 @pytest.fixture
 def active(member, share):
-    one, = ids(member)
+    (one,) = ids(member)
     return one
 
 
@@ -35,9 +35,13 @@ def replica(cloud, share):
 
 
 def plant(cloud, replica_id, **columns):
-    cloud.db.write(lambda session: session.run(
-        sa.update(INSTANCE).where(INSTANCE.c.id == replica_id)
-        .values(**columns)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id == replica_id)
+            .values(**columns)
+        )
+    )
 
 
 def owed(cloud):
@@ -46,6 +50,7 @@ def owed(cloud):
 
 # Deleting
 
+
 def test_passive_replica_is_deleted(cloud, member, share, replica):
     delete(member, replica)
     assert show(member, replica)['status'] == 'deleting'
@@ -53,8 +58,9 @@ def test_passive_replica_is_deleted(cloud, member, share, replica):
 
 
 @pytest.mark.parametrize('action', ['delete', 'force_delete'])
-def test_last_active_replica_stays(cloud, admin, member, active, replica,
-                                   action):
+def test_last_active_replica_stays(
+    cloud, admin, member, active, replica, action
+):
     if action == 'delete':
         delete(member, active, expect=400)
     else:
@@ -63,25 +69,33 @@ def test_last_active_replica_stays(cloud, admin, member, active, replica,
     assert owed(cloud) == []
 
 
-def test_active_replica_goes_where_another_is_active(cloud, member, share,
-                                                     active):
+def test_active_replica_goes_where_another_is_active(
+    cloud, member, share, active
+):
     plant_active(cloud, share, 'writable')
     other = plant_replica(cloud, share, replica_state='active')
     delete(member, active)
     delete(member, other, expect=400)
 
 
-@pytest.mark.parametrize('status, code', [
-    ('available', 202), ('error', 202), ('creating', 400),
-    ('deleting', 400), ('replication_change', 400)])
-def test_replica_is_deleted_at_rest_only(cloud, member, replica, status,
-                                         code):
+@pytest.mark.parametrize(
+    'status, code',
+    [
+        ('available', 202),
+        ('error', 202),
+        ('creating', 400),
+        ('deleting', 400),
+        ('replication_change', 400),
+    ],
+)
+def test_replica_is_deleted_at_rest_only(cloud, member, replica, status, code):
     plant(cloud, replica, status=status)
     delete(member, replica, expect=code)
 
 
-def test_force_is_for_administrators_and_any_status(cloud, admin, member,
-                                                    replica):
+def test_force_is_for_administrators_and_any_status(
+    cloud, admin, member, replica
+):
     plant(cloud, replica, status='error_deleting')
     act(member, replica, 'force_delete', expect=403)
     act(admin, replica, 'force_delete')
@@ -97,16 +111,28 @@ def test_replica_that_was_never_placed_goes_at_once(cloud, member, replica):
 
 # Promoting
 
-@pytest.mark.parametrize('version, body', [
-    ('2.56', None), ('2.74', {'quiesce_wait_time': 'ignored'}),
-    ('2.75', {'quiesce_wait_time': 5}), ('2.99', None), ('2.99', {}),
-    ('2.99', {'quiesce_wait_time': '5'})])
-def test_promotion_is_answered_with_the_replica(cloud, member, replica,
-                                                version, body):
+
+@pytest.mark.parametrize(
+    'version, body',
+    [
+        ('2.56', None),
+        ('2.74', {'quiesce_wait_time': 'ignored'}),
+        ('2.75', {'quiesce_wait_time': 5}),
+        ('2.99', None),
+        ('2.99', {}),
+        ('2.99', {'quiesce_wait_time': '5'}),
+    ],
+)
+def test_promotion_is_answered_with_the_replica(
+    cloud, member, replica, version, body
+):
     answer = act(member, replica, 'promote', body, version=version)
     shown = answer.json['share_replica']
     assert (shown['id'], shown['status'], shown['replica_state']) == (
-        replica, 'replication_change', 'in_sync')
+        replica,
+        'replication_change',
+        'in_sync',
+    )
     assert owed(cloud) == ['promote_share_replica']
 
 
@@ -116,8 +142,7 @@ def test_wait_that_is_none_is_refused(cloud, member, replica, wait):
     assert owed(cloud) == []
 
 
-def test_active_replica_need_not_be_promoted(cloud, member, active,
-                                             replica):
+def test_active_replica_need_not_be_promoted(cloud, member, active, replica):
     answer = act(member, active, 'promote', expect=200)
     assert answer.body == b''
     assert owed(cloud) == []
@@ -125,7 +150,8 @@ def test_active_replica_need_not_be_promoted(cloud, member, active,
 
 @pytest.mark.parametrize('state', ['out_of_sync', 'error'])
 def test_what_is_not_in_sync_is_promoted_by_administrators(
-        cloud, admin, member, replica, state):
+    cloud, admin, member, replica, state
+):
     plant(cloud, replica, replica_state=state)
     act(member, replica, 'promote', expect=403)
     act(admin, replica, 'promote')
@@ -140,8 +166,7 @@ def test_one_promotion_at_a_time(cloud, member, share, replica):
 
 
 @pytest.mark.parametrize('status', ['error', 'creating', 'deleting'])
-def test_what_is_promoted_has_to_be_available(cloud, admin, replica,
-                                              status):
+def test_what_is_promoted_has_to_be_available(cloud, admin, replica, status):
     plant(cloud, replica, status=status)
     act(admin, replica, 'promote', expect=400)
 
@@ -154,8 +179,8 @@ def test_writable_replicas_are_not_promoted(cloud, admin, share):
 
 # Resyncing
 
-def test_resync_is_asked_for_by_administrators(cloud, admin, member,
-                                               replica):
+
+def test_resync_is_asked_for_by_administrators(cloud, admin, member, replica):
     act(member, replica, 'resync', expect=403)
     act(admin, replica, 'resync')
     assert owed(cloud) == ['update_share_replica']
@@ -168,59 +193,87 @@ def test_active_replica_need_not_be_resynced(cloud, admin, active, replica):
 
 # Decrees
 
-@pytest.mark.parametrize('action, field, value', [
-    ('reset_status', 'status', 'error'),
-    ('reset_replica_state', 'replica_state', 'out_of_sync'),
-    ('reset_replica_state', 'replica_state', 'error')])
-def test_administrators_decree_how_a_replica_is(admin, member, replica,
-                                                action, field, value):
+
+@pytest.mark.parametrize(
+    'action, field, value',
+    [
+        ('reset_status', 'status', 'error'),
+        ('reset_replica_state', 'replica_state', 'out_of_sync'),
+        ('reset_replica_state', 'replica_state', 'error'),
+    ],
+)
+def test_administrators_decree_how_a_replica_is(
+    admin, member, replica, action, field, value
+):
     act(member, replica, action, {field: value}, expect=403)
     act(admin, replica, action, {field: value})
     assert show(member, replica)[field] == value
 
 
-@pytest.mark.parametrize('action, body', [
-    ('reset_status', {'status': 'moon'}), ('reset_status', {}),
-    ('reset_status', {'replica_state': 'error'}), ('reset_status', None),
-    ('reset_replica_state', {'replica_state': 'moon'}),
-    ('reset_replica_state', {'replica_state': None}),
-    ('reset_replica_state', {}), ('moon', None)])
-def test_decree_that_makes_no_sense_is_refused(admin, replica, action,
-                                               body):
+@pytest.mark.parametrize(
+    'action, body',
+    [
+        ('reset_status', {'status': 'moon'}),
+        ('reset_status', {}),
+        ('reset_status', {'replica_state': 'error'}),
+        ('reset_status', None),
+        ('reset_replica_state', {'replica_state': 'moon'}),
+        ('reset_replica_state', {'replica_state': None}),
+        ('reset_replica_state', {}),
+        ('moon', None),
+    ],
+)
+def test_decree_that_makes_no_sense_is_refused(admin, replica, action, body):
     act(admin, replica, action, body, expect=400)
 
 
-@pytest.mark.parametrize('state', ['in_sync', 'out_of_sync', 'error',
-                                   'active'])
+@pytest.mark.parametrize(
+    'state', ['in_sync', 'out_of_sync', 'error', 'active']
+)
 def test_active_replica_is_not_decreed_away(admin, active, replica, state):
-    act(admin, active, 'reset_replica_state', {'replica_state': state},
-        expect=400)
+    act(
+        admin,
+        active,
+        'reset_replica_state',
+        {'replica_state': state},
+        expect=400,
+    )
     assert show(admin, active)['replica_state'] == 'active'
 
 
 def test_decree_makes_no_second_active_replica(admin, active, replica):
-    act(admin, replica, 'reset_replica_state', {'replica_state': 'active'},
-        expect=400)
+    act(
+        admin,
+        replica,
+        'reset_replica_state',
+        {'replica_state': 'active'},
+        expect=400,
+    )
 
 
 def test_replica_state_is_decreed_by_those_who_decree_the_status(
-        make_cloud, tmp_path):
+    make_cloud, tmp_path
+):
     rules = tmp_path / 'rules.yaml'
     rules.write_text('"share_replica:reset_replica_state": "role:member"\n')
-    cloud = make_cloud(
-        f'[oslo_policy]\npolicy_file = {rules}\n')
+    cloud = make_cloud(f'[oslo_policy]\npolicy_file = {rules}\n')
     share_id = cloud.create_share()
     plant_active(cloud, share_id)
     replica = plant_replica(cloud, share_id)
     cloud.api.headers['X-Roles'] = 'member,reader'
-    act(cloud.api, replica, 'reset_replica_state',
-        {'replica_state': 'error'}, expect=403)
+    act(
+        cloud.api,
+        replica,
+        'reset_replica_state',
+        {'replica_state': 'error'},
+        expect=403,
+    )
 
 
 # What a share with replicas cannot do
 
-@pytest.mark.parametrize('action', ['soft_delete', 'force_delete',
-                                    'unmanage'])
+
+@pytest.mark.parametrize('action', ['soft_delete', 'force_delete', 'unmanage'])
 def test_share_with_replicas_is_not_given_up(admin, share, replica, action):
     admin.act(share, action, expect=409)
     admin.delete(share, expect=409)

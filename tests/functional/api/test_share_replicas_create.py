@@ -50,15 +50,23 @@ def reset(admin, share, status):
 
 # What is answered
 
-def test_new_replica_is_answered_before_it_is_placed(cloud, admin, member,
-                                                     share):
+
+def test_new_replica_is_answered_before_it_is_placed(
+    cloud, admin, member, share
+):
     made = replicate(member, share)
     assert (made['share_id'], made['status'], made['replica_state']) == (
-        share, 'creating', 'out_of_sync')
+        share,
+        'creating',
+        'out_of_sync',
+    )
     shown = show(admin, made['id'])
-    assert (shown['host'], shown['availability_zone'],
-            shown['share_server_id'], shown['metadata']) == (
-                None, None, None, {})
+    assert (
+        shown['host'],
+        shown['availability_zone'],
+        shown['share_server_id'],
+        shown['metadata'],
+    ) == (None, None, None, {})
     assert shown['cast_rules_to_readonly'] is True
 
 
@@ -67,12 +75,15 @@ def test_replica_lands_where_no_other_is(cloud, admin, member, share):
     cloud.settle()
     shown = show(admin, made['id'])
     assert (shown['status'], shown['replica_state']) == (
-        'available', 'in_sync')
+        'available',
+        'in_sync',
+    )
     assert {shown['host'], admin.show(share)['host']} == set(HOSTS)
     assert member.show(share)['has_replicas']
 
 
 # What a body may hold
+
 
 def test_zone_is_that_asked_for(cloud, member, share):
     made = replicate(member, share, availability_zone='nova')
@@ -85,42 +96,50 @@ def test_zone_that_nobody_knows_is_refused(member, share):
     assert len(ids(member)) == 1
 
 
-def test_zone_that_the_type_does_not_have_is_refused(cloud, member,
-                                                     make_type):
+def test_zone_that_the_type_does_not_have_is_refused(cloud, member, make_type):
     zone = service_models.AvailabilityZone.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.insert(zone), id=UNKNOWN, name='moon', created_at=session.now))
-    make_type('here', replication_type='readable',
-              availability_zones='nova')
+    cloud.db.write(
+        lambda session: session.run(
+            sa.insert(zone), id=UNKNOWN, name='moon', created_at=session.now
+        )
+    )
+    make_type('here', replication_type='readable', availability_zones='nova')
     share = new_share(cloud, member, 'here')
     replicate(member, share, expect=400, availability_zone='moon')
     replicate(member, share, availability_zone='nova')
 
 
-@pytest.mark.parametrize('version, obeyed', [
-    ('2.66', False), ('2.67', True), ('2.99', True)])
-def test_host_is_obeyed_from_2_67_and_ignored_below(cloud, admin, member,
-                                                    share, version, obeyed):
-    made = replicate(member, share, version=version, scheduler_hints={
-        'only_host': admin.show(share)['host']})
+@pytest.mark.parametrize(
+    'version, obeyed', [('2.66', False), ('2.67', True), ('2.99', True)]
+)
+def test_host_is_obeyed_from_2_67_and_ignored_below(
+    cloud, admin, member, share, version, obeyed
+):
+    made = replicate(
+        member,
+        share,
+        version=version,
+        scheduler_hints={'only_host': admin.show(share)['host']},
+    )
     cloud.settle()
     # There is a replica already, so nothing can be placed there.
     assert show(member, made['id'])['status'] == (
-        'error' if obeyed else 'available')
+        'error' if obeyed else 'available'
+    )
 
 
 def test_network_is_refused_below_2_72(cloud, member, share):
     network, _ = new_network(member)
-    answer = replicate(member, share, expect=400, version='2.71',
-                       share_network_id=network)
+    answer = replicate(
+        member, share, expect=400, version='2.71', share_network_id=network
+    )
     assert 'share_network_id' in message(answer)
 
 
 def test_network_that_nobody_has_is_refused(cloud, member, stranger, share):
     foreign, _ = new_network(stranger)
     for network in (UNKNOWN, foreign):
-        answer = replicate(member, share, expect=400,
-                           share_network_id=network)
+        answer = replicate(member, share, expect=400, share_network_id=network)
         assert network in message(answer)
     assert len(ids(member)) == 1
 
@@ -130,52 +149,73 @@ def test_network_has_no_use_where_no_servers_are(member, share):
     replicate(member, share, expect=400, share_network_id=network)
 
 
-@pytest.mark.parametrize('version, kept', [
-    ('2.94', False), ('2.95', True)])
-def test_metadata_is_kept_from_2_95_and_ignored_below(member, share,
-                                                      version, kept):
+@pytest.mark.parametrize('version, kept', [('2.94', False), ('2.95', True)])
+def test_metadata_is_kept_from_2_95_and_ignored_below(
+    member, share, version, kept
+):
     values = {'color': 'red'}
     made = replicate(member, share, version=version, metadata=values)
     assert made.get('metadata') == (values if kept else None)
     assert show(member, made['id'])['metadata'] == (values if kept else {})
 
 
-@pytest.mark.parametrize('body', [
-    {'scheduler_hints': 'node'}, {'scheduler_hints': {'only_host': 1}},
-    {'metadata': {'a': 1}}, {'metadata': {'': 'x'}}, {'metadata': 'x'},
-    {'availability_zone': 1}, {'share_network_id': 1}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {'scheduler_hints': 'node'},
+        {'scheduler_hints': {'only_host': 1}},
+        {'metadata': {'a': 1}},
+        {'metadata': {'': 'x'}},
+        {'metadata': 'x'},
+        {'availability_zone': 1},
+        {'share_network_id': 1},
+    ],
+)
 def test_body_that_breaks_a_rule_is_refused(member, share, body):
     replicate(member, share, expect=400, **body)
     assert len(ids(member)) == 1
 
 
 def test_nulls_are_as_good_as_nothing(member, share):
-    replicate(member, share, availability_zone=None, scheduler_hints=None,
-              share_network_id=None, metadata=None)
+    replicate(
+        member,
+        share,
+        availability_zone=None,
+        scheduler_hints=None,
+        share_network_id=None,
+        metadata=None,
+    )
 
 
 def test_body_without_its_wrapper_is_422(member, share):
-    member.request('POST', '/share-replicas', {'replica': {
-        'share_id': share}}, expect=422)
+    member.request(
+        'POST', '/share-replicas', {'replica': {'share_id': share}}, expect=422
+    )
 
 
 def test_share_has_to_be_named(member):
-    member.request('POST', '/share-replicas', {'share_replica': {}},
-                   expect=400)
+    member.request(
+        'POST', '/share-replicas', {'share_replica': {}}, expect=400
+    )
 
 
 # Of which shares
 
+
 def test_share_that_is_foreign_cannot_be_told_from_unknown(stranger, share):
-    answers = {message(replicate(stranger, id, expect=404)).replace(id, '')
-               for id in (share, UNKNOWN)}
+    answers = {
+        message(replicate(stranger, id, expect=404)).replace(id, '')
+        for id in (share, UNKNOWN)
+    }
     assert len(answers) == 1
 
 
 def test_public_share_is_replicated_by_its_project_only(
-        cloud, admin, stranger, share):
-    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}},
-                  expect=200)
+    cloud, admin, stranger, share
+):
+    admin.request(
+        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
+    )
     replicate(stranger, share, expect=403)
 
 
@@ -188,12 +228,12 @@ def test_reader_makes_none(cloud, share):
 
 def test_share_has_to_be_of_a_type_with_replication(cloud, member):
     share = cloud.create_share()
-    assert 'replication_type' in message(
-        replicate(member, share, expect=400))
+    assert 'replication_type' in message(replicate(member, share, expect=400))
 
 
-@pytest.mark.parametrize('status', ['error', 'creating', 'deleting',
-                                    'error_deleting'])
+@pytest.mark.parametrize(
+    'status', ['error', 'creating', 'deleting', 'error_deleting']
+)
 def test_active_replica_has_to_be_available(admin, member, share, status):
     reset(admin, share, status)
     replicate(member, share, expect=400)
@@ -207,46 +247,61 @@ def test_share_in_the_recycle_bin_gets_none(member, share):
 
 def test_busy_share_gets_none(cloud, member, share):
     table = shares.Share.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.update(table).where(table.c.id == share)
-        .values(task_state='migration_in_progress')))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(table)
+            .where(table.c.id == share)
+            .values(task_state='migration_in_progress')
+        )
+    )
     replicate(member, share, expect=400)
 
 
 def test_share_in_a_group_gets_none(cloud, member, share):
     table = shares.Share.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.update(table).where(table.c.id == share)
-        .values(share_group_id=UNKNOWN)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(table)
+            .where(table.c.id == share)
+            .values(share_group_id=UNKNOWN)
+        )
+    )
     replicate(member, share, expect=400)
 
 
 def test_nothing_begins_while_a_replica_is_promoted(cloud, member, share):
     made = replicate(member, share)
     cloud.settle()
-    cloud.db.write(lambda session: session.run(
-        sa.update(INSTANCE).where(INSTANCE.c.id == made['id'])
-        .values(status='replication_change')))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id == made['id'])
+            .values(status='replication_change')
+        )
+    )
     replicate(member, share, expect=400)
 
 
 # Failures
 
+
 def test_failure_is_told_of_the_replica(cloud, admin, member, share):
     told = []
     for why in ('nowhere', 'back end'):
         if why == 'nowhere':
-            made = replicate(member, share, scheduler_hints={
-                'only_host': admin.show(share)['host']})
+            made = replicate(
+                member,
+                share,
+                scheduler_hints={'only_host': admin.show(share)['host']},
+            )
         else:
             for name in ('alpha', 'beta'):
                 cloud.driver(name).faults.fail_next('create_replica')
             made = replicate(member, share)
         cloud.settle()
         shown = show(member, made['id'])
-        assert (shown['status'], shown['replica_state']) == (
-            'error', 'error')
-        one, = member.get(f'/messages?resource_id={made["id"]}')['messages']
+        assert (shown['status'], shown['replica_state']) == ('error', 'error')
+        (one,) = member.get(f'/messages?resource_id={made["id"]}')['messages']
         assert one['resource_type'] == 'SHARE_REPLICA'
         told.append(one['action_id'])
     assert told == ['001', '002']
@@ -256,25 +311,36 @@ def test_failure_is_told_of_the_replica(cloud, admin, member, share):
 
 # Quota
 
-@pytest.mark.parametrize('limit', [
-    {'share_replicas': 1}, {'replica_gigabytes': 3}])
+
+@pytest.mark.parametrize(
+    'limit', [{'share_replicas': 1}, {'replica_gigabytes': 3}]
+)
 def test_quota_counts_every_replica(cloud, admin, member, make_type, limit):
     make_type('mirrored', replication_type='readable')
     share = new_share(cloud, member, size=2)
-    admin.request('PUT', '/quota-sets/project', {'quota_set': limit},
-                  expect=200)
+    admin.request(
+        'PUT', '/quota-sets/project', {'quota_set': limit}, expect=200
+    )
     replicate(member, share, expect=413)
     assert len(ids(member)) == 1
-    admin.request('PUT', '/quota-sets/project', {'quota_set': {
-        key: value * 2 for key, value in limit.items()}}, expect=200)
+    admin.request(
+        'PUT',
+        '/quota-sets/project',
+        {'quota_set': {key: value * 2 for key, value in limit.items()}},
+        expect=200,
+    )
     replicate(member, share)
     used = member.get('/limits')['limits']['absolute']
-    assert (used['totalShareReplicasUsed'],
-            used['totalReplicaGigabytesUsed']) == (2, 4)
-    assert (used['totalSharesUsed'], used['totalShareGigabytesUsed']) == (
-        1, 2)
+    assert (
+        used['totalShareReplicasUsed'],
+        used['totalReplicaGigabytesUsed'],
+    ) == (2, 4)
+    assert (used['totalSharesUsed'], used['totalShareGigabytesUsed']) == (1, 2)
     detail = member.get('/quota-sets/project/detail')['quota_set']
-    assert detail['share_replicas']['in_use'] + detail['share_replicas'][
-        'reserved'] == 2
+    assert (
+        detail['share_replicas']['in_use']
+        + detail['share_replicas']['reserved']
+        == 2
+    )
     below = member.get('/limits', version='2.52')['limits']['absolute']
     assert 'totalShareReplicasUsed' not in below

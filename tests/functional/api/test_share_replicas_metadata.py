@@ -20,8 +20,12 @@ def send(member, replica):
     def send(method, rest='', values=None, expect=200):
         body = None if values is None else {'metadata': values}
         return member.request(
-            method, f'/share-replicas/{replica}/metadata{rest}', body,
-            expect=expect)
+            method,
+            f'/share-replicas/{replica}/metadata{rest}',
+            body,
+            expect=expect,
+        )
+
     return send
 
 
@@ -47,22 +51,32 @@ def test_one_key(send):
         send(method, '/a', expect=404)
 
 
-def test_replica_shows_its_own_metadata(cloud, admin, member, replica,
-                                        send):
+def test_replica_shows_its_own_metadata(cloud, admin, member, replica, send):
     send('POST', values={'color': 'red'})
     shown = show(member, replica)
     assert shown['metadata'] == {'color': 'red'}
     assert 'metadata' not in show(member, replica, version='2.94')
-    by_id = {one['id']: one['metadata'] for one in admin.get(
-        '/share-replicas/detail')['share_replicas']}
+    by_id = {
+        one['id']: one['metadata']
+        for one in admin.get('/share-replicas/detail')['share_replicas']
+    }
     assert by_id.pop(replica) == {'color': 'red'}
     assert list(by_id.values()) == [{}]
     assert admin.show(shown['share_id'])['metadata'] == {'of': 'the share'}
 
 
-@pytest.mark.parametrize('values', [
-    {'': 'x'}, {'x' * 256: 'x'}, {'x': 'x' * 1024}, {'x': ''}, {'x': 1},
-    ['x'], 'x'])
+@pytest.mark.parametrize(
+    'values',
+    [
+        {'': 'x'},
+        {'x' * 256: 'x'},
+        {'x': 'x' * 1024},
+        {'x': ''},
+        {'x': 1},
+        ['x'],
+        'x',
+    ],
+)
 def test_metadata_that_is_none_is_refused(send, values):
     for method in ('POST', 'PUT'):
         send(method, values=values, expect=400)

@@ -22,33 +22,54 @@ NOTHING = '00000000-0000-4000-8000-000000000000'
 
 
 def listed(api, query='', **how):
-    return [one['id'] for one in api.get(
-        f'/share-servers{query}', **how)['share_servers']]
+    return [
+        one['id']
+        for one in api.get(f'/share-servers{query}', **how)['share_servers']
+    ]
 
 
 def act(api, server_id, action, args=None, expect=202, version=None):
-    return api.request('POST', f'/share-servers/{server_id}/action',
-                       {action: args}, expect=expect, version=version)
+    return api.request(
+        'POST',
+        f'/share-servers/{server_id}/action',
+        {action: args},
+        expect=expect,
+        version=version,
+    )
 
 
 def row_of(cloud, server_id):
-    return cloud.db.read(lambda session: session.one(
-        sa.select(SERVER).where(SERVER.c.id == server_id)))
+    return cloud.db.read(
+        lambda session: session.one(
+            sa.select(SERVER).where(SERVER.c.id == server_id)
+        )
+    )
 
 
 def subnets_of(cloud, server_id):
-    return {row[0] for row in cloud.db.read(lambda session: session.rows(
-        sa.select(SUBNET.c.share_network_subnet_id)
-        .where(SUBNET.c.share_server_id == server_id)))}
+    return {
+        row[0]
+        for row in cloud.db.read(
+            lambda session: session.rows(
+                sa.select(SUBNET.c.share_network_subnet_id).where(
+                    SUBNET.c.share_server_id == server_id
+                )
+            )
+        )
+    }
 
 
 def owed(cloud):
     """The kinds of work that is owed about servers."""
-    return [kind for kind in cloud.db.read(work_kinds)
-            if kind.startswith('share_servers.')]
+    return [
+        kind
+        for kind in cloud.db.read(work_kinds)
+        if kind.startswith('share_servers.')
+    ]
 
 
 # Looking
+
 
 def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
     network, subnets = new_network(member, None, 'nova', name='red')
@@ -60,17 +81,21 @@ def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
     assert shown['share_network_subnet_ids'] == sorted(subnets)
     assert shown['backend_details'] == {'ip': '10.0.0.4'}
     assert admin.get(f'/share-servers/{server}/details') == {
-        'details': {'ip': '10.0.0.4'}}
+        'details': {'ip': '10.0.0.4'}
+    }
     assert admin.get(f'/share-servers/{server}', version='2.69')[
-        'share_server']['share_network_subnet_id'] == min(subnets)
+        'share_server'
+    ]['share_network_subnet_id'] == min(subnets)
 
 
 def test_network_without_a_name_is_called_by_its_id(cloud, admin, member):
     for name in (None, ''):
         network, _ = new_network(member, name=name)
         server = plant_server(cloud, network)
-        for found in (admin.get(f'/share-servers/{server}')['share_server'],
-                      admin.get('/share-servers')['share_servers'][0]):
+        for found in (
+            admin.get(f'/share-servers/{server}')['share_server'],
+            admin.get('/share-servers')['share_servers'][0],
+        ):
             assert found['share_network_name'] == network
 
 
@@ -83,23 +108,35 @@ def test_server_is_found_by_what_it_is(cloud, admin, member):
     red, subnets = new_network(member, name='red')
     other, others = new_network(admin, name='blue')
     server = plant_server(
-        cloud, red, subnets, identifier='vs1', source_share_server_id='s',
-        task_state=T.PHASE1_DONE, is_auto_deletable=False,
+        cloud,
+        red,
+        subnets,
+        identifier='vs1',
+        source_share_server_id='s',
+        task_state=T.PHASE1_DONE,
+        is_auto_deletable=False,
         security_service_update_support=True,
         network_allocation_update_support=True,
-        share_replicas_migration_support=True)
+        share_replicas_migration_support=True,
+    )
     plant_server(cloud, other, others, host='node@beta', status='error')
     for query in (
-            f'host={HOST}', 'status=active', f'share_network_id={red}',
-            f'share_network={red}', 'share_network=red',
-            f'share_network_subnet_id={subnets[0]}', 'identifier=vs1',
-            'source_share_server_id=s', 'is_auto_deletable=false',
-            'task_state=migration_driver_phase1_done',
-            'task_state=server_migrating_phase1_done',
-            'security_service_update_support=1',
-            'network_allocation_update_support=true',
-            'share_replicas_migration_support=True',
-            f'status=active&host={HOST}&share_network=red'):
+        f'host={HOST}',
+        'status=active',
+        f'share_network_id={red}',
+        f'share_network={red}',
+        'share_network=red',
+        f'share_network_subnet_id={subnets[0]}',
+        'identifier=vs1',
+        'source_share_server_id=s',
+        'is_auto_deletable=false',
+        'task_state=migration_driver_phase1_done',
+        'task_state=server_migrating_phase1_done',
+        'security_service_update_support=1',
+        'network_allocation_update_support=true',
+        'share_replicas_migration_support=True',
+        f'status=active&host={HOST}&share_network=red',
+    ):
         assert listed(admin, f'?{query}') == [server], query
     assert len(listed(admin, '?project_id=project')) == 2
 
@@ -109,30 +146,42 @@ def test_list_is_empty_when_nothing_matches(cloud, admin, member):
     network, subnets = new_network(member)
     plant_server(cloud, network, subnets)
     for query in (
-            'host=node@gamma', 'status=moon', 'share_network=moon',
-            'project_id=moon', 'task_state=migration_success',
-            'task_state=moon', 'task_state=none', 'identifier=', 'name=vs1',
-            'limit=1', 'all_tenants=1',
-            f'share_network_subnet_id={NOTHING}'):
+        'host=node@gamma',
+        'status=moon',
+        'share_network=moon',
+        'project_id=moon',
+        'task_state=migration_success',
+        'task_state=moon',
+        'task_state=none',
+        'identifier=',
+        'name=vs1',
+        'limit=1',
+        'all_tenants=1',
+        f'share_network_subnet_id={NOTHING}',
+    ):
         assert listed(admin, f'?{query}') == [], query
 
 
 def test_flag_in_the_query_is_a_truth(admin):
     for key in ('is_auto_deletable', 'security_service_update_support'):
         message = admin.get(f'/share-servers?{key}=maybe', expect=400)[
-            'badRequest']['message']
+            'badRequest'
+        ]['message']
         assert key in message
 
 
 def test_task_state_has_its_published_word(cloud, admin):
     """Which is none of the design's names; either finds the server."""
-    published = {row['value'] for row in reference.table('statuses.csv')
-                 if (row['resource'], row['field'])
-                 == ('share server', 'task_state')}
+    published = {
+        row['value']
+        for row in reference.table('statuses.csv')
+        if (row['resource'], row['field']) == ('share server', 'task_state')
+    }
     for state in TASK_MACHINE.statuses - {T.NONE}:
         server = plant_server(cloud, task_state=state)
         word = admin.get(f'/share-servers/{server}')['share_server'][
-            'task_state']
+            'task_state'
+        ]
         assert word in published
         for name in (word, state):
             assert listed(admin, f'?task_state={name}') == [server]
@@ -157,26 +206,35 @@ def test_lists_cost_the_same_whatever_their_length(cloud, admin, member):
 def test_tenants_do_not_learn_of_servers(cloud, member):
     server = plant_server(cloud)
     for method, path, body in (
-            ('GET', '', None), ('GET', '/details', None),
-            ('DELETE', '', None), ('POST', '/action', {'unmanage': None}),
-            ('POST', '/action', {'reset_status': {'status': 'error'}})):
+        ('GET', '', None),
+        ('GET', '/details', None),
+        ('DELETE', '', None),
+        ('POST', '/action', {'unmanage': None}),
+        ('POST', '/action', {'reset_status': {'status': 'error'}}),
+    ):
         known, unknown = (
-            member.request(method, f'/share-servers/{id}{path}', body,
-                           expect=403).text for id in (server, NOTHING))
+            member.request(
+                method, f'/share-servers/{id}{path}', body, expect=403
+            ).text
+            for id in (server, NOTHING)
+        )
         assert known == unknown, (method, path)
     assert member.get('/share-servers', expect=403)
 
 
 # Deleting
 
+
 def test_only_active_servers_and_those_in_error_are_deleted(cloud, admin):
     for status in MACHINE.statuses:
         server = plant_server(cloud, status=status)
         known = status in (S.ACTIVE, S.ERROR)
-        admin.request('DELETE', f'/share-servers/{server}',
-                      expect=202 if known else 403)
+        admin.request(
+            'DELETE', f'/share-servers/{server}', expect=202 if known else 403
+        )
         assert row_of(cloud, server).status == (
-            S.DELETING if known else status)
+            S.DELETING if known else status
+        )
     assert owed(cloud) == ['share_servers.delete_share_server'] * 2
 
 
@@ -198,10 +256,14 @@ def test_deletion_twice_is_refused_and_owed_once(cloud, admin):
 
 # Statuses by decree
 
+
 def test_status_is_set_by_decree(cloud, admin):
     for row in reference.table('statuses.csv'):
-        if ((row['resource'], row['field'], row['admin_reset'])
-                == ('share server', 'status', 'yes')):
+        if (row['resource'], row['field'], row['admin_reset']) == (
+            'share server',
+            'status',
+            'yes',
+        ):
             server = plant_server(cloud, status='creating', founding='x')
             act(admin, server, 'reset_status', {'status': row['value']})
             assert row_of(cloud, server).status == row['value']
@@ -210,48 +272,77 @@ def test_status_is_set_by_decree(cloud, admin):
 
 def test_status_by_decree_is_a_published_one(cloud, admin):
     server = plant_server(cloud)
-    for args in ({'status': 'moon'}, {'status': ''}, {'status': None}, {},
-                 None, {'status': 'available'}, {'status': ['active']}):
+    for args in (
+        {'status': 'moon'},
+        {'status': ''},
+        {'status': None},
+        {},
+        None,
+        {'status': 'available'},
+        {'status': ['active']},
+    ):
         message = act(admin, server, 'reset_status', args, expect=400).json[
-            'badRequest']['message']
+            'badRequest'
+        ]['message']
         assert 'status' in message
     assert row_of(cloud, server).status == S.ACTIVE
 
 
 # Letting go
 
+
 def test_what_is_at_rest_and_active_once_is_let_go(cloud, admin):
     for status in MACHINE.statuses:
         for args in (None, {}, {'force': 'true'}):
             server = plant_server(cloud, status=status)
-            known = status in (S.ACTIVE, S.ERROR, S.MANAGE_ERROR,
-                               S.UNMANAGE_ERROR)
-            act(admin, server, 'unmanage', args,
-                expect=202 if known else 400)
+            known = status in (
+                S.ACTIVE,
+                S.ERROR,
+                S.MANAGE_ERROR,
+                S.UNMANAGE_ERROR,
+            )
+            act(admin, server, 'unmanage', args, expect=202 if known else 400)
             assert row_of(cloud, server).status == (
-                S.UNMANAGE_STARTING if known else status)
+                S.UNMANAGE_STARTING if known else status
+            )
     assert owed(cloud) == ['share_servers.unmanage_share_server'] * 12
 
 
 def test_force_is_a_truth(cloud, admin):
     server = plant_server(cloud)
-    assert 'force' in act(admin, server, 'unmanage', {'force': 'maybe'},
-                          expect=400).json['badRequest']['message']
+    assert (
+        'force'
+        in act(admin, server, 'unmanage', {'force': 'maybe'}, expect=400).json[
+            'badRequest'
+        ]['message']
+    )
 
 
 # Taking over
 
+
 def manage(api, network_id, expect=202, version=None, **body):
-    return api.request('POST', '/share-servers/manage', {'share_server': {
-        'host': HOST, 'share_network_id': network_id,
-        'identifier': 'vs1', **body}}, expect=expect, version=version
+    return api.request(
+        'POST',
+        '/share-servers/manage',
+        {
+            'share_server': {
+                'host': HOST,
+                'share_network_id': network_id,
+                'identifier': 'vs1',
+                **body,
+            }
+        },
+        expect=expect,
+        version=version,
     ).json
 
 
 def test_server_is_taken_over(cloud, admin, member):
     network, subnets = new_network(member)
     shown = manage(admin, network, driver_options={'key': 'value'})[
-        'share_server']
+        'share_server'
+    ]
     assert shown['status'] == 'manage_starting'
     assert shown['is_auto_deletable'] is False
     assert shown['identifier'] == 'vs1'
@@ -261,8 +352,7 @@ def test_server_is_taken_over(cloud, admin, member):
 
 
 def refused_manage(api, network_id, **body):
-    return manage(api, network_id, expect=400, **body)['badRequest'][
-        'message']
+    return manage(api, network_id, expect=400, **body)['badRequest']['message']
 
 
 def test_identifier_is_taken_over_once(admin, member):
@@ -274,19 +364,29 @@ def test_identifier_is_taken_over_once(admin, member):
 
 def test_network_to_take_over_on_is_active(admin, member):
     network, _ = new_network(member)
-    admin.request('POST', f'/share-networks/{network}/action',
-                  {'reset_status': {'status': 'error'}}, expect=202)
+    admin.request(
+        'POST',
+        f'/share-networks/{network}/action',
+        {'reset_status': {'status': 'error'}},
+        expect=202,
+    )
     assert 'active' in refused_manage(admin, network)
 
 
 def test_what_is_taken_over_has_to_be_named_rightly(cloud, admin, member):
     network, _ = new_network(member)
     for what in (
-            {'share_network_id': NOTHING}, {'share_network_id': 'x'},
-            {'host': 'node@gamma'}, {'host': f'{HOST}#pool'}, {'host': ''},
-            {'identifier': ''}, {'identifier': 'x' * 256},
-            {'identifier': None}, {'driver_options': 'x'},
-            {'share_network_subnet_id': NOTHING}):
+        {'share_network_id': NOTHING},
+        {'share_network_id': 'x'},
+        {'host': 'node@gamma'},
+        {'host': f'{HOST}#pool'},
+        {'host': ''},
+        {'identifier': ''},
+        {'identifier': 'x' * 256},
+        {'identifier': None},
+        {'driver_options': 'x'},
+        {'share_network_subnet_id': NOTHING},
+    ):
         assert refused_manage(admin, network, **what)
     assert listed(admin) == []
     assert owed(cloud) == []
@@ -297,8 +397,8 @@ def test_what_is_taken_over_needs_its_names(admin):
     for key in whole:
         body = {name: whole[name] for name in whole if name != key}
         message = admin.request(
-            'POST', '/share-servers/manage', {'share_server': body},
-            expect=400).json['badRequest']['message']
+            'POST', '/share-servers/manage', {'share_server': body}, expect=400
+        ).json['badRequest']['message']
         assert key in message
 
 
@@ -309,18 +409,25 @@ def test_nothing_is_taken_over_on_a_silent_back_end(cloud, admin, member):
 
 
 def test_server_is_in_the_subnets_of_the_zone_of_the_one_named(
-        cloud, admin, member):
+    cloud, admin, member
+):
     network, (default, mine) = new_network(member, None, 'nova')
     twin = new_subnet(member, network, 'nova')
-    for number, (named, expected) in enumerate((
-            (None, {default}), (default, {default}), (mine, {mine, twin}))):
-        server = manage(admin, network, identifier=f'vs{number}',
-                        share_network_subnet_id=named)['share_server']['id']
+    for number, (named, expected) in enumerate(
+        ((None, {default}), (default, {default}), (mine, {mine, twin}))
+    ):
+        server = manage(
+            admin,
+            network,
+            identifier=f'vs{number}',
+            share_network_subnet_id=named,
+        )['share_server']['id']
         assert subnets_of(cloud, server) == expected
 
 
 def test_subnet_of_the_back_ends_zone_serves_without_a_default(
-        cloud, admin, member):
+    cloud, admin, member
+):
     network, subnets = new_network(member, 'nova')
     server = manage(admin, network)['share_server']['id']
     assert subnets_of(cloud, server) == set(subnets)
@@ -328,16 +435,21 @@ def test_subnet_of_the_back_ends_zone_serves_without_a_default(
 
 def test_subnet_serves_the_zone_of_the_back_end(cloud, admin, member):
     zone = service_models.AvailabilityZone.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.insert(zone), id=NOTHING, name='moon', created_at=session.now))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.insert(zone), id=NOTHING, name='moon', created_at=session.now
+        )
+    )
     network, (far,) = new_network(member, 'moon')
     assert 'zone' in refused_manage(admin, network)
-    assert 'zone' in refused_manage(admin, network,
-                                    share_network_subnet_id=far)
+    assert 'zone' in refused_manage(
+        admin, network, share_network_subnet_id=far
+    )
 
 
 def test_subnet_is_named_from_its_version_on(cloud, admin, member):
     network, (default, mine) = new_network(member, None, 'nova')
-    server = manage(admin, network, share_network_subnet_id=mine,
-                    version='2.50')['share_server']['id']
+    server = manage(
+        admin, network, share_network_subnet_id=mine, version='2.50'
+    )['share_server']['id']
     assert subnets_of(cloud, server) == {default}

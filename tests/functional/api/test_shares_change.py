@@ -27,10 +27,22 @@ def share(cloud):
 
 # Update
 
+
 def test_update_takes_display_names_only(member, share):
-    answer = member.request('PUT', f'/shares/{share}', {'share': {
-        'display_name': 'new', 'display_description': 'told',
-        'name': 'ignored', 'description': 'ignored', 'size': 9}}, expect=200)
+    answer = member.request(
+        'PUT',
+        f'/shares/{share}',
+        {
+            'share': {
+                'display_name': 'new',
+                'display_description': 'told',
+                'name': 'ignored',
+                'description': 'ignored',
+                'size': 9,
+            }
+        },
+        expect=200,
+    )
     shown = member.show(share)
     assert answer.json == {'share': shown}
     assert (shown['name'], shown['description']) == ('new', 'told')
@@ -40,8 +52,9 @@ def test_update_takes_display_names_only(member, share):
 def test_update_of_nothing_changes_nothing(member, share):
     before = member.show(share)
     member.request('PUT', f'/shares/{share}', {'share': {}}, expect=200)
-    member.request('PUT', f'/shares/{share}', {'share': {'name': 'x'}},
-                   expect=200)
+    member.request(
+        'PUT', f'/shares/{share}', {'share': {'name': 'x'}}, expect=200
+    )
     assert member.show(share) == before
 
 
@@ -54,12 +67,14 @@ def test_making_public_needs_the_right(admin, member, share):
     member.request('PUT', f'/shares/{share}', body, expect=403)
     admin.request('PUT', f'/shares/{share}', body, expect=200)
     assert member.show(share)['is_public'] is True
-    member.request('PUT', f'/shares/{share}',
-                   {'share': {'is_public': False}}, expect=200)
+    member.request(
+        'PUT', f'/shares/{share}', {'share': {'is_public': False}}, expect=200
+    )
     assert member.show(share)['is_public'] is False
 
 
 # Extend
+
 
 @pytest.mark.parametrize('size', [5, '5'])
 def test_extend_grows_share_and_quota(cloud, member, share, size):
@@ -82,7 +97,8 @@ def test_extend_to_no_larger_size_is_refused(member, share, size):
 @pytest.mark.parametrize('found', ['error', 'creating', 'deleting'])
 @pytest.mark.parametrize('action, size', [('extend', 3), ('shrink', 1)])
 def test_resize_in_another_status_is_refused(
-        admin, member, share, action, size, found):
+    admin, member, share, action, size, found
+):
     admin.act(share, 'reset_status', {'status': found})
     answer = member.act(share, action, {'new_size': size}, expect=400)
     # Users know the share, and nothing of its instances.
@@ -106,18 +122,30 @@ def test_extend_beyond_one_share_answers_413(make_cloud):
 
 def test_extend_beyond_replica_gigabytes_answers_413(make_cloud):
     cloud = make_cloud('[quota]\nreplica_gigabytes = 3')
-    cloud.api.request('POST', '/types', {'share_type': {
-        'name': 'special', 'extra_specs': {
-            'driver_handles_share_servers': 'False',
-            'replication_type': 'dr'}}}, expect=200)
+    cloud.api.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'special',
+                'extra_specs': {
+                    'driver_handles_share_servers': 'False',
+                    'replication_type': 'dr',
+                },
+            }
+        },
+        expect=200,
+    )
     share = cloud.api.create(size=2, share_type='special')['id']
     cloud.api.act(share, 'reset_status', {'status': 'available'})
     cloud.api.act(share, 'extend', {'new_size': 4}, expect=413)
 
 
 def test_type_limits_how_far_users_extend(cloud, admin, member, make_type):
-    make_type(provisioning__max_share_size='3',
-              provisioning__max_share_extend_size='5')
+    make_type(
+        provisioning__max_share_size='3',
+        provisioning__max_share_extend_size='5',
+    )
     share = cloud.create_share(size=2, share_type='special')
     member.act(share, 'extend', {'new_size': 4}, expect=400)
     admin.act(share, 'extend', {'new_size': 6}, expect=400)
@@ -125,7 +153,8 @@ def test_type_limits_how_far_users_extend(cloud, admin, member, make_type):
 
 
 def test_forced_extend_is_for_administrators_from_2_64(
-        cloud, admin, member, share):
+    cloud, admin, member, share
+):
     forced = {'new_size': 3, 'force': True}
     member.act(share, 'extend', forced, expect=403)
     member.act(share, 'extend', forced, version='2.63')
@@ -143,11 +172,11 @@ def test_forced_extend_skips_the_scheduler(make_cloud):
     assert cloud.api.show(share)['size'] == 2
     cloud.api.act(share, 'reset_status', {'status': 'available'})
     cloud.api.act(share, 'extend', {'new_size': 5000, 'force': True})
-    assert cloud.db.read(work_kinds) == [
-        'provisioning.extend_share_instance']
+    assert cloud.db.read(work_kinds) == ['provisioning.extend_share_instance']
 
 
 # Shrink
+
 
 def test_shrink_gives_quota_back_when_done(cloud, member, share):
     member.act(share, 'shrink', {'new_size': '1'})
@@ -175,6 +204,7 @@ def test_type_limits_how_far_users_shrink(cloud, member, make_type):
 
 # Delete
 
+
 def test_delete_takes_share_and_quota_away(cloud, member, share):
     member.delete(share)
     assert status(member, share) == 'deleting'
@@ -191,8 +221,9 @@ def test_share_in_error_can_be_deleted(cloud, admin, member, share):
     member.request('GET', f'/shares/{share}', expect=404)
 
 
-@pytest.mark.parametrize('found', ['creating', 'deleting', 'migrating',
-                                   'error_deleting'])
+@pytest.mark.parametrize(
+    'found', ['creating', 'deleting', 'migrating', 'error_deleting']
+)
 def test_delete_in_another_status_is_forbidden(admin, member, share, found):
     admin.act(share, 'reset_status', {'status': found})
     assert found in fault(member.delete(share, expect=403))
@@ -203,14 +234,25 @@ def test_member_of_a_group_is_deleted_with_its_group_only(world):
     path = f'/shares/{world.grouped}'
     for query in ('', '?share_group_id=', f'?share_group_id={world.share}'):
         world.member.request('DELETE', path + query, expect=400)
-    world.member.request('DELETE', f'{path}?share_group_id={GROUP}',
-                         expect=202)
+    world.member.request(
+        'DELETE', f'{path}?share_group_id={GROUP}', expect=202
+    )
 
 
-@pytest.mark.parametrize('found', ['available', 'creating', 'deleting',
-                                   'error', 'error_deleting', 'migrating'])
+@pytest.mark.parametrize(
+    'found',
+    [
+        'available',
+        'creating',
+        'deleting',
+        'error',
+        'error_deleting',
+        'migrating',
+    ],
+)
 def test_force_delete_ignores_status_and_driver(
-        cloud, admin, member, share, fail, found):
+    cloud, admin, member, share, fail, found
+):
     admin.act(share, 'reset_status', {'status': found})
     fail('delete_share')
     admin.act(share, 'force_delete')
@@ -237,14 +279,14 @@ def test_deferred_deletion_frees_quota_and_hides_at_once(make_cloud):
 
 # The recycle bin
 
+
 @pytest.fixture
 def binned(member, share):
     member.act(share, 'soft_delete')
     return share
 
 
-def test_soft_delete_keeps_the_status_and_says_until_when(
-        make_cloud):
+def test_soft_delete_keeps_the_status_and_says_until_when(make_cloud):
     cloud = make_cloud('soft_deleted_share_retention_time = 600')
     share = cloud.create_share()
     cloud.api.act(share, 'soft_delete')
@@ -252,9 +294,11 @@ def test_soft_delete_keeps_the_status_and_says_until_when(
     shown = cloud.api.show(share)
     assert (shown['status'], shown['is_soft_deleted']) == ('available', True)
     until = datetime.datetime.fromisoformat(
-        shown['scheduled_to_be_deleted_at'])
+        shown['scheduled_to_be_deleted_at']
+    )
     assert abs(until - now - datetime.timedelta(seconds=600)) < (
-        datetime.timedelta(seconds=1))
+        datetime.timedelta(seconds=1)
+    )
 
 
 def test_restore_takes_it_out_again(member, binned):
@@ -277,8 +321,9 @@ def test_soft_delete_twice_is_forbidden(member, binned):
     member.act(binned, 'soft_delete', expect=403)
 
 
-@pytest.mark.parametrize('found', ['creating', 'deleting', 'migrating',
-                                   'error_deleting'])
+@pytest.mark.parametrize(
+    'found', ['creating', 'deleting', 'migrating', 'error_deleting']
+)
 def test_soft_delete_needs_the_status_of_delete(admin, member, share, found):
     admin.act(share, 'reset_status', {'status': found})
     member.act(share, 'soft_delete', expect=403)
@@ -290,17 +335,26 @@ def test_share_in_error_can_be_soft_deleted(admin, member, share):
     member.act(share, 'soft_delete')
 
 
-@pytest.mark.parametrize('action, args', [
-    ('extend', {'new_size': 3}), ('shrink', {'new_size': 1}),
-    ('reset_status', {'status': 'error'})])
+@pytest.mark.parametrize(
+    'action, args',
+    [
+        ('extend', {'new_size': 3}),
+        ('shrink', {'new_size': 1}),
+        ('reset_status', {'status': 'error'}),
+    ],
+)
 def test_actions_on_a_binned_share_are_forbidden(admin, binned, action, args):
     admin.act(binned, action, args, expect=403)
     assert status(admin, binned) == 'available'
 
 
 def test_update_of_a_binned_share_is_forbidden(admin, binned):
-    admin.request('PUT', f'/shares/{binned}',
-                  {'share': {'display_name': 'new'}}, expect=403)
+    admin.request(
+        'PUT',
+        f'/shares/{binned}',
+        {'share': {'display_name': 'new'}},
+        expect=403,
+    )
     assert admin.show(binned)['name'] == 'data'
 
 
@@ -325,16 +379,28 @@ def test_expired_share_is_deleted(make_cloud):
 
 # Statuses by decree
 
-@pytest.mark.parametrize('decree', [
-    'creating', 'available', 'deleting', 'error', 'error_deleting',
-    'migrating', 'migrating_to', 'server_migrating'])
+
+@pytest.mark.parametrize(
+    'decree',
+    [
+        'creating',
+        'available',
+        'deleting',
+        'error',
+        'error_deleting',
+        'migrating',
+        'migrating_to',
+        'server_migrating',
+    ],
+)
 def test_status_can_be_reset(admin, share, decree):
     admin.act(share, 'reset_status', {'status': decree})
     assert status(admin, share) == decree
 
 
-@pytest.mark.parametrize('decree', ['extending', 'inactive', 'moon', '',
-                                    None, 1])
+@pytest.mark.parametrize(
+    'decree', ['extending', 'inactive', 'moon', '', None, 1]
+)
 def test_other_statuses_are_refused(admin, share, decree):
     admin.act(share, 'reset_status', {'status': decree}, expect=400)
     admin.act(share, 'reset_status', {'os-status': 'error'}, expect=400)
@@ -343,12 +409,21 @@ def test_other_statuses_are_refused(admin, share, decree):
 
 # Actions
 
-@pytest.mark.parametrize('body', [
-    {}, {'extend': {'new_size': 3}, 'shrink': {'new_size': 1}}, [], 'extend',
-    None])
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        {},
+        {'extend': {'new_size': 3}, 'shrink': {'new_size': 1}},
+        [],
+        'extend',
+        None,
+    ],
+)
 def test_body_has_exactly_one_action(member, share, body):
-    answer = member.request('POST', f'/shares/{share}/action', body,
-                            expect=400)
+    answer = member.request(
+        'POST', f'/shares/{share}/action', body, expect=400
+    )
     assert fault(answer) == 'Malformed request body'
 
 
@@ -358,15 +433,16 @@ def test_unknown_action_is_named(member, share):
 
 
 def test_action_of_another_version_is_not_found(member, share):
-    for action, version in (('os-extend', '2.7'), ('extend', '2.6'),
-                            ('soft_delete', '2.68')):
-        member.act(share, action, {'new_size': 3}, version=version,
-                   expect=404)
+    for action, version in (
+        ('os-extend', '2.7'),
+        ('extend', '2.6'),
+        ('soft_delete', '2.68'),
+    ):
+        member.act(share, action, {'new_size': 3}, version=version, expect=404)
 
 
 @differences.proves('reset_task_state')
 def test_task_state_can_only_be_none(admin, share):
     admin.act(share, 'reset_task_state', {'task_state': None})
     for state in ('migration_error', 'moon', ''):
-        admin.act(share, 'reset_task_state', {'task_state': state},
-                  expect=400)
+        admin.act(share, 'reset_task_state', {'task_state': state}, expect=400)

@@ -17,8 +17,9 @@ def refused(api, code=400, version=None, **body):
 
 
 def test_create_answers_200_and_the_share_is_creating(cloud, member):
-    share = member.create(expect=200, name='a', description='b',
-                          metadata={'color': 'red'})
+    share = member.create(
+        expect=200, name='a', description='b', metadata={'color': 'red'}
+    )
     assert share['status'] == 'creating'
     assert (share['name'], share['description']) == ('a', 'b')
     assert share['metadata'] == {'color': 'red'}
@@ -68,14 +69,16 @@ def test_display_names_are_aliases(member):
     assert (share['name'], share['description']) == ('a', 'b')
 
 
-@pytest.mark.parametrize('key', ['name', 'description', 'display_name',
-                                 'display_description'])
+@pytest.mark.parametrize(
+    'key', ['name', 'description', 'display_name', 'display_description']
+)
 def test_names_have_at_most_255_characters(member, key):
     assert member.create(**{key: 'x' * 255})
     assert key in refused(member, **{key: 'x' * 256})
 
 
 # Share types
+
 
 def test_type_is_named_by_id_or_name(member, make_type):
     name = make_type()
@@ -97,7 +100,8 @@ def test_private_type_is_unknown_to_others(admin, member, make_type):
     make_type(public=False)
     theirs = refused(member, code=404, share_type='special')
     assert theirs == refused(member, code=404, share_type='unknown').replace(
-        'unknown', 'special')
+        'unknown', 'special'
+    )
     assert admin.create(share_type='special')
 
 
@@ -108,7 +112,7 @@ def test_without_a_default_type_the_share_ends_in_error(make_cloud):
     assert (share['share_type'], share['status']) == (None, 'creating')
     cloud.settle()
     assert member.show(share['id'])['status'] == 'error'
-    message, = member.get('/messages')['messages']
+    (message,) = member.get('/messages')['messages']
     assert (message['action_id'], message['detail_id']) == ('001', '024')
 
 
@@ -118,10 +122,14 @@ def test_type_that_handles_servers_needs_a_network(member, make_type):
 
 
 def test_abilities_of_the_type_are_copied(cloud, admin, member, make_type):
-    make_type(snapshot_support='True', mount_snapshot_support='<is> True',
-              create_share_from_snapshot_support='yes',
-              revert_to_snapshot_support='1', replication_type='dr',
-              snapshot_inherit_share_access_support='True')
+    make_type(
+        snapshot_support='True',
+        mount_snapshot_support='<is> True',
+        create_share_from_snapshot_support='yes',
+        revert_to_snapshot_support='1',
+        replication_type='dr',
+        snapshot_inherit_share_access_support='True',
+    )
     plain = member.create(share_type='default')
     able = member.create(share_type='special')
     keys = [key for key in able if key.endswith('_support')]
@@ -133,26 +141,34 @@ def test_abilities_of_the_type_are_copied(cloud, admin, member, make_type):
 
 
 def test_later_changes_of_the_type_leave_shares_alone(
-        admin, member, make_type):
+    admin, member, make_type
+):
     make_type(snapshot_support='True')
     share = member.create(share_type='special')
-    admin.request('POST', f'/types/{share["share_type"]}/extra_specs',
-                  {'extra_specs': {'snapshot_support': 'False'}}, expect=200)
+    admin.request(
+        'POST',
+        f'/types/{share["share_type"]}/extra_specs',
+        {'extra_specs': {'snapshot_support': 'False'}},
+        expect=200,
+    )
     assert member.show(share['id'])['snapshot_support'] is True
 
 
-@pytest.mark.parametrize('size, code', [(1, 400), (2, 200), (4, 200),
-                                        (5, 400)])
+@pytest.mark.parametrize(
+    'size, code', [(1, 400), (2, 200), (4, 200), (5, 400)]
+)
 def test_type_limits_the_size(member, make_type, size, code):
-    make_type(provisioning__min_share_size='2',
-              provisioning__max_share_size='4')
+    make_type(
+        provisioning__min_share_size='2', provisioning__max_share_size='4'
+    )
     member.create(share_type='special', size=size, expect=code)
 
 
 # Zones
 
+
 def test_zone_is_named_by_name_or_id(cloud, member):
-    zone, = member.get('/availability-zones')['availability_zones']
+    (zone,) = member.get('/availability-zones')['availability_zones']
     for name in (zone['name'], zone['id']):
         share = member.create(availability_zone=name)
         assert share['availability_zone'] == zone['name']
@@ -180,8 +196,10 @@ def test_share_is_placed_in_the_zones_of_the_type(cloud, member, make_type):
 
 # What does not exist
 
-@pytest.mark.parametrize('key', ['snapshot_id', 'share_network_id',
-                                 'share_group_id'])
+
+@pytest.mark.parametrize(
+    'key', ['snapshot_id', 'share_network_id', 'share_group_id']
+)
 def test_unknown_sources_are_not_found(member, key):
     assert UNKNOWN in refused(member, code=404, **{key: UNKNOWN})
 
@@ -192,6 +210,7 @@ def test_group_is_dropped_below_2_31(member):
 
 
 # Who sees it
+
 
 def test_public_needs_the_right(admin, member):
     refused(member, code=403, is_public=True)
@@ -206,9 +225,20 @@ def test_public_must_be_a_boolean(admin, value):
 
 # Metadata
 
-@pytest.mark.parametrize('metadata', [
-    {'': 'x'}, {'x' * 256: 'x'}, {'x': ''}, {'x': 'x' * 1024}, {'x': 1},
-    {'x': None}, ['x'], 'x'])
+
+@pytest.mark.parametrize(
+    'metadata',
+    [
+        {'': 'x'},
+        {'x' * 256: 'x'},
+        {'x': ''},
+        {'x': 'x' * 1024},
+        {'x': 1},
+        {'x': None},
+        ['x'],
+        'x',
+    ],
+)
 def test_metadata_keep_their_sizes(member, metadata):
     refused(member, metadata=metadata)
 
@@ -225,6 +255,7 @@ def test_some_keys_are_for_administrators(make_cloud):
 
 
 # Hints
+
 
 def test_hints_place_shares_together_or_apart(cloud, admin, member):
     first = cloud.create_share()
@@ -248,22 +279,25 @@ def test_only_host_counts_from_2_67(cloud, admin):
         share = admin.create(scheduler_hints={'only_host': host})
         cloud.settle()
         assert admin.show(share['id'])['host'] == host
-    dropped = admin.create(version='2.66',
-                           scheduler_hints={'only_host': 'node@gamma#pool'})
+    dropped = admin.create(
+        version='2.66', scheduler_hints={'only_host': 'node@gamma#pool'}
+    )
     cloud.settle()
     assert admin.show(dropped['id'])['status'] == 'available'
 
 
-def test_hints_do_not_tell_which_foreign_shares_exist(
-        cloud, member, stranger):
+def test_hints_do_not_tell_which_foreign_shares_exist(cloud, member, stranger):
     foreign = stranger.create()['id']
     for hint in ('same_host', 'different_host'):
-        said = {refused(member, scheduler_hints={hint: id}).replace(id, 'id')
-                for id in (foreign, UNKNOWN)}
+        said = {
+            refused(member, scheduler_hints={hint: id}).replace(id, 'id')
+            for id in (foreign, UNKNOWN)
+        }
         assert len(said) == 1
 
 
 # Mount point names
+
 
 @pytest.fixture
 def mountable(make_type):
@@ -271,20 +305,24 @@ def mountable(make_type):
 
 
 def mount_point(cloud, share):
-    listed = cloud.api.get('/shares?mount_point_name='
-                           f'project_{share["name"]}')['shares']
+    listed = cloud.api.get(
+        f'/shares?mount_point_name=project_{share["name"]}'
+    )['shares']
     return [one['id'] for one in listed]
 
 
 def test_mount_point_is_prefix_and_name(cloud, member, mountable):
-    share = member.create(share_type=mountable, name='data',
-                          mount_point_name='data')
+    share = member.create(
+        share_type=mountable, name='data', mount_point_name='data'
+    )
     assert mount_point(cloud, share) == [share['id']]
 
 
 def test_type_may_have_its_own_prefix(cloud, member, make_type):
-    make_type(mount_point_name_support='True',
-              provisioning__mount_point_prefix='own-')
+    make_type(
+        mount_point_name_support='True',
+        provisioning__mount_point_prefix='own-',
+    )
     share = member.create(share_type='special', mount_point_name='data')
     listed = member.get('/shares?mount_point_name=own-data')['shares']
     assert [one['id'] for one in listed] == [share['id']]
@@ -305,6 +343,7 @@ def test_mount_point_is_dropped_below_2_84(member):
 
 # Encryption keys
 
+
 def test_key_needs_a_type_that_encrypts(member, make_type):
     assert 'encryption' in refused(member, encryption_key_ref=UNKNOWN)
     make_type(encryption_support='share')
@@ -315,11 +354,13 @@ def test_key_needs_a_type_that_encrypts(member, make_type):
 def test_key_is_a_uuid_from_2_90(member, make_type):
     make_type(encryption_support='share')
     refused(member, share_type='special', encryption_key_ref='secret')
-    member.create(share_type='special', version='2.89',
-                  encryption_key_ref='secret')
+    member.create(
+        share_type='special', version='2.89', encryption_key_ref='secret'
+    )
 
 
 # Quotas
+
 
 def test_quota_is_charged_when_accepted(cloud, member):
     member.create(size=3)
@@ -327,33 +368,52 @@ def test_quota_is_charged_when_accepted(cloud, member):
     assert cloud.usage('gigabytes') == (3, 0)
 
 
-@pytest.mark.parametrize('quota, said', [
-    ('shares = 1', 'ShareLimitExceeded'),
-    ('gigabytes = 2', 'ShareSizeExceedsAvailableQuota'),
-    ('per_share_gigabytes = 1', 'ShareSizeExceedsLimit'),
-])
+@pytest.mark.parametrize(
+    'quota, said',
+    [
+        ('shares = 1', 'ShareLimitExceeded'),
+        ('gigabytes = 2', 'ShareSizeExceedsAvailableQuota'),
+        ('per_share_gigabytes = 1', 'ShareSizeExceedsLimit'),
+    ],
+)
 def test_excess_answers_413(make_cloud, quota, said):
     cloud = make_cloud(f'[quota]\n{quota}')
     member = member_of(cloud)
     member.create()
-    answer = member.request('POST', '/shares', {'share': {
-        'share_proto': 'NFS', 'size': 2}}, expect=413)
+    answer = member.request(
+        'POST',
+        '/shares',
+        {'share': {'share_proto': 'NFS', 'size': 2}},
+        expect=413,
+    )
     assert answer.headers['Retry-After'] == '0'
     assert answer.json['overLimit']['message'].startswith(f'{said}: ')
     assert len(member.get('/shares')['shares']) == 1
 
 
-@pytest.mark.parametrize('quota, said', [
-    ('share_replicas = 1', 'ShareReplicasLimitExceeded'),
-    ('replica_gigabytes = 2', 'ShareReplicaSizeExceedsAvailableQuota'),
-])
-def test_shares_that_can_replicate_count_as_replicas(
-        make_cloud, quota, said):
+@pytest.mark.parametrize(
+    'quota, said',
+    [
+        ('share_replicas = 1', 'ShareReplicasLimitExceeded'),
+        ('replica_gigabytes = 2', 'ShareReplicaSizeExceedsAvailableQuota'),
+    ],
+)
+def test_shares_that_can_replicate_count_as_replicas(make_cloud, quota, said):
     cloud = make_cloud(f'[quota]\n{quota}')
-    cloud.api.request('POST', '/types', {'share_type': {
-        'name': 'special', 'extra_specs': {
-            'driver_handles_share_servers': 'False',
-            'replication_type': 'dr'}}}, expect=200)
+    cloud.api.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'special',
+                'extra_specs': {
+                    'driver_handles_share_servers': 'False',
+                    'replication_type': 'dr',
+                },
+            }
+        },
+        expect=200,
+    )
     cloud.api.create(share_type='special')
     fault = cloud.api.create(share_type='special', size=2, expect=413)
     assert fault['overLimit']['message'].startswith(f'{said}: ')

@@ -6,8 +6,10 @@ from manila_lite.db.queries import services
 from tests.functional.api import album
 from tests.functional.api.conftest import member_of
 
-SPECS = {'snapshot_support': 'True',
-         'create_share_from_snapshot_support': 'True'}
+SPECS = {
+    'snapshot_support': 'True',
+    'create_share_from_snapshot_support': 'True',
+}
 PLACED = 'use_scheduler_creating_share_from_snapshot = true'
 SLOWLY = 'dummy_driver_from_snapshot_steps = 2'
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
@@ -15,10 +17,21 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 def allow(cloud, **more):
     """A share type whose snapshots can become shares."""
-    cloud.api.request('POST', '/types', {'share_type': {
-        'name': 'copied', 'extra_specs': {
-            'driver_handles_share_servers': 'False', **SPECS, **more}}},
-        expect=200)
+    cloud.api.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'copied',
+                'extra_specs': {
+                    'driver_handles_share_servers': 'False',
+                    **SPECS,
+                    **more,
+                },
+            }
+        },
+        expect=200,
+    )
 
 
 def source(cloud, content='precious', size=2, **body):
@@ -31,8 +44,9 @@ def source(cloud, content='precious', size=2, **body):
 
 def there(cloud, share_id):
     """The driver that has the share, and the id of its instance."""
-    instance, = cloud.api.get(f'/shares/{share_id}/instances')[
-        'share_instances']
+    (instance,) = cloud.api.get(f'/shares/{share_id}/instances')[
+        'share_instances'
+    ]
     _, _, backend = instance['host'].partition('@')
     return cloud.driver(backend.partition('#')[0]), instance['id']
 
@@ -49,7 +63,8 @@ def made(cloud):
 
 
 def test_copy_has_the_content_and_lies_beside_its_source(
-        cloud, admin, member, made):
+    cloud, admin, member, made
+):
     share, snapshot = made
     copied = member.create(snapshot_id=snapshot, size=None)
     assert (copied['status'], copied['size']) == ('creating', 2)
@@ -76,13 +91,15 @@ def test_copy_may_be_larger_but_not_smaller(cloud, member, made):
 
 
 def test_quota_holds(cloud, admin, member, made):
-    admin.request('PUT', '/quota-sets/project', {
-        'quota_set': {'shares': 1}}, expect=200)
+    admin.request(
+        'PUT', '/quota-sets/project', {'quota_set': {'shares': 1}}, expect=200
+    )
     member.create(snapshot_id=made[1], expect=413, size=2)
 
 
-@pytest.mark.parametrize('wrong', [
-    {'share_proto': 'CIFS'}, {'share_type': 'default'}])
+@pytest.mark.parametrize(
+    'wrong', [{'share_proto': 'CIFS'}, {'share_type': 'default'}]
+)
 def test_copy_is_like_its_source(member, made, wrong):
     member.create(snapshot_id=made[1], size=2, expect=400, **wrong)
 
@@ -93,8 +110,9 @@ def test_type_of_the_source_may_be_named(cloud, member, made):
 
 def test_another_zone_is_refused(cloud, admin, member, made):
     cloud.db.write(_second_zone)
-    member.create(snapshot_id=made[1], size=2, expect=400,
-                  availability_zone='second')
+    member.create(
+        snapshot_id=made[1], size=2, expect=400, availability_zone='second'
+    )
     member.create(snapshot_id=made[1], size=2, availability_zone='nova')
 
 
@@ -104,8 +122,12 @@ def _second_zone(session):
 
 @pytest.mark.parametrize('status', ['creating', 'error', 'deleting'])
 def test_snapshot_must_be_available(admin, member, made, status):
-    admin.request('POST', f'/snapshots/{made[1]}/action',
-                  {'reset_status': {'status': status}}, expect=202)
+    admin.request(
+        'POST',
+        f'/snapshots/{made[1]}/action',
+        {'reset_status': {'status': status}},
+        expect=202,
+    )
     member.create(snapshot_id=made[1], size=2, expect=400)
 
 
@@ -118,7 +140,8 @@ def test_foreign_snapshot_does_not_exist(cloud, made):
     fault = stranger.create(snapshot_id=made[1], expect=404)
     unknown = stranger.create(snapshot_id=UNKNOWN, expect=404)
     assert fault['itemNotFound']['message'].replace(made[1], '') == (
-        unknown['itemNotFound']['message'].replace(UNKNOWN, ''))
+        unknown['itemNotFound']['message'].replace(UNKNOWN, '')
+    )
 
 
 def test_source_must_support_it_from_2_24_on(cloud, admin, member):
@@ -143,13 +166,18 @@ def test_snapshot_stays_while_it_is_copied(cloud, admin, member, made):
 
 
 def test_snapshot_that_is_gone_by_force_is_an_error(
-        cloud, admin, member, made):
+    cloud, admin, member, made
+):
     _, snapshot = made
     copied = member.create(snapshot_id=snapshot, size=2)['id']
     driver, _ = there(cloud, made[0])
     driver.fail_next('create_share_from_snapshot')
-    admin.request('POST', f'/snapshots/{snapshot}/action',
-                  {'force_delete': None}, expect=202)
+    admin.request(
+        'POST',
+        f'/snapshots/{snapshot}/action',
+        {'force_delete': None},
+        expect=202,
+    )
     cloud.settle()
     assert admin.show(copied)['status'] == 'error'
     cloud.check_invariants()
@@ -160,12 +188,13 @@ def test_failure_is_told(cloud, member, made, fail):
     fail('create_share_from_snapshot')
     cloud.settle()
     assert member.show(copied)['status'] == 'error'
-    message, = member.get('/messages')['messages']
+    (message,) = member.get('/messages')['messages']
     assert (message['action_id'], message['detail_id']) == ('002', '017')
     assert message['resource_id'] == copied
 
 
 # Drivers that take their time
+
 
 @pytest.fixture
 def slow(make_cloud):
@@ -189,8 +218,7 @@ def test_copy_is_watched_until_it_is_there(slow):
     shown = member.show(copied)
     assert (shown['status'], shown['progress']) == ('available', '100%')
     assert read(slow, copied) == 'precious'
-    assert member.get(f'/shares/{copied}/export_locations')[
-        'export_locations']
+    assert member.get(f'/shares/{copied}/export_locations')['export_locations']
     slow.check_invariants()
 
 
@@ -204,7 +232,7 @@ def test_copy_that_fails_on_its_way_is_told(slow):
     driver.spoil(instance)
     slow.settle()
     assert member.show(copied)['status'] == 'error'
-    message, = member.get('/messages')['messages']
+    (message,) = member.get('/messages')['messages']
     assert message['detail_id'] == '017'
     slow.check_invariants()
 
@@ -222,6 +250,7 @@ def test_copy_may_be_deleted_by_force_meanwhile(slow):
 
 
 # Placed by the scheduler
+
 
 def test_placed_copy_lies_on_the_back_end_of_its_source(make_cloud):
     cloud = make_cloud(PLACED)
@@ -244,10 +273,12 @@ def test_no_pool_in_reach_is_told(make_cloud):
     here = cloud.api.show(share)['host'].partition('@')[2]
     other = 'beta' if here.startswith('alpha') else 'alpha'
     copied = cloud.api.create(
-        snapshot_id=snapshot, size=2,
-        scheduler_hints={'only_host': f'node@{other}#pool'})['id']
+        snapshot_id=snapshot,
+        size=2,
+        scheduler_hints={'only_host': f'node@{other}#pool'},
+    )['id']
     cloud.settle()
     assert cloud.api.show(copied)['status'] == 'error'
-    message, = cloud.api.get('/messages')['messages']
+    (message,) = cloud.api.get('/messages')['messages']
     assert message['detail_id'] == '016'
     cloud.check_invariants()

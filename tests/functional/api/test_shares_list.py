@@ -29,25 +29,41 @@ def create(api, *names, **body):
 
 # Order and pages
 
+
 def test_newest_come_first(member):
     create(member, 'a', 'b', 'c')
     assert names(member) == ['c', 'b', 'a']
     assert names(member, path='/shares') == ['c', 'b', 'a']
 
 
-@pytest.mark.parametrize('key', ['name', 'display_name', 'size', 'host',
-                                 'created_at', 'status', 'share_type_id',
-                                 'share_network_id', 'availability_zone_id'])
+@pytest.mark.parametrize(
+    'key',
+    [
+        'name',
+        'display_name',
+        'size',
+        'host',
+        'created_at',
+        'status',
+        'share_type_id',
+        'share_network_id',
+        'availability_zone_id',
+    ],
+)
 @pytest.mark.parametrize('direction', ['asc', 'desc'])
 def test_sort_keys_are_columns_of_shares_and_instances(
-        cloud, member, key, direction):
+    cloud, member, key, direction
+):
     for number, name in enumerate('bca'):
         member.create(name=name, size=number + 1)
     cloud.settle()
     query = f'sort_key={key}&sort_dir={direction}'
     filtered = f"{query}&status=available&extra_specs={{'a':'b'}}"
-    for api, wanted in ((member, query), (member, filtered),
-                        (cloud.api, query)):
+    for api, wanted in (
+        (member, query),
+        (member, filtered),
+        (cloud.api, query),
+    ):
         found = listed(api, wanted)
         assert len(found) == 3
     assert listed(cloud.api, filtered) == []
@@ -57,9 +73,20 @@ def test_sort_keys_are_columns_of_shares_and_instances(
         assert values == sorted(values, reverse=direction == 'desc')
 
 
-@pytest.mark.parametrize('query', [
-    'sort_key=moon', 'sort_dir=up', 'limit=-1', 'limit=x', 'limit=1.5',
-    'limit=', 'offset=-1', 'offset=x', 'limit=99999999999999999999'])
+@pytest.mark.parametrize(
+    'query',
+    [
+        'sort_key=moon',
+        'sort_dir=up',
+        'limit=-1',
+        'limit=x',
+        'limit=1.5',
+        'limit=',
+        'offset=-1',
+        'offset=x',
+        'limit=99999999999999999999',
+    ],
+)
 def test_nonsense_is_refused(member, query):
     for path in ('/shares', '/shares/detail'):
         member.get(f'{path}?{query}', expect=400)
@@ -83,12 +110,11 @@ def test_link_to_the_next_page_follows_full_pages(member):
     create(member, *'abcd')
     for path in ('/shares', '/shares/detail'):
         page = member.get(f'{path}?limit=2&name~=')
-        link, = page['shares_links']
+        (link,) = page['shares_links']
         assert link['rel'] == 'next'
         url = urllib.parse.urlsplit(link['href'])
         assert url.path == f'/v2{path}'
-        query = dict(urllib.parse.parse_qsl(url.query,
-                                            keep_blank_values=True))
+        query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
         assert query['marker'] == page['shares'][-1]['id']
         assert (query['limit'], query['name~']) == ('2', '')
         following = member.get(f'{path}?{url.query}')
@@ -123,15 +149,18 @@ def test_links_keep_the_project_id_of_the_url(make_cloud):
     member.create()
     for start, said in (('', ''), (f'/{"7e" * 16}', f'/{"7e" * 16}')):
         page = member.get(f'{start}/shares?limit=1')
-        share, = page['shares']
+        (share,) = page['shares']
         assert [link['href'] for link in share['links']] == [
             f'http://localhost/v2{said}/shares/{share["id"]}',
-            f'http://localhost{said}/shares/{share["id"]}']
+            f'http://localhost{said}/shares/{share["id"]}',
+        ]
         assert page['shares_links'][0]['href'].startswith(
-            f'http://localhost/v2{said}/shares?')
+            f'http://localhost/v2{said}/shares?'
+        )
 
 
 # Whose
+
 
 def test_only_own_shares_are_listed(member, stranger):
     create(member, 'mine')
@@ -167,7 +196,10 @@ def test_is_public_adds_public_shares_of_others(admin, member, stranger):
     assert names(member, 'is_public=true') == ['public', 'mine']
     for value in ('true', 'false'):
         assert names(admin, f'all_tenants=1&is_public={value}') == [
-            'public', 'mine', 'theirs']
+            'public',
+            'mine',
+            'theirs',
+        ]
 
 
 def test_public_share_of_another_project_can_be_read_only(admin, stranger):
@@ -192,6 +224,7 @@ def test_host_filter_finds_pools(cloud, admin):
 
 
 # Which
+
 
 def test_recycle_bin_is_listed_alone_from_2_69(cloud, member):
     member.act(cloud.create_share(name='gone'), 'soft_delete')
@@ -229,8 +262,7 @@ def test_parts_of_words_count_from_2_36(member, key):
 def test_parts_of_words_are_no_patterns(member, text):
     create(member, 'abc')
     create(member, f'x{text}x')
-    assert names(member, f'name~={urllib.parse.quote(text)}') == [
-        f'x{text}x']
+    assert names(member, f'name~={urllib.parse.quote(text)}') == [f'x{text}x']
 
 
 def test_status(cloud, member):
@@ -241,16 +273,18 @@ def test_status(cloud, member):
     assert names(member, 'status=moon') == []
 
 
-@pytest.mark.parametrize('key, value', [
-    ('share_type_id', TYPE_ID), ('share_proto', 'NFS')])
+@pytest.mark.parametrize(
+    'key, value', [('share_type_id', TYPE_ID), ('share_proto', 'NFS')]
+)
 def test_columns_are_exact(member, key, value):
     create(member, 'a')
     assert names(member, f'{key}={value}') == ['a']
     assert names(member, f'{key}={UNKNOWN}') == []
 
 
-@pytest.mark.parametrize('key', ['snapshot_id', 'share_network_id',
-                                 'share_group_id'])
+@pytest.mark.parametrize(
+    'key', ['snapshot_id', 'share_network_id', 'share_group_id']
+)
 def test_sources_are_exact(member, key):
     create(member, 'a')
     assert names(member, f'{key}={UNKNOWN}') == []
@@ -274,8 +308,10 @@ def test_metadata_must_all_be_there(member):
 
 
 @differences.proves('metadata filter of shares')
-@pytest.mark.parametrize('text', ["{'a':", 'a', '[]', "{'a': b}", '1',
-                                  "{[]: 1}", '(' * 900, '{' * 900])
+@pytest.mark.parametrize(
+    'text',
+    ["{'a':", 'a', '[]', "{'a': b}", '1', '{[]: 1}', '(' * 900, '{' * 900],
+)
 def test_broken_metadata_are_refused(member, text):
     member.get(f'/shares?metadata={urllib.parse.quote(text)}', expect=400)
 
@@ -283,8 +319,7 @@ def test_broken_metadata_are_refused(member, text):
 def test_export_location_counts_from_2_35(cloud, admin, member):
     share = cloud.create_share(name='a')
     create(member, 'b')
-    one = admin.get(f'/shares/{share}/export_locations')[
-        'export_locations'][0]
+    one = admin.get(f'/shares/{share}/export_locations')['export_locations'][0]
     for key in ('id', 'path'):
         query = f'export_location_{key}={urllib.parse.quote(one[key])}'
         assert names(member, query) == ['a']
@@ -294,13 +329,17 @@ def test_export_location_counts_from_2_35(cloud, admin, member):
 def test_zone_counts_from_2_97(cloud, member):
     cloud.create_share(name='placed')
     create(member, 'asked', availability_zone='nova')
-    zone, = member.get('/availability-zones')['availability_zones']
+    (zone,) = member.get('/availability-zones')['availability_zones']
     for value in (zone['name'], zone['id']):
         assert names(member, f'availability_zone={value}') == [
-            'asked', 'placed']
+            'asked',
+            'placed',
+        ]
     assert names(member, 'availability_zone=moon') == []
     assert names(member, 'availability_zone=moon', version='2.96') == [
-        'asked', 'placed']
+        'asked',
+        'placed',
+    ]
 
 
 def test_extra_specs_are_for_administrators(admin, member, make_type):
@@ -313,7 +352,8 @@ def test_extra_specs_are_for_administrators(admin, member, make_type):
 
 
 def test_key_of_encryption_is_for_administrators_from_2_90(
-        admin, member, make_type):
+    admin, member, make_type
+):
     make_type(encryption_support='share')
     create(member, 'a', share_type='special', encryption_key_ref=UNKNOWN)
     create(member, 'b')
@@ -331,21 +371,46 @@ def test_unknown_keys_are_ignored(admin, member):
 def test_filters_join(member):
     create(member, 'ab', size=1)
     create(member, 'ac', size=1, metadata={'x': 'y'})
-    assert names(member, "name~=a&metadata={'x':'y'}&status=creating"
-                 "&sort_key=name&limit=5&with_count=1") == ['ac']
+    assert names(
+        member,
+        "name~=a&metadata={'x':'y'}&status=creating"
+        '&sort_key=name&limit=5&with_count=1',
+    ) == ['ac']
 
 
 @pytest.mark.parametrize('key', sorted(share_filters.SORT_KEYS))
 def test_all_filters_join_in_every_order(world, key):
-    values = ['name~', 'description~', 'name', 'description', 'status',
-              'snapshot_id', 'share_type_id', 'share_network_id',
-              'share_group_id', 'share_proto', 'mount_point_name',
-              'availability_zone', 'export_location_id',
-              'export_location_path']
-    query = '&'.join([f'{name}=a' for name in values] + [
-        "metadata={'a':'b'}", "extra_specs={'a':'b'}", 'is_public=1',
-        'is_soft_deleted=1', 'with_count=1', 'limit=2', 'offset=1',
-        f'sort_key={key}', 'sort_dir=asc', 'all_tenants=1'])
+    values = [
+        'name~',
+        'description~',
+        'name',
+        'description',
+        'status',
+        'snapshot_id',
+        'share_type_id',
+        'share_network_id',
+        'share_group_id',
+        'share_proto',
+        'mount_point_name',
+        'availability_zone',
+        'export_location_id',
+        'export_location_path',
+    ]
+    query = '&'.join(
+        [f'{name}=a' for name in values]
+        + [
+            "metadata={'a':'b'}",
+            "extra_specs={'a':'b'}",
+            'is_public=1',
+            'is_soft_deleted=1',
+            'with_count=1',
+            'limit=2',
+            'offset=1',
+            f'sort_key={key}',
+            'sort_dir=asc',
+            'all_tenants=1',
+        ]
+    )
     for api in (world.admin, world.member):
         for path in ('/shares', '/shares/detail'):
             assert listed(api, query, path) == []

@@ -13,22 +13,26 @@ def share(member):
 
 def ask(api, method, share, path='', metadata=None, expect=200):
     body = None if metadata is None else {'metadata': metadata}
-    answer = api.request(method, f'/shares/{share}/metadata{path}', body,
-                         expect=expect)
+    answer = api.request(
+        method, f'/shares/{share}/metadata{path}', body, expect=expect
+    )
     return answer.json if answer.body else None
 
 
 def test_post_merges_and_answers_all_keys(member, share):
     expected = {'metadata': {'color': 'blue', 'shape': 'round', 'new': 'x'}}
-    assert ask(member, 'POST', share, metadata={
-        'color': 'blue', 'new': 'x'}) == expected
+    assert (
+        ask(member, 'POST', share, metadata={'color': 'blue', 'new': 'x'})
+        == expected
+    )
     assert ask(member, 'GET', share) == expected
     assert member.show(share)['metadata'] == expected['metadata']
 
 
 def test_put_replaces_all_keys(member, share):
     assert ask(member, 'PUT', share, metadata={'new': 'x'}) == {
-        'metadata': {'new': 'x'}}
+        'metadata': {'new': 'x'}
+    }
     assert ask(member, 'PUT', share, metadata={}) == {'metadata': {}}
 
 
@@ -39,11 +43,13 @@ def test_one_key_answers_as_meta(member, share):
 @differences.proves('POST metadata/{key} of shares')
 def test_one_key_is_set_by_a_body_of_that_key(member, share):
     assert ask(member, 'POST', share, '/color', {'color': 'blue'}) == {
-        'metadata': {'color': 'blue', 'shape': 'round'}}
+        'metadata': {'color': 'blue', 'shape': 'round'}
+    }
 
 
-@pytest.mark.parametrize('metadata', [
-    {}, {'other': 'x'}, {'color': 'x', 'other': 'x'}])
+@pytest.mark.parametrize(
+    'metadata', [{}, {'other': 'x'}, {'color': 'x', 'other': 'x'}]
+)
 def test_one_key_is_set_by_no_other_body(member, share, metadata):
     ask(member, 'POST', share, '/color', metadata, expect=400)
 
@@ -66,13 +72,26 @@ def test_keys_may_hold_any_character(member, share):
 
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
-@pytest.mark.parametrize('metadata', [
-    {'': 'x'}, {'x' * 256: 'x'}, {'x': ''}, {'x': 'x' * 1024}, {'x': 1},
-    {'x': None}, {'x': {}}, [], 'x', None])
+@pytest.mark.parametrize(
+    'metadata',
+    [
+        {'': 'x'},
+        {'x' * 256: 'x'},
+        {'x': ''},
+        {'x': 'x' * 1024},
+        {'x': 1},
+        {'x': None},
+        {'x': {}},
+        [],
+        'x',
+        None,
+    ],
+)
 def test_keys_and_values_keep_their_sizes(member, share, method, metadata):
     before = ask(member, 'GET', share)
-    member.request(method, f'/shares/{share}/metadata',
-                   {'metadata': metadata}, expect=400)
+    member.request(
+        method, f'/shares/{share}/metadata', {'metadata': metadata}, expect=400
+    )
     assert ask(member, 'GET', share) == before
 
 
@@ -85,11 +104,13 @@ def test_longest_key_and_value_are_kept(member, share, method):
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
 def test_body_without_metadata_is_refused(member, share, method):
-    member.request(method, f'/shares/{share}/metadata', {'meta': {}},
-                   expect=400)
+    member.request(
+        method, f'/shares/{share}/metadata', {'meta': {}}, expect=400
+    )
 
 
 # Keys for administrators
+
 
 @pytest.fixture
 def sealed(make_cloud):
@@ -99,11 +120,18 @@ def sealed(make_cloud):
     return cloud, member_of(cloud), share
 
 
-@pytest.mark.parametrize('method, path, metadata', [
-    ('POST', '', {'sealed': 'x'}), ('POST', '/sealed', {'sealed': 'x'}),
-    ('PUT', '', {'sealed': 'x'}), ('DELETE', '/sealed', None)])
+@pytest.mark.parametrize(
+    'method, path, metadata',
+    [
+        ('POST', '', {'sealed': 'x'}),
+        ('POST', '/sealed', {'sealed': 'x'}),
+        ('PUT', '', {'sealed': 'x'}),
+        ('DELETE', '/sealed', None),
+    ],
+)
 def test_some_keys_are_changed_by_administrators_only(
-        sealed, method, path, metadata):
+    sealed, method, path, metadata
+):
     cloud, member, share = sealed
     ask(member, method, share, path, metadata, expect=403)
     assert ask(member, 'GET', share)['metadata']['sealed'] == 'wax'
@@ -113,6 +141,8 @@ def test_some_keys_are_changed_by_administrators_only(
 def test_put_by_a_tenant_keeps_keys_of_administrators(sealed):
     cloud, member, share = sealed
     assert ask(member, 'PUT', share, metadata={'new': 'x'}) == {
-        'metadata': {'new': 'x', 'sealed': 'wax'}}
+        'metadata': {'new': 'x', 'sealed': 'wax'}
+    }
     assert ask(cloud.api, 'PUT', share, metadata={'new': 'x'}) == {
-        'metadata': {'new': 'x'}}
+        'metadata': {'new': 'x'}
+    }

@@ -19,31 +19,45 @@ SERVER = share_servers.ShareServer.__table__
 
 @pytest.fixture(autouse=True)
 def types(make_type):
-    make_type(SERVERS, driver_handles_share_servers='True',
-              snapshot_support='True',
-              create_share_from_snapshot_support='True')
-    make_type('zoned', driver_handles_share_servers='True',
-              availability_zones='nova, moon')
+    make_type(
+        SERVERS,
+        driver_handles_share_servers='True',
+        snapshot_support='True',
+        create_share_from_snapshot_support='True',
+    )
+    make_type(
+        'zoned',
+        driver_handles_share_servers='True',
+        availability_zones='nova, moon',
+    )
 
 
 @pytest.fixture
 def moon(cloud):
     """A second zone, in which there is nothing."""
     zone = service_models.AvailabilityZone.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.insert(zone), id=NOTHING, name='moon', created_at=session.now))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.insert(zone), id=NOTHING, name='moon', created_at=session.now
+        )
+    )
     return 'moon'
 
 
 def refused(api, code=400, version=None, **body):
-    (fault,) = api.create(expect=code, version=version,
-                          **{'share_type': SERVERS, **body}).values()
+    (fault,) = api.create(
+        expect=code, version=version, **{'share_type': SERVERS, **body}
+    ).values()
     return fault['message']
 
 
 def reset(admin, network, status):
-    admin.request('POST', f'/share-networks/{network}/action',
-                  {'reset_status': {'status': status}}, expect=202)
+    admin.request(
+        'POST',
+        f'/share-networks/{network}/action',
+        {'reset_status': {'status': status}},
+        expect=202,
+    )
 
 
 def instance_of(api, share_id):
@@ -51,6 +65,7 @@ def instance_of(api, share_id):
 
 
 # Asking for one
+
 
 def test_share_is_asked_for_on_a_network(admin, member):
     network, _ = new_network(member)
@@ -65,16 +80,20 @@ def test_share_is_asked_for_on_a_network(admin, member):
 def test_network_goes_with_its_types_and_only_with_those(member):
     network, _ = new_network(member)
     assert 'share_network_id' in refused(member)
-    assert 'share_network_id' in refused(member, share_type='default',
-                                         share_network_id=network)
+    assert 'share_network_id' in refused(
+        member, share_type='default', share_network_id=network
+    )
     assert member.get('/shares')['shares'] == []
 
 
-def test_network_of_others_cannot_be_told_from_unknown(admin, member,
-                                                       stranger):
+def test_network_of_others_cannot_be_told_from_unknown(
+    admin, member, stranger
+):
     network, _ = new_network(member)
-    answers = [refused(stranger, code=404, share_network_id=id)
-               .replace(id, 'the id') for id in (network, NOTHING)]
+    answers = [
+        refused(stranger, code=404, share_network_id=id).replace(id, 'the id')
+        for id in (network, NOTHING)
+    ]
     assert answers[0] == answers[1]
     assert admin.create(share_type=SERVERS, share_network_id=network)
 
@@ -92,20 +111,26 @@ def test_network_has_a_subnet_for_the_zone(member, moon):
     here, _ = new_network(member, 'nova')
     anywhere, _ = new_network(member)
     for zone in (moon, NOTHING):  # by its name and by its id
-        assert 'subnet' in refused(member, share_network_id=here,
-                                   availability_zone=zone)
-        assert member.create(share_type=SERVERS, availability_zone=zone,
-                             share_network_id=anywhere)
-    assert member.create(share_type=SERVERS, share_network_id=here,
-                         availability_zone='nova')
+        assert 'subnet' in refused(
+            member, share_network_id=here, availability_zone=zone
+        )
+        assert member.create(
+            share_type=SERVERS,
+            availability_zone=zone,
+            share_network_id=anywhere,
+        )
+    assert member.create(
+        share_type=SERVERS, share_network_id=here, availability_zone='nova'
+    )
     there, _ = new_network(member, moon)
     member.create(share_type='zoned', share_network_id=there)
 
 
 def test_network_without_a_subnet_has_no_shares(member):
     network, (subnet,) = new_network(member)
-    member.request('DELETE', f'/share-networks/{network}/subnets/{subnet}',
-                   expect=202)
+    member.request(
+        'DELETE', f'/share-networks/{network}/subnets/{subnet}', expect=202
+    )
     assert 'subnet' in refused(member, share_network_id=network)
 
 
@@ -117,6 +142,7 @@ def test_network_with_a_share_stays(member):
 
 def test_request_costs_the_same_whatever_the_network_has(cloud, member):
     """Three statements more than without a network."""
+
     def cost(**body):
         before = cloud.statements
         member.create(**body)
@@ -128,53 +154,69 @@ def test_request_costs_the_same_whatever_the_network_has(cloud, member):
         new_subnet(member, large, 'nova')
     cost()  # counts usage for the first time
     cost(share_type=SERVERS, share_network_id=small)
-    assert (cost(share_type=SERVERS, share_network_id=small)
-            == cost(share_type=SERVERS, share_network_id=large)
-            == cost() + 3)
+    assert (
+        cost(share_type=SERVERS, share_network_id=small)
+        == cost(share_type=SERVERS, share_network_id=large)
+        == cost() + 3
+    )
 
 
 # Finding
 
+
 def test_shares_and_instances_are_found_by_network_and_server(
-        cloud, admin, member):
+    cloud, admin, member
+):
     network, _ = new_network(member)
     server = plant_server(cloud, network)
     share = cloud.create_share()
     cloud.create_share()
     plant_share(cloud, share, server, network)
-    for query in (f'share_network_id={network}',
-                  f'share_server_id={server}'):
+    for query in (f'share_network_id={network}', f'share_server_id={server}'):
         found = admin.get(f'/shares/detail?{query}')['shares']
         assert [one['id'] for one in found] == [share]
         assert found[0]['share_server_id'] == server
         found = admin.get(f'/share_instances?{query}')['share_instances']
         assert [one['share_id'] for one in found] == [share]
-    assert [one['id'] for one in member.get(
-        f'/shares?share_network_id={network}')['shares']] == [share]
+    assert [
+        one['id']
+        for one in member.get(f'/shares?share_network_id={network}')['shares']
+    ] == [share]
     assert 'share_server_id' not in member.show(share)
     member.get(f'/shares?share_server_id={server}', expect=403)
 
 
 # Access
 
+
 def test_rules_change_on_an_active_network_only(cloud, admin, member):
     network, _ = new_network(member)
     share = cloud.create_share()
     plant_share(cloud, share, plant_server(cloud, network), network)
-    rule = member.act(share, 'allow_access', {
-        'access_type': 'ip', 'access_to': '10.0.0.1'}, expect=200,
+    rule = member.act(
+        share,
+        'allow_access',
+        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+        expect=200,
     ).json['access']['id']
     before = member.show(share)['access_rules_status']
     for status in ('error', 'network_change'):
         reset(admin, network, status)
         for answer in (
-                member.act(share, 'allow_access', {
-                    'access_type': 'ip', 'access_to': '10.0.0.2'},
-                    expect=400),
-                member.act(share, 'deny_access', {'access_id': rule},
-                           expect=400),
-                member.request('PUT', f'/share-access-rules/{rule}', {
-                    'update_access': {'access_level': 'ro'}}, expect=400)):
+            member.act(
+                share,
+                'allow_access',
+                {'access_type': 'ip', 'access_to': '10.0.0.2'},
+                expect=400,
+            ),
+            member.act(share, 'deny_access', {'access_id': rule}, expect=400),
+            member.request(
+                'PUT',
+                f'/share-access-rules/{rule}',
+                {'update_access': {'access_level': 'ro'}},
+                expect=400,
+            ),
+        ):
             assert 'network' in answer.json['badRequest']['message']
     assert member.show(share)['access_rules_status'] == before
     reset(admin, network, 'active')
@@ -183,22 +225,39 @@ def test_rules_change_on_an_active_network_only(cloud, admin, member):
 
 # Taking over
 
+
 def manage(api, server, expect=200, version=None, **body):
-    return api.request('POST', '/shares/manage', {'share': {
-        'protocol': 'NFS', 'export_path': '10.0.0.1:/there',
-        'service_host': f'{HOST}#pool', 'share_type': SERVERS,
-        'share_server_id': server, **body}}, expect=expect, version=version)
+    return api.request(
+        'POST',
+        '/shares/manage',
+        {
+            'share': {
+                'protocol': 'NFS',
+                'export_path': '10.0.0.1:/there',
+                'service_host': f'{HOST}#pool',
+                'share_type': SERVERS,
+                'share_server_id': server,
+                **body,
+            }
+        },
+        expect=expect,
+        version=version,
+    )
 
 
 def test_share_is_taken_over_on_a_server(cloud, admin, member):
     network, subnets = new_network(member)
-    server = plant_server(cloud, network, subnets,
-                          idle_since=cloud.db.utcnow())
+    server = plant_server(
+        cloud, network, subnets, idle_since=cloud.db.utcnow()
+    )
     share = manage(admin, server).json['share']
     assert share['share_server_id'] == server
     assert share['share_network_id'] == network
-    row = cloud.db.read(lambda session: session.one(
-        sa.select(SERVER).where(SERVER.c.id == server)))
+    row = cloud.db.read(
+        lambda session: session.one(
+            sa.select(SERVER).where(SERVER.c.id == server)
+        )
+    )
     assert row.idle_since is None
     admin.request('DELETE', f'/share-servers/{server}', expect=409)
 
@@ -212,8 +271,10 @@ def test_server_to_take_over_on_is_active_and_there(cloud, admin, member):
     server = plant_server(cloud, network, subnets, host='node@beta')
     assert 'share_server_id' in manage(admin, server, expect=400).text
     server = plant_server(cloud, network, subnets)
-    assert 'share_server_id' in manage(admin, server, expect=400,
-                                       share_type='default').text
+    assert (
+        'share_server_id'
+        in manage(admin, server, expect=400, share_type='default').text
+    )
     assert 'share_server_id' in manage(admin, None, expect=400).text
     manage(admin, server, expect=400, version='2.48')
     reset(admin, network, 'error')
@@ -223,13 +284,14 @@ def test_server_to_take_over_on_is_active_and_there(cloud, admin, member):
 
 # From snapshots
 
+
 def take_snapshot(admin, cloud, network, **server):
     """A snapshot of a share on a server of the network; its id."""
     share = cloud.create_share()
-    plant_share(cloud, share, plant_server(cloud, network, **server),
-                network)
-    snapshot = admin.request('POST', '/snapshots', {
-        'snapshot': {'share_id': share}}, expect=202).json['snapshot']['id']
+    plant_share(cloud, share, plant_server(cloud, network, **server), network)
+    snapshot = admin.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=202
+    ).json['snapshot']['id']
     cloud.settle()
     return snapshot
 
@@ -238,24 +300,34 @@ def test_copy_is_on_the_network_of_its_source(cloud, admin, member):
     network, subnets = new_network(member)
     other, _ = new_network(member)
     snapshot = take_snapshot(admin, cloud, network, subnet_ids=subnets)
-    admin.request('POST', f'/types/{TYPE_ID}/extra_specs', {
-        'extra_specs': {'driver_handles_share_servers': 'True'}},
-        expect=200)
+    admin.request(
+        'POST',
+        f'/types/{TYPE_ID}/extra_specs',
+        {'extra_specs': {'driver_handles_share_servers': 'True'}},
+        expect=200,
+    )
     for named in ({}, {'share_network_id': network}):
         copy = member.create(snapshot_id=snapshot, version='2.23', **named)
         assert copy['share_network_id'] == network
     assert 'share_network_id' in refused(
-        member, share_type='default', snapshot_id=snapshot,
-        share_network_id=other, version='2.23')
+        member,
+        share_type='default',
+        snapshot_id=snapshot,
+        share_network_id=other,
+        version='2.23',
+    )
     reset(admin, network, 'error')
-    assert 'active' in refused(member, share_type='default',
-                               snapshot_id=snapshot, version='2.23')
+    assert 'active' in refused(
+        member, share_type='default', snapshot_id=snapshot, version='2.23'
+    )
 
 
 # Placing
 
+
 def test_several_subnets_of_a_zone_need_a_back_end_that_can(
-        cloud, admin, member):
+    cloud, admin, member
+):
     """None of these back ends has servers at all; the zone comes first."""
     network, _ = new_network(member, None, 'nova')
     new_subnet(member, network, 'nova')

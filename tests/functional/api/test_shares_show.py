@@ -28,10 +28,18 @@ def test_has_replicas_with_two_or_more(world):
     assert world.member.show(world.share)['has_replicas'] is False
 
 
-STATUSES = pytest.mark.parametrize('statuses', [
-    ('migrating', 'available'), ('server_migrating', 'available'),
-    ('available', 'error'), ('available', 'creating'), ('error', 'deleting'),
-    ('error', 'error_deleting'), ('error_deleting', 'creating')])
+STATUSES = pytest.mark.parametrize(
+    'statuses',
+    [
+        ('migrating', 'available'),
+        ('server_migrating', 'available'),
+        ('available', 'error'),
+        ('available', 'creating'),
+        ('error', 'deleting'),
+        ('error', 'error_deleting'),
+        ('error_deleting', 'creating'),
+    ],
+)
 SWAPPED = pytest.mark.parametrize('swapped', [False, True])
 
 
@@ -39,15 +47,19 @@ def shown_as(cloud, api, share_id, instance_ids, statuses):
     """The status of a share whose instances have these."""
     for id, status in zip(instance_ids, statuses, strict=True):
         plant(cloud, id, status=status)
-    share, = api.get('/shares/detail')['shares']
+    (share,) = api.get('/shares/detail')['shares']
     assert api.show(share_id)['status'] == share['status']
     return share['status']
 
 
 def plant(cloud, instance_id, **columns):
-    cloud.db.write(lambda session: session.run(
-        sa.update(INSTANCE).where(INSTANCE.c.id == instance_id)
-        .values(**columns)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id == instance_id)
+            .values(**columns)
+        )
+    )
 
 
 @STATUSES
@@ -64,22 +76,22 @@ def test_status_is_that_of_one_instance(cloud, member, statuses, swapped):
 
 @STATUSES
 @SWAPPED
-def test_status_is_that_of_the_active_replica(cloud, member, statuses,
-                                              swapped):
+def test_status_is_that_of_the_active_replica(
+    cloud, member, statuses, swapped
+):
     share = cloud.create_share()
     instances = [plant_active(cloud, share), plant_replica(cloud, share)]
     first, second = reversed(statuses) if swapped else statuses
-    assert shown_as(cloud, member, share, instances,
-                    (first, second)) == first
+    assert shown_as(cloud, member, share, instances, (first, second)) == first
 
 
 @pytest.mark.parametrize('status', ['available', 'error', 'reverting'])
 def test_share_changes_while_a_replica_is_promoted(cloud, member, status):
     share = cloud.create_share()
     instances = [plant_active(cloud, share), plant_replica(cloud, share)]
-    assert shown_as(cloud, member, share, instances,
-                    (status, 'replication_change')) == (
-        'reverting' if status == 'reverting' else 'replication_change')
+    assert shown_as(
+        cloud, member, share, instances, (status, 'replication_change')
+    ) == ('reverting' if status == 'reverting' else 'replication_change')
 
 
 def test_share_in_the_recycle_bin_is_shown(cloud, member):
@@ -95,8 +107,9 @@ def test_times_are_utc_with_microseconds(world):
 
 
 def test_errors_name_version_and_request(world):
-    answer = world.member.request('GET', '/shares/moon', version='2.42',
-                                  expect=404)
+    answer = world.member.request(
+        'GET', '/shares/moon', version='2.42', expect=404
+    )
     headers = answer.headers
     assert headers['X-OpenStack-Manila-API-Version'] == '2.42'
     assert headers['Vary'] == 'X-OpenStack-Manila-API-Version'

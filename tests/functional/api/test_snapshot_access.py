@@ -24,10 +24,15 @@ def reset(cloud, mount, status):
 
 # Allow
 
+
 def test_rule_is_applied_after_the_answer(cloud, mount):
     rule = mount.allow('10.0.0.1')
-    assert rule == {'id': rule['id'], 'access_type': 'ip',
-                    'access_to': '10.0.0.1', 'state': 'queued_to_apply'}
+    assert rule == {
+        'id': rule['id'],
+        'access_type': 'ip',
+        'access_to': '10.0.0.1',
+        'state': 'queued_to_apply',
+    }
     assert mount.rules == [rule]
     cloud.settle()
     assert mount.rules == [rule | {'state': 'active'}]
@@ -35,11 +40,20 @@ def test_rule_is_applied_after_the_answer(cloud, mount):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('kind, target, code', [
-    ('ip', '10.0.0.0/24', 202), ('ip', '10.0.0.1/24', 400),
-    ('ip', 'moon', 400), ('user', 'alice', 202), ('user', 'al', 400),
-    ('cert', 'client.example', 202), ('cert', ' ', 400),
-    ('cephx', 'alice', 400), ('moon', 'alice', 400)])
+@pytest.mark.parametrize(
+    'kind, target, code',
+    [
+        ('ip', '10.0.0.0/24', 202),
+        ('ip', '10.0.0.1/24', 400),
+        ('ip', 'moon', 400),
+        ('user', 'alice', 202),
+        ('user', 'al', 400),
+        ('cert', 'client.example', 202),
+        ('cert', ' ', 400),
+        ('cephx', 'alice', 400),
+        ('moon', 'alice', 400),
+    ],
+)
 def test_kinds_of_clients(mount, kind, target, code):
     mount.allow(target, kind, expect=code)
 
@@ -50,9 +64,14 @@ def test_ipv6_is_known_from_2_38_on(mount, target):
     assert mount.allow(target, version='2.38')['access_to'] == target
 
 
-@pytest.mark.parametrize('first, second', [
-    ('10.0.0.1', '10.0.0.1'), ('10.0.0.1', '10.0.0.1/32'),
-    ('fd00::1', 'fd00:0::0:1')])
+@pytest.mark.parametrize(
+    'first, second',
+    [
+        ('10.0.0.1', '10.0.0.1'),
+        ('10.0.0.1', '10.0.0.1/32'),
+        ('fd00::1', 'fd00:0::0:1'),
+    ],
+)
 def test_the_same_client_twice_is_a_duplicate(mount, first, second):
     mount.allow(first)
     fault = mount.allow(second, expect=400)
@@ -69,10 +88,17 @@ def test_another_snapshot_has_rules_of_its_own(cloud, mount, member):
     assert mount.states == other.states == {'10.0.0.1': 'active'}
 
 
-@pytest.mark.parametrize('body', [
-    None, {}, {'access_type': 'ip'}, {'access_to': '10.0.0.1'},
-    {'access_type': 'ip', 'access_to': ''},
-    {'access_type': 'ip', 'access_to': 7}])
+@pytest.mark.parametrize(
+    'body',
+    [
+        None,
+        {},
+        {'access_type': 'ip'},
+        {'access_to': '10.0.0.1'},
+        {'access_type': 'ip', 'access_to': ''},
+        {'access_type': 'ip', 'access_to': 7},
+    ],
+)
 def test_incomplete_bodies_are_refused(mount, body):
     mount.act('allow_access', body, expect=400)
     mount.act('deny_access', body, expect=400)
@@ -86,6 +112,7 @@ def test_actions_are_unknown_below_2_32(mount):
 
 # What must be so
 
+
 def test_only_shares_with_the_ability(cloud, member):
     mount = mountable(cloud, member)
     fault = mount.allow(expect=400)
@@ -97,9 +124,12 @@ def test_only_shares_with_the_ability(cloud, member):
 def test_not_where_rules_are_those_of_the_share(cloud, mount, member):
     rule = mount.allow()['id']
     cloud.settle()
-    cloud.api.request('POST', f'/types/{TYPE_ID}/extra_specs', {
-        'extra_specs': {'snapshot_inherit_share_access_support': 'True'}},
-        expect=200)
+    cloud.api.request(
+        'POST',
+        f'/types/{TYPE_ID}/extra_specs',
+        {'extra_specs': {'snapshot_inherit_share_access_support': 'True'}},
+        expect=200,
+    )
     assert mount.deny(rule) is None  # the share was made before that
     for backend in cloud.share.backends:
         backend.report()
@@ -112,16 +142,22 @@ def test_not_where_rules_are_those_of_the_share(cloud, mount, member):
 def _inheriting(cloud, member):
     """No back end offers it yet, so the share says that it has it."""
     cloud.api.request(
-        'DELETE', f'/types/{TYPE_ID}/extra_specs/'
-        'snapshot_inherit_share_access_support', expect=202)
+        'DELETE',
+        f'/types/{TYPE_ID}/extra_specs/snapshot_inherit_share_access_support',
+        expect=202,
+    )
     mount = mountable(cloud, member)
-    cloud.db.write(lambda session: session.connection.exec_driver_sql(
-        'UPDATE shares SET snapshot_inherit_share_access_support = 1'))
+    cloud.db.write(
+        lambda session: session.connection.exec_driver_sql(
+            'UPDATE shares SET snapshot_inherit_share_access_support = 1'
+        )
+    )
     return mount.snapshot_id
 
 
-@pytest.mark.parametrize('status', [
-    'creating', 'error', 'deleting', 'error_deleting', 'restoring'])
+@pytest.mark.parametrize(
+    'status', ['creating', 'error', 'deleting', 'error_deleting', 'restoring']
+)
 def test_only_while_the_snapshot_is_available(cloud, mount, status):
     rule = mount.allow()['id']
     cloud.settle()
@@ -133,6 +169,7 @@ def test_only_while_the_snapshot_is_available(cloud, mount, status):
 
 
 # Deny
+
 
 def test_denied_rule_goes_when_the_back_end_has_let_go(cloud, mount):
     rule = mount.allow()['id']
@@ -177,15 +214,20 @@ def test_readers_read_and_change_nothing(cloud, mount):
 
 # The ability of shares
 
-@pytest.mark.parametrize('version, shown', [
-    ('2.31', False), ('2.32', True), ('2.99', True)])
+
+@pytest.mark.parametrize(
+    'version, shown', [('2.31', False), ('2.32', True), ('2.99', True)]
+)
 def test_ability_is_copied_from_the_type_to_the_share(
-        cloud, mount, member, version, shown):
+    cloud, mount, member, version, shown
+):
     share_id = member.get(mount.path)['snapshot']['share_id']
     share = member.show(share_id, version=version)
     assert share.get('mount_snapshot_support') is (True if shown else None)
     cloud.api.request(
-        'DELETE', f'/types/{TYPE_ID}/extra_specs/mount_snapshot_support',
-        expect=202)
+        'DELETE',
+        f'/types/{TYPE_ID}/extra_specs/mount_snapshot_support',
+        expect=202,
+    )
     assert member.show(share_id)['mount_snapshot_support'] is True
     assert member.create()['mount_snapshot_support'] is False

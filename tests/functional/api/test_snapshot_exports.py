@@ -25,7 +25,7 @@ def listed(api, path, **how):
 
 
 def test_users_see_what_is_for_all(mount, member):
-    one, = listed(member, mount.path)
+    (one,) = listed(member, mount.path)
     assert set(one) == {'id', 'path', 'links'}
     assert one['path'].startswith('10.0.0.10:/snapshots/')
     shown = member.get(f'{mount.path}/export-locations/{one["id"]}')[KEY]
@@ -34,9 +34,8 @@ def test_users_see_what_is_for_all(mount, member):
 
 
 def test_links_lead_to_the_export_location(cloud, mount, member):
-    one, = listed(member, mount.path)
-    link = next(link['href'] for link in one['links']
-                if link['rel'] == 'self')
+    (one,) = listed(member, mount.path)
+    link = next(link['href'] for link in one['links'] if link['rel'] == 'self')
     path = link.partition('/v2')[2]
     assert member.get(path)[KEY]['id'] == one['id']
 
@@ -46,11 +45,13 @@ def test_administrators_see_all_and_of_which_instance(mount, admin, member):
     assert sorted(one['is_admin_only'] for one in found) == [False, True]
     instance = f'/snapshot-instances/{mount.instance_id}'
     assert {one['share_snapshot_instance_id'] for one in found} == {
-        mount.instance_id}
+        mount.instance_id
+    }
     hidden = next(one for one in found if one['is_admin_only'])
     member.get(f'{mount.path}/export-locations/{hidden["id"]}', expect=403)
     assert [one['id'] for one in listed(admin, instance)] == [
-        one['id'] for one in found]
+        one['id'] for one in found
+    ]
     shown = admin.get(f'{instance}/export-locations/{hidden["id"]}')[KEY]
     assert shown['path'] == hidden['path']
     links = shown['links'][0]['href']
@@ -64,8 +65,9 @@ def test_only_administrators_see_those_of_instances(mount, member):
     member.get(f'{instance}/export-locations/{el}', expect=403)
 
 
-def test_what_is_unknown_or_not_ones_own_is_not_found(cloud, mount, admin,
-                                                      stranger):
+def test_what_is_unknown_or_not_ones_own_is_not_found(
+    cloud, mount, admin, stranger
+):
     listed(stranger, mount.path, expect=404)
     el = listed(admin, mount.path)[0]['id']
     stranger.get(f'{mount.path}/export-locations/{el}', expect=404)
@@ -89,19 +91,26 @@ def test_snapshots_that_cannot_be_mounted_have_none(cloud, member):
 
 
 @pytest.mark.parametrize('status', ['error', 'deleting', 'restoring'])
-def test_users_see_those_of_available_snapshots_only(cloud, mount, member,
-                                                     status):
+def test_users_see_those_of_available_snapshots_only(
+    cloud, mount, member, status
+):
     act(cloud.api, mount.snapshot_id, 'reset_status', {'status': status})
     assert listed(member, mount.path) == []
     assert len(listed(cloud.api, mount.path)) == 2
 
 
-@pytest.mark.parametrize('state, count', [
-    ('active', 1), ('in_sync', 0), ('out_of_sync', 0), (None, 1)])
-def test_of_replicas_users_see_the_active_one(cloud, mount, member, state,
-                                              count):
-    cloud.db.write(lambda session: session.run(
-        sa.update(INSTANCE).values(replica_state=state)))
+@pytest.mark.parametrize(
+    'state, count',
+    [('active', 1), ('in_sync', 0), ('out_of_sync', 0), (None, 1)],
+)
+def test_of_replicas_users_see_the_active_one(
+    cloud, mount, member, state, count
+):
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE).values(replica_state=state)
+        )
+    )
     assert len(listed(member, mount.path)) == count
 
 

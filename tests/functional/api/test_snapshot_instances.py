@@ -25,26 +25,36 @@ def snapshot(cloud, member, share):
     return taken(cloud, member, share, name='one')
 
 
-def test_summary_and_detail_of_those_of_a_snapshot(cloud, admin, share,
-                                                   snapshot):
+def test_summary_and_detail_of_those_of_a_snapshot(
+    cloud, admin, share, snapshot
+):
     other = taken(cloud, admin, share)
-    detail, = instances(admin, snapshot)
-    assert (detail['snapshot_id'], detail['share_id'], detail['status'],
-            detail['progress']) == (snapshot, share, 'available', '100%')
-    instance, = admin.get(f'/shares/{share}/instances')['share_instances']
+    (detail,) = instances(admin, snapshot)
+    assert (
+        detail['snapshot_id'],
+        detail['share_id'],
+        detail['status'],
+        detail['progress'],
+    ) == (snapshot, share, 'available', '100%')
+    (instance,) = admin.get(f'/shares/{share}/instances')['share_instances']
     assert detail['share_instance_id'] == instance['id']
-    summary, = admin.get(f'/snapshot-instances?snapshot_id={snapshot}')[
-        'snapshot_instances']
-    assert summary == {key: detail[key]
-                       for key in ('id', 'snapshot_id', 'status')}
-    assert [one['snapshot_id'] for one in admin.get(
-        '/snapshot-instances/detail')['snapshot_instances']] == [
-            other, snapshot]
+    (summary,) = admin.get(f'/snapshot-instances?snapshot_id={snapshot}')[
+        'snapshot_instances'
+    ]
+    assert summary == {
+        key: detail[key] for key in ('id', 'snapshot_id', 'status')
+    }
+    assert [
+        one['snapshot_id']
+        for one in admin.get('/snapshot-instances/detail')[
+            'snapshot_instances'
+        ]
+    ] == [other, snapshot]
     assert instances(admin, UNKNOWN) == []
 
 
 def test_show_is_the_detail(admin, snapshot):
-    detail, = instances(admin, snapshot)
+    (detail,) = instances(admin, snapshot)
     path = f'/snapshot-instances/{detail["id"]}'
     assert admin.get(path)['snapshot_instance'] == detail
     admin.get(f'/snapshot-instances/{UNKNOWN}', expect=404)
@@ -52,24 +62,41 @@ def test_show_is_the_detail(admin, snapshot):
 
 
 def reset(api, instance_id, status, expect=202):
-    return api.request('POST', f'/snapshot-instances/{instance_id}/action',
-                       {'reset_status': {'status': status}}, expect=expect)
+    return api.request(
+        'POST',
+        f'/snapshot-instances/{instance_id}/action',
+        {'reset_status': {'status': status}},
+        expect=expect,
+    )
 
 
-@pytest.mark.parametrize('status, code', [
-    ('available', 202), ('error', 202), ('creating', 202),
-    ('deleting', 202), ('error_deleting', 202), ('migrating', 202),
-    ('migrating_to', 202), ('server_migrating', 202), ('restoring', 400),
-    ('manage_error', 400), ('moon', 400), ('', 400), (None, 400)])
+@pytest.mark.parametrize(
+    'status, code',
+    [
+        ('available', 202),
+        ('error', 202),
+        ('creating', 202),
+        ('deleting', 202),
+        ('error_deleting', 202),
+        ('migrating', 202),
+        ('migrating_to', 202),
+        ('server_migrating', 202),
+        ('restoring', 400),
+        ('manage_error', 400),
+        ('moon', 400),
+        ('', 400),
+        (None, 400),
+    ],
+)
 def test_reset_takes_the_generic_statuses(admin, snapshot, status, code):
-    instance, = instances(admin, snapshot)
+    (instance,) = instances(admin, snapshot)
     reset(admin, instance['id'], status, expect=code)
     expected = status if code == 202 else 'available'
     assert show(admin, snapshot)['status'] == expected
 
 
 def test_members_learn_nothing(member, snapshot, admin):
-    instance, = instances(admin, snapshot)
+    (instance,) = instances(admin, snapshot)
     for path in ('', '/detail', f'/{instance["id"]}', f'/{UNKNOWN}'):
         member.get(f'/snapshot-instances{path}', expect=403)
     reset(member, instance['id'], 'error', expect=403)
@@ -77,41 +104,61 @@ def test_members_learn_nothing(member, snapshot, admin):
 
 # The status of a snapshot
 
-ORDER = ('deleting', 'creating', 'error', 'migrating', 'server_migrating',
-         'available', 'restoring')
+ORDER = (
+    'deleting',
+    'creating',
+    'error',
+    'migrating',
+    'server_migrating',
+    'available',
+    'restoring',
+)
 
 
 @pytest.fixture
 def add(cloud, share, snapshot):
     """Gives the snapshot one more instance, on one more copy."""
+
     def add(status, replica_state):
         cloud.db.write(_copy, share, snapshot, status, replica_state)
+
     return add
 
 
 def _copy(session, share_id, snapshot_id, status, replica_state):
     instance = shares.ShareInstance.__table__
     of_snapshot = snapshots.SnapshotInstance.__table__
-    row = session.one(sa.select(instance).where(
-        instance.c.share_id == share_id))
-    copy = dict(row._mapping) | {'id': session.new_id(),
-                                 'replica_state': replica_state}
+    row = session.one(
+        sa.select(instance).where(instance.c.share_id == share_id)
+    )
+    copy = dict(row._mapping) | {
+        'id': session.new_id(),
+        'replica_state': replica_state,
+    }
     session.run(sa.insert(instance), **copy)
-    session.run(sa.insert(of_snapshot), id=session.new_id(),
-                snapshot_id=snapshot_id, share_instance_id=copy['id'],
-                status=status, progress='100%', created_at=session.now,
-                provider_location=f'on {status}')
+    session.run(
+        sa.insert(of_snapshot),
+        id=session.new_id(),
+        snapshot_id=snapshot_id,
+        share_instance_id=copy['id'],
+        status=status,
+        progress='100%',
+        created_at=session.now,
+        provider_location=f'on {status}',
+    )
 
 
-@pytest.mark.parametrize('first, second', [*itertools.pairwise(
-    ORDER)])
+@pytest.mark.parametrize('first, second', [*itertools.pairwise(ORDER)])
 def test_status_is_the_first_of_the_published_order(
-        cloud, admin, snapshot, add, first, second):
+    cloud, admin, snapshot, add, first, second
+):
     cloud.db.write(_drop_instances, snapshot)
     for status in (second, first, second):
         add(status, 'active' if status == first else 'in_sync')
-    for found in (show(admin, snapshot),
-                  *admin.get('/snapshots/detail')['snapshots']):
+    for found in (
+        show(admin, snapshot),
+        *admin.get('/snapshots/detail')['snapshots'],
+    ):
         assert found['status'] == first
         assert found['provider_location'] == f'on {first}'
 
@@ -123,8 +170,9 @@ def test_copies_that_lag_behind_do_not_count(cloud, admin, snapshot, add):
     add('deleting', 'error')
     assert show(admin, snapshot)['status'] == 'available'
     for key in ('status', 'progress', 'provider_location'):
-        page = admin.get(f'/snapshots/detail?sort_key={key}&limit=5'
-                         '&with_count=true')
+        page = admin.get(
+            f'/snapshots/detail?sort_key={key}&limit=5&with_count=true'
+        )
         assert page['count'] == len(page['snapshots']) == 1
 
 

@@ -17,7 +17,8 @@ def share(cloud):
 def location(cloud, admin, share):
     """Where a snapshot lies that nobody here knows of."""
     return driver_of(cloud, share).place_snapshot(
-        instance_of(admin, share), 'found')
+        instance_of(admin, share), 'found'
+    )
 
 
 def instance_of(admin, share):
@@ -30,9 +31,19 @@ def driver_of(cloud, share):
 
 
 def manage(api, share, location, expect=202, version=None, **more):
-    answer = api.request('POST', '/snapshots/manage', {'snapshot': {
-        'share_id': share, 'provider_location': location, **more}},
-        expect=expect, version=version)
+    answer = api.request(
+        'POST',
+        '/snapshots/manage',
+        {
+            'snapshot': {
+                'share_id': share,
+                'provider_location': location,
+                **more,
+            }
+        },
+        expect=expect,
+        version=version,
+    )
     return answer.json.get('snapshot') or next(iter(answer.json.values()))
 
 
@@ -47,8 +58,12 @@ def show(api, snapshot_id, expect=200):
 
 
 def unmanage(api, snapshot_id, expect=202):
-    return api.request('POST', f'/snapshots/{snapshot_id}/action',
-                       {'unmanage': None}, expect=expect)
+    return api.request(
+        'POST',
+        f'/snapshots/{snapshot_id}/action',
+        {'unmanage': None},
+        expect=expect,
+    )
 
 
 def used(cloud):
@@ -56,9 +71,16 @@ def used(cloud):
 
 
 def test_answer_shows_a_snapshot_that_counts_for_nothing(
-        cloud, admin, share, location):
-    snapshot = manage(admin, share, location, name='a', description='b',
-                      metadata={'color': 'red'})
+    cloud, admin, share, location
+):
+    snapshot = manage(
+        admin,
+        share,
+        location,
+        name='a',
+        description='b',
+        metadata={'color': 'red'},
+    )
     assert snapshot['status'] == 'manage_starting'
     assert (snapshot['name'], snapshot['description']) == ('a', 'b')
     assert snapshot['provider_location'] == location
@@ -76,8 +98,9 @@ def test_snapshot_is_taken_over(cloud, share, location):
 
 
 def test_metadata_is_read_from_2_73_on(admin, share, location):
-    snapshot = manage(admin, share, location, version='2.72',
-                      metadata={'color': 'red'})
+    snapshot = manage(
+        admin, share, location, version='2.72', metadata={'color': 'red'}
+    )
     assert show(admin, snapshot['id'])['metadata'] == {}
 
 
@@ -94,8 +117,9 @@ def test_snapshot_is_of_the_project_of_its_share(cloud, share, location):
 def test_it_is_the_newest_snapshot(cloud, admin, share, location):
     album.taken(cloud, cloud.api, share)
     snapshot = managed(cloud, share, location)
-    newest, *_ = admin.get(
-        f'/snapshots?share_id={share}&sort_key=created_at')['snapshots']
+    newest, *_ = admin.get(f'/snapshots?share_id={share}&sort_key=created_at')[
+        'snapshots'
+    ]
     assert newest['id'] == snapshot['id']
 
 
@@ -103,8 +127,9 @@ def test_it_is_the_newest_snapshot(cloud, admin, share, location):
 def test_where_it_is_must_be_said(admin, missing):
     given = {'share_id': UNKNOWN, 'provider_location': 'p'}
     del given[missing]
-    answer = admin.request('POST', '/snapshots/manage',
-                           {'snapshot': given}, expect=400)
+    answer = admin.request(
+        'POST', '/snapshots/manage', {'snapshot': given}, expect=400
+    )
     assert missing in answer.json['badRequest']['message']
 
 
@@ -143,7 +168,8 @@ def test_nothing_there_is_a_manage_error(cloud, admin, share):
 
 
 def test_unmanaged_snapshot_stays_and_comes_back(
-        cloud, admin, share, location):
+    cloud, admin, share, location
+):
     snapshot = managed(cloud, share, location)
     unmanage(admin, snapshot['id'])
     assert show(admin, snapshot['id'])['status'] == 'unmanage_starting'
@@ -154,18 +180,25 @@ def test_unmanaged_snapshot_stays_and_comes_back(
     assert managed(cloud, share, location)['status'] == 'available'
 
 
-@pytest.mark.parametrize('status', ['creating', 'deleting',
-                                    'manage_starting', 'restoring'])
-def test_snapshot_in_transit_is_not_unmanaged(cloud, admin, share, location,
-                                              status):
+@pytest.mark.parametrize(
+    'status', ['creating', 'deleting', 'manage_starting', 'restoring']
+)
+def test_snapshot_in_transit_is_not_unmanaged(
+    cloud, admin, share, location, status
+):
     snapshot = managed(cloud, share, location)['id']
-    admin.request('POST', f'/snapshots/{snapshot}/action',
-                  {'reset_status': {'status': status}}, expect=202)
+    admin.request(
+        'POST',
+        f'/snapshots/{snapshot}/action',
+        {'reset_status': {'status': status}},
+        expect=202,
+    )
     unmanage(admin, snapshot, expect=403)
 
 
 def test_driver_that_will_not_let_go_is_an_unmanage_error(
-        cloud, admin, share, location, fail):
+    cloud, admin, share, location, fail
+):
     snapshot = managed(cloud, share, location)['id']
     fail('unmanage_snapshot')
     unmanage(admin, snapshot)

@@ -21,18 +21,30 @@ def share(cloud, member):
 
 # Create
 
+
 def test_snapshot_is_accepted_then_available(cloud, member, share):
-    made = take(member, share, name='one', description='first',
-                metadata={'color': 'red'})
+    made = take(
+        member,
+        share,
+        name='one',
+        description='first',
+        metadata={'color': 'red'},
+    )
     assert made['status'] == 'creating'
     assert member.show(share)['status'] == 'snapshotting'
     cloud.settle()
     shown = show(member, made['id'])
     assert shown == made | {'status': 'available'}
-    assert (shown['name'], shown['description'], shown['share_id'],
-            shown['size'], shown['share_size'], shown['share_proto'],
-            shown['project_id'], shown['metadata']) == (
-        'one', 'first', share, 2, 2, 'NFS', 'project', {'color': 'red'})
+    assert (
+        shown['name'],
+        shown['description'],
+        shown['share_id'],
+        shown['size'],
+        shown['share_size'],
+        shown['share_proto'],
+        shown['project_id'],
+        shown['metadata'],
+    ) == ('one', 'first', share, 2, 2, 'NFS', 'project', {'color': 'red'})
     assert member.show(share)['status'] == 'available'
     assert cloud.usage('snapshots') == (1, 0)
     assert cloud.usage('snapshot_gigabytes') == (2, 0)
@@ -46,12 +58,18 @@ def test_force_is_ignored(cloud, member, share, force):
 
 
 def test_names_have_aliases_and_bounds(cloud, member, share):
-    made = taken(cloud, member, share, display_name='one',
-                 display_description='first')
+    made = taken(
+        cloud, member, share, display_name='one', display_description='first'
+    )
     assert show(member, made)['name'] == 'one'
     assert show(member, made)['description'] == 'first'
-    for body in ({'name': 'x' * 256}, {'description': 'x' * 256},
-                 {'name': 1}, {'metadata': []}, {'metadata': {'a': 1}}):
+    for body in (
+        {'name': 'x' * 256},
+        {'description': 'x' * 256},
+        {'name': 1},
+        {'metadata': []},
+        {'metadata': {'a': 1}},
+    ):
         take(member, share, expect=400, **body)
     made = taken(cloud, member, share, name='x' * 255, description=None)
     assert show(member, made)['name'] == 'x' * 255
@@ -63,7 +81,9 @@ def test_size_is_that_of_the_share_at_that_time(cloud, member, share):
     cloud.settle()
     after = taken(cloud, member, share)
     assert [show(member, one)['share_size'] for one in (before, after)] == [
-        2, 5]
+        2,
+        5,
+    ]
     assert cloud.usage('snapshot_gigabytes') == (7, 0)
 
 
@@ -87,27 +107,30 @@ def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share):
     take(member, share, expect=403)
 
 
-def test_share_without_the_support_is_unprocessable(
-        cloud, member, make_type):
+def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
     """As a body without its wrapper is."""
-    share_id = member.create(share_type=make_type(
-        'bare', snapshot_support='False'))['id']
+    share_id = member.create(
+        share_type=make_type('bare', snapshot_support='False')
+    )['id']
     cloud.settle()
     take(member, share_id, expect=422)
     member.request('POST', '/snapshots', {'other': {}}, expect=422)
 
 
 def test_share_of_nobody_or_of_another_project_is_unknown(
-        cloud, stranger, share):
+    cloud, stranger, share
+):
     answers = [take(stranger, id, expect=404) for id in (UNKNOWN, share)]
     told = [str(one).replace(share, UNKNOWN) for one in answers]
     assert told[0] == told[1]
 
 
 def test_public_share_of_another_project_is_forbidden(
-        cloud, admin, stranger, share):
-    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}},
-                  expect=200)
+    cloud, admin, stranger, share
+):
+    admin.request(
+        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
+    )
     take(stranger, share, expect=403)
 
 
@@ -118,21 +141,32 @@ def test_administrator_takes_it_for_the_project_of_the_share(cloud, admin):
     snapshot = taken(cloud, admin, share_id)
     shown = show(owner, snapshot)
     assert (shown['project_id'], shown['user_id']) == (
-        'another', 'user of another')
+        'another',
+        'user of another',
+    )
     assert cloud.usage('snapshots', 'another') == (1, 0)
     assert cloud.usage('snapshots') == (0, 0)
 
 
-@pytest.mark.parametrize('whose', ['', '?user_id=user of project',
-                                   '?share_type=default'])
-@pytest.mark.parametrize('quota, error', [
-    ('snapshots', 'SnapshotLimitExceeded'),
-    ('snapshot_gigabytes', 'SnapshotSizeExceedsAvailableQuota')])
+@pytest.mark.parametrize(
+    'whose', ['', '?user_id=user of project', '?share_type=default']
+)
+@pytest.mark.parametrize(
+    'quota, error',
+    [
+        ('snapshots', 'SnapshotLimitExceeded'),
+        ('snapshot_gigabytes', 'SnapshotSizeExceedsAvailableQuota'),
+    ],
+)
 def test_quota_is_held(cloud, member, admin, share, quota, error, whose):
     taken(cloud, member, share)
     used, _ = cloud.usage(quota)
-    admin.request('PUT', f'/quota-sets/project{whose}', {
-        'quota_set': {quota: used}}, expect=200)
+    admin.request(
+        'PUT',
+        f'/quota-sets/project{whose}',
+        {'quota_set': {quota: used}},
+        expect=200,
+    )
     fault = take(member, share, expect=413)['overLimit']
     assert error in fault['message']
     assert cloud.usage(quota) == (used, 0)
@@ -153,77 +187,112 @@ def test_failure_is_visible(cloud, member, share, fail):
 
 # Use
 
+
 def test_quotas_and_limits_show_what_is_used(cloud, member, admin, share):
     taken(cloud, member, share)
     taken(cloud, member, share)
     absolute = member.get('/limits')['limits']['absolute']
-    assert (absolute['totalShareSnapshotsUsed'],
-            absolute['totalSnapshotGigabytesUsed']) == (2, 4)
+    assert (
+        absolute['totalShareSnapshotsUsed'],
+        absolute['totalSnapshotGigabytesUsed'],
+    ) == (2, 4)
     for query in ('', '?user_id=user of project', '?share_type=default'):
-        detail = admin.get(f'/quota-sets/project/detail{query}')[
-            'quota_set']
-        assert (detail['snapshots']['in_use'],
-                detail['snapshot_gigabytes']['in_use']) == (2, 4), query
+        detail = admin.get(f'/quota-sets/project/detail{query}')['quota_set']
+        assert (
+            detail['snapshots']['in_use'],
+            detail['snapshot_gigabytes']['in_use'],
+        ) == (2, 4), query
 
 
-def test_provider_location_is_for_administrators(
-        cloud, member, admin, share):
+def test_provider_location_is_for_administrators(cloud, member, admin, share):
     snapshot = taken(cloud, member, share)
     assert 'provider_location' not in show(member, snapshot)
     assert 'provider_location' not in show(admin, snapshot, version='2.11')
-    assert show(admin, snapshot, version='2.12')['provider_location'] == (
-        instances(admin, snapshot)[0]['provider_location'])
+    assert (
+        show(admin, snapshot, version='2.12')['provider_location']
+        == (instances(admin, snapshot)[0]['provider_location'])
+    )
 
 
 # Change
 
+
 def test_update_changes_name_and_description(cloud, member, share):
     snapshot = taken(cloud, member, share, name='one', description='old')
     for body, name, description in (
-            ({'display_name': 'two'}, 'two', 'old'),
-            ({'display_description': None}, 'two', None),
-            ({'status': 'error', 'size': 9}, 'two', None), ({}, 'two', None)):
-        answer = member.request('PUT', f'/snapshots/{snapshot}', {
-            'snapshot': body}, expect=200).json['snapshot']
+        ({'display_name': 'two'}, 'two', 'old'),
+        ({'display_description': None}, 'two', None),
+        ({'status': 'error', 'size': 9}, 'two', None),
+        ({}, 'two', None),
+    ):
+        answer = member.request(
+            'PUT', f'/snapshots/{snapshot}', {'snapshot': body}, expect=200
+        ).json['snapshot']
         assert answer == show(member, snapshot)
         assert (answer['name'], answer['description']) == (name, description)
     assert (answer['status'], answer['size']) == ('available', 2)
-    member.request('PUT', f'/snapshots/{snapshot}', {'display_name': 'x'},
-                   expect=422)
-    member.request('PUT', f'/snapshots/{snapshot}', {
-        'snapshot': {'display_name': 'x' * 256}}, expect=400)
+    member.request(
+        'PUT', f'/snapshots/{snapshot}', {'display_name': 'x'}, expect=422
+    )
+    member.request(
+        'PUT',
+        f'/snapshots/{snapshot}',
+        {'snapshot': {'display_name': 'x' * 256}},
+        expect=400,
+    )
 
 
 def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
     snapshot = taken(cloud, member, share)
     for method, path, body in (
-            ('GET', '', None), ('DELETE', '', None),
-            ('PUT', '', {'snapshot': {'display_name': 'x'}}),
-            ('POST', '/action', {'force_delete': None}),
-            ('POST', '/action', {'reset_status': {'status': 'error'}})):
-        stranger.request(method, f'/snapshots/{snapshot}{path}', body,
-                         expect=404)
+        ('GET', '', None),
+        ('DELETE', '', None),
+        ('PUT', '', {'snapshot': {'display_name': 'x'}}),
+        ('POST', '/action', {'force_delete': None}),
+        ('POST', '/action', {'reset_status': {'status': 'error'}}),
+    ):
+        stranger.request(
+            method, f'/snapshots/{snapshot}{path}', body, expect=404
+        )
     assert show(member, snapshot)['status'] == 'available'
 
 
-@pytest.mark.parametrize('status, code', [
-    ('available', 202), ('error', 202), ('creating', 202),
-    ('deleting', 202), ('error_deleting', 202), ('manage_starting', 202),
-    ('manage_error', 202), ('unmanage_starting', 202),
-    ('unmanage_error', 202), ('migrating', 202), ('migrating_to', 202),
-    ('restoring', 202), ('server_migrating', 400),
-    ('server_migrating_to', 400), ('deferred_deleting', 400), ('moon', 400),
-    ('', 400), (None, 400)])
-def test_reset_takes_the_published_statuses(cloud, member, admin, share,
-                                            status, code):
+@pytest.mark.parametrize(
+    'status, code',
+    [
+        ('available', 202),
+        ('error', 202),
+        ('creating', 202),
+        ('deleting', 202),
+        ('error_deleting', 202),
+        ('manage_starting', 202),
+        ('manage_error', 202),
+        ('unmanage_starting', 202),
+        ('unmanage_error', 202),
+        ('migrating', 202),
+        ('migrating_to', 202),
+        ('restoring', 202),
+        ('server_migrating', 400),
+        ('server_migrating_to', 400),
+        ('deferred_deleting', 400),
+        ('moon', 400),
+        ('', 400),
+        (None, 400),
+    ],
+)
+def test_reset_takes_the_published_statuses(
+    cloud, member, admin, share, status, code
+):
     snapshot = taken(cloud, member, share)
     act(member, snapshot, 'reset_status', {'status': status}, expect=403)
     act(admin, snapshot, 'reset_status', {'status': status}, expect=code)
     assert show(member, snapshot)['status'] == (
-        status if code == 202 else 'available')
+        status if code == 202 else 'available'
+    )
 
 
 # Delete
+
 
 def test_deleted_is_gone_and_quota_back(cloud, member, share):
     snapshot = taken(cloud, member, share, metadata={'a': 'b'})
@@ -236,9 +305,18 @@ def test_deleted_is_gone_and_quota_back(cloud, member, share):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('status', [
-    'creating', 'deleting', 'error_deleting', 'restoring', 'migrating',
-    'unmanage_starting', 'unmanage_error'])
+@pytest.mark.parametrize(
+    'status',
+    [
+        'creating',
+        'deleting',
+        'error_deleting',
+        'restoring',
+        'migrating',
+        'unmanage_starting',
+        'unmanage_error',
+    ],
+)
 def test_status_may_forbid_deletion(cloud, member, admin, share, status):
     snapshot = taken(cloud, member, share)
     act(admin, snapshot, 'reset_status', {'status': status})
@@ -250,8 +328,7 @@ def test_status_may_forbid_deletion(cloud, member, admin, share, status):
     member.get(f'/snapshots/{snapshot}', expect=404)
 
 
-def test_refusal_of_the_back_end_is_visible(cloud, member, admin, share,
-                                            fail):
+def test_refusal_of_the_back_end_is_visible(cloud, member, admin, share, fail):
     snapshot = taken(cloud, member, share)
     fail('delete_snapshot')
     delete(member, snapshot)

@@ -22,19 +22,23 @@ def share(cloud, member):
 @pytest.fixture
 def make(cloud, member, share):
     """Takes snapshots of these names, the last newest; the last id."""
+
     def make(*names, **body):
         for name in names:
             made = taken(cloud, member, share, name=name, **body)
         return made
+
     return make
 
 
 def names(api, query='', path='/snapshots/detail', **how):
-    return [one['name'] for one in api.get(f'{path}?{query}',
-                                           **how)['snapshots']]
+    return [
+        one['name'] for one in api.get(f'{path}?{query}', **how)['snapshots']
+    ]
 
 
 # Order and pages
+
 
 def test_newest_come_first(member, make):
     make('a', 'b', 'c')
@@ -42,13 +46,29 @@ def test_newest_come_first(member, make):
     assert names(member, path='/snapshots') == ['c', 'b', 'a']
 
 
-@pytest.mark.parametrize('key', [
-    'id', 'status', 'size', 'share_id', 'user_id', 'project_id', 'progress',
-    'name', 'display_name', 'created_at', 'share_proto', 'share_size',
-    'description', 'provider_location'])
+@pytest.mark.parametrize(
+    'key',
+    [
+        'id',
+        'status',
+        'size',
+        'share_id',
+        'user_id',
+        'project_id',
+        'progress',
+        'name',
+        'display_name',
+        'created_at',
+        'share_proto',
+        'share_size',
+        'description',
+        'provider_location',
+    ],
+)
 @pytest.mark.parametrize('direction', ['asc', 'desc'])
 def test_sort_keys_are_columns_of_snapshots_and_instances(
-        cloud, member, share, key, direction):
+    cloud, member, share, key, direction
+):
     for number, name in enumerate('bca'):
         taken(cloud, member, share, name=name, description=name)
         member.act(share, 'extend', {'new_size': number + 2})
@@ -60,15 +80,33 @@ def test_sort_keys_are_columns_of_snapshots_and_instances(
     if field in found[0]:
         values = [one[field] for one in found]
         assert values == sorted(values, reverse=direction == 'desc')
-    assert names(member, query, '/snapshots') == [
-        one['name'] for one in found]
+    assert names(member, query, '/snapshots') == [one['name'] for one in found]
 
 
-@pytest.mark.parametrize('query', [
-    'sort_key=moon', 'sort_dir=up', 'limit=-1', 'limit=x', 'offset=-1',
-    'offset=x', 'limit=99999999999999999999', 'size=x', 'size=-1', 'size=',
-    'name=', 'status=', 'share_id=', 'name~=', 'description=', 'metadata=',
-    'metadata={', 'with_count=maybe', 'all_tenants=maybe'])
+@pytest.mark.parametrize(
+    'query',
+    [
+        'sort_key=moon',
+        'sort_dir=up',
+        'limit=-1',
+        'limit=x',
+        'offset=-1',
+        'offset=x',
+        'limit=99999999999999999999',
+        'size=x',
+        'size=-1',
+        'size=',
+        'name=',
+        'status=',
+        'share_id=',
+        'name~=',
+        'description=',
+        'metadata=',
+        'metadata={',
+        'with_count=maybe',
+        'all_tenants=maybe',
+    ],
+)
 def test_nonsense_is_refused(member, query):
     for path in ('/snapshots', '/snapshots/detail'):
         member.get(f'{path}?{query}', expect=400)
@@ -94,7 +132,7 @@ def test_link_to_the_next_page_follows_full_pages(member, make):
     make(*'abcd')
     for path in ('/snapshots', '/snapshots/detail'):
         page = member.get(f'{path}?limit=2&sort_key=name&sort_dir=asc')
-        link, = page['share_snapshots_links']
+        (link,) = page['share_snapshots_links']
         assert link['rel'] == 'next'
         url = urllib.parse.urlsplit(link['href'])
         assert url.path == f'/v2{path}'
@@ -117,11 +155,13 @@ def test_summary_counts_from_2_79_and_detail_always(member, make):
     asked = 'with_count=true'
     assert 'count' not in member.get(f'/snapshots?{asked}', version='2.78')
     assert member.get(f'/snapshots?{asked}', version='2.79')['count'] == 1
-    assert member.get(f'/snapshots/detail?{asked}', version='2.0'
-                      )['count'] == 1
+    assert (
+        member.get(f'/snapshots/detail?{asked}', version='2.0')['count'] == 1
+    )
 
 
 # Filters
+
 
 def test_name_share_size_and_status_filter(cloud, member, share, make):
     make('small')
@@ -130,11 +170,17 @@ def test_name_share_size_and_status_filter(cloud, member, share, make):
     large = make('large')
     act(cloud.api, large, 'reset_status', {'status': 'error'})
     for query, expected in {
-            'name=small': ['small'], 'display_name=small': ['small'],
-            'size=3': ['large'], 'size=2': [], 'status=error': ['large'],
-            'status=available': ['small'], f'share_id={UNKNOWN}': [],
-            f'share_id={share}': ['large', 'small'], 'moon=x': [
-                'large', 'small'], 'status=error&size=1': []}.items():
+        'name=small': ['small'],
+        'display_name=small': ['small'],
+        'size=3': ['large'],
+        'size=2': [],
+        'status=error': ['large'],
+        'status=available': ['small'],
+        f'share_id={UNKNOWN}': [],
+        f'share_id={share}': ['large', 'small'],
+        'moon=x': ['large', 'small'],
+        'status=error&size=1': [],
+    }.items():
         for path in ('/snapshots', '/snapshots/detail'):
             assert names(member, query, path) == expected, query
 
@@ -143,9 +189,12 @@ def test_inexact_filters_and_description_are_of_2_36(member, make):
     make('alpha', description='one')
     make('beta', description='two')
     for query, expected in {
-            'name~=lph': ['alpha'], 'description~=w': ['beta'],
-            'description=two': ['beta'], 'name~=%25': [],
-            'display_name~=eta': ['beta']}.items():
+        'name~=lph': ['alpha'],
+        'description~=w': ['beta'],
+        'description=two': ['beta'],
+        'name~=%25': [],
+        'display_name~=eta': ['beta'],
+    }.items():
         assert names(member, query, version='2.36') == expected
         assert names(member, query, version='2.35') == ['beta', 'alpha']
 
@@ -163,8 +212,11 @@ def test_usage_is_asked_by_administrators_only(cloud, member, share, make):
     used = make('used')
     make('unused')
     mark_used(cloud, share, used)
-    for usage, expected in {'used': ['used'], 'unused': ['unused'],
-                            'any': ['unused', 'used']}.items():
+    for usage, expected in {
+        'used': ['used'],
+        'unused': ['unused'],
+        'any': ['unused', 'used'],
+    }.items():
         query = f'usage={usage}'
         assert names(cloud.api, query) == expected
         assert names(member, query) == ['unused', 'used']
@@ -178,12 +230,17 @@ def mark_used(cloud, share, snapshot):
 
 # Projects
 
+
 def test_projects_list_their_own(cloud, make):
     make('mine')
     stranger = member_of(cloud, 'another')
     admin = Api(cloud, project='elsewhere')
-    for query in ('', 'all_tenants=1', 'all_tenants=1&project_id=project',
-                  'project_id=project'):
+    for query in (
+        '',
+        'all_tenants=1',
+        'all_tenants=1&project_id=project',
+        'project_id=project',
+    ):
         assert names(stranger, query) == []
     assert names(admin) == []
     assert names(admin, 'all_tenants=1') == ['mine']

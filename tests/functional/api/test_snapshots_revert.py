@@ -13,8 +13,9 @@ from tests.functional.api.conftest import member_of
 
 @pytest.fixture
 def type_name(make_type):
-    return make_type('reverting', snapshot_support='True',
-                     revert_to_snapshot_support='True')
+    return make_type(
+        'reverting', snapshot_support='True', revert_to_snapshot_support='True'
+    )
 
 
 @pytest.fixture
@@ -31,8 +32,9 @@ def snapshot(cloud, member, share):
 
 
 def revert(api, share_id, snapshot_id, expect=202, **how):
-    answer = api.act(share_id, 'revert', {'snapshot_id': snapshot_id},
-                     expect=expect, **how)
+    answer = api.act(
+        share_id, 'revert', {'snapshot_id': snapshot_id}, expect=expect, **how
+    )
     if expect >= 400:
         (fault,) = answer.json.values()
         return fault['message']
@@ -41,9 +43,13 @@ def revert(api, share_id, snapshot_id, expect=202, **how):
 
 def set_instance(cloud, share_id, **columns):
     table = shares.ShareInstance.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.update(table).where(table.c.share_id == share_id)
-        .values(**columns)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(table)
+            .where(table.c.share_id == share_id)
+            .values(**columns)
+        )
+    )
 
 
 def test_both_are_busy_then_available(cloud, member, share, snapshot):
@@ -58,12 +64,14 @@ def test_both_are_busy_then_available(cloud, member, share, snapshot):
 
 @pytest.mark.parametrize('before, now', [(2, 5), (5, 2)])
 def test_size_and_quota_become_those_of_the_snapshot(
-        cloud, member, type_name, before, now):
+    cloud, member, type_name, before, now
+):
     share = member.create(size=before, share_type=type_name)['id']
     cloud.settle()
     snapshot = taken(cloud, member, share)
-    member.act(share, 'extend' if now > before else 'shrink',
-               {'new_size': now})
+    member.act(
+        share, 'extend' if now > before else 'shrink', {'new_size': now}
+    )
     cloud.settle()
     assert cloud.usage('gigabytes') == (now, 0)
     revert(member, share, snapshot)
@@ -74,8 +82,9 @@ def test_size_and_quota_become_those_of_the_snapshot(
 
 
 @pytest.mark.parametrize('really', [1, 7])
-def test_back_end_is_believed_about_the_size(cloud, member, share, snapshot,
-                                             really):
+def test_back_end_is_believed_about_the_size(
+    cloud, member, share, snapshot, really
+):
     """The order of the user was another one, and was charged."""
     member.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
@@ -90,8 +99,9 @@ def test_back_end_is_believed_about_the_size(cloud, member, share, snapshot,
     cloud.check_invariants()
 
 
-def test_failure_gives_back_what_was_reserved(cloud, member, share, snapshot,
-                                              fail):
+def test_failure_gives_back_what_was_reserved(
+    cloud, member, share, snapshot, fail
+):
     member.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
     fail('revert_to_snapshot')
@@ -104,12 +114,17 @@ def test_failure_gives_back_what_was_reserved(cloud, member, share, snapshot,
     cloud.check_invariants()
 
 
-def test_growth_that_no_quota_allows_is_forbidden(cloud, member, admin,
-                                                  share, snapshot):
+def test_growth_that_no_quota_allows_is_forbidden(
+    cloud, member, admin, share, snapshot
+):
     member.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
-    admin.request('PUT', '/quota-sets/project', {
-        'quota_set': {'gigabytes': 1}}, expect=200)
+    admin.request(
+        'PUT',
+        '/quota-sets/project',
+        {'quota_set': {'gigabytes': 1}},
+        expect=200,
+    )
     revert(member, share, snapshot, expect=403)
     assert member.show(share)['status'] == 'available'
     assert show(member, snapshot)['status'] == 'available'
@@ -117,7 +132,8 @@ def test_growth_that_no_quota_allows_is_forbidden(cloud, member, admin,
 
 
 def test_failure_shows_reverting_error_and_leaves_the_rest(
-        cloud, member, share, snapshot, fail):
+    cloud, member, share, snapshot, fail
+):
     fail('revert_to_snapshot')
     revert(member, share, snapshot)
     cloud.settle()
@@ -126,22 +142,33 @@ def test_failure_shows_reverting_error_and_leaves_the_rest(
     assert cloud.usage('gigabytes') == (2, 0)
     told = member.get(f'/messages?resource_id={share}')['messages']
     assert [(one['action_id'], one['message_level']) for one in told] == [
-        ('006', 'ERROR')]
+        ('006', 'ERROR')
+    ]
     cloud.check_invariants()
 
 
 def test_user_is_told_of_success(cloud, member, share, snapshot):
     revert(member, share, snapshot)
     cloud.settle()
-    told, = member.get(f'/messages?resource_id={share}')['messages']
+    (told,) = member.get(f'/messages?resource_id={share}')['messages']
     assert (told['action_id'], told['message_level']) == ('006', 'INFO')
 
 
 # What is refused
 
-@pytest.mark.parametrize('args', [
-    None, {}, {'snapshot_id': None}, {'snapshot_id': 'first'},
-    {'snapshot_id': 1}, {'snapshot_id': ''}, []])
+
+@pytest.mark.parametrize(
+    'args',
+    [
+        None,
+        {},
+        {'snapshot_id': None},
+        {'snapshot_id': 'first'},
+        {'snapshot_id': 1},
+        {'snapshot_id': ''},
+        [],
+    ],
+)
 def test_snapshot_is_named_by_its_uuid(member, share, args):
     member.act(share, 'revert', args, expect=400)
 
@@ -154,9 +181,11 @@ def test_version_and_project(cloud, stranger, member, share, snapshot):
 
 
 def test_public_share_of_another_project_is_forbidden(
-        admin, stranger, share, snapshot):
-    admin.request('PUT', f'/shares/{share}', {'share': {'is_public': True}},
-                  expect=200)
+    admin, stranger, share, snapshot
+):
+    admin.request(
+        'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
+    )
     revert(stranger, share, snapshot, expect=403)
 
 
@@ -168,14 +197,25 @@ def test_type_without_the_ability(cloud, member):
 
 
 def test_unknown_and_foreign_snapshots_are_told_alike(
-        cloud, member, stranger, share, type_name):
+    cloud, member, stranger, share, type_name
+):
     elsewhere = stranger.create(share_type=type_name)['id']
     mine = member.create(share_type=type_name)['id']
     cloud.settle()
-    ids = (UNKNOWN, taken(cloud, stranger, elsewhere),
-           taken(cloud, member, mine))
-    assert len({revert(member, share, id, expect=400).replace(id, '')
-                for id in ids}) == 1
+    ids = (
+        UNKNOWN,
+        taken(cloud, stranger, elsewhere),
+        taken(cloud, member, mine),
+    )
+    assert (
+        len(
+            {
+                revert(member, share, id, expect=400).replace(id, '')
+                for id in ids
+            }
+        )
+        == 1
+    )
 
 
 def test_older_snapshot_conflicts(cloud, member, share, snapshot):
@@ -189,8 +229,10 @@ def test_older_snapshot_conflicts(cloud, member, share, snapshot):
     revert(member, share, snapshot)
 
 
-@pytest.mark.parametrize('status', ['error', 'creating', 'error_deleting',
-                                    'restoring', 'manage_error'])
+@pytest.mark.parametrize(
+    'status',
+    ['error', 'creating', 'error_deleting', 'restoring', 'manage_error'],
+)
 def test_snapshot_must_be_available(admin, member, share, snapshot, status):
     act(admin, snapshot, 'reset_status', {'status': status})
     assert status in revert(member, share, snapshot, expect=409)
@@ -209,12 +251,15 @@ def test_rules_must_be_active(cloud, member, share, snapshot):
     assert member.show(share)['status'] == 'available'
 
 
-def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share,
-                                               snapshot):
+def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share, snapshot):
     table = shares.Share.__table__
-    cloud.db.write(lambda session: session.run(
-        sa.update(table).where(table.c.id == share)
-        .values(is_soft_deleted=True)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(table)
+            .where(table.c.id == share)
+            .values(is_soft_deleted=True)
+        )
+    )
     revert(member, share, snapshot, expect=403)
 
 
@@ -238,8 +283,9 @@ def test_second_of_two_conflicts(cloud, member, share, snapshot):
     revert(member, share, snapshot, expect=409)
     member.act(share, 'extend', {'new_size': 9}, expect=400)
     member.request('DELETE', f'/snapshots/{snapshot}', expect=400)
-    member.request('POST', '/snapshots', {'snapshot': {'share_id': share}},
-                   expect=400)
+    member.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=400
+    )
     cloud.settle()
     cloud.check_invariants()
 

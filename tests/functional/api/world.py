@@ -88,15 +88,26 @@ class World(ReplicaWorld, ServerWorld):
         self._add_silent_service()
         self.apis = {
             name: Api(self.cloud, project=project, roles=roles, user=name)
-            for name, (project, roles) in PERSONAS.items()}
+            for name, (project, roles) in PERSONAS.items()
+        }
         self.admin, self.member = self.apis['admin'], self.apis['member']
-        (self.share, self.spare, self.grouped, self.replicated,
-         self.guarded, self.moving, self.mirrored, self.vast) = (
+        (
+            self.share,
+            self.spare,
+            self.grouped,
+            self.replicated,
+            self.guarded,
+            self.moving,
+            self.mirrored,
+            self.vast,
+        ) = (
             self.member.create(size=2, metadata={'color': 'red'})['id']
-            for _ in range(8))
+            for _ in range(8)
+        )
         self.cloud.settle()
-        self.message, _ = (self.new_message(project)
-                           for project in (TENANT, ADMINS))
+        self.message, _ = (
+            self.new_message(project) for project in (TENANT, ADMINS)
+        )
         self.silent_type = self.new_type(public=True)
         self.private_type = self.new_type()
         self.share_type_with(self.private_type, TENANT)
@@ -105,17 +116,23 @@ class World(ReplicaWorld, ServerWorld):
         self.make_networks()
         self.make_servers()
         self.make_replicas()
-        self.cloud.db.write(_copy_snapshot, self.replicated_snapshot,
-                            self.vast_replica)
+        self.cloud.db.write(
+            _copy_snapshot, self.replicated_snapshot, self.vast_replica
+        )
         for api in (self.admin, self.member):
             self.new_lock(api)
 
     def _add_silent_service(self) -> None:
         """A service that was heard of an hour ago for the last time."""
         self.cloud.db.write(
-            services.register, host=SILENT_HOST, binary='manila-share',
-            topic='manila-share', zone='nova', incarnation='gone',
-            enabled=True)
+            services.register,
+            host=SILENT_HOST,
+            binary='manila-share',
+            topic='manila-share',
+            zone='nova',
+            incarnation='gone',
+            enabled=True,
+        )
         self.cloud.clock.advance(3600)
         self.cloud.scheduler.register()
         self.cloud.beat()
@@ -130,98 +147,132 @@ class World(ReplicaWorld, ServerWorld):
     def _take_snapshots(self) -> None:
         """Two of one share, of which the newer one is for changes."""
         self.pictured, self.sitter, self.huge = (
-            self.member.create(size=2)['id'] for _ in range(3))
+            self.member.create(size=2)['id'] for _ in range(3)
+        )
         self.cloud.settle()
         self.replicated_snapshot = self.new_snapshot(self.vast)
         self.snapshot = self.new_snapshot(name='first')
         self.spare_snapshot = self.new_snapshot(name='second')
-        self._plant(self.pictured, revert_to_snapshot_support=True,
-                    mount_snapshot_support=True)
+        self._plant(
+            self.pictured,
+            revert_to_snapshot_support=True,
+            mount_snapshot_support=True,
+        )
         self._plant_snapshot_export()
         self._plant(self.huge, size=SNAPSHOT_GIGABYTES + 1)
         self._plant(self.vast, size=REPLICA_GIGABYTES + 1)
 
     def new_snapshot(self, of: str | None = None, **body: object) -> str:
-        """A snapshot of `pictured`, or another share, as if it were taken.
-        """
+        """A snapshot of `pictured`, or another share, as if it were taken."""
         share = of or self.pictured
-        made = self.member.request('POST', '/snapshots', {
-            'snapshot': {'share_id': share, **body}}, expect=202)
+        made = self.member.request(
+            'POST',
+            '/snapshots',
+            {'snapshot': {'share_id': share, **body}},
+            expect=202,
+        )
         id = made.json['snapshot']['id']
         for path in (f'/shares/{share}', f'/snapshots/{id}'):
-            self.admin.request('POST', f'{path}/action', {
-                'reset_status': {'status': 'available'}}, expect=202)
+            self.admin.request(
+                'POST',
+                f'{path}/action',
+                {'reset_status': {'status': 'available'}},
+                expect=202,
+            )
         return id
 
     def still(self) -> str:
         """The share of the snapshots, ready to go back to the newer."""
-        self.admin.act(self.pictured, 'reset_status',
-                       {'status': 'available'})
+        self.admin.act(self.pictured, 'reset_status', {'status': 'available'})
         self.idle_snapshot()
         return self.pictured
 
     def sitting(self) -> str:
         """The share that requests may take snapshots of."""
-        self.admin.act(self.sitter, 'reset_status',
-                       {'status': 'available'})
+        self.admin.act(self.sitter, 'reset_status', {'status': 'available'})
         return self.sitter
 
     def idle_snapshot(self, status: str = 'available') -> str:
         """The snapshot that requests may change, in this status."""
         self.admin.request(
-            'POST', f'/snapshots/{self.spare_snapshot}/action',
-            {'reset_status': {'status': status}}, expect=202)
+            'POST',
+            f'/snapshots/{self.spare_snapshot}/action',
+            {'reset_status': {'status': status}},
+            expect=202,
+        )
         return self.spare_snapshot
 
     def instance_of_snapshot(self, snapshot_id: str) -> str:
         return self.admin.get(
-            f'/snapshot-instances?snapshot_id={snapshot_id}')[
-                'snapshot_instances'][0]['id']
+            f'/snapshot-instances?snapshot_id={snapshot_id}'
+        )['snapshot_instances'][0]['id']
 
     def manage_body(self) -> dict:
         """The body that takes over a share at a new path."""
         self._managed += 1
-        return {'share': {
-            'protocol': 'nfs', 'export_path': f'10.0.0.1:/{self._managed}',
-            'service_host': f'{SERVICE["host"]}#pool', 'name': 'found'}}
+        return {
+            'share': {
+                'protocol': 'nfs',
+                'export_path': f'10.0.0.1:/{self._managed}',
+                'service_host': f'{SERVICE["host"]}#pool',
+                'name': 'found',
+            }
+        }
 
     def manage_snapshot_body(self) -> dict:
         """The body that takes over a snapshot at a new location."""
         self._managed += 1
-        return {'snapshot': {'share_id': self.sitting(),
-                             'provider_location': f'at {self._managed}'}}
+        return {
+            'snapshot': {
+                'share_id': self.sitting(),
+                'provider_location': f'at {self._managed}',
+            }
+        }
 
     def path_of(self, share_id: str) -> str:
         return self.admin.get(f'/shares/{share_id}/export_locations')[
-            'export_locations'][0]['path']
+            'export_locations'
+        ][0]['path']
 
     def erase(self, share_id: str) -> None:
         """Have there be no such share, nor work about it."""
         instance = shares.ShareInstance.__table__
         share, work = shares.Share.__table__, engine.Work.__table__
         id = self.instance_of(share_id)
-        self.cloud.db.write(lambda session: [
-            session.run(sa.delete(table).where(column == value))
-            for table, column, value in (
-                (work, work.c.resource_id, id),
-                (instance, instance.c.id, id),
-                (share, share.c.id, share_id))])
+        self.cloud.db.write(
+            lambda session: [
+                session.run(sa.delete(table).where(column == value))
+                for table, column, value in (
+                    (work, work.c.resource_id, id),
+                    (instance, instance.c.id, id),
+                    (share, share.c.id, share_id),
+                )
+            ]
+        )
 
     def calm(self) -> None:
         """Have no service be ensuring its shares."""
         table = service_models.Service.__table__
-        self.cloud.db.write(lambda session: session.run(
-            sa.update(table).values(ensuring=False)))
+        self.cloud.db.write(
+            lambda session: session.run(
+                sa.update(table).values(ensuring=False)
+            )
+        )
 
     def instance_of(self, share_id: str) -> str:
         return self.admin.get(f'/shares/{share_id}/instances')[
-            'share_instances'][0]['id']
+            'share_instances'
+        ][0]['id']
 
     def export_of(self, share_id: str, admin_only: bool = False) -> str:
         locations = self.admin.get(f'/shares/{share_id}/export_locations')[
-            'export_locations']
-        return next(one['id'] for one in locations
-                    if one['is_admin_only'] is admin_only)
+            'export_locations'
+        ]
+        return next(
+            one['id']
+            for one in locations
+            if one['is_admin_only'] is admin_only
+        )
 
     def rule_body(self) -> dict:
         """A rule for a client that no share has met."""
@@ -230,107 +281,174 @@ class World(ReplicaWorld, ServerWorld):
         return {'access_type': 'ip', 'access_to': f'10.0.{high}.{low}'}
 
     def new_rule(self, api: Api | None = None) -> str:
-        return (api or self.member).act(
-            self.guarded, 'allow_access', self.rule_body(), expect=200,
-        ).json['access']['id']
+        return (
+            (api or self.member)
+            .act(
+                self.guarded,
+                'allow_access',
+                self.rule_body(),
+                expect=200,
+            )
+            .json['access']['id']
+        )
 
     def new_snapshot_rule(self) -> str:
         return self.member.request(
-            'POST', f'/snapshots/{self.snapshot}/action',
-            {'allow_access': self.rule_body()}, expect=202,
+            'POST',
+            f'/snapshots/{self.snapshot}/action',
+            {'allow_access': self.rule_body()},
+            expect=202,
         ).json['snapshot_access']['id']
 
     def new_unmountable(self) -> str:
         """A snapshot of a share that does not have them mounted."""
-        made = self.member.request('POST', '/snapshots', {
-            'snapshot': {'share_id': self.sitting()}}, expect=202)
+        made = self.member.request(
+            'POST',
+            '/snapshots',
+            {'snapshot': {'share_id': self.sitting()}},
+            expect=202,
+        )
         return made.json['snapshot']['id']
 
     def export_of_snapshot(self) -> str:
-        return self.admin.get(
-            f'/snapshots/{self.snapshot}/export-locations')[
-                'share_snapshot_export_locations'][0]['id']
+        return self.admin.get(f'/snapshots/{self.snapshot}/export-locations')[
+            'share_snapshot_export_locations'
+        ][0]['id']
 
     def new_lock(self, api: Api | None = None) -> str:
         """A lock of the share that nothing else is done to; its id."""
-        return (api or self.member).request(
-            'POST', '/resource-locks', self.lock_body(), expect=200,
-        ).json['resource_lock']['id']
+        return (
+            (api or self.member)
+            .request(
+                'POST',
+                '/resource-locks',
+                self.lock_body(),
+                expect=200,
+            )
+            .json['resource_lock']['id']
+        )
 
     def lock_body(self) -> dict:
-        return {'resource_lock': {
-            'resource_id': self.guarded, 'resource_type': 'share',
-            'resource_action': 'delete', 'lock_reason': 'it is mine'}}
+        return {
+            'resource_lock': {
+                'resource_id': self.guarded,
+                'resource_type': 'share',
+                'resource_action': 'delete',
+                'lock_reason': 'it is mine',
+            }
+        }
 
     def type_body(self, public: bool = False) -> dict:
         """The body that makes a share type of a new name."""
         self._types += 1
-        return {'share_type': {
-            'name': f'type-{self._types}',
-            'share_type_access:is_public': public,
-            'extra_specs': {'driver_handles_share_servers': False}}}
+        return {
+            'share_type': {
+                'name': f'type-{self._types}',
+                'share_type_access:is_public': public,
+                'extra_specs': {'driver_handles_share_servers': False},
+            }
+        }
 
     def new_type(self, public: bool = False) -> str:
         return self.admin.request(
-            'POST', '/types', self.type_body(public), expect=200,
+            'POST',
+            '/types',
+            self.type_body(public),
+            expect=200,
         ).json['share_type']['id']
 
     def share_type_with(self, type_id: str, project: str) -> None:
         """Let a project use a private share type."""
-        self.admin.request('POST', f'/types/{type_id}/action', {
-            'addProjectAccess': {'project': project}}, expect=202)
+        self.admin.request(
+            'POST',
+            f'/types/{type_id}/action',
+            {'addProjectAccess': {'project': project}},
+            expect=202,
+        )
 
     def new_message(self, project: str = TENANT) -> str:
         """A message as a failure leaves it; its id."""
         self.cloud.db.write(
-            messages.record, project_id=project, request_id='req-1',
-            action=messages.Action.CREATE, resource_type='SHARE',
-            resource_id=self.share, ttl=3600,
-            detail=messages.Detail.UNKNOWN_ERROR)
+            messages.record,
+            project_id=project,
+            request_id='req-1',
+            action=messages.Action.CREATE,
+            resource_type='SHARE',
+            resource_id=self.share,
+            ttl=3600,
+            detail=messages.Detail.UNKNOWN_ERROR,
+        )
         listed = Api(self.cloud, project=project).get('/messages?limit=1')
         return listed['messages'][0]['id']
 
     def _plant(self, share_id: str, **columns: object) -> None:
         """Make a share what a capability to come would make of it."""
         share = shares.Share.__table__
-        self.cloud.db.write(lambda session: session.run(
-            sa.update(share).where(share.c.id == share_id)
-            .values(**columns)))
+        self.cloud.db.write(
+            lambda session: session.run(
+                sa.update(share)
+                .where(share.c.id == share_id)
+                .values(**columns)
+            )
+        )
 
     def _plant_snapshot_export(self) -> None:
         instance_id = self.instance_of_snapshot(self.snapshot)
         self.cloud.db.write(
-            snapshot_exports.replace, instance_id,
-            [{'path': '10.0.0.1:/first', 'is_admin_only': False}])
+            snapshot_exports.replace,
+            instance_id,
+            [{'path': '10.0.0.1:/first', 'is_admin_only': False}],
+        )
 
     def everything(self) -> dict[str, list[tuple]]:
         """All rows of all tables, to tell whether anything changed.
 
         A row that counts no usage yet is as good as none.
         """
-        return self.cloud.db.read(lambda session: {
-            table.name: [tuple(row) for row in session.rows(
-                sa.select(table).where(*_TELLING.get(table.name, ())))]
-            for table in models.metadata.sorted_tables})
+        return self.cloud.db.read(
+            lambda session: {
+                table.name: [
+                    tuple(row)
+                    for row in session.rows(
+                        sa.select(table).where(*_TELLING.get(table.name, ()))
+                    )
+                ]
+                for table in models.metadata.sorted_tables
+            }
+        )
 
-    def ask(self, operation: published.Operation, what: Given,
-            **how: typing.Any) -> typing.Any:
+    def ask(
+        self, operation: published.Operation, what: Given, **how: typing.Any
+    ) -> typing.Any:
         """The answer to a request for the operation."""
         body = what.body
         if operation.action:
             body = {operation.action: body}
         if how.get('minor', 99) in operation.experimental:
-            how['headers'] = {versions.EXPERIMENTAL_HEADER: 'true',
-                              **how.get('headers', {})}
+            how['headers'] = {
+                versions.EXPERIMENTAL_HEADER: 'true',
+                **how.get('headers', {}),
+            }
         return self.send(
             operation.method,
-            operation.path.format(**what.variables) + what.query, body,
-            **how)
+            operation.path.format(**what.variables) + what.query,
+            body,
+            **how,
+        )
 
-    def send(self, method: str, path: str, body: object = None, *,
-             by: str = 'admin', minor: int = 99, project: bool = False,
-             raw: bytes | None = None, headers: dict | None = None,
-             app: typing.Callable | None = None) -> typing.Any:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        by: str = 'admin',
+        minor: int = 99,
+        project: bool = False,
+        raw: bytes | None = None,
+        headers: dict | None = None,
+        app: typing.Callable | None = None,
+    ) -> typing.Any:
         """The answer; `project` puts the caller's project into the URL.
 
         `raw` is a body that is sent as it is, `app` another application
@@ -338,9 +456,14 @@ class World(ReplicaWorld, ServerWorld):
         """
         if project:
             path = path.replace('/v2', f'/v2/{PERSONAS[by][0]}', 1)
-        request = webob.Request.blank(path, method=method, headers={
-            **self.apis[by].headers,
-            versions.HEADER: published.text(minor)})
+        request = webob.Request.blank(
+            path,
+            method=method,
+            headers={
+                **self.apis[by].headers,
+                versions.HEADER: published.text(minor),
+            },
+        )
         if body is not None or raw is not None:
             request.body = json.dumps(body).encode() if raw is None else raw
             request.content_type = 'application/json'
@@ -351,18 +474,25 @@ class World(ReplicaWorld, ServerWorld):
 _TELLING = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}
 
 
-def _copy_snapshot(session: typing.Any, snapshot_id: str,
-                   replica_id: str) -> None:
+def _copy_snapshot(
+    session: typing.Any, snapshot_id: str, replica_id: str
+) -> None:
     """Have a snapshot be on a replica, too."""
     table = snapshots.SnapshotInstance.__table__
     one = session.one(
-        sa.select(table).where(table.c.snapshot_id == snapshot_id))
-    session.run(sa.insert(table), **dict(one._mapping) | {
-        'id': session.new_id(), 'share_instance_id': replica_id})
+        sa.select(table).where(table.c.snapshot_id == snapshot_id)
+    )
+    session.run(
+        sa.insert(table),
+        **dict(one._mapping)
+        | {'id': session.new_id(), 'share_instance_id': replica_id},
+    )
 
 
 def work_kinds(session: typing.Any) -> list[str]:
     """The kinds of all work that is owed."""
     work = engine.Work.__table__
-    return [row.kind for row in session.rows(
-        sa.select(work.c.kind).order_by(work.c.id))]
+    return [
+        row.kind
+        for row in session.rows(sa.select(work.c.kind).order_by(work.c.id))
+    ]

@@ -30,11 +30,16 @@ def live(folder):
 
     def start(id):
         process = subprocess.Popen(
-            [sys.executable, '-c', LIVE, folder, id], cwd=ROOT, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            [sys.executable, '-c', LIVE, folder, id],
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         started.append(process)
         assert process.stdout.readline() == 'here\n'
         return process
+
     yield start
     for process in started:
         process.kill()

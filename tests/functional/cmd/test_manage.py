@@ -24,8 +24,13 @@ COMMAND = [sys.executable, '-m', 'manila_lite.cmd.manage']
 
 def manage(*args, stdin='', code=0):
     """What the command printed, after it ended with that code."""
-    ended = subprocess.run([*COMMAND, *args], input=stdin, text=True,
-                           capture_output=True, timeout=60)
+    ended = subprocess.run(
+        [*COMMAND, *args],
+        input=stdin,
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
     assert ended.returncode == code, ended.stderr
     assert 'Traceback' not in ended.stderr
     return ended.stdout if code in (0, None) else ended.stderr
@@ -52,14 +57,17 @@ def db(state):
 @pytest.fixture
 def configured(tmp_path):
     """`configured(text)`: the arguments that name a file of that text."""
+
     def write(text):
         path = tmp_path / 'manila.conf'
         path.write_text(text)
         return '--config-file', str(path)
+
     return write
 
 
 # db
+
 
 @pytest.mark.parametrize('kind', databases.KINDS)
 def test_schema_is_missed_made_and_found(kind, tmp_path, configured):
@@ -80,7 +88,8 @@ def test_schema_is_missed_made_and_found(kind, tmp_path, configured):
 def test_schema_of_another_release_fails_the_check(state, db):
     with db.engine.begin() as connection:
         connection.exec_driver_sql(
-            "UPDATE alembic_version SET version_num = 'ffff'")
+            "UPDATE alembic_version SET version_num = 'ffff'"
+        )
     said = manage('db', 'check', '--state-dir', state, code=3)
     assert 'ffff' in said
     assert schema.HEAD in said
@@ -91,15 +100,21 @@ def test_sync_makes_the_state_directory_for_its_owner_only(tmp_path):
     assert (tmp_path / 'new').stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize('command', [
-    ('db', 'check'), ('db', 'version'), ('service', 'list'),
-    ('work', 'list')])
+@pytest.mark.parametrize(
+    'command',
+    [
+        ('db', 'check'),
+        ('db', 'version'),
+        ('service', 'list'),
+        ('work', 'list'),
+    ],
+)
 def test_asking_makes_no_database(tmp_path, command):
     folder = tmp_path / 'mistyped'
     said = manage(*command, '--state-dir', str(folder), code=1)
     assert said.splitlines() == [
-        'manila-lite-manage: there is no database '
-        f'{folder}/manila_lite.sqlite']
+        f'manila-lite-manage: there is no database {folder}/manila_lite.sqlite'
+    ]
     assert not folder.exists()
 
 
@@ -111,9 +126,13 @@ def test_lists_say_that_the_schema_is_missing(tmp_path, command):
     assert 'db sync' in said
 
 
-@pytest.mark.parametrize('url', [
-    'mysql+pymysql://manila:secret@127.0.0.1:1/manila',
-    'postgresql+psycopg2://manila:secret@127.0.0.1:1/manila'])
+@pytest.mark.parametrize(
+    'url',
+    [
+        'mysql+pymysql://manila:secret@127.0.0.1:1/manila',
+        'postgresql+psycopg2://manila:secret@127.0.0.1:1/manila',
+    ],
+)
 def test_unreachable_database_is_one_line(configured, url):
     where = configured(f'[database]\nconnection = {url}\n')
     said = manage('db', 'check', *where, code=1)
@@ -126,17 +145,21 @@ def test_unreachable_database_is_one_line(configured, url):
 def test_file_that_is_no_database_is_one_line(tmp_path):
     (tmp_path / 'manila_lite.sqlite').write_text('notes to myself\n' * 99)
     said = manage('db', 'check', '--state-dir', str(tmp_path), code=1)
-    assert said == ('manila-lite-manage: the database says: '
-                    'file is not a database\n')
+    assert said == (
+        'manila-lite-manage: the database says: file is not a database\n'
+    )
 
 
-@pytest.mark.parametrize('text, reason', [
-    ('', 'connection in section [database] is not set'),
-    ('[database]\nconnection = nonsense\n', '[database]'),
-    ('[database]\nconnection = oracle://me:secret@host/x\n', '[database]'),
-    ('[DEFAULT]\nreport_interval = often\n', 'report_interval'),
-    ('[DEFAULT\n', 'manila.conf:1'),
-])
+@pytest.mark.parametrize(
+    'text, reason',
+    [
+        ('', 'connection in section [database] is not set'),
+        ('[database]\nconnection = nonsense\n', '[database]'),
+        ('[database]\nconnection = oracle://me:secret@host/x\n', '[database]'),
+        ('[DEFAULT]\nreport_interval = often\n', 'report_interval'),
+        ('[DEFAULT\n', 'manila.conf:1'),
+    ],
+)
 def test_broken_configuration_is_said_clearly(configured, text, reason):
     said = manage('db', 'version', *configured(text), code=1)
     assert reason in said.splitlines()[-1]
@@ -144,24 +167,39 @@ def test_broken_configuration_is_said_clearly(configured, text, reason):
 
 
 def test_debug_log_keeps_the_connection_secret(tmp_path, configured):
-    where = configured('[DEFAULT]\ndebug = true\n[database]\n'
-                       f'connection = sqlite:///{tmp_path}/secret\n')
-    ended = subprocess.run([*COMMAND, 'db', 'sync', *where], text=True,
-                           capture_output=True, timeout=60, check=True)
+    where = configured(
+        '[DEFAULT]\ndebug = true\n[database]\n'
+        f'connection = sqlite:///{tmp_path}/secret\n'
+    )
+    ended = subprocess.run(
+        [*COMMAND, 'db', 'sync', *where],
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
     assert 'database.connection ' in ended.stderr
     assert 'secret' not in ended.stderr
 
 
 def test_place_may_stand_before_and_after_the_command(state):
-    assert (manage('--state-dir', state, 'db', 'version')
-            == manage('db', 'version', '--state-dir', state))
+    assert manage('--state-dir', state, 'db', 'version') == manage(
+        'db', 'version', '--state-dir', state
+    )
 
 
 # service list, work list
 
+
 def register(db, host, **values):
-    facts = {'binary': 'manila-share', 'topic': 't', 'zone': 'nova',
-             'incarnation': 'i', 'enabled': True, **values}
+    facts = {
+        'binary': 'manila-share',
+        'topic': 't',
+        'zone': 'nova',
+        'incarnation': 'i',
+        'enabled': True,
+        **values,
+    }
     db.write(services.register, host=host, **facts)
 
 
@@ -171,57 +209,121 @@ def test_services_are_shown_with_what_is_wrong(state, db):
     register(db, 'dead@a', zone='far')
     register(db, 'off@a', enabled=False)
     db.write(services.set_disabled, 'off@a', 'manila-share', True, 'moving')
-    db.write(lambda session: session.run(
-        sa.update(services.SERVICE).where(services.SERVICE.c.host == 'dead@a')
-        .values(heartbeat_at=0.0)))
+    db.write(
+        lambda session: session.run(
+            sa.update(services.SERVICE)
+            .where(services.SERVICE.c.host == 'dead@a')
+            .values(heartbeat_at=0.0)
+        )
+    )
     head, *rows = columns(manage('service', 'list', '--state-dir', state))
-    assert head == ['binary', 'host', 'zone', 'status', 'state',
-                    'updated_at', 'problem']
+    assert head == [
+        'binary',
+        'host',
+        'zone',
+        'status',
+        'state',
+        'updated_at',
+        'problem',
+    ]
     assert [row[1:5] + row[7:] for row in rows] == [
         ['well@a', 'nova', 'enabled', 'up', '-'],
         ['ill@a', 'nova', 'enabled', 'down', 'its', 'disk', 'is', 'gone'],
         ['dead@a', 'far', 'enabled', 'down', '-'],
-        ['off@a', 'nova', 'disabled', 'up', 'moving']]
+        ['off@a', 'nova', 'disabled', 'up', 'moving'],
+    ]
 
 
 def submit(session, resource_id):
     return table.submit(
-        session, {'request_id': 'req-1'}, kind='provisioning.create',
-        topic='t', queue='q', resource='share_instance',
-        resource_id=resource_id, args={})
+        session,
+        {'request_id': 'req-1'},
+        kind='provisioning.create',
+        topic='t',
+        queue='q',
+        resource='share_instance',
+        resource_id=resource_id,
+        args={},
+    )
 
 
 def test_owed_work_is_shown_with_who_holds_it(state, db):
     held, waiting = (db.write(submit, name) for name in ('one', 'two'))
     db.write(table.claim, held, ['q'], 'me@here', 60.0)
-    db.write(lambda session: session.run(
-        sa.update(table.WORK).where(table.WORK.c.id == waiting)
-        .values(error='the disk\nis full', created_at=session.now.replace(
-            year=session.now.year - 1))))
-    found = json.loads(
-        manage('work', 'list', '--json', '--state-dir', state))
+    db.write(
+        lambda session: session.run(
+            sa.update(table.WORK)
+            .where(table.WORK.c.id == waiting)
+            .values(
+                error='the disk\nis full',
+                created_at=session.now.replace(year=session.now.year - 1),
+            )
+        )
+    )
+    found = json.loads(manage('work', 'list', '--json', '--state-dir', state))
     assert [work.pop('age') > 86400 for work in found] == [True, False]
     assert found == [
-        {'id': waiting, 'kind': 'provisioning.create', 'resource_id': 'two',
-         'resource': 'share_instance', 'state': 'queued', 'owner': None,
-         'attempt': 0, 'error': 'the disk\nis full'},
-        {'id': held, 'kind': 'provisioning.create', 'resource_id': 'one',
-         'resource': 'share_instance', 'state': 'running',
-         'owner': 'me@here', 'attempt': 1, 'error': None}]
-    head, first, second = columns(
-        manage('work', 'list', '--state-dir', state))
-    assert head == ['id', 'kind', 'resource', 'resource_id', 'state',
-                    'owner', 'age', 'attempt', 'error']
-    assert first[:6] == [waiting, 'provisioning.create', 'share_instance',
-                         'two', 'queued', '-']
+        {
+            'id': waiting,
+            'kind': 'provisioning.create',
+            'resource_id': 'two',
+            'resource': 'share_instance',
+            'state': 'queued',
+            'owner': None,
+            'attempt': 0,
+            'error': 'the disk\nis full',
+        },
+        {
+            'id': held,
+            'kind': 'provisioning.create',
+            'resource_id': 'one',
+            'resource': 'share_instance',
+            'state': 'running',
+            'owner': 'me@here',
+            'attempt': 1,
+            'error': None,
+        },
+    ]
+    head, first, second = columns(manage('work', 'list', '--state-dir', state))
+    assert head == [
+        'id',
+        'kind',
+        'resource',
+        'resource_id',
+        'state',
+        'owner',
+        'age',
+        'attempt',
+        'error',
+    ]
+    assert first[:6] == [
+        waiting,
+        'provisioning.create',
+        'share_instance',
+        'two',
+        'queued',
+        '-',
+    ]
     assert first[-4:] == ['the', 'disk', 'is', 'full']
     assert second[5] == 'me@here'
 
 
 # user
 
-ANN = ('user', 'add', 'ann', '--project', 'p1', '--user-id', 'u1',
-       '--role', 'Member', '--role', 'auditor', '--state-dir')
+ANN = (
+    'user',
+    'add',
+    'ann',
+    '--project',
+    'p1',
+    '--user-id',
+    'u1',
+    '--role',
+    'Member',
+    '--role',
+    'auditor',
+    '--state-dir',
+)
 
 
 def test_added_user_can_sign_in_until_removed(tmp_path):
@@ -231,17 +333,22 @@ def test_added_user_can_sign_in_until_removed(tmp_path):
     assert users.is_password(ann, b'open sesame')
     assert columns(manage('user', 'list', '--state-dir', state)) == [
         ['name', 'user_id', 'project_id', 'roles'],
-        ['ann', 'u1', 'p1', 'member,auditor']]
+        ['ann', 'u1', 'p1', 'member,auditor'],
+    ]
     manage('user', 'remove', 'ann', '--state-dir', state)
     assert users.read(f'{state}/users') == {}
-    assert 'ann' in manage('user', 'remove', 'ann', '--state-dir', state,
-                           code=1)
+    assert 'ann' in manage(
+        'user', 'remove', 'ann', '--state-dir', state, code=1
+    )
 
 
 def test_users_go_into_the_configured_file(tmp_path, configured):
     path = tmp_path / 'elsewhere' / 'people'
-    manage(*ANN[:-1], *configured(f'[http_basic]\nusers_file = {path}\n'),
-           stdin='x\n')
+    manage(
+        *ANN[:-1],
+        *configured(f'[http_basic]\nusers_file = {path}\n'),
+        stdin='x\n',
+    )
     assert list(users.read(str(path))) == ['ann']
 
 
@@ -257,9 +364,12 @@ def test_unusable_users_are_refused(tmp_path):
 def at_a_terminal(*args):
     """The command with a terminal as its input, and that terminal."""
     ours, its = pty.openpty()
-    with subprocess.Popen([*COMMAND, *args], stdin=its,
-                          stderr=subprocess.PIPE,
-                          start_new_session=True) as process:
+    with subprocess.Popen(
+        [*COMMAND, *args],
+        stdin=its,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
         os.close(its)
         yield process, ours
     os.close(ours)
@@ -287,6 +397,7 @@ def test_password_is_asked_for_twice_and_never_shown(tmp_path, again, code):
 
 # status upgrade-check
 
+
 def verdicts(printed):
     words = [line.strip('| ') for line in printed.splitlines()]
     names = [word[7:] for word in words if word.startswith('Check: ')]
@@ -295,8 +406,12 @@ def verdicts(printed):
 
 
 def upgrade_checked(*where, code):
-    ended = subprocess.run([*COMMAND, 'status', 'upgrade-check', *where],
-                           text=True, capture_output=True, timeout=60)
+    ended = subprocess.run(
+        [*COMMAND, 'status', 'upgrade-check', *where],
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
     assert ended.returncode == code, ended.stderr
     assert 'Traceback' not in ended.stderr
     return ended.stdout
@@ -305,8 +420,15 @@ def upgrade_checked(*where, code):
 def test_upgrade_check_finds_nothing_wrong(state):
     printed = upgrade_checked('--state-dir', state, code=0)
     assert verdicts(printed) == dict.fromkeys(
-        ('Configuration', 'Database schema', 'Drivers',
-         'Filters and weighers', 'Deprecated options'), 'Success')
+        (
+            'Configuration',
+            'Database schema',
+            'Drivers',
+            'Filters and weighers',
+            'Deprecated options',
+        ),
+        'Success',
+    )
     assert len({len(line) for line in printed.splitlines()}) == 1
 
 
@@ -318,16 +440,23 @@ def test_upgrade_check_warns_of_old_names(state, configured):
     assert '[DEFAULT] quota_shares is now' in said
 
 
-@pytest.mark.parametrize('text, check', [
-    ('enabled_share_backends = a\n[a]\nshare_driver = nothing.At.All\n'
-     'driver_handles_share_servers = false\n', 'Drivers'),
-    ('enabled_share_backends = a\n', 'Drivers'),
-    ('scheduler_default_filters = NoFilter\n', 'Filters and weighers'),
-    ('[database]\nconnection = sqlite:////nowhere/x\n', 'Database schema'),
-    ('report_interval = often\n', 'Configuration'),
-])
+@pytest.mark.parametrize(
+    'text, check',
+    [
+        (
+            'enabled_share_backends = a\n[a]\nshare_driver = nothing.At.All\n'
+            'driver_handles_share_servers = false\n',
+            'Drivers',
+        ),
+        ('enabled_share_backends = a\n', 'Drivers'),
+        ('scheduler_default_filters = NoFilter\n', 'Filters and weighers'),
+        ('[database]\nconnection = sqlite:////nowhere/x\n', 'Database schema'),
+        ('report_interval = often\n', 'Configuration'),
+    ],
+)
 def test_upgrade_check_fails_before_a_service_would(
-        state, configured, text, check):
+    state, configured, text, check
+):
     where = configured(f'[DEFAULT]\n{text}')
     printed = upgrade_checked('--state-dir', state, *where, code=2)
     assert verdicts(printed)[check] == 'Failure'
@@ -343,5 +472,7 @@ def test_upgrade_check_knows_the_options_of_the_sample_file():
     root = pathlib.Path(upgrade_check.__file__).parents[2]
     lines = (root / 'etc/manila_lite/config-generator.conf').read_text()
     assert set(upgrade_check.LIBRARIES) == {
-        line.partition('=')[2].strip() for line in lines.splitlines()
-        if line.startswith('namespace')}
+        line.partition('=')[2].strip()
+        for line in lines.splitlines()
+        if line.startswith('namespace')
+    }

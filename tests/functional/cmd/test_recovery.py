@@ -27,7 +27,7 @@ def cloud(tmp_path):
 def stuck(cloud):
     """The share instance that is in flight without work."""
     share = cloud.create_share(size=2)
-    found, = cloud.api.get(f'/shares/{share}/instances')['share_instances']
+    (found,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
     cloud.db.write(fire, MACHINE, found['id'], 'reset_migrating')
     return found['id']
 
@@ -35,16 +35,21 @@ def stuck(cloud):
 @pytest.fixture
 def recovery(cloud):
     """`recovery(verb, ...)`: the rows of its answer, or its words."""
-    verbs = {name: argparse.ArgumentParser(prog=name)
-             for name in ('list', 'preview', 'log', 'run')}
+    verbs = {
+        name: argparse.ArgumentParser(prog=name)
+        for name in ('list', 'preview', 'log', 'run')
+    }
     commands.add_to(verbs)
     call = {
         'list': functools.partial(commands.in_flight, candidates=False),
         'preview': functools.partial(commands.in_flight, candidates=True),
-        'log': commands.log, 'run': commands.run}
+        'log': commands.log,
+        'run': commands.run,
+    }
 
     def run(verb, *args):
         return call[verb](cloud.db, verbs[verb].parse_args(args))
+
     return run
 
 
@@ -56,14 +61,23 @@ def steps(cloud):
 @pytest.mark.parametrize('verb', ['list', 'preview'])
 def test_what_is_stuck_is_shown_and_left(recovery, stuck, verb):
     for _ in range(2):
-        shown, = recovery(verb)
+        (shown,) = recovery(verb)
         assert 0 <= shown.pop('age') < 60
-        assert shown | {
-            'resource_type': 'share_instance', 'resource_id': stuck,
-            'status': 'migrating', 'host': 'node@alpha#pool',
-            'holder': 'nobody', 'owner': None, 'next_step':
-                'it is given up: migration_lost, which ends in error'
-        } == shown
+        assert (
+            shown
+            | {
+                'resource_type': 'share_instance',
+                'resource_id': stuck,
+                'status': 'migrating',
+                'host': 'node@alpha#pool',
+                'holder': 'nobody',
+                'owner': None,
+                'next_step': (
+                    'it is given up: migration_lost, which ends in error'
+                ),
+            }
+            == shown
+        )
     assert recovery('log') == []
 
 
@@ -73,10 +87,15 @@ def test_only_what_a_pass_would_see_to_is_in_the_preview(recovery, cloud):
     assert recovery('preview') == []
 
 
-@pytest.mark.parametrize('args, count', [
-    (['--resource-type', 'share_instance'], 1),
-    (['--resource-type', 'access_rule'], 0),
-    (['--host', 'node@alpha'], 1), (['--host', 'node@beta'], 0)])
+@pytest.mark.parametrize(
+    'args, count',
+    [
+        (['--resource-type', 'share_instance'], 1),
+        (['--resource-type', 'access_rule'], 0),
+        (['--host', 'node@alpha'], 1),
+        (['--host', 'node@beta'], 0),
+    ],
+)
 def test_lists_are_narrowed(recovery, stuck, cloud, args, count):
     assert len(recovery('list', *args)) == count
     recovery('run')
@@ -84,29 +103,41 @@ def test_lists_are_narrowed(recovery, stuck, cloud, args, count):
     assert len(recovery('log', *args)) == count
 
 
-@pytest.mark.parametrize('args, answer', [
-    ([], 'node@alpha was asked.'),
-    (['--host', 'node@alpha'], 'node@alpha was asked.'),
-    (['share_instance', None], 'will be looked at')])
-def test_what_is_asked_for_is_done_and_on_record(recovery, stuck, cloud,
-                                                 args, answer):
+@pytest.mark.parametrize(
+    'args, answer',
+    [
+        ([], 'node@alpha was asked.'),
+        (['--host', 'node@alpha'], 'node@alpha was asked.'),
+        (['share_instance', None], 'will be looked at'),
+    ],
+)
+def test_what_is_asked_for_is_done_and_on_record(
+    recovery, stuck, cloud, args, answer
+):
     assert answer in recovery('run', *[arg or stuck for arg in args])
     steps(cloud)
     assert recovery('list') == []
-    said, = recovery('log')
-    assert (said['resource_id'], said['status_before'], said['action'],
-            said['status_after']) == (
-        stuck, 'migrating', 'given up', 'error')
+    (said,) = recovery('log')
+    assert (
+        said['resource_id'],
+        said['status_before'],
+        said['action'],
+        said['status_after'],
+    ) == (stuck, 'migrating', 'given up', 'error')
     assert said['asked_by'].endswith('(manila-lite-manage)')
     assert said['made_by'].startswith('manila-share@node@alpha:')
     assert recovery('log', '--resource-id', stuck) == [said]
     assert recovery('log', '--resource-id', 'other') == []
 
 
-@pytest.mark.parametrize('args, error', [
-    (['--host', 'node@nowhere'], exception.ServiceNotFound),
-    (['share_instance', 'nothing'], exception.ResourceNotFound),
-    (['share_instance'], exception.InvalidInput)])
+@pytest.mark.parametrize(
+    'args, error',
+    [
+        (['--host', 'node@nowhere'], exception.ServiceNotFound),
+        (['share_instance', 'nothing'], exception.ResourceNotFound),
+        (['share_instance'], exception.InvalidInput),
+    ],
+)
 def test_what_is_not_there_is_refused(recovery, stuck, cloud, args, error):
     with pytest.raises(error):
         recovery('run', *args)

@@ -35,8 +35,9 @@ POOL = services.Pool.__table__
 MESSAGE = services.Message.__table__
 
 TYPE_ID = '11111111-2222-3333-4444-555555555555'
-CTX = RequestContext(project_id='project', user_id='user',
-                     request_id='req-of-the-test')
+CTX = RequestContext(
+    project_id='project', user_id='user', request_id='req-of-the-test'
+)
 PATIENCE = 60.0
 """Seconds that are waited in vain on a machine with much else to do."""
 
@@ -72,32 +73,59 @@ dummy_driver_capacity_gb = {capacity}
 
 def add_type(session: Session) -> None:
     """The default share type."""
-    session.run(sa.insert(types.ShareType.__table__), id=TYPE_ID,
-                name='default', is_public=True, created_at=session.now)
+    session.run(
+        sa.insert(types.ShareType.__table__),
+        id=TYPE_ID,
+        name='default',
+        is_public=True,
+        created_at=session.now,
+    )
     session.run(
         sa.insert(types.ShareTypeExtraSpec.__table__),
-        share_type_id=TYPE_ID, spec_key='driver_handles_share_servers',
-        spec_value='False')
+        share_type_id=TYPE_ID,
+        spec_key='driver_handles_share_servers',
+        spec_value='False',
+    )
 
 
 class House:
     """One process; a second one on the same folder is a second House."""
 
-    def __init__(self, folder: pathlib.Path, url: str, *,
-                 backends: typing.Sequence[str] = ('alpha', 'beta'),
-                 capacity: int = 1000, delay: float = 0.0, default: str = '',
-                 work: str = '', section: str = '', fill: bool = True,
-                 locked: bool = False):
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        url: str,
+        *,
+        backends: typing.Sequence[str] = ('alpha', 'beta'),
+        capacity: int = 1000,
+        delay: float = 0.0,
+        default: str = '',
+        work: str = '',
+        section: str = '',
+        fill: bool = True,
+        locked: bool = False,
+    ):
         self.folder = folder
         self.names = tuple(backends)
         file = folder / 'house.conf'
-        file.write_text(_CONF.format(
-            folder=folder, names=','.join(backends), default=default,
-            work=work)
-            + ''.join(_SECTION.format(name=name, folder=folder,
-                                      capacity=capacity, delay=delay,
-                                      section=section)
-                      for name in backends))
+        file.write_text(
+            _CONF.format(
+                folder=folder,
+                names=','.join(backends),
+                default=default,
+                work=work,
+            )
+            + ''.join(
+                _SECTION.format(
+                    name=name,
+                    folder=folder,
+                    capacity=capacity,
+                    delay=delay,
+                    section=section,
+                )
+                for name in backends
+            )
+        )
         self.conf = options.new(files=[str(file)])
         self.db = Database(url)
         self.committed = threading.Condition()
@@ -105,8 +133,12 @@ class House:
         if fill:
             self.db.write(add_type)
         self.process = build.Process(
-            self.conf, self.db, locks=Coordinator(self.conf, 'a member')
-            if locked else NullCoordinator())
+            self.conf,
+            self.db,
+            locks=Coordinator(self.conf, 'a member')
+            if locked
+            else NullCoordinator(),
+        )
         self.operations = build.share_operations(self.process)
         self.access = build.access_operations(self.process)
         self.scheduler = build.scheduler(self.process)
@@ -129,8 +161,10 @@ class House:
 
     @property
     def runners(self) -> list[typing.Any]:
-        return [*self.scheduler.runners,
-                *(backend.runner for backend in self.share.backends)]
+        return [
+            *self.scheduler.runners,
+            *(backend.runner for backend in self.share.backends),
+        ]
 
     # Life
 
@@ -177,10 +211,20 @@ class House:
         self.until(lambda: not self.owed())
 
     def owed(self) -> list[tuple]:
-        return self.db.read(lambda session: [
-            tuple(row) for row in session.rows(sa.select(
-                WORK.c.kind, WORK.c.state, WORK.c.resource_id,
-                WORK.c.attempt, WORK.c.error))])
+        return self.db.read(
+            lambda session: [
+                tuple(row)
+                for row in session.rows(
+                    sa.select(
+                        WORK.c.kind,
+                        WORK.c.state,
+                        WORK.c.resource_id,
+                        WORK.c.attempt,
+                        WORK.c.error,
+                    )
+                )
+            ]
+        )
 
     def rows(self, statement: sa.Executable) -> list[sa.Row]:
         return self.db.read(lambda session: list(session.rows(statement)))
@@ -196,27 +240,40 @@ class House:
 
     def messages(self) -> list[tuple[str, str]]:
         """Action and detail of every message, oldest first."""
-        return [tuple(row) for row in self.rows(
-            sa.select(MESSAGE.c.action_id, MESSAGE.c.detail_id)
-            .order_by(MESSAGE.c.created_at))]
+        return [
+            tuple(row)
+            for row in self.rows(
+                sa.select(MESSAGE.c.action_id, MESSAGE.c.detail_id).order_by(
+                    MESSAGE.c.created_at
+                )
+            )
+        ]
 
     def backend(self, name: str = 'alpha') -> typing.Any:
-        return next(backend for backend in self.share.backends
-                    if backend.host.endswith(f'@{name}'))
+        return next(
+            backend
+            for backend in self.share.backends
+            if backend.host.endswith(f'@{name}')
+        )
 
     def driver(self, name: str = 'alpha') -> dummy.DummyDriver:
         return self.backend(name).driver
 
     def problems(self) -> list[str]:
-        return self.db.read(invariants.problems, {
-            f'node@{name}': self.folder / 'dummy' / name
-            for name in self.names})
+        return self.db.read(
+            invariants.problems,
+            {
+                f'node@{name}': self.folder / 'dummy' / name
+                for name in self.names
+            },
+        )
 
     # Asking
 
     def create(self, size: int = 1, **facts: typing.Any) -> str:
-        return self.operations.create(CTX, ShareRequest(
-            share_proto='NFS', size=size, **facts))
+        return self.operations.create(
+            CTX, ShareRequest(share_proto='NFS', size=size, **facts)
+        )
 
     def created(self, size: int = 1, **facts: typing.Any) -> str:
         """A share that is available."""
@@ -225,8 +282,10 @@ class House:
         assert self.status(share_id) == 'available'
         return share_id
 
-    def ask(self, verb: str, share_id: str, *args: typing.Any,
-            **facts: typing.Any) -> typing.Any:
+    def ask(
+        self, verb: str, share_id: str, *args: typing.Any, **facts: typing.Any
+    ) -> typing.Any:
         """Ask an operation about a share as it is now."""
         return getattr(self.operations, verb)(
-            CTX, self.target(share_id), *args, **facts)
+            CTX, self.target(share_id), *args, **facts
+        )

@@ -25,17 +25,27 @@ class NetworkCloud(ServersCloud):
 
     def new_service(self, type: str = 'ldap', **body: object) -> str:
         return self.api.request(
-            'POST', '/security-services',
+            'POST',
+            '/security-services',
             {'security_service': {'type': type, **body}},
-            expect=200).json['security_service']['id']
+            expect=200,
+        ).json['security_service']['id']
 
-    def act(self, action: str, expect: int | None = None,
-            api: Api | None = None, version: str | None = None,
-            **args: object) -> typing.Any:
+    def act(
+        self,
+        action: str,
+        expect: int | None = None,
+        api: Api | None = None,
+        version: str | None = None,
+        **args: object,
+    ) -> typing.Any:
         """What an action on the network answers."""
         answer = (api or self.api).request(
-            'POST', f'/share-networks/{self.network}/action', {action: args},
-            version=version)
+            'POST',
+            f'/share-networks/{self.network}/action',
+            {action: args},
+            version=version,
+        )
         if expect is None:
             assert answer.status_int < 300, answer.text
         else:
@@ -51,16 +61,18 @@ class NetworkCloud(ServersCloud):
 
     def status(self) -> str:
         return self.api.get(f'/share-networks/{self.network}')[
-            'share_network']['status']
+            'share_network'
+        ]['status']
 
     def server_status(self) -> str:
-        row, = [row for row in self.servers() if row.id == self.server]
+        (row,) = [row for row in self.servers() if row.id == self.server]
         return row.status
 
     def attached(self) -> set[str]:
         """The ids of those attached to the network."""
         found = self.api.get(
-            f'/security-services?share_network_id={self.network}')
+            f'/security-services?share_network_id={self.network}'
+        )
         return {one['id'] for one in found['security_services']}
 
     def remembered(self) -> dict:
@@ -71,13 +83,14 @@ class NetworkCloud(ServersCloud):
                 return found
         raise LookupError(self.server)
 
-    def fail_next(self, method: str,
-                  error: Exception | None = None) -> None:
+    def fail_next(self, method: str, error: Exception | None = None) -> None:
         for name in self.backend_names:
             self.driver(name).faults.fail_next(method, error=error)
 
-    def add_subnet_like(self, expect: int = 200, **body: object
-                        ) -> typing.Any:
+    def add_subnet_like(self, expect: int = 200, **body: object) -> typing.Any:
         return self.api.request(
-            'POST', f'/share-networks/{self.network}/subnets',
-            {'share-network-subnet': body}, expect=expect).json
+            'POST',
+            f'/share-networks/{self.network}/subnets',
+            {'share-network-subnet': body},
+            expect=expect,
+        ).json

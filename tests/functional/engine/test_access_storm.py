@@ -36,22 +36,26 @@ class Client:
             try:
                 verb(rules)
                 self.answers[verb.__name__] += 1
-            except (exception.ShareAccessExists,
-                    exception.ShareAccessNotFound) as error:
+            except (
+                exception.ShareAccessExists,
+                exception.ShareAccessNotFound,
+            ) as error:
                 self.answers[type(error).__name__] += 1
 
     def allow(self, rules):
-        rules.allow(f'10.0.0.{self.chance.randrange(TARGETS)}',
-                    self.chance.choice(('rw', 'ro')))
+        rules.allow(
+            f'10.0.0.{self.chance.randrange(TARGETS)}',
+            self.chance.choice(('rw', 'ro')),
+        )
 
     def deny(self, rules):
         rules.deny(self.chance.choice(sorted(rules.rows) or ['none']))
 
 
-@pytest.mark.parametrize('locked', [False, True],
-                         ids=['no locks', 'locks'])
-def test_at_rest_only_those_come_in_whose_rules_are_active(build_house,
-                                                           locked):
+@pytest.mark.parametrize('locked', [False, True], ids=['no locks', 'locks'])
+def test_at_rest_only_those_come_in_whose_rules_are_active(
+    build_house, locked
+):
     house = build_house(backends=['alpha'], locked=locked).start()
     shares = [Rules(house, house.create()) for _ in range(SHARES)]
     house.quiet()
@@ -74,8 +78,9 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(build_house,
     states = {state for rules in shares for state in rules.states.values()}
     assert {'active'} <= states <= {'active', 'error'}
     assert refused  # of which all may have been denied in the end
-    answers = sum((client.answers for client in clients),
-                  collections.Counter())
+    answers = sum(
+        (client.answers for client in clients), collections.Counter()
+    )
     assert answers['allow'] > answers['deny'] > CLIENTS
     asked = answers['allow'] + answers['deny']
     assert len(house.driver().access_calls) < asked

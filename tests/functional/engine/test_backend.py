@@ -14,13 +14,13 @@ from tests.functional.engine.house import POOL
 
 SERVICE = services.Service.__table__
 
-on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'],
-                                    indirect=True)
+on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 def health(house, name='alpha'):
-    return house.value(sa.select(SERVICE.c.health).where(
-        SERVICE.c.host == f'node@{name}'))
+    return house.value(
+        sa.select(SERVICE.c.health).where(SERVICE.c.host == f'node@{name}')
+    )
 
 
 class Pauses:
@@ -47,9 +47,17 @@ def again(build_house):
         house.scheduler.register()
         old = house.backend()
         house.share.backends[0] = new = Backend(
-            house.db, old.driver, old.runner, old.ensuring, host=old.host,
-            zone=old.zone, incarnation=old.incarnation, enabled=True,
-            expire=old._expire, pause=pauses)
+            house.db,
+            old.driver,
+            old.runner,
+            old.ensuring,
+            host=old.host,
+            zone=old.zone,
+            incarnation=old.incarnation,
+            enabled=True,
+            expire=old._expire,
+            pause=pauses,
+        )
         new.reconciliation = old.reconciliation
         made.append(new)
         return house, new
@@ -60,6 +68,7 @@ def again(build_house):
 
 
 # Starting
+
 
 def test_a_driver_that_does_not_start_is_tried_again(again):
     pauses = Pauses()
@@ -104,7 +113,8 @@ def test_until_it_is_up_it_takes_no_work_and_no_shares(again):
         shares.extend(house.create(1) for _ in range(3))
         house.quiet()
         assert {house.target(share).host for share in shares} == {
-            'node@beta#pool'}
+            'node@beta#pool'
+        }
         house.ask('delete', shares[0])
         assert not house.driver().initialized
 
@@ -144,8 +154,11 @@ def test_a_database_that_is_away_does_not_end_the_trying(again):
     failures = iter(range(6))
 
     def fail(name):
-        if (name == 'statement' and house.driver().calls
-                and next(failures, None) is not None):
+        if (
+            name == 'statement'
+            and house.driver().calls
+            and next(failures, None) is not None
+        ):
             raise db_exc.DBConnectionError()
 
     house.db.probe = fail
@@ -163,7 +176,9 @@ def test_stopping_ends_the_trying(build_house):
     failed = threading.Event()
     house.db.probe = lambda name: (
         backend.health.startswith('The driver does not')
-        and name == 'committed' and failed.set())
+        and name == 'committed'
+        and failed.set()
+    )
     house.driver().fail_next('do_setup', None)
     backend.start()
     assert failed.wait(PATIENCE)
@@ -173,17 +188,19 @@ def test_stopping_ends_the_trying(build_house):
 
 # Being heard of
 
+
 def service(house, name='alpha'):
-    return house.rows(sa.select(SERVICE).where(
-        SERVICE.c.host == f'node@{name}'))
+    return house.rows(
+        sa.select(SERVICE).where(SERVICE.c.host == f'node@{name}')
+    )
 
 
 def test_a_heartbeat_moves_the_clock_of_the_service(build_house):
     house = build_house()
     house.register()
-    before, = service(house)
+    (before,) = service(house)
     house.backend().beat()
-    after, = service(house)
+    (after,) = service(house)
     assert after.heartbeat_at > before.heartbeat_at
     assert after.incarnation == house.process.id
 
@@ -191,12 +208,16 @@ def test_a_heartbeat_moves_the_clock_of_the_service(build_house):
 def test_a_heartbeat_registers_a_service_that_vanished(build_house):
     house = build_house()
     house.register()
-    before, = service(house)
+    (before,) = service(house)
     house.db.write(lambda session: session.run(sa.delete(SERVICE)))
     house.backend().beat()
-    after, = service(house)
+    (after,) = service(house)
     assert (after.host, after.binary, after.topic, after.health) == (
-        before.host, before.binary, before.topic, None)
+        before.host,
+        before.binary,
+        before.topic,
+        None,
+    )
     assert after.availability_zone_id == before.availability_zone_id
     assert not after.disabled
 
@@ -204,11 +225,14 @@ def test_a_heartbeat_registers_a_service_that_vanished(build_house):
 def test_a_restart_leaves_a_disabled_service_disabled(build_house):
     house = build_house()
     house.register()
-    house.db.write(lambda session: session.run(
-        sa.update(SERVICE).values(disabled=True, disabled_reason='x')))
+    house.db.write(
+        lambda session: session.run(
+            sa.update(SERVICE).values(disabled=True, disabled_reason='x')
+        )
+    )
     new = build_house()
     new.register()
-    found, = service(house)
+    (found,) = service(house)
     assert (found.disabled, found.disabled_reason) == (True, 'x')
     assert found.incarnation == new.process.id
 
@@ -222,6 +246,7 @@ def test_new_services_may_begin_disabled(build_house):
 
 # Reporting
 
+
 @on_sqlite
 def test_a_back_end_that_is_not_up_is_not_asked(build_house):
     house = build_house()
@@ -232,18 +257,19 @@ def test_a_back_end_that_is_not_up_is_not_asked(build_house):
 
 
 @on_sqlite
-def test_pools_of_the_driver_are_reported_with_their_capabilities(
-        build_house):
-    house = build_house(backends=['alpha'],
-                        section='dummy_driver_pools = one,two')
+def test_pools_of_the_driver_are_reported_with_their_capabilities(build_house):
+    house = build_house(
+        backends=['alpha'], section='dummy_driver_pools = one,two'
+    )
     house.register()
-    assert [row.host for row in house.rows(
-        sa.select(POOL).order_by(POOL.c.host))] == [
-        'node@alpha#one', 'node@alpha#two']
+    assert [
+        row.host for row in house.rows(sa.select(POOL).order_by(POOL.c.host))
+    ] == ['node@alpha#one', 'node@alpha#two']
     assert {row.total_gb for row in house.rows(sa.select(POOL))} == {1000.0}
 
 
 # The recycle bin
+
 
 @pytest.fixture
 def bin_house(build_house):
@@ -264,8 +290,7 @@ def test_expired_shares_are_deleted_and_others_are_not(bin_house):
     for backend in house.share.backends:
         backend.expire()
     house.run()
-    assert {house.status(share) for share in (kept, restored)} == {
-        'available'}
+    assert {house.status(share) for share in (kept, restored)} == {'available'}
     assert len(house.rows(sa.text('SELECT id FROM shares'))) == 2
     assert house.problems() == []
 
@@ -286,7 +311,8 @@ def test_before_its_time_nothing_expires(build_house):
 def test_back_ends_with_similar_names_empty_their_own_bin(build_house):
     house = build_house(
         backends=['al_ha', 'alpha'],
-        default='soft_deleted_share_retention_time = 0')
+        default='soft_deleted_share_retention_time = 0',
+    )
     house.register()
     shares = [house.create(1) for _ in range(6)]
     house.run()
@@ -294,8 +320,10 @@ def test_back_ends_with_similar_names_empty_their_own_bin(build_house):
         house.ask('soft_delete', share)
     house.backend('al_ha').expire()
     house.run()
-    left = {row.host for row in house.rows(
-        sa.text('SELECT host FROM share_instances'))}
+    left = {
+        row.host
+        for row in house.rows(sa.text('SELECT host FROM share_instances'))
+    }
     assert left == {'node@alpha#pool'}
 
 
@@ -306,12 +334,22 @@ def test_a_full_bin_is_emptied_in_one_go(bin_house):
     for _ in range(205):
         house.create(1)
     house.run()
-    house.db.write(lambda session: session.run(sa.text(
-        'UPDATE shares SET is_soft_deleted = true, '
-        "scheduled_to_be_deleted_at = '2020-01-01 00:00:00.000000'")))
-    house.db.write(lambda session: session.run(sa.text(
-        "UPDATE share_instances SET status = 'error_deleting' "
-        'WHERE id IN (SELECT id FROM share_instances LIMIT 101)')))
+    house.db.write(
+        lambda session: session.run(
+            sa.text(
+                'UPDATE shares SET is_soft_deleted = true, '
+                "scheduled_to_be_deleted_at = '2020-01-01 00:00:00.000000'"
+            )
+        )
+    )
+    house.db.write(
+        lambda session: session.run(
+            sa.text(
+                "UPDATE share_instances SET status = 'error_deleting' "
+                'WHERE id IN (SELECT id FROM share_instances LIMIT 101)'
+            )
+        )
+    )
     for backend in house.share.backends:
         backend.expire()
     house.run()

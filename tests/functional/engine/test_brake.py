@@ -21,6 +21,7 @@ def look(cloud, monkeypatch):
 
     def later():
         now[0] += 1.0
+
     return later
 
 
@@ -34,9 +35,11 @@ def test_new_work_is_refused_while_the_queue_is_full(cloud, look):
     answers = [
         cloud.api.request('POST', '/shares', body, expect=503),
         cloud.api.act(share, 'extend', {'new_size': 3}, expect=503),
-        cloud.api.act(share, 'shrink', {'new_size': 1}, expect=503)]
-    assert {int(answer.headers['Retry-After']) > 0
-            for answer in answers} == {True}
+        cloud.api.act(share, 'shrink', {'new_size': 1}, expect=503),
+    ]
+    assert {int(answer.headers['Retry-After']) > 0 for answer in answers} == {
+        True
+    }
     assert cloud.api.show(share)['status'] == 'available'
     cloud.settle()
     look()

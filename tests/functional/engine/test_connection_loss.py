@@ -18,10 +18,12 @@ def asked(call, *args):
             return None
 
 
-@pytest.mark.parametrize('database_url', ['mysql', 'postgresql'],
-                         indirect=True)
+@pytest.mark.parametrize(
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
 def test_services_survive_the_loss_of_every_connection(
-        build_house, database_url):
+    build_house, database_url
+):
     house = build_house(delay=0.01, work='lease = 1').start()
     killed = 0
     for _ in range(5):

@@ -8,8 +8,11 @@ from tests.support.cloud import Cloud
 
 @pytest.fixture
 def cloud(tmp_path):
-    cloud = Cloud(tmp_path, backends=['alpha'],
-                  more='is_deferred_deletion_enabled = true')
+    cloud = Cloud(
+        tmp_path,
+        backends=['alpha'],
+        more='is_deferred_deletion_enabled = true',
+    )
     yield cloud
     cloud.db.dispose()
 
@@ -20,7 +23,8 @@ def tenant(cloud):
 
 
 def test_it_is_hidden_from_tenants_while_it_waits_and_when_it_failed(
-        cloud, tenant):
+    cloud, tenant
+):
     share = cloud.create_share(size=3)
     assert tenant.show(share)['status'] == 'available'
     cloud.driver().fail_next('delete_share')
@@ -39,8 +43,9 @@ def test_it_is_hidden_from_tenants_while_it_waits_and_when_it_failed(
 
 
 def test_its_room_in_the_quota_is_free_at_once(cloud, tenant):
-    cloud.api.request('PUT', '/quota-sets/project',
-                      {'quota_set': {'shares': 1}}, expect=200)
+    cloud.api.request(
+        'PUT', '/quota-sets/project', {'quota_set': {'shares': 1}}, expect=200
+    )
     share = cloud.create_share(size=3)
     tenant.create(expect=413)
     tenant.delete(share)

@@ -24,8 +24,12 @@ ROUNDS = 8
 def ctx(house):
     """A member of the project of all shares."""
     return RequestContext(
-        project_id='project', user_id='user', roles=['member', 'reader'],
-        request_id='req-of-the-test', enforcer=Enforcer(house.conf))
+        project_id='project',
+        user_id='user',
+        roles=['member', 'reader'],
+        request_id='req-of-the-test',
+        enforcer=Enforcer(house.conf),
+    )
 
 
 @pytest.fixture
@@ -33,7 +37,8 @@ def lock(house, ctx):
     """Have a resource locked."""
     operations = Locks(house.db)
     return lambda id, kind='share', action='delete': operations.create(
-        ctx, LockRequest(id, kind, action))
+        ctx, LockRequest(id, kind, action)
+    )
 
 
 def at_once(*calls):
@@ -44,8 +49,12 @@ def at_once(*calls):
         start.wait()
         try:
             call()
-        except (exception.Forbidden, exception.Conflict, exception.Invalid,
-                exception.NotFound):
+        except (
+            exception.Forbidden,
+            exception.Conflict,
+            exception.Invalid,
+            exception.NotFound,
+        ):
             return False
         return True
 
@@ -61,8 +70,13 @@ def shares(house):
 
 def allow(house, ctx, share, **more):
     return house.access.allow(
-        ctx, house.target(share), access_type='ip', access_to='10.0.0.1',
-        target='10.0.0.1', **more).id
+        ctx,
+        house.target(share),
+        access_type='ip',
+        access_to='10.0.0.1',
+        target='10.0.0.1',
+        **more,
+    ).id
 
 
 def locks_of(house, id):
@@ -74,7 +88,8 @@ def test_share_is_locked_or_goes(house, lock, verb):
     for share in shares(house):
         locked, gone = at_once(
             functools.partial(lock, share),
-            functools.partial(house.ask, verb, share))
+            functools.partial(house.ask, verb, share),
+        )
         assert locked != gone
         assert bool(locks_of(house, share)) == locked
         assert not locked or house.status(share) == 'available'
@@ -84,8 +99,12 @@ def test_share_is_locked_or_its_instance_goes(house, ctx, lock):
     for share in shares(house):
         locked, gone = at_once(
             functools.partial(lock, share),
-            functools.partial(house.operations.force_delete_instance, ctx,
-                              house.target(share).instance_id))
+            functools.partial(
+                house.operations.force_delete_instance,
+                ctx,
+                house.target(share).instance_id,
+            ),
+        )
         assert locked != gone
         assert bool(locks_of(house, share)) == locked
     house.quiet()
@@ -97,8 +116,10 @@ def test_rule_is_locked_or_denied(house, ctx, lock):
         rule = allow(house, ctx, share)
         locked, denied = at_once(
             functools.partial(lock, rule, 'access_rule'),
-            functools.partial(house.access.deny, ctx, house.target(share),
-                              rule))
+            functools.partial(
+                house.access.deny, ctx, house.target(share), rule
+            ),
+        )
         assert locked != denied
     house.quiet()
     assert house.problems() == []
@@ -107,9 +128,11 @@ def test_rule_is_locked_or_denied(house, ctx, lock):
 def test_rule_with_a_lock_comes_or_its_share_goes(house, ctx):
     for share in shares(house):
         allowed, gone = at_once(
-            functools.partial(allow, house, ctx, share,
-                              locked=LocksWanted(deletion=True)),
-            functools.partial(house.ask, 'delete', share))
+            functools.partial(
+                allow, house, ctx, share, locked=LocksWanted(deletion=True)
+            ),
+            functools.partial(house.ask, 'delete', share),
+        )
         assert allowed != gone
     house.quiet()
     assert house.problems() == []

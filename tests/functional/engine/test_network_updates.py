@@ -24,21 +24,27 @@ def cloud(tmp_path):
 
 
 def replacing(cloud):
-    return {'current_service_id': cloud.service,
-            'new_service_id': cloud.new_service()}
+    return {
+        'current_service_id': cloud.service,
+        'new_service_id': cloud.new_service(),
+    }
 
 
 # Checks
 
+
 def test_check_is_pending_until_all_back_ends_have_answered(cloud):
     ask = replacing(cloud)
-    host, = {row.host for row in cloud.servers()}
+    (host,) = {row.host for row in cloud.servers()}
     assert cloud.act(UPDATE_CHECK, **ask) == {
-        'compatible': None, 'requested_operation': {
+        'compatible': None,
+        'requested_operation': {
             'operation': 'update_security_service',
             'current_security_service': ask['current_service_id'],
-            'new_security_service': ask['new_service_id']},
-        'hosts_check_result': {host: None}}
+            'new_security_service': ask['new_service_id'],
+        },
+        'hosts_check_result': {host: None},
+    }
     assert cloud.act(UPDATE_CHECK, **ask)['compatible'] is None
     cloud.settle()
     checked = cloud.act(UPDATE_CHECK, **ask)
@@ -53,12 +59,19 @@ def test_only_administrators_learn_of_hosts(cloud):
     assert 'hosts_check_result' not in answer
 
 
-@pytest.mark.parametrize('check', [
-    'update_share_server_security_service',
-    'update_share_server_network_allocations'])
+@pytest.mark.parametrize(
+    'check',
+    [
+        'update_share_server_security_service',
+        'update_share_server_network_allocations',
+    ],
+)
 def test_error_of_a_check_is_a_no_and_reset_asks_again(cloud, check):
-    action, ask = ((SUBNET_CHECK, NEUTRON) if 'network' in check
-                   else (UPDATE_CHECK, replacing(cloud)))
+    action, ask = (
+        (SUBNET_CHECK, NEUTRON)
+        if 'network' in check
+        else (UPDATE_CHECK, replacing(cloud))
+    )
     cloud.fail_next(f'check_{check}')
     assert cloud.check(action, **ask)['compatible'] is False
     assert cloud.act(action, **ask)['compatible'] is False
@@ -71,7 +84,8 @@ def test_error_of_a_check_is_a_no_and_reset_asks_again(cloud, check):
 
 def test_back_end_that_says_no_keeps_the_network_as_it_is(tmp_path):
     cloud = NetworkCloud(
-        tmp_path, section='dummy_driver_network_updates = false')
+        tmp_path, section='dummy_driver_network_updates = false'
+    )
     ask = replacing(cloud)
     assert cloud.check(UPDATE_CHECK, **ask)['compatible'] is False
     cloud.act(UPDATE, expect=400, **ask)
@@ -111,19 +125,20 @@ def test_busy_share_keeps_its_network_from_being_checked(cloud):
 
 # Security services
 
+
 def test_service_is_replaced_on_server_and_network(cloud):
     ask = replacing(cloud)
     cloud.check(UPDATE_CHECK, **ask)
     answer = cloud.act(UPDATE, expect=202, **ask)['share_network']
     assert answer['status'] == 'network_change'
     assert cloud.server_status() == 'network_change'
-    assert cloud.remembered()['security_services'] == {
-        'ldap': cloud.service}
+    assert cloud.remembered()['security_services'] == {'ldap': cloud.service}
     cloud.settle()
     assert cloud.status() == cloud.server_status() == 'active'
     assert cloud.attached() == {ask['new_service_id']}
     assert cloud.remembered()['security_services'] == {
-        'ldap': ask['new_service_id']}
+        'ldap': ask['new_service_id']
+    }
     assert cloud.api.show(cloud.used_by)['status'] == 'available'
     cloud.check_invariants()
 
@@ -135,8 +150,7 @@ def test_service_is_added_to_a_network_in_use_from_2_63_on(cloud):
     assert cloud.check(ADD_CHECK, **ask)['compatible'] is True
     cloud.act(ADD, expect=200, **ask)
     cloud.settle()
-    assert set(cloud.remembered()['security_services']) == {
-        'ldap', 'kerberos'}
+    assert set(cloud.remembered()['security_services']) == {'ldap', 'kerberos'}
     assert cloud.attached() == {cloud.service, ask['security_service_id']}
     cloud.act('remove_security_service', expect=403, **ask)
     cloud.check_invariants()
@@ -148,8 +162,9 @@ def test_old_service_stays_until_servers_are_off_it(cloud):
     cloud.act(UPDATE, expect=202, **ask)
     path = f'/security-services/{cloud.service}'
     cloud.api.request('DELETE', path, expect=403)
-    cloud.api.request('PUT', path, {'security_service': {'user': 'x'}},
-                      expect=403)
+    cloud.api.request(
+        'PUT', path, {'security_service': {'user': 'x'}}, expect=403
+    )
     cloud.settle()
     cloud.api.request('DELETE', path, expect=202)
     cloud.check_invariants()
@@ -163,7 +178,7 @@ def test_failed_change_puts_server_shares_and_network_into_error(cloud):
     cloud.settle()
     assert cloud.status() == cloud.server_status() == 'error'
     assert cloud.api.show(cloud.used_by)['status'] == 'error'
-    message, = cloud.api.get('/messages')['messages']
+    (message,) = cloud.api.get('/messages')['messages']
     assert (message['action_id'], message['detail_id']) == ('011', '022')
     assert message['resource_id'] == ask['new_service_id']
     cloud.act(SUBNET_CHECK, expect=400, **NEUTRON)
@@ -172,23 +187,31 @@ def test_failed_change_puts_server_shares_and_network_into_error(cloud):
 
 def test_passwords_are_in_no_journal_message_or_work(cloud):
     secret = 'open sesame'
-    ask = {'current_service_id': cloud.service,
-           'new_service_id': cloud.new_service(password=secret)}
+    ask = {
+        'current_service_id': cloud.service,
+        'new_service_id': cloud.new_service(password=secret),
+    }
     cloud.check(UPDATE_CHECK, **ask)
     cloud.fail_next('update_share_server_security_service')
     cloud.act(UPDATE, expect=202, **ask)
-    tables = [table for table in networks.base.Base.metadata.sorted_tables
-              if table.name != 'security_services']
+    tables = [
+        table
+        for table in networks.base.Base.metadata.sorted_tables
+        if table.name != 'security_services'
+    ]
 
     def kept(session):
-        return [row for table in tables
-                for row in session.rows(sa.select(table))]
+        return [
+            row for table in tables for row in session.rows(sa.select(table))
+        ]
+
     assert secret not in str(cloud.db.read(kept))
     cloud.settle()
     assert secret not in str(cloud.db.read(kept))
 
 
 # Subnets
+
 
 def test_subnet_in_a_used_zone_gives_servers_new_addresses(cloud):
     before = cloud.addresses()[cloud.server]
@@ -203,10 +226,15 @@ def test_subnet_in_a_used_zone_gives_servers_new_addresses(cloud):
     assert made['id'] in cloud.remembered()['subnets']
     shown = cloud.api.get(f'/share-servers/{cloud.server}')['share_server']
     assert made['id'] in shown['share_network_subnet_ids']
-    paths = {one['path'] for one in cloud.api.get(
-        f'/shares/{cloud.used_by}/export_locations')['export_locations']}
-    assert all(any(address in path for path in paths)
-               for address in after - before)
+    paths = {
+        one['path']
+        for one in cloud.api.get(f'/shares/{cloud.used_by}/export_locations')[
+            'export_locations'
+        ]
+    }
+    assert all(
+        any(address in path for path in paths) for address in after - before
+    )
     cloud.check_invariants()
 
 
@@ -216,12 +244,17 @@ def test_subnet_in_another_zone_changes_no_server(cloud):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('error', [
-    None, exception.NoFreeAddress(segment='s', wanted=1, free=0, size=1)])
+@pytest.mark.parametrize(
+    'error',
+    [None, exception.NoFreeAddress(segment='s', wanted=1, free=0, size=1)],
+)
 def test_failed_addresses_put_all_into_error_and_come_back(cloud, error):
     picture = cloud.api.request(
-        'POST', '/snapshots', {'snapshot': {'share_id': cloud.used_by}},
-        expect=202).json['snapshot']['id']
+        'POST',
+        '/snapshots',
+        {'snapshot': {'share_id': cloud.used_by}},
+        expect=202,
+    ).json['snapshot']['id']
     cloud.settle()
     cloud.check(SUBNET_CHECK, **NEUTRON)
     cloud.fail_next('update_share_server_network_allocations', error=error)
@@ -229,52 +262,65 @@ def test_failed_addresses_put_all_into_error_and_come_back(cloud, error):
     cloud.settle()
     assert cloud.status() == cloud.server_status() == 'error'
     assert cloud.api.show(cloud.used_by)['status'] == 'error'
-    assert cloud.api.get(f'/snapshots/{picture}')['snapshot'][
-        'status'] == 'error'
+    assert (
+        cloud.api.get(f'/snapshots/{picture}')['snapshot']['status'] == 'error'
+    )
     message = cloud.api.get('/messages')['messages'][0]
     assert message['resource_id'] == subnet
     assert (message['detail_id'] == '033') == (error is not None)
     cloud.api.request(
-        'DELETE', f'/share-networks/{cloud.network}/subnets/{subnet}',
-        expect=409)
+        'DELETE',
+        f'/share-networks/{cloud.network}/subnets/{subnet}',
+        expect=409,
+    )
     cloud.api.request('DELETE', f'/snapshots/{picture}', expect=202)
     cloud.settle()
     cloud.api.delete(cloud.used_by)
     cloud.settle()
-    cloud.api.request('DELETE', f'/share-servers/{cloud.server}',
-                      expect=202)
+    cloud.api.request('DELETE', f'/share-servers/{cloud.server}', expect=202)
     cloud.settle()
     assert cloud.addresses() == {}
     cloud.api.request(
-        'DELETE', f'/share-networks/{cloud.network}/subnets/{subnet}',
-        expect=202)
+        'DELETE',
+        f'/share-networks/{cloud.network}/subnets/{subnet}',
+        expect=202,
+    )
     cloud.check_invariants()
 
 
 def test_drivers_are_told_of_some_metadata_of_subnets(tmp_path):
     cloud = NetworkCloud(
-        tmp_path, more='driver_updatable_subnet_metadata = color')
+        tmp_path, more='driver_updatable_subnet_metadata = color'
+    )
     path = f'/share-networks/{cloud.network}/subnets'
     subnet = cloud.api.get(path)['share_network_subnets'][0]['id']
     path = f'{path}/{subnet}/metadata'
-    cloud.api.request('PUT', path, {'metadata': {'color': 'red'}},
-                      version='2.88', expect=200)
+    cloud.api.request(
+        'PUT', path, {'metadata': {'color': 'red'}}, version='2.88', expect=200
+    )
     cloud.settle()
     assert 'metadata' not in cloud.remembered()
-    cloud.api.request('POST', path, {'metadata': {
-        'color': 'blue', 'shape': 'round'}}, expect=200)
+    cloud.api.request(
+        'POST',
+        path,
+        {'metadata': {'color': 'blue', 'shape': 'round'}},
+        expect=200,
+    )
     cloud.settle()
     assert cloud.remembered()['metadata'] == {'color': 'blue'}
     cloud.fail_next('update_share_network_subnet_from_metadata')
-    cloud.api.request('POST', path, {'metadata': {'color': 'green'}},
-                      expect=200)
+    cloud.api.request(
+        'POST', path, {'metadata': {'color': 'green'}}, expect=200
+    )
     cloud.settle()
-    assert [one['detail_id'] for one
-            in cloud.api.get('/messages')['messages']] == ['030', '029']
+    assert [
+        one['detail_id'] for one in cloud.api.get('/messages')['messages']
+    ] == ['030', '029']
     cloud.check_invariants()
 
 
 # Whoever dies, and whatever an administrator decrees
+
 
 def test_changing_network_takes_no_share_and_no_other_change(cloud):
     ask = replacing(cloud)
@@ -283,10 +329,13 @@ def test_changing_network_takes_no_share_and_no_other_change(cloud):
     cloud.api.create(share_network_id=cloud.network, expect=400)
     cloud.act(SUBNET_CHECK, expect=400, **NEUTRON)
     subnet = cloud.api.get(f'/share-networks/{cloud.network}/subnets')[
-        'share_network_subnets'][0]['id']
+        'share_network_subnets'
+    ][0]['id']
     cloud.api.request(
-        'DELETE', f'/share-networks/{cloud.network}/subnets/{subnet}',
-        expect=409)
+        'DELETE',
+        f'/share-networks/{cloud.network}/subnets/{subnet}',
+        expect=409,
+    )
     cloud.settle()
     cloud.check_invariants()
 
@@ -295,8 +344,12 @@ def test_server_reset_while_it_changes_lets_its_network_go_on(cloud):
     ask = replacing(cloud)
     cloud.check(UPDATE_CHECK, **ask)
     cloud.act(UPDATE, expect=202, **ask)
-    cloud.api.request('POST', f'/share-servers/{cloud.server}/action',
-                      {'reset_status': {'status': 'active'}}, expect=202)
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{cloud.server}/action',
+        {'reset_status': {'status': 'active'}},
+        expect=202,
+    )
     cloud.settle()
     assert cloud.status() == 'active'
     cloud.check_invariants()
@@ -323,14 +376,13 @@ def test_lost_change_of_a_server_is_given_up_with_its_network(cloud):
 
 # The end of idle servers
 
+
 def test_network_goes_with_its_idle_servers_and_their_addresses(cloud):
-    cloud.api.request('DELETE', f'/share-networks/{cloud.network}',
-                      expect=409)
+    cloud.api.request('DELETE', f'/share-networks/{cloud.network}', expect=409)
     cloud.api.delete(cloud.used_by)
     cloud.settle()
     assert cloud.server_status() == 'active'
-    cloud.api.request('DELETE', f'/share-networks/{cloud.network}',
-                      expect=202)
+    cloud.api.request('DELETE', f'/share-networks/{cloud.network}', expect=202)
     cloud.api.get(f'/share-networks/{cloud.network}', expect=404)
     cloud.settle()
     assert not cloud.servers()

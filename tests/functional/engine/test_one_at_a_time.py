@@ -27,6 +27,7 @@ def hanging(two):
             def end():
                 order.release()
                 running.result()
+
             ends.append(end)
             return end
 
@@ -55,7 +56,8 @@ def test_an_extension_waits_for_a_shrink_that_was_given_up(two, hanging):
     first.ask('shrink', share, 3)
     end = hanging('shrink_share')
     second.operations.reset_status(
-        CTX, first.target(share).instance_id, 'available')
+        CTX, first.target(share).instance_id, 'available'
+    )
     second.ask('extend', share, 9, force=True)
     second.run()
     end()

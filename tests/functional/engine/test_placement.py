@@ -18,8 +18,7 @@ from tests.functional.engine.house import TYPE_ID
 
 CAPACITY = 12
 
-on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'],
-                                    indirect=True)
+on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 @pytest.fixture
@@ -37,22 +36,32 @@ def host(house, share_id):
 
 
 def extra_spec(house, key, value):
-    house.db.write(lambda session: session.run(sa.text(
-        'INSERT INTO share_type_extra_specs '
-        '(share_type_id, spec_key, spec_value) VALUES (:t, :k, :v)'),
-        t=TYPE_ID, k=key, v=value))
+    house.db.write(
+        lambda session: session.run(
+            sa.text(
+                'INSERT INTO share_type_extra_specs '
+                '(share_type_id, spec_key, spec_value) VALUES (:t, :k, :v)'
+            ),
+            t=TYPE_ID,
+            k=key,
+            v=value,
+        )
+    )
 
 
 def when_claimed(house, rival):
     """Have a rival come between the choice of a pool and its taking."""
+
     def probe(name):
         if name == 'committed':
             house.db.probe = lambda name: None
             rival()
+
     house.db.probe = probe
 
 
 # Room
+
 
 def test_a_share_goes_where_there_is_most_room(house):
     share = house.create(2)
@@ -62,10 +71,20 @@ def test_a_share_goes_where_there_is_most_room(house):
 
 def test_room_that_a_rival_took_is_looked_for_elsewhere(build_house, house):
     rival = build_house()
-    when_claimed(house, lambda: rival.db.write(
-        pools.allocate, 'node@alpha#pool', CAPACITY, None,
-        rival.value(sa.select(POOL.c.reported_at)
-                    .where(POOL.c.host == 'node@alpha#pool'))))
+    when_claimed(
+        house,
+        lambda: rival.db.write(
+            pools.allocate,
+            'node@alpha#pool',
+            CAPACITY,
+            None,
+            rival.value(
+                sa.select(POOL.c.reported_at).where(
+                    POOL.c.host == 'node@alpha#pool'
+                )
+            ),
+        ),
+    )
     share = house.create(2)
     house.run()
     assert host(house, share) == 'node@beta#pool'
@@ -74,9 +93,15 @@ def test_room_that_a_rival_took_is_looked_for_elsewhere(build_house, house):
 def test_room_that_a_report_took_is_looked_for_elsewhere(build_house, house):
     """Others use the back end too, and it has just said so."""
     rival = build_house()
-    when_claimed(house, lambda: rival.db.write(
-        pools.report, 'node@alpha', [
-            pools.Report('node@alpha#pool', {}, CAPACITY, 0.0)], {}))
+    when_claimed(
+        house,
+        lambda: rival.db.write(
+            pools.report,
+            'node@alpha',
+            [pools.Report('node@alpha#pool', {}, CAPACITY, 0.0)],
+            {},
+        ),
+    )
     share = house.create(2)
     house.run()
     assert host(house, share) == 'node@beta#pool'
@@ -87,8 +112,12 @@ def test_when_rivals_take_all_room_the_user_hears_of_it(build_house, house):
 
     def take_all():
         for name in ('alpha', 'beta'):
-            rival.db.write(pools.report, f'node@{name}', [pools.Report(
-                f'node@{name}#pool', {}, CAPACITY, 0.0)], {})
+            rival.db.write(
+                pools.report,
+                f'node@{name}',
+                [pools.Report(f'node@{name}#pool', {}, CAPACITY, 0.0)],
+                {},
+            )
 
     when_claimed(house, take_all)
     share = house.create(2)
@@ -117,10 +146,14 @@ def test_racing_schedulers_never_place_more_than_fits(build_house, seed):
 
     with concurrent.futures.ThreadPoolExecutor(5) as pool:
         reporting = pool.submit(report)
-        asking = [pool.submit(ask, houses[number % 2],
-                              [1 + (number + n + seed) % 3
-                               for n in range(6)])
-                  for number in range(4)]
+        asking = [
+            pool.submit(
+                ask,
+                houses[number % 2],
+                [1 + (number + n + seed) % 3 for n in range(6)],
+            )
+            for number in range(4)
+        ]
         shares = [share for one in asking for share in one.result()]
         for house in houses:
             house.quiet()
@@ -141,11 +174,15 @@ def test_an_extension_stays_on_its_pool_and_within_it(house):
     house.ask('extend', share, CAPACITY)
     house.run()
     assert (house.status(share), house.target(share).size) == (
-        'available', CAPACITY)
+        'available',
+        CAPACITY,
+    )
     house.ask('extend', share, CAPACITY + 1)
     house.run()
     assert (house.status(share), house.target(share).size) == (
-        'available', CAPACITY)
+        'available',
+        CAPACITY,
+    )
     assert house.messages() == [('008', '009')]
     house.db.write(pools.change_allocated, 'node@beta#pool', -1)
     assert house.problems() == []
@@ -153,11 +190,16 @@ def test_an_extension_stays_on_its_pool_and_within_it(house):
 
 # Reasons
 
+
 @on_sqlite
-@pytest.mark.parametrize('spec, detail', [
-    (('share_backend_name', 'gamma'), '008'),
-    (('snapshot_support', '<is> False'), '008'),
-    (None, '009')])
+@pytest.mark.parametrize(
+    'spec, detail',
+    [
+        (('share_backend_name', 'gamma'), '008'),
+        (('snapshot_support', '<is> False'), '008'),
+        (None, '009'),
+    ],
+)
 def test_the_user_hears_which_filter_left_nothing(house, spec, detail):
     if spec:
         extra_spec(house, *spec)
@@ -196,15 +238,30 @@ def test_without_a_type_and_a_default_the_user_is_asked_for_one(build_house):
 
 
 @on_sqlite
-@pytest.mark.parametrize('change', [
-    lambda house: house.db.write(services.set_disabled, 'node@alpha',
-                                 'manila-share', True, None),
-    lambda house: house.db.write(
-        services.beat, host='node@alpha', binary='manila-share',
-        incarnation='i', health='out of order'),
-    lambda house: house.db.write(lambda session: session.run(sa.text(
-        "UPDATE services SET heartbeat_at = 0 WHERE host = 'node@alpha'")))],
-    ids=['disabled', 'unwell', 'silent'])
+@pytest.mark.parametrize(
+    'change',
+    [
+        lambda house: house.db.write(
+            services.set_disabled, 'node@alpha', 'manila-share', True, None
+        ),
+        lambda house: house.db.write(
+            services.beat,
+            host='node@alpha',
+            binary='manila-share',
+            incarnation='i',
+            health='out of order',
+        ),
+        lambda house: house.db.write(
+            lambda session: session.run(
+                sa.text(
+                    'UPDATE services SET heartbeat_at = 0 '
+                    "WHERE host = 'node@alpha'"
+                )
+            )
+        ),
+    ],
+    ids=['disabled', 'unwell', 'silent'],
+)
 def test_nothing_is_placed_where_no_service_can_take_it(house, change):
     change(house)
     share = house.create(2)
@@ -218,12 +275,17 @@ def test_storage_that_is_about_to_start_is_waited_for(build_house):
     house.register()
     for name in house.names:
         house.db.write(
-            services.beat, host=f'node@{name}', binary='manila-share',
-            incarnation='i', health='still starting')
+            services.beat,
+            host=f'node@{name}',
+            binary='manila-share',
+            incarnation='i',
+            health='still starting',
+        )
     share = house.create(2)
     house.run()
-    (_, state, _, attempt, error), = [
-        one for one in house.owed() if one[0].startswith('placement')]
+    ((_, state, _, attempt, error),) = [
+        one for one in house.owed() if one[0].startswith('placement')
+    ]
     assert (state, attempt) == ('queued', 1)
     assert 'No share service is up' in error
     for backend in house.share.backends:
@@ -237,6 +299,7 @@ def test_storage_that_is_about_to_start_is_waited_for(build_house):
 
 
 # Once, and at once
+
 
 def test_a_share_is_placed_once_however_often_it_is_announced(build_house):
     houses = [build_house(capacity=100).start() for _ in range(2)]
@@ -256,8 +319,7 @@ def test_an_instance_that_has_a_host_is_not_placed_again(house):
     instance = house.target(house.create(2)).instance_id
     house.db.write(share_instances.place, instance, 'node@alpha#pool', None)
     with pytest.raises(exception.InvalidStatus):
-        house.db.write(share_instances.place, instance, 'node@beta#pool',
-                       None)
+        house.db.write(share_instances.place, instance, 'node@beta#pool', None)
     assert house.value(sa.select(INSTANCE.c.host)) == 'node@alpha#pool'
 
 
@@ -271,6 +333,7 @@ def test_a_new_scheduler_decides_at_once(build_house, house):
 
 # What nobody places
 
+
 @pytest.fixture
 def homeless(build_house):
     """A share that was never placed, in error; and the house."""
@@ -282,12 +345,12 @@ def homeless(build_house):
     return house, share
 
 
-@pytest.mark.parametrize('status', [
-    'creating', 'migrating', 'migrating_to', 'server_migrating'])
+@pytest.mark.parametrize(
+    'status', ['creating', 'migrating', 'migrating_to', 'server_migrating']
+)
 def test_what_a_decree_left_in_flight_ends_visibly(homeless, status):
     house, share = homeless
-    house.operations.reset_status(
-        CTX, house.target(share).instance_id, status)
+    house.operations.reset_status(CTX, house.target(share).instance_id, status)
     told = len(house.messages())
     assert house.scheduler.unplaced.run_pass() == 1
     assert house.status(share) == 'error'
@@ -299,14 +362,16 @@ def test_what_a_decree_left_in_flight_ends_visibly(homeless, status):
 def test_what_a_decree_left_in_deletion_goes(homeless):
     house, share = homeless
     house.operations.reset_status(
-        CTX, house.target(share).instance_id, 'deleting')
+        CTX, house.target(share).instance_id, 'deleting'
+    )
     assert house.scheduler.unplaced.run_pass() == 1
     assert house.rows(sa.select(SHARE)) == []
     assert house.problems() == []
 
 
 def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
-        build_house, homeless):
+    build_house, homeless
+):
     """Writers of SQLite take turns: there one of them finds nothing."""
     house, share = homeless
     shares = [share, house.create(2), house.create(2)]
@@ -314,7 +379,8 @@ def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
         pass
     for one in shares:
         house.operations.reset_status(
-            CTX, house.target(one).instance_id, 'migrating')
+            CTX, house.target(one).instance_id, 'migrating'
+        )
     told = len(house.messages())
     at_once = threading.Barrier(3)
 
@@ -323,8 +389,10 @@ def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
         rival.scheduler.unplaced.run_pass()
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        for running in [pool.submit(run, rival) for rival in (
-                house, build_house(), build_house())]:
+        for running in [
+            pool.submit(run, rival)
+            for rival in (house, build_house(), build_house())
+        ]:
             running.result()
     assert {house.status(one) for one in shares} == {'error'}
     assert len(house.messages()) == told + 3

@@ -21,8 +21,9 @@ def house(build_house):
 
 
 def pool(house, host=HOST):
-    return house.db.read(lambda session: session.one(
-        sa.select(POOL).where(POOL.c.host == host)))
+    return house.db.read(
+        lambda session: session.one(sa.select(POOL).where(POOL.c.host == host))
+    )
 
 
 def books(house):
@@ -36,11 +37,13 @@ def allocate(house, gb, room, reported_at=None):
 
 
 def report(house, free, known):
-    house.db.write(pools.report, SERVICE, [
-        pools.Report(HOST, {}, 100.0, free)], known)
+    house.db.write(
+        pools.report, SERVICE, [pools.Report(HOST, {}, 100.0, free)], known
+    )
 
 
 # Taking room
+
 
 def test_room_is_taken_up_to_the_brim_and_no_further(house):
     assert allocate(house, 60, 100.0)
@@ -50,7 +53,7 @@ def test_room_is_taken_up_to_the_brim_and_no_further(house):
 
 
 def test_without_a_limit_there_is_always_room(house):
-    assert allocate(house, 10 ** 6, None)
+    assert allocate(house, 10**6, None)
 
 
 def test_room_of_an_older_report_is_not_taken(house):
@@ -68,6 +71,7 @@ def test_a_pool_that_vanished_has_no_room(house):
 
 
 # What the back end knows
+
 
 def test_a_report_knows_of_what_was_there_before_it(house):
     house.create(10)
@@ -145,17 +149,22 @@ def test_growth_that_failed_is_not_counted(house):
         house.run()
         assert pool(house).allocated_gb == 10
         house.operations.reset_status(
-            CTX, house.target(share).instance_id, 'available')
+            CTX, house.target(share).instance_id, 'available'
+        )
     assert house.problems() == []
 
 
 # Pools that come and go
 
+
 def test_a_report_replaces_vanished_pools(house):
     assert pool(house)
-    house.db.write(pools.report, SERVICE, [
-        pools.Report(f'{SERVICE}#new', {'a': 1}, None, None)],
-        house.db.read(pools.known, SERVICE))
+    house.db.write(
+        pools.report,
+        SERVICE,
+        [pools.Report(f'{SERVICE}#new', {'a': 1}, None, None)],
+        house.db.read(pools.known, SERVICE),
+    )
     assert pool(house) is None
     new = pool(house, f'{SERVICE}#new')
     assert (new.total_gb, new.free_gb, new.allocated_gb) == (None, None, 0)
@@ -173,8 +182,12 @@ def test_a_pool_that_comes_back_counts_what_is_on_it(house):
 
 
 def test_pools_of_other_back_ends_are_left_alone(house):
-    house.db.write(pools.report, 'node@alphabet', [
-        pools.Report('node@alphabet#pool', {}, 1.0, 1.0)], {})
+    house.db.write(
+        pools.report,
+        'node@alphabet',
+        [pools.Report('node@alphabet#pool', {}, 1.0, 1.0)],
+        {},
+    )
     house.db.write(pools.report, SERVICE, [], {})
     assert pool(house) is None
     assert pool(house, 'node@alphabet#pool')
@@ -182,31 +195,54 @@ def test_pools_of_other_back_ends_are_left_alone(house):
 
 # What drivers say
 
-@pytest.mark.parametrize('said, total, free', [
-    ({'total_capacity_gb': 10, 'free_capacity_gb': 2.5}, 10.0, 2.5),
-    ({'total_capacity_gb': '10', 'free_capacity_gb': '2'}, 10.0, 2.0),
-    ({'total_capacity_gb': 'infinite', 'free_capacity_gb': 'unknown'},
-     None, None),
-    ({'total_capacity_gb': 'inf', 'free_capacity_gb': float('inf')},
-     None, None),
-    ({'total_capacity_gb': float('nan'), 'free_capacity_gb': None},
-     None, None),
-    ({'total_capacity_gb': [10]}, None, None),
-    ({}, None, None)])
+
+@pytest.mark.parametrize(
+    'said, total, free',
+    [
+        ({'total_capacity_gb': 10, 'free_capacity_gb': 2.5}, 10.0, 2.5),
+        ({'total_capacity_gb': '10', 'free_capacity_gb': '2'}, 10.0, 2.0),
+        (
+            {'total_capacity_gb': 'infinite', 'free_capacity_gb': 'unknown'},
+            None,
+            None,
+        ),
+        (
+            {'total_capacity_gb': 'inf', 'free_capacity_gb': float('inf')},
+            None,
+            None,
+        ),
+        (
+            {'total_capacity_gb': float('nan'), 'free_capacity_gb': None},
+            None,
+            None,
+        ),
+        ({'total_capacity_gb': [10]}, None, None),
+        ({}, None, None),
+    ],
+)
 def test_capacities_are_numbers_or_nothing(house, said, total, free):
-    one, = statistics.reports(said, SERVICE, house.db.utcnow())
+    (one,) = statistics.reports(said, SERVICE, house.db.utcnow())
     assert (one.host, one.total_gb, one.free_gb) == (
-        'node@alpha#pool', total, free)
+        'node@alpha#pool',
+        total,
+        free,
+    )
     house.db.write(pools.report, SERVICE, [one], {})
     assert (pool(house).total_gb, pool(house).free_gb) == (total, free)
 
 
 def test_what_a_back_end_says_holds_for_each_of_its_pools(house):
-    said = {'vendor_name': 'v', 'a': 1, 'pools': [
-        {'pool_name': 'x', 'a': 2}, {'pool_name': 'y'}]}
+    said = {
+        'vendor_name': 'v',
+        'a': 1,
+        'pools': [{'pool_name': 'x', 'a': 2}, {'pool_name': 'y'}],
+    }
     reports = statistics.reports(said, SERVICE, house.db.utcnow())
-    assert [(one.host, one.capabilities['a'], one.capabilities['vendor_name'])
-            for one in reports] == [
-        (f'{SERVICE}#x', 2, 'v'), (f'{SERVICE}#y', 1, 'v')]
-    assert all('timestamp' in one.capabilities
-               and 'pools' not in one.capabilities for one in reports)
+    assert [
+        (one.host, one.capabilities['a'], one.capabilities['vendor_name'])
+        for one in reports
+    ] == [(f'{SERVICE}#x', 2, 'v'), (f'{SERVICE}#y', 1, 'v')]
+    assert all(
+        'timestamp' in one.capabilities and 'pools' not in one.capabilities
+        for one in reports
+    )

@@ -7,8 +7,7 @@ from manila_lite import exception
 from tests.functional.engine.house import CTX
 from tests.functional.engine.house import SHARE
 
-pytestmark = pytest.mark.parametrize(
-    'database_url', ['sqlite'], indirect=True)
+pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 @pytest.fixture
@@ -33,8 +32,15 @@ def outcome(house, share):
 
 
 def exports(house):
-    return [row.path for row in house.rows(sa.text(
-        'SELECT path FROM share_instance_export_locations ORDER BY path'))]
+    return [
+        row.path
+        for row in house.rows(
+            sa.text(
+                'SELECT path FROM share_instance_export_locations '
+                'ORDER BY path'
+            )
+        )
+    ]
 
 
 def failing(house, method, error):
@@ -43,6 +49,7 @@ def failing(house, method, error):
 
 
 # Creation
+
 
 def with_detail(detail_data):
     error = RuntimeError('half of it is there')
@@ -56,15 +63,30 @@ def test_a_created_share_is_where_the_driver_says(house, share):
     assert house.messages() == []
 
 
-@pytest.mark.parametrize('detail_data, paths', [
-    (None, []), ('text', []), ({}, []), ({'export_locations': None}, []),
-    ({'export_locations': ['1.2.3.4:/a']}, ['1.2.3.4:/a']),
-    ({'export_locations': [{'path': '1.2.3.4:/b', 'is_admin_only': True}]},
-     ['1.2.3.4:/b']),
-    ({'export_locations': [{'paths': 'what is this'}]}, []),
-    ({'export_locations': 7}, [])], ids=str)
+@pytest.mark.parametrize(
+    'detail_data, paths',
+    [
+        (None, []),
+        ('text', []),
+        ({}, []),
+        ({'export_locations': None}, []),
+        ({'export_locations': ['1.2.3.4:/a']}, ['1.2.3.4:/a']),
+        (
+            {
+                'export_locations': [
+                    {'path': '1.2.3.4:/b', 'is_admin_only': True}
+                ]
+            },
+            ['1.2.3.4:/b'],
+        ),
+        ({'export_locations': [{'paths': 'what is this'}]}, []),
+        ({'export_locations': 7}, []),
+    ],
+    ids=str,
+)
 def test_a_failed_creation_shows_what_exists_all_the_same(
-        house, detail_data, paths):
+    house, detail_data, paths
+):
     failing(house, 'create_share', with_detail(detail_data))
     share = house.create(3)
     house.run()
@@ -81,14 +103,25 @@ BROKEN = exception.ShareBackendException(msg='broken')
 FULL = exception.ShareShrinkingPossibleDataLoss(share_id='x')
 
 
-@pytest.mark.parametrize('verb, size, error, status, message', [
-    ('extend', 5, BROKEN, 'extending_error', ('008', '015')),
-    ('extend', 5, NotImplementedError(), 'extending_error', ('008', '015')),
-    ('shrink', 1, BROKEN, 'shrinking_error', ('009', '019')),
-    ('shrink', 1, FULL, 'available', ('009', '018')),
-    ('shrink', 1, NotImplementedError(), 'available', ('009', '019'))])
+@pytest.mark.parametrize(
+    'verb, size, error, status, message',
+    [
+        ('extend', 5, BROKEN, 'extending_error', ('008', '015')),
+        (
+            'extend',
+            5,
+            NotImplementedError(),
+            'extending_error',
+            ('008', '015'),
+        ),
+        ('shrink', 1, BROKEN, 'shrinking_error', ('009', '019')),
+        ('shrink', 1, FULL, 'available', ('009', '018')),
+        ('shrink', 1, NotImplementedError(), 'available', ('009', '019')),
+    ],
+)
 def test_a_failed_resize_is_told_and_gives_back(
-        house, share, verb, size, error, status, message):
+    house, share, verb, size, error, status, message
+):
     failing(house, f'{verb}_share', error)
     house.ask(verb, share, size)
     house.run()
@@ -108,9 +141,11 @@ def test_a_resize_is_counted(house, share, verb, size):
 
 # Deletion
 
+
 def test_a_share_the_back_end_has_lost_is_deleted(house, share):
-    failing(house, 'delete_share',
-            exception.ShareResourceNotFound(share_id='x'))
+    failing(
+        house, 'delete_share', exception.ShareResourceNotFound(share_id='x')
+    )
     house.ask('delete', share)
     house.run()
     assert house.rows(sa.select(SHARE)) == []
@@ -137,9 +172,11 @@ def test_a_forced_deletion_bears_with_the_back_end(house, share):
 
 def test_a_forced_deletion_that_a_decree_overtook_ends(house, share):
     """It fails, and what it was about is not being deleted any more."""
+
     def delete_share(*args, **kwargs):
         house.operations.reset_status(
-            CTX, house.target(share).instance_id, 'error')
+            CTX, house.target(share).instance_id, 'error'
+        )
         raise BROKEN
 
     house.driver().delete_share = delete_share
@@ -152,18 +189,28 @@ def test_a_forced_deletion_that_a_decree_overtook_ends(house, share):
 
 # Work that is out of date
 
-@pytest.mark.parametrize('verb, args, facts', [
-    ('extend', [5], {}), ('extend', [5], {'force': True}),
-    ('shrink', [1], {}), ('delete', [], {}), ('force_delete', [], {})])
+
+@pytest.mark.parametrize(
+    'verb, args, facts',
+    [
+        ('extend', [5], {}),
+        ('extend', [5], {'force': True}),
+        ('shrink', [1], {}),
+        ('delete', [], {}),
+        ('force_delete', [], {}),
+    ],
+)
 @pytest.mark.parametrize('step', [0, 1])
 def test_what_a_decree_overtook_is_not_carried_out(
-        house, share, verb, args, facts, step):
+    house, share, verb, args, facts, step
+):
     before = len(house.driver().calls)
     house.ask(verb, share, *args, **facts)
     for _ in range(step):
         house.scheduler.runners[0].step()
     house.operations.reset_status(
-        CTX, house.target(share).instance_id, 'error')
+        CTX, house.target(share).instance_id, 'error'
+    )
     house.run()
     assert outcome(house, share) == ('error', 3)
     assert house.driver().calls[before:] == []

@@ -25,12 +25,26 @@ class Client:
     def run(self):
         for _ in range(REQUESTS):
             verb = self.chance.choice(
-                ('create', 'extend', 'force_extend', 'shrink', 'delete',
-                 'force_delete', 'soft_delete', 'restore', 'reset'))
+                (
+                    'create',
+                    'extend',
+                    'force_extend',
+                    'shrink',
+                    'delete',
+                    'force_delete',
+                    'soft_delete',
+                    'restore',
+                    'reset',
+                )
+            )
             try:
                 getattr(self, verb)()
-            except (exception.Conflict, exception.Forbidden,
-                    exception.NotFound, exception.Invalid) as error:
+            except (
+                exception.Conflict,
+                exception.Forbidden,
+                exception.NotFound,
+                exception.Invalid,
+            ) as error:
                 verb = type(error).__name__
             self.answers.append(verb)
 
@@ -64,7 +78,8 @@ class Client:
     def reset(self):
         share = self.house.target(self.chance.choice(self.known))
         self.house.operations.reset_status(
-            CTX, share.instance_id, self.chance.choice(RESETS))
+            CTX, share.instance_id, self.chance.choice(RESETS)
+        )
 
 
 @pytest.mark.parametrize('seed', range(2))
@@ -72,29 +87,35 @@ def test_clients_in_each_others_way_keep_the_books(build_house, seed):
     house = build_house(capacity=60, delay=0.02).start()
     known = [house.create(3) for _ in range(4)]
     house.quiet()
-    clients = [Client(house, known, f'{seed} {number}')
-               for number in range(CLIENTS)]
+    clients = [
+        Client(house, known, f'{seed} {number}') for number in range(CLIENTS)
+    ]
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client.run) for client in clients]:
             done.result()
     settle(house)
     assert house.problems() == []
-    assert len({answer for client in clients
-                for answer in client.answers}) > 5
+    assert len({answer for client in clients for answer in client.answers}) > 5
 
 
 def test_operations_side_by_side_never_wait_for_each_other(build_house):
     """Rows are locked in one order: no deadlock, not even one to retry."""
     house = build_house(
-        backends=['alpha'], work='workers_per_backend = 8').start()
+        backends=['alpha'], work='workers_per_backend = 8'
+    ).start()
     shares = [house.create(5) for _ in range(36)]
     house.quiet()
 
     def ask(number):
         for share in shares[number::CLIENTS]:
-            verb, args, facts = random.Random(share).choice([
-                ('shrink', [2], {}), ('extend', [9], {}),
-                ('extend', [9], {'force': True}), ('delete', [], {})])
+            verb, args, facts = random.Random(share).choice(
+                [
+                    ('shrink', [2], {}),
+                    ('extend', [9], {}),
+                    ('extend', [9], {'force': True}),
+                    ('delete', [], {}),
+                ]
+            )
             house.ask(verb, share, *args, **facts)
 
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
@@ -108,8 +129,9 @@ def test_operations_side_by_side_never_wait_for_each_other(build_house):
 def settle(house):
     """Rescue what decrees have left in flight, and end all work."""
     house.quiet()
-    while sum(backend.reconciliation.run_pass()
-              for backend in house.share.backends):
+    while sum(
+        backend.reconciliation.run_pass() for backend in house.share.backends
+    ):
         house.quiet()
     house.scheduler.unplaced.run_pass()
     house.quiet()

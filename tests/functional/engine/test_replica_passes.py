@@ -25,6 +25,7 @@ def cloud(begin):
 
 # The timer
 
+
 def test_a_pass_comes_to_each_replica_once(cloud):
     wanted = {cloud.replica_id}
     for _ in range(4):
@@ -58,8 +59,11 @@ def test_there_is_no_pass_where_there_is_nothing_to_ask(cloud):
 def test_there_is_no_pass_where_the_driver_has_no_replicas(cloud):
     cloud.answering(get_share_stats={'pools': [{'pool_name': 'pool'}]})
     assert not cloud.endpoint().look()
-    cloud.answering(get_share_stats={'pools': [
-        {'pool_name': 'pool', 'replication_type': 'dr'}]})
+    cloud.answering(
+        get_share_stats={
+            'pools': [{'pool_name': 'pool', 'replication_type': 'dr'}]
+        }
+    )
     assert cloud.endpoint().look()
 
 
@@ -67,18 +71,26 @@ def test_the_timer_is_that_of_the_option(cloud):
     cloud.configure(more='replica_state_update_interval = 17')
     cloud.restart()
     tasks = cloud.share.periodic._threads
-    assert [task._args[0].interval for task in tasks
-            if task.name == 'replicas'] == [17, 17]
+    assert [
+        task._args[0].interval for task in tasks if task.name == 'replicas'
+    ] == [17, 17]
 
 
 # Drivers that do not answer
 
+
 @pytest.fixture
 def hanging(cloud):
     """Three more replicas, and a driver that hangs on the first of all."""
-    ids = sorted([cloud.replica_id, *(
-        cloud.replicate(cloud.share_on('alpha'), 'beta')
-        for _ in range(3))])
+    ids = sorted(
+        [
+            cloud.replica_id,
+            *(
+                cloud.replicate(cloud.share_on('alpha'), 'beta')
+                for _ in range(3)
+            ),
+        ]
+    )
     cloud.release, cloud.hangs = threading.Event(), threading.Event()
     cloud.hangs_on = ids[0]
 
@@ -108,14 +120,14 @@ def is_answered(cloud, replica_id):
 def test_a_driver_that_hangs_delays_no_other_replica(cloud, hanging):
     first, *others = hanging
     cloud.update()
-    assert {cloud.show(id) for id in others} == {
-        ('available', 'out_of_sync')}
+    assert {cloud.show(id) for id in others} == {('available', 'out_of_sync')}
     assert cloud.show(first) == ('available', 'in_sync')
     assert len(cloud.asked.asked) == 4
 
 
 def test_a_replica_that_a_driver_hangs_on_is_not_taken_as_in_sync(
-        cloud, hanging):
+    cloud, hanging
+):
     first = hanging[0]
     for _ in range(3):
         cloud.update()
@@ -153,17 +165,21 @@ def test_a_back_end_that_answers_nothing_is_left_alone(cloud, hanging):
     cloud.settle()
     cloud.update()
     assert {cloud.show(id) for id in (second, *others)} == {
-        ('available', 'out_of_sync')}
+        ('available', 'out_of_sync')
+    }
 
 
 def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
     first = hanging[0]
-    locks, elsewhere = (Coordinator(cloud.conf, name)
-                        for name in ('here', 'there'))
+    locks, elsewhere = (
+        Coordinator(cloud.conf, name) for name in ('here', 'there')
+    )
     cloud.endpoint().locks = locks
     limit(cloud, 30.0, 8)
-    names = {id: replica_turn.lock_name(cloud.replica(id).share_id)
-             for id in hanging}
+    names = {
+        id: replica_turn.lock_name(cloud.replica(id).share_id)
+        for id in hanging
+    }
     cloud.endpoint().look()
     thread = threading.Thread(target=cloud.settle, daemon=True)
     thread.start()
@@ -176,7 +192,8 @@ def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
     cloud.release.set()
     thread.join(20)
     assert {cloud.show(id) for id in hanging[1:]} == {
-        ('available', 'out_of_sync')}
+        ('available', 'out_of_sync')
+    }
     for one in (locks, elsewhere):
         one.stop()
 
@@ -187,7 +204,8 @@ def test_what_hangs_on_a_snapshot_is_given_up_too(cloud):
     release = threading.Event()
     cloud.answering(
         update_replicated_snapshot=lambda *args: release.wait(),
-        update_replica_state='in_sync')
+        update_replica_state='in_sync',
+    )
     cloud.update()
     assert cloud.show() == ('available', 'in_sync')
     cloud.update()

@@ -19,9 +19,13 @@ from tests.support.seeds import seeds
 
 CLIENTS = 10
 SEEDS = seeds(2)
-REFUSED = (exception.ReplicationException, exception.InvalidStatus,
-           exception.NotFound, exception.ShareHasReplicas,
-           exception.ShareSoftDeleted)
+REFUSED = (
+    exception.ReplicationException,
+    exception.InvalidStatus,
+    exception.NotFound,
+    exception.ShareHasReplicas,
+    exception.ShareSoftDeleted,
+)
 
 
 @pytest.fixture
@@ -29,8 +33,7 @@ def build_cloud(database_url, tmp_path):
     built = []
 
     def build(style='readable'):
-        built.append(ReplicatedCloud(tmp_path, url=database_url,
-                                     style=style))
+        built.append(ReplicatedCloud(tmp_path, url=database_url, style=style))
         return built[-1]
 
     yield build
@@ -66,8 +69,11 @@ def run(cloud):
 
 
 def passive(cloud, share_id):
-    return [row.id for row in cloud.replicas(share_id)
-            if row.replica_state != 'active']
+    return [
+        row.id
+        for row in cloud.replicas(share_id)
+        if row.replica_state != 'active'
+    ]
 
 
 def test_of_ten_promotions_one_is_accepted(build_cloud):
@@ -78,13 +84,21 @@ def test_of_ten_promotions_one_is_accepted(build_cloud):
         cloud.replicate(share_id)
     for seed in SEEDS:
         cloud.chance.seed(f'race {seed}')
-        calls = [partial(cloud.ask, 'promote',
-                         cloud.chance.choice(passive(cloud, share_id)))
-                 for _ in range(CLIENTS)]
+        calls = [
+            partial(
+                cloud.ask,
+                'promote',
+                cloud.chance.choice(passive(cloud, share_id)),
+            )
+            for _ in range(CLIENTS)
+        ]
         accepted = at_once(cloud, *calls)
         assert accepted.count(True) == 1, seed
-        changing = [row for row in cloud.replicas(share_id)
-                    if row.status == 'replication_change']
+        changing = [
+            row
+            for row in cloud.replicas(share_id)
+            if row.status == 'replication_change'
+        ]
         assert len(changing) == 1
         run(cloud)
         assert cloud.active(share_id).id == changing[0].id
@@ -100,31 +114,48 @@ def test_of_all_writable_replicas_one_stays(build_cloud):
         cloud.chance.seed(f'race {seed}')
         while len(cloud.replicas(share_id)) < 3:
             cloud.replicate(share_id)
-        accepted = at_once(cloud, *[
-            partial(cloud.ask, cloud.chance.choice(
-                ['delete', 'force_delete']), row.id)
-            for row in cloud.replicas(share_id)])
+        accepted = at_once(
+            cloud,
+            *[
+                partial(
+                    cloud.ask,
+                    cloud.chance.choice(['delete', 'force_delete']),
+                    row.id,
+                )
+                for row in cloud.replicas(share_id)
+            ],
+        )
         assert accepted.count(False) == 1, seed
         run(cloud)
-        assert [(row.status, row.replica_state) for row
-                in cloud.replicas(share_id)] == [('available', 'active')]
+        assert [
+            (row.status, row.replica_state) for row in cloud.replicas(share_id)
+        ] == [('available', 'active')]
     cloud.settle()
     cloud.check_invariants()
 
 
 def take(cloud, share_id):
-    return cloud.api.request('POST', '/snapshots', {
-        'snapshot': {'share_id': share_id}})
+    return cloud.api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}
+    )
 
 
 def extend(cloud, share_id):
-    return cloud.api.act(share_id, 'extend', {
-        'new_size': cloud.api.show(share_id)['size'] + 1}, None)
+    return cloud.api.act(
+        share_id,
+        'extend',
+        {'new_size': cloud.api.show(share_id)['size'] + 1},
+        None,
+    )
 
 
 def shrink(cloud, share_id):
-    return cloud.api.act(share_id, 'shrink', {
-        'new_size': cloud.api.show(share_id)['size'] - 1}, None)
+    return cloud.api.act(
+        share_id,
+        'shrink',
+        {'new_size': cloud.api.show(share_id)['size'] - 1},
+        None,
+    )
 
 
 def replicate(cloud, share_id):
@@ -137,25 +168,34 @@ def delete(cloud, share_id):
 
 
 def allow(cloud, share_id):
-    return cloud.api.act(share_id, 'allow_access', {
-        'access_type': 'ip',
-        'access_to': f'10.0.0.{cloud.chance.randrange(250)}'}, None)
+    return cloud.api.act(
+        share_id,
+        'allow_access',
+        {
+            'access_type': 'ip',
+            'access_to': f'10.0.0.{cloud.chance.randrange(250)}',
+        },
+        None,
+    )
 
 
 def test_promotion_and_what_it_cannot_bear_are_never_both_accepted(
-        build_cloud):
+    build_cloud,
+):
     cloud = build_cloud()
     share_id = cloud.share_on('alpha', size=20)
     seen = collections.Counter()
-    for seed, other in itertools.product(SEEDS, (
-            take, extend, shrink, delete)):
+    for seed, other in itertools.product(
+        SEEDS, (take, extend, shrink, delete)
+    ):
         cloud.chance.seed(f'race {seed}')
         if not passive(cloud, share_id):
             cloud.replicate(share_id)
         promoted, accepted = at_once(
-            cloud, partial(cloud.ask, 'promote', passive(cloud,
-                                                         share_id)[0]),
-            partial(other, cloud, share_id))
+            cloud,
+            partial(cloud.ask, 'promote', passive(cloud, share_id)[0]),
+            partial(other, cloud, share_id),
+        )
         assert promoted != accepted, (seed, other.__name__)
         seen[other.__name__ if accepted else 'promote'] += 1
         cloud.settle()
@@ -165,7 +205,8 @@ def test_promotion_and_what_it_cannot_bear_are_never_both_accepted(
 
 
 def test_what_a_promotion_can_bear_is_true_of_the_new_active_replica(
-        build_cloud):
+    build_cloud,
+):
     """A fail-over does not wait for a replica that is being made."""
     cloud = build_cloud()
     share_id = cloud.share_on('alpha')
@@ -178,14 +219,17 @@ def test_what_a_promotion_can_bear_is_true_of_the_new_active_replica(
             cloud.replicate(share_id)
         wanted = passive(cloud, share_id)[0]
         accepted = at_once(
-            cloud, partial(cloud.ask, 'promote', wanted),
-            partial(other, cloud, share_id))
+            cloud,
+            partial(cloud.ask, 'promote', wanted),
+            partial(other, cloud, share_id),
+        )
         cloud.settle()
         cloud.update()
         assert any(accepted)
         assert not accepted[0] or cloud.active(share_id).id == wanted
         assert {row.status for row in cloud.replicas(share_id)} == {
-            'available'}
+            'available'
+        }
     cloud.check_invariants()
 
 
@@ -195,11 +239,14 @@ def test_a_share_is_not_deleted_while_it_gets_a_replica(build_cloud):
         cloud.chance.seed(f'race {seed}')
         share_id = cloud.share_on('alpha')
         how = cloud.chance.choice(['delete', 'soft_delete'])
-        asked = (partial(cloud.api.delete, share_id, None)
-                 if how == 'delete' else
-                 partial(cloud.api.act, share_id, how, None, None))
+        asked = (
+            partial(cloud.api.delete, share_id, None)
+            if how == 'delete'
+            else partial(cloud.api.act, share_id, how, None, None)
+        )
         replicated, deleted = at_once(
-            cloud, partial(cloud.ask_for_replica, share_id), asked)
+            cloud, partial(cloud.ask_for_replica, share_id), asked
+        )
         assert replicated != deleted, (seed, how)
         cloud.settle()
     cloud.check_invariants()
@@ -216,7 +263,9 @@ def test_no_pool_gets_two_replicas_of_a_share(build_cloud):
         at_once(cloud, *[scheduler.step for scheduler in schedulers])
         cloud.settle()
         assert sorted(cloud.replica(id).status for id in asked) == [
-            'available', 'error']
+            'available',
+            'error',
+        ]
         for id in asked:
             cloud.ask('force_delete', id)
         cloud.settle()
@@ -240,14 +289,27 @@ def test_two_services_and_whatever_is_asked_keep_the_books(build_cloud):
         try:
             for seed in SEEDS:
                 cloud.chance.seed(f'race {seed}')
-                at_once(cloud, *[partial(verb, cloud, share_id) for verb in (
-                    promote_any, replicate, promote_any, delete_any, take)])
+                at_once(
+                    cloud,
+                    *[
+                        partial(verb, cloud, share_id)
+                        for verb in (
+                            promote_any,
+                            replicate,
+                            promote_any,
+                            delete_any,
+                            take,
+                        )
+                    ],
+                )
         finally:
             asked.set()
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        for done in [*(pool.submit(work, runners) for runners in workers),
-                     pool.submit(ask)]:
+        for done in [
+            *(pool.submit(work, runners) for runners in workers),
+            pool.submit(ask),
+        ]:
             done.result()
     cloud.settle()
     cloud.update()
@@ -256,10 +318,12 @@ def test_two_services_and_whatever_is_asked_keep_the_books(build_cloud):
 
 
 def promote_any(cloud, share_id):
-    return cloud.ask('promote', cloud.chance.choice(
-        cloud.replicas(share_id)).id)
+    return cloud.ask(
+        'promote', cloud.chance.choice(cloud.replicas(share_id)).id
+    )
 
 
 def delete_any(cloud, share_id):
-    return cloud.ask('delete', cloud.chance.choice(
-        cloud.replicas(share_id)).id)
+    return cloud.ask(
+        'delete', cloud.chance.choice(cloud.replicas(share_id)).id
+    )

@@ -47,16 +47,24 @@ def cloud(begin):
 
 # How replicas are
 
+
 @pytest.mark.parametrize('way', ['update', 'resync'])
-@pytest.mark.parametrize('before, answer, after', [
-    (('available', 'out_of_sync'), 'in_sync', ('available', 'in_sync')),
-    (('available', 'in_sync'), 'out_of_sync', ('available', 'out_of_sync')),
-    (('available', 'in_sync'), 'error', ('available', 'error')),
-    (('available', 'in_sync'), BROKEN, ('error', 'error')),
-    (('error', 'error'), 'in_sync', ('available', 'in_sync')),
-    (('error', 'in_sync'), 'out_of_sync', ('available', 'out_of_sync')),
-    (('error', 'error'), 'error', ('error', 'error')),
-])
+@pytest.mark.parametrize(
+    'before, answer, after',
+    [
+        (('available', 'out_of_sync'), 'in_sync', ('available', 'in_sync')),
+        (
+            ('available', 'in_sync'),
+            'out_of_sync',
+            ('available', 'out_of_sync'),
+        ),
+        (('available', 'in_sync'), 'error', ('available', 'error')),
+        (('available', 'in_sync'), BROKEN, ('error', 'error')),
+        (('error', 'error'), 'in_sync', ('available', 'in_sync')),
+        (('error', 'in_sync'), 'out_of_sync', ('available', 'out_of_sync')),
+        (('error', 'error'), 'error', ('error', 'error')),
+    ],
+)
 def test_a_replica_is_as_its_driver_says(cloud, way, before, answer, after):
     cloud.put(*before)
     cloud.answering(update_replica_state=answer)
@@ -65,8 +73,9 @@ def test_a_replica_is_as_its_driver_says(cloud, way, before, answer, after):
 
 
 @pytest.mark.parametrize('answer', [None, 'active', 'splendid', {}, 7])
-@pytest.mark.parametrize('before', [
-    ('available', 'in_sync'), ('error', 'error')])
+@pytest.mark.parametrize(
+    'before', [('available', 'in_sync'), ('error', 'error')]
+)
 def test_no_news_change_nothing(cloud, before, answer):
     cloud.put(*before)
     known = cloud.moves()
@@ -92,19 +101,24 @@ def test_a_driver_is_shown_all_replicas_rules_and_snapshots(cloud):
     cloud.update()
     driver = cloud.answering(update_replica_state='in_sync')
     cloud.update()
-    (_, replica_list, replica, rules, pairs), = (
-        args for _, args in driver.asked)
+    ((_, replica_list, replica, rules, pairs),) = (
+        args for _, args in driver.asked
+    )
     assert {(one['id'], one['replica_state']) for one in replica_list} == {
         (cloud.active(cloud.share_id).id, 'active'),
-        (cloud.replica_id, 'in_sync')}
+        (cloud.replica_id, 'in_sync'),
+    }
     assert replica['id'] == cloud.replica_id
     assert [(rule['access_to'], rule['access_level']) for rule in rules] == [
-        ('10.0.0.7', 'ro')]  # readable: only the active one is written to
-    pair, = pairs
-    assert [(one['snapshot_id'], one['share_instance_id'])
-            for one in pair.values()] == [
+        ('10.0.0.7', 'ro')
+    ]  # readable: only the active one is written to
+    (pair,) = pairs
+    assert [
+        (one['snapshot_id'], one['share_instance_id']) for one in pair.values()
+    ] == [
         (snapshot_id, cloud.active(cloud.share_id).id),
-        (snapshot_id, cloud.replica_id)]
+        (snapshot_id, cloud.replica_id),
+    ]
 
 
 def test_an_active_replica_is_never_asked_whether_it_follows(cloud):
@@ -156,8 +170,9 @@ def test_a_replica_whose_making_was_not_answered_is_exported(cloud):
 
 def test_writable_replicas_become_active_when_they_are(tmp_path):
     cloud = UpdatingCloud(tmp_path, style='writable')
-    cloud.db.write(replicas.retire, cloud.replica(cloud.replica_id),
-                   'writable')
+    cloud.db.write(
+        replicas.retire, cloud.replica(cloud.replica_id), 'writable'
+    )
     cloud.answering(update_replica_state=NotImplementedError())
     cloud.update()  # need not be able to
     assert cloud.show() == ('available', 'out_of_sync')
@@ -170,19 +185,30 @@ def test_writable_replicas_become_active_when_they_are(tmp_path):
 
 # Active ones after a promotion that has failed
 
+
 def test_an_active_replica_in_error_is_healed_when_it_is_well(cloud):
     active = cloud.active(cloud.share_id).id
     cloud.put('error', 'error')
     cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
     cloud.update()
     assert cloud.states(cloud.share_id) == {
-        'alpha': ('available', 'active'), 'beta': ('available', 'in_sync')}
+        'alpha': ('available', 'active'),
+        'beta': ('available', 'in_sync'),
+    }
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('answer', [
-    {'status': 'error'}, BROKEN, NotImplementedError(), None, 'available',
-    {'status': 'available', 'export_locations': [7]}])
+@pytest.mark.parametrize(
+    'answer',
+    [
+        {'status': 'error'},
+        BROKEN,
+        NotImplementedError(),
+        None,
+        'available',
+        {'status': 'available', 'export_locations': [7]},
+    ],
+)
 def test_an_active_replica_that_is_not_well_stays_in_error(cloud, answer):
     active = cloud.active(cloud.share_id).id
     cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
@@ -194,7 +220,7 @@ def test_an_active_replica_that_is_not_well_stays_in_error(cloud, answer):
 
 def test_a_share_without_other_replicas_is_left_in_error(cloud):
     share_id = cloud.share_on('alpha')
-    row, = cloud.replicas(share_id)
+    (row,) = cloud.replicas(share_id)
     cloud.db.write(fire, SHARE_INSTANCE, row.id, 'replica_failed')
     cloud.update()
     assert cloud.show(row.id) == ('error', 'active')
@@ -202,17 +228,25 @@ def test_a_share_without_other_replicas_is_left_in_error(cloud):
 
 # Snapshots
 
-@pytest.mark.parametrize('answer, after', [
-    ({'status': 'available'}, 'available'), ({'status': 'creating'},
-                                             'creating'),
-    (None, 'creating'), ({'status': 'error'}, 'error'), (GONE, 'error'),
-    (BROKEN, 'error'), ('available', 'error'),
-    ({'status': 'available', 'export_locations': [7]}, 'error')])
-def test_a_snapshot_on_a_replica_is_what_its_driver_says(
-        cloud, answer, after):
+
+@pytest.mark.parametrize(
+    'answer, after',
+    [
+        ({'status': 'available'}, 'available'),
+        ({'status': 'creating'}, 'creating'),
+        (None, 'creating'),
+        ({'status': 'error'}, 'error'),
+        (GONE, 'error'),
+        (BROKEN, 'error'),
+        ('available', 'error'),
+        ({'status': 'available', 'export_locations': [7]}, 'error'),
+    ],
+)
+def test_a_snapshot_on_a_replica_is_what_its_driver_says(cloud, answer, after):
     snapshot_id = cloud.take()
-    cloud.answering(update_replicated_snapshot=answer,
-                    update_replica_state='in_sync')
+    cloud.answering(
+        update_replicated_snapshot=answer, update_replica_state='in_sync'
+    )
     cloud.update()
     assert cloud.copy(snapshot_id) == after
     in_sync = 'in_sync' if after == 'available' else 'out_of_sync'
@@ -222,12 +256,20 @@ def test_a_snapshot_on_a_replica_is_what_its_driver_says(
     assert cloud.messages() == (failed if after == 'error' else [])
 
 
-@pytest.mark.parametrize('answer, after', [
-    (GONE, None), ({'status': 'deleted'}, None), (None, 'deleting'),
-    ({'status': 'deleting'}, 'deleting'), (BROKEN, 'error_deleting'),
-    ({'status': 'error'}, 'error_deleting')])
+@pytest.mark.parametrize(
+    'answer, after',
+    [
+        (GONE, None),
+        ({'status': 'deleted'}, None),
+        (None, 'deleting'),
+        ({'status': 'deleting'}, 'deleting'),
+        (BROKEN, 'error_deleting'),
+        ({'status': 'error'}, 'error_deleting'),
+    ],
+)
 def test_a_snapshot_leaves_a_replica_when_its_driver_says_so(
-        cloud, answer, after):
+    cloud, answer, after
+):
     snapshot_id = cloud.take()
     cloud.update()
     cloud.delete(snapshot_id)
@@ -244,12 +286,24 @@ def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
     snapshot_id = cloud.take()
 
     def row():
-        return next(iter(cloud.rows(sa.select(SNAPSHOTS).where(
-            SNAPSHOTS.c.share_instance_id == cloud.replica_id))))
+        return next(
+            iter(
+                cloud.rows(
+                    sa.select(SNAPSHOTS).where(
+                        SNAPSHOTS.c.share_instance_id == cloud.replica_id
+                    )
+                )
+            )
+        )
 
-    cloud.answering(update_replica_state=None, update_replicated_snapshot={
-        'status': 'creating', 'progress': '40%',
-        'provider_location': '/there'})
+    cloud.answering(
+        update_replica_state=None,
+        update_replicated_snapshot={
+            'status': 'creating',
+            'progress': '40%',
+            'provider_location': '/there',
+        },
+    )
     cloud.update()
     assert (row().progress, row().provider_location) == ('40%', '/there')
     known = row()
@@ -265,8 +319,12 @@ def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
 def test_nobody_is_asked_of_a_snapshot_before_it_has_been_taken(cloud):
     driver = cloud.answering(update_replicated_snapshot=GONE)
     cloud.driver('alpha').faults.fail_next('create_replicated_snapshot')
-    cloud.api.request('POST', '/snapshots', {
-        'snapshot': {'share_id': cloud.share_id}}, expect=202)
+    cloud.api.request(
+        'POST',
+        '/snapshots',
+        {'snapshot': {'share_id': cloud.share_id}},
+        expect=202,
+    )
     assert cloud.endpoint().look()
     cloud.run('beta')
     assert driver.names == []
@@ -291,8 +349,10 @@ def test_a_snapshot_is_never_shown_as_complete_and_then_as_not(cloud):
         look()
         return 'in_sync'
 
-    cloud.answering(update_replicated_snapshot=update_replicated_snapshot,
-                    update_replica_state=update_replica_state)
+    cloud.answering(
+        update_replicated_snapshot=update_replicated_snapshot,
+        update_replica_state=update_replica_state,
+    )
     for _ in range(4):
         cloud.update()
         look()
@@ -301,15 +361,20 @@ def test_a_snapshot_is_never_shown_as_complete_and_then_as_not(cloud):
     assert seen.count(('available', 'out_of_sync')) >= 6
 
 
-def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(
-        cloud):
+def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(cloud):
     cloud.put('available', 'out_of_sync')
     taken = []
 
     def update_replica_state(*args):
         if not taken:
-            taken.append(cloud.api.request('POST', '/snapshots', {
-                'snapshot': {'share_id': cloud.share_id}}, expect=202))
+            taken.append(
+                cloud.api.request(
+                    'POST',
+                    '/snapshots',
+                    {'snapshot': {'share_id': cloud.share_id}},
+                    expect=202,
+                )
+            )
             cloud.run('alpha')
         return 'in_sync'
 
@@ -322,22 +387,30 @@ def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(
 
 
 def test_nor_when_it_is_taken_just_as_a_replica_catches_up(
-        database_url, tmp_path):
+    database_url, tmp_path
+):
     cloud = UpdatingCloud(tmp_path, url=database_url)
-    cloud.answering(update_replicated_snapshot={'status': 'creating'},
-                    update_replica_state='in_sync')
+    cloud.answering(
+        update_replicated_snapshot={'status': 'creating'},
+        update_replica_state='in_sync',
+    )
     for _ in range(ROUNDS):
         cloud.put('available', 'out_of_sync')
-        snapshot_id = cloud.api.request('POST', '/snapshots', {
-            'snapshot': {'share_id': cloud.share_id}},
-            expect=202).json['snapshot']['id']
+        snapshot_id = cloud.api.request(
+            'POST',
+            '/snapshots',
+            {'snapshot': {'share_id': cloud.share_id}},
+            expect=202,
+        ).json['snapshot']['id']
         cloud.ask('resync', cloud.replica_id)
         seen = watched(cloud, snapshot_id, 'alpha', 'beta')
         if 'available' in seen:
-            assert 'creating' not in seen[seen.index('available'):]
+            assert 'creating' not in seen[seen.index('available') :]
         cloud.settle()
         assert (cloud.shown(snapshot_id), cloud.show()[1]) in {
-            ('available', 'out_of_sync'), ('creating', 'in_sync')}
+            ('available', 'out_of_sync'),
+            ('creating', 'in_sync'),
+        }
         cloud.db.write(forget, snapshot_id)
     cloud.db.dispose()
 
@@ -345,10 +418,13 @@ def test_nor_when_it_is_taken_just_as_a_replica_catches_up(
 def watched(cloud, snapshot_id, *names):
     """What is seen of a snapshot while these back ends work in threads."""
     statement = (
-        sa.select(SNAPSHOTS.c.status).join(
-            INSTANCE, INSTANCE.c.id == SNAPSHOTS.c.share_instance_id)
-        .where(SNAPSHOTS.c.snapshot_id == snapshot_id,
-               INSTANCE.c.replica_state.in_(sorted(COUNTING))))
+        sa.select(SNAPSHOTS.c.status)
+        .join(INSTANCE, INSTANCE.c.id == SNAPSHOTS.c.share_instance_id)
+        .where(
+            SNAPSHOTS.c.snapshot_id == snapshot_id,
+            INSTANCE.c.replica_state.in_(sorted(COUNTING)),
+        )
+    )
 
     def look():
         return aggregate(row.status for row in cloud.rows(statement))
@@ -371,12 +447,14 @@ def watched(cloud, snapshot_id, *names):
 
 def forget(session, snapshot_id):
     """Have the snapshot never have been taken."""
-    session.run(sa.delete(SNAPSHOTS).where(
-        SNAPSHOTS.c.snapshot_id == snapshot_id))
+    session.run(
+        sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.snapshot_id == snapshot_id)
+    )
     session.run(sa.delete(SNAPSHOT).where(SNAPSHOT.c.id == snapshot_id))
 
 
 # Who changes what meanwhile
+
 
 def test_an_answer_of_an_earlier_round_is_dropped(cloud):
     snapshot_id = cloud.take()
@@ -385,6 +463,7 @@ def test_an_answer_of_an_earlier_round_is_dropped(cloud):
         def method(*args):
             cloud.db.write(replicas.next_round, cloud.share_id)
             return answer
+
         return method
 
     for before in (('available', 'in_sync'), ('error', 'error')):
@@ -392,7 +471,8 @@ def test_an_answer_of_an_earlier_round_is_dropped(cloud):
         for answer in ('out_of_sync', 'in_sync', BROKEN):
             cloud.answering(
                 update_replica_state=say(answer),
-                update_replicated_snapshot=say({'status': 'available'}))
+                update_replicated_snapshot=say({'status': 'available'}),
+            )
             cloud.update()
             assert cloud.show() == before
             assert cloud.copy(snapshot_id) == 'creating'
@@ -452,10 +532,12 @@ def test_a_resync_of_what_is_gone_has_ended(cloud):
 
 
 def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
-    others = [cloud.replicate(cloud.share_on('alpha'), 'beta')
-              for _ in range(2)]
-    locks, elsewhere = (Coordinator(cloud.conf, name)
-                        for name in ('here', 'there'))
+    others = [
+        cloud.replicate(cloud.share_on('alpha'), 'beta') for _ in range(2)
+    ]
+    locks, elsewhere = (
+        Coordinator(cloud.conf, name) for name in ('here', 'there')
+    )
     cloud.endpoint().locks = locks
     driver = cloud.answering(update_replica_state='out_of_sync')
     name = replica_turn.lock_name(cloud.share_id)
@@ -464,7 +546,8 @@ def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
         while cloud.step():
             pass
         assert {cloud.show(id) for id in others} == {
-            ('available', 'out_of_sync')}
+            ('available', 'out_of_sync')
+        }
         assert cloud.show() == ('available', 'in_sync')
         cloud.ask('resync', cloud.replica_id)
         while cloud.step():
@@ -477,14 +560,16 @@ def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
 
 
 def test_the_driver_is_asked_behind_the_lock(cloud):
-    locks, elsewhere = (Coordinator(cloud.conf, name)
-                        for name in ('here', 'there'))
+    locks, elsewhere = (
+        Coordinator(cloud.conf, name) for name in ('here', 'there')
+    )
     cloud.endpoint().locks = locks
     held = []
 
     def update_replica_state(*args):
         with elsewhere.try_lock(
-                replica_turn.lock_name(cloud.share_id)) as free:
+            replica_turn.lock_name(cloud.share_id)
+        ) as free:
             held.append(not free)
 
     cloud.answering(update_replica_state=update_replica_state)
@@ -497,14 +582,18 @@ def test_the_driver_is_asked_behind_the_lock(cloud):
 
 # Everywhere
 
+
 def test_replicas_are_updated_on_every_database(database_url, tmp_path):
     cloud = UpdatingCloud(tmp_path, url=database_url)
     cloud.put('error', 'error')
-    cloud.db.write(fire, SHARE_INSTANCE, cloud.active(cloud.share_id).id,
-                   'replica_failed')
+    cloud.db.write(
+        fire, SHARE_INSTANCE, cloud.active(cloud.share_id).id, 'replica_failed'
+    )
     cloud.update()
     assert cloud.states(cloud.share_id) == {
-        'alpha': ('available', 'active'), 'beta': ('available', 'in_sync')}
+        'alpha': ('available', 'active'),
+        'beta': ('available', 'in_sync'),
+    }
     snapshot_id = cloud.take()
     cloud.update()
     assert cloud.copy(snapshot_id) == 'available'

@@ -53,8 +53,12 @@ def refused(reason, verb, *args, **kwargs):
 
 def rules_on(cloud, replica_id):
     """The states of the rules of a replica."""
-    return [row.state for row in cloud.rows(sa.select(MAPPING).where(
-        MAPPING.c.share_instance_id == replica_id))]
+    return [
+        row.state
+        for row in cloud.rows(
+            sa.select(MAPPING).where(MAPPING.c.share_instance_id == replica_id)
+        )
+    ]
 
 
 def let_in(cloud, backend, replica_id):
@@ -65,8 +69,12 @@ def let_in(cloud, backend, replica_id):
 
 def messages(cloud):
     """Action and detail of every message, the oldest first."""
-    return [(row.action_id, row.detail_id) for row in cloud.rows(
-        sa.select(MESSAGE).order_by(MESSAGE.c.created_at))]
+    return [
+        (row.action_id, row.detail_id)
+        for row in cloud.rows(
+            sa.select(MESSAGE).order_by(MESSAGE.c.created_at)
+        )
+    ]
 
 
 def update_all(cloud, share_id):
@@ -79,13 +87,16 @@ def update_all(cloud, share_id):
 
 # Create
 
+
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
 def test_a_new_replica_follows_the_active_one(build_cloud, style):
     cloud = build_cloud(style)
     share_id = cloud.share_on('alpha', size=2)
     replica_id = cloud.replicate(share_id, 'beta')
-    assert cloud.states(share_id) == {'alpha': ('available', 'active'),
-                                      'beta': ('available', 'in_sync')}
+    assert cloud.states(share_id) == {
+        'alpha': ('available', 'active'),
+        'beta': ('available', 'in_sync'),
+    }
     assert cloud.usage('share_replicas') == (2, 0)
     assert cloud.usage('replica_gigabytes') == (4, 0)
     assert cloud.usage('gigabytes') == (2, 0)
@@ -117,7 +128,7 @@ def test_a_new_replica_has_the_rules_of_the_share(build_cloud, style, level):
 
 def test_a_rule_that_is_being_denied_is_not_copied(cloud, share_id):
     cloud.allow(share_id)
-    rule, = cloud.rows(sa.select(MAPPING))
+    (rule,) = cloud.rows(sa.select(MAPPING))
     cloud.api.act(share_id, 'deny_access', {'access_id': rule.access_id})
     replica_id = cloud.ask_for_replica(share_id, 'beta')
     assert rules_on(cloud, replica_id) == []
@@ -126,13 +137,13 @@ def test_a_rule_that_is_being_denied_is_not_copied(cloud, share_id):
 
 
 def test_a_new_replica_gets_every_snapshot_and_is_in_sync_with_them(
-        cloud, share_id):
+    cloud, share_id
+):
     taken = {cloud.snapshot(share_id) for _ in range(2)}
     replica_id = cloud.replicate(share_id, 'beta')
     assert cloud.snapshots_on(replica_id).keys() == taken
     update_all(cloud, share_id)
-    assert cloud.snapshots_on(replica_id) == dict.fromkeys(
-        taken, 'available')
+    assert cloud.snapshots_on(replica_id) == dict.fromkeys(taken, 'available')
     assert cloud.replica(replica_id).replica_state == 'in_sync'
     cloud.check_invariants()
 
@@ -153,14 +164,18 @@ def test_a_driver_that_fails_leaves_a_replica_in_error(cloud, share_id):
 
 
 def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
-        cloud, share_id):
+    cloud, share_id
+):
     cloud.allow(share_id)
     cloud.replicate(share_id, 'beta')
     replica_id = cloud.ask_for_replica(share_id, 'beta')
     cloud.settle()
     row = cloud.replica(replica_id)
     assert (row.status, row.replica_state, row.host) == (
-        'error', 'error', None)
+        'error',
+        'error',
+        None,
+    )
     assert row.access_rules_status == 'error'
     cloud.check_invariants()
     cloud.ask('delete', replica_id)
@@ -169,29 +184,40 @@ def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
 
 
 def test_a_snapshot_is_not_owed_to_a_replica_that_fits_nowhere(
-        cloud, share_id):
+    cloud, share_id
+):
     replica_id = cloud.ask_for_replica(share_id, 'alpha')  # which is taken
     cloud.settle()
     snapshot_id = cloud.snapshot(share_id)
     assert cloud.snapshots_on(replica_id) == {}
     assert cloud.snapshots_on(cloud.active(share_id).id) == {
-        snapshot_id: 'available'}
+        snapshot_id: 'available'
+    }
     cloud.check_invariants()
 
 
 def test_a_share_that_cannot_have_replicas_gets_none(cloud, share_id):
-    cloud.db.write(lambda session: session.run(sa.text(
-        "UPDATE share_type_extra_specs SET spec_value = 'x' "
-        "WHERE spec_key = 'replication_type'")))
-    cloud.db.write(lambda session: session.run(sa.text(
-        'UPDATE shares SET replication_type = NULL')))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.text(
+                "UPDATE share_type_extra_specs SET spec_value = 'x' "
+                "WHERE spec_key = 'replication_type'"
+            )
+        )
+    )
+    cloud.db.write(
+        lambda session: session.run(
+            sa.text('UPDATE shares SET replication_type = NULL')
+        )
+    )
     refused('no replication_type', cloud.ask_for_replica, share_id)
 
 
 def test_no_replica_is_made_while_the_active_one_is_busy(cloud, share_id):
     cloud.api.act(share_id, 'extend', {'new_size': 3})
-    refused('must be available, not extending', cloud.ask_for_replica,
-            share_id)
+    refused(
+        'must be available, not extending', cloud.ask_for_replica, share_id
+    )
     cloud.settle()
     cloud.replicate(share_id, 'beta')
     cloud.check_invariants()
@@ -206,20 +232,22 @@ def test_a_project_without_room_gets_no_replica(build_cloud):
     cloud.check_invariants()
 
 
-def test_a_zone_that_is_unknown_or_not_of_the_type_is_refused(
-        cloud, share_id):
+def test_a_zone_that_is_unknown_or_not_of_the_type_is_refused(cloud, share_id):
     with pytest.raises(exception.InvalidInput, match='no availability zone'):
         cloud.ask_for_replica(share_id, availability_zone='moon')
 
 
 def test_a_replica_keeps_its_metadata(cloud, share_id):
     replica_id = cloud.replicate(share_id, metadata={'a': 'b'})
-    assert cloud.rows(sa.text(
-        'SELECT share_instance_id, key, value FROM '
-        'share_instance_metadata')) == [(replica_id, 'a', 'b')]
+    assert cloud.rows(
+        sa.text(
+            'SELECT share_instance_id, key, value FROM share_instance_metadata'
+        )
+    ) == [(replica_id, 'a', 'b')]
 
 
 # Delete
+
 
 def test_a_deleted_replica_leaves_nothing_behind(cloud, share_id):
     cloud.allow(share_id)
@@ -240,21 +268,29 @@ def test_rules_go_before_the_replica(cloud, share_id):
     cloud.ask('delete', replica_id)
     cloud.crash_at(None)
     cloud.settle()
-    calls = [name for name in cloud.points if name in (
-        'before apply_access', 'before delete_replica')]
+    calls = [
+        name
+        for name in cloud.points
+        if name in ('before apply_access', 'before delete_replica')
+    ]
     assert calls[0] == 'before apply_access'
     assert calls[-1] == 'before delete_replica'
 
 
 def test_the_last_active_replica_stays(cloud, share_id):
-    refused('last active', cloud.ask, 'delete',
-            cloud.active(share_id).id)
+    refused('last active', cloud.ask, 'delete', cloud.active(share_id).id)
     cloud.replicate(share_id)
     refused('last active', cloud.ask, 'delete', cloud.active(share_id).id)
-    refused('last active', cloud.ask, 'force_delete',
-            cloud.active(share_id).id)
-    refused('last active', cloud.ask, 'reset_status',
-            cloud.active(share_id).id, 'deleting')
+    refused(
+        'last active', cloud.ask, 'force_delete', cloud.active(share_id).id
+    )
+    refused(
+        'last active',
+        cloud.ask,
+        'reset_status',
+        cloud.active(share_id).id,
+        'deleting',
+    )
 
 
 def test_a_writable_replica_goes_while_another_stays(build_cloud):
@@ -262,8 +298,7 @@ def test_a_writable_replica_goes_while_another_stays(build_cloud):
     share_id = cloud.share_on('alpha')
     cloud.replicate(share_id, 'beta')
     cloud.ask('delete', cloud.active(share_id).id)
-    refused('last active', cloud.ask, 'delete',
-            cloud.replicas(share_id)[1].id)
+    refused('last active', cloud.ask, 'delete', cloud.replicas(share_id)[1].id)
     cloud.settle()
     assert cloud.states(share_id) == {'beta': ('available', 'active')}
     cloud.check_invariants()
@@ -285,13 +320,16 @@ def test_a_deletion_that_fails_is_seen_and_can_be_forced(cloud, share_id):
 
 
 def test_a_share_that_grows_while_a_replica_goes_keeps_the_books(
-        cloud, share_id):
+    cloud, share_id
+):
     replica_id = cloud.replicate(share_id, 'beta')
 
     def extend():
         cloud.api.act(share_id, 'extend', {'new_size': 5})
-        for runner in [*cloud.scheduler.runners,
-                       cloud.share.backends[0].runner]:
+        for runner in [
+            *cloud.scheduler.runners,
+            cloud.share.backends[0].runner,
+        ]:
             assert runner.step()
 
     cloud.pause_at('before delete_replica', extend)
@@ -307,7 +345,8 @@ def test_an_instance_that_is_a_replica_is_removed_as_one(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     with pytest.raises(exception.ShareHasReplicas):
         cloud.services.shares.force_delete_instance(
-            ADMIN, cloud.active(share_id).id)
+            ADMIN, cloud.active(share_id).id
+        )
     cloud.services.shares.force_delete_instance(ADMIN, replica_id)
     cloud.settle()
     assert cloud.replica(replica_id) is None
@@ -324,6 +363,7 @@ def test_a_share_with_replicas_is_not_deleted(cloud, share_id):
 
 # Promote
 
+
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
 def test_a_promoted_replica_takes_over(build_cloud, style):
     cloud = build_cloud(style)
@@ -332,8 +372,7 @@ def test_a_promoted_replica_takes_over(build_cloud, style):
     replica_id = cloud.replicate(share_id, 'beta')
     other_id = cloud.replicate(share_id, 'gamma')
     old_id = cloud.active(share_id).id
-    assert cloud.ask('promote', replica_id, ctx=MEMBER,
-                     quiesce_wait_time=7)
+    assert cloud.ask('promote', replica_id, ctx=MEMBER, quiesce_wait_time=7)
     assert cloud.replica(replica_id).status == 'replication_change'
     cloud.settle()
     assert cloud.driver('beta').quiesced == 7
@@ -380,12 +419,13 @@ def test_a_replica_takes_over_from_one_that_is_lost(cloud, share_id):
     cloud.ask('promote', replica_id)
     cloud.settle()
     assert cloud.states(share_id) == {
-        'alpha': ('error', 'out_of_sync'), 'beta': ('available', 'active')}
+        'alpha': ('error', 'out_of_sync'),
+        'beta': ('available', 'active'),
+    }
     cloud.check_invariants()
 
 
-def test_a_promotion_that_fails_leaves_all_replicas_in_error(
-        cloud, share_id):
+def test_a_promotion_that_fails_leaves_all_replicas_in_error(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.replicate(share_id, 'gamma')
     cloud.driver('beta').fail_next('promote_replica')
@@ -394,18 +434,25 @@ def test_a_promotion_that_fails_leaves_all_replicas_in_error(
     while cloud.step():
         pass
     assert cloud.states(share_id) == {
-        'alpha': ('error', 'active'), 'beta': ('error', 'error'),
-        'gamma': ('error', 'out_of_sync')}
+        'alpha': ('error', 'active'),
+        'beta': ('error', 'error'),
+        'gamma': ('error', 'out_of_sync'),
+    }
     assert messages(cloud) == [('004', '001')]
 
 
 def test_without_an_active_replica_nothing_is_promoted(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.ask('promote', replica_id)
-    cloud.db.write(lambda session: session.run(sa.text(
-        "UPDATE share_instances SET replica_state = 'out_of_sync', "
-        "sole_active_of = NULL, cast_rules_to_readonly = 1 "
-        "WHERE replica_state = 'active'")))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.text(
+                "UPDATE share_instances SET replica_state = 'out_of_sync', "
+                'sole_active_of = NULL, cast_rules_to_readonly = 1 '
+                "WHERE replica_state = 'active'"
+            )
+        )
+    )
     cloud.settle()
     assert cloud.states(share_id)['beta'] == ('available', 'in_sync')
     assert messages(cloud) == [('004', '006')]
@@ -423,30 +470,46 @@ def test_writable_replicas_are_not_promoted(build_cloud):
 
 
 def test_a_promotion_whose_replica_was_moved_by_decree_has_failed(
-        cloud, share_id):
+    cloud, share_id
+):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.ask('promote', replica_id)
-    cloud.pause_at('after promote_replica', lambda: cloud.ask(
-        'reset_status', replica_id, 'available'))
+    cloud.pause_at(
+        'after promote_replica',
+        lambda: cloud.ask('reset_status', replica_id, 'available'),
+    )
     while cloud.step():
         pass
-    assert cloud.states(share_id) == {'alpha': ('error', 'active'),
-                                      'beta': ('error', 'error')}
+    assert cloud.states(share_id) == {
+        'alpha': ('error', 'active'),
+        'beta': ('error', 'error'),
+    }
 
 
 # Administration
 
+
 def test_the_active_replica_is_not_reset_away(cloud, share_id):
     cloud.replicate(share_id)
     for state in ('in_sync', 'out_of_sync', 'error', 'active'):
-        refused('is active', cloud.ask, 'reset_replica_state',
-                cloud.active(share_id).id, state)
+        refused(
+            'is active',
+            cloud.ask,
+            'reset_replica_state',
+            cloud.active(share_id).id,
+            state,
+        )
 
 
 def test_a_second_replica_is_not_made_active_by_decree(cloud, share_id):
     replica_id = cloud.replicate(share_id)
-    refused('another replica is active', cloud.ask, 'reset_replica_state',
-            replica_id, 'active')
+    refused(
+        'another replica is active',
+        cloud.ask,
+        'reset_replica_state',
+        replica_id,
+        'active',
+    )
     with pytest.raises(exception.InvalidInput):
         cloud.ask('reset_replica_state', replica_id, 'shiny')
     with pytest.raises(exception.InvalidInput):
@@ -466,7 +529,8 @@ def test_a_writable_replica_is_made_active_by_decree(build_cloud):
 
 
 def test_the_quota_of_an_extended_share_counts_for_every_replica(
-        cloud, share_id):
+    cloud, share_id
+):
     cloud.replicate(share_id, 'beta')
     cloud.api.act(share_id, 'extend', {'new_size': 5})
     cloud.settle()
@@ -477,10 +541,12 @@ def test_the_quota_of_an_extended_share_counts_for_every_replica(
 
 # One at a time
 
+
 def test_work_on_replicas_waits_for_other_work_on_them(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
-    ours, theirs = (Coordinator(cloud.conf, member)
-                    for member in ('ours', 'theirs'))
+    ours, theirs = (
+        Coordinator(cloud.conf, member) for member in ('ours', 'theirs')
+    )
     cloud.share.backends[1].replication.locks = ours
     cloud.ask('promote', replica_id)
     with theirs.lock(f'replicas-{share_id}'):
@@ -497,6 +563,7 @@ def test_work_on_replicas_waits_for_other_work_on_them(cloud, share_id):
 
 # With share servers
 
+
 class WithServers(ReplicatedCloud, ServersCloud):
     """Replicas on the share servers of a network."""
 
@@ -509,14 +576,17 @@ def test_replicas_are_put_on_share_servers_and_take_over(tmp_path):
     replica_id = cloud.replicate(share_id, 'beta')
     row = cloud.replica(replica_id)
     assert row.share_network_id == network_id
-    assert row.share_server_id not in (None, cloud.active(
-        share_id).share_server_id)
+    assert row.share_server_id not in (
+        None,
+        cloud.active(share_id).share_server_id,
+    )
     cloud.ask('promote', replica_id)
     cloud.settle()
     assert cloud.active(share_id).id == replica_id
     cloud.check_invariants()
-    old_id = next(row.id for row in cloud.replicas(share_id)
-                  if row.id != replica_id)
+    old_id = next(
+        row.id for row in cloud.replicas(share_id) if row.id != replica_id
+    )
     cloud.ask('delete', old_id)
     cloud.settle()
     assert [row.id for row in cloud.replicas(share_id)] == [replica_id]
@@ -540,6 +610,7 @@ def test_a_replica_without_a_network_takes_that_of_the_active_one(tmp_path):
 
 # When nobody works on it
 
+
 def bring(cloud, replica_id, status):
     """Have a replica be in a status, and nobody owe it the next move."""
     assert rescues.bring(cloud.db, 'share_instance', replica_id, status)
@@ -548,8 +619,13 @@ def bring(cloud, replica_id, status):
 def test_a_replica_that_is_there_is_found_by_asking(cloud, share_id):
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
-    cloud.db.write(lambda session: session.run(sa.update(INSTANCE).where(
-        INSTANCE.c.id == replica_id).values(status='creating')))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE)
+            .where(INSTANCE.c.id == replica_id)
+            .values(status='creating')
+        )
+    )
     cloud.crash_at(None)
     cloud.settle()
     assert 'after get_replica_status' in cloud.points
@@ -569,7 +645,8 @@ def test_a_replica_that_is_not_there_is_given_up(cloud, share_id):
 
 
 def test_a_deletion_that_nobody_carries_out_is_done_as_of_a_replica(
-        cloud, share_id):
+    cloud, share_id
+):
     replica_id = cloud.replicate(share_id, 'beta')
     bring(cloud, replica_id, 'deleting')
     cloud.crash_at(None)
@@ -595,8 +672,10 @@ def test_a_promotion_that_nobody_carries_out_has_failed(cloud, share_id):
     while cloud.step():
         pass
     assert cloud.states(share_id) == {
-        'alpha': ('error', 'active'), 'beta': ('error', 'error'),
-        'gamma': ('error', 'out_of_sync')}
+        'alpha': ('error', 'active'),
+        'beta': ('error', 'error'),
+        'gamma': ('error', 'out_of_sync'),
+    }
     assert messages(cloud)[-1] == ('004', '001')
 
 

@@ -45,38 +45,56 @@ def mirrored(cloud):
 
 
 def replica_on(cloud, share_id, backend):
-    return next(row.id for row in cloud.replicas(share_id)
-                if backend_of(row) == backend)
+    return next(
+        row.id
+        for row in cloud.replicas(share_id)
+        if backend_of(row) == backend
+    )
 
 
 def access_calls(cloud, backend):
-    return [call for call in cloud.driver(backend).access_calls
-            if call.method == 'update_access']
+    return [
+        call
+        for call in cloud.driver(backend).access_calls
+        if call.method == 'update_access'
+    ]
 
 
 def let_in(cloud, backend, share_id):
     found = dummy.access_inventory(cloud.folder / 'dummy' / backend)
-    return {(to, level) for _, to, level in found.get(
-        replica_on(cloud, share_id, backend), ())}
+    return {
+        (to, level)
+        for _, to, level in found.get(replica_on(cloud, share_id, backend), ())
+    }
 
 
 def mapped(cloud, rules, access_id):
     """The states of a rule by the back end of the replica."""
-    names = {row.id: backend_of(row)
-             for row in cloud.replicas(rules.share_id)}
-    return {names[row.share_instance_id]: row.state for row in cloud.rows(
-        sa.select(MAPPING).where(MAPPING.c.access_id == access_id))}
+    names = {row.id: backend_of(row) for row in cloud.replicas(rules.share_id)}
+    return {
+        names[row.share_instance_id]: row.state
+        for row in cloud.rows(
+            sa.select(MAPPING).where(MAPPING.c.access_id == access_id)
+        )
+    }
 
 
-@pytest.mark.parametrize('style, elsewhere', [
-    ('readable', {('10.0.0.1', 'ro')}), ('dr', set()),
-    ('writable', {('10.0.0.1', 'rw')})])
+@pytest.mark.parametrize(
+    'style, elsewhere',
+    [
+        ('readable', {('10.0.0.1', 'ro')}),
+        ('dr', set()),
+        ('writable', {('10.0.0.1', 'rw')}),
+    ],
+)
 def test_a_rule_is_for_all_replicas(build_cloud, style, elsewhere):
     cloud = build_cloud(style)
     rules = mirrored(cloud)
     access_id = rules.allow()
-    assert mapped(cloud, rules, access_id) == {'alpha': 'queued_to_apply',
-                                        'beta': 'queued_to_apply'}
+    assert mapped(cloud, rules, access_id) == {
+        'alpha': 'queued_to_apply',
+        'beta': 'queued_to_apply',
+    }
     cloud.settle()
     assert mapped(cloud, rules, access_id) == EVERYWHERE
     assert let_in(cloud, 'alpha', rules.share_id) == {('10.0.0.1', 'rw')}
@@ -94,24 +112,32 @@ def test_each_back_end_is_told_of_a_rule_once(cloud, rules):
     cloud.settle()
     for name in ('alpha', 'beta'):
         assert [call.added for call in access_calls(cloud, name)] == [
-            [access_id]]
+            [access_id]
+        ]
     rules.deny(access_id)
     cloud.settle()
     for name in ('alpha', 'beta'):
         assert [call.deleted for call in access_calls(cloud, name)] == [
-            [], [access_id]]
+            [],
+            [access_id],
+        ]
 
 
 def test_no_rule_changes_while_a_replica_is_made_or_promoted(cloud, rules):
     access_id = rules.allow()
     cloud.settle()
-    for ask in (lambda: cloud.ask_for_replica(rules.share_id, 'gamma'),
-                lambda: cloud.ask('promote',
-                                  replica_on(cloud, rules.share_id, 'beta'))):
+    for ask in (
+        lambda: cloud.ask_for_replica(rules.share_id, 'gamma'),
+        lambda: cloud.ask(
+            'promote', replica_on(cloud, rules.share_id, 'beta')
+        ),
+    ):
         ask()
-        for change in (lambda: rules.allow('10.0.0.2'),
-                       lambda: rules.deny(access_id),
-                       lambda: rules.change(access_id, 'ro')):
+        for change in (
+            lambda: rules.allow('10.0.0.2'),
+            lambda: rules.deny(access_id),
+            lambda: rules.change(access_id, 'ro'),
+        ):
             with pytest.raises(exception.InvalidShare):
                 change()
         cloud.settle()
@@ -123,18 +149,22 @@ def test_no_rule_changes_while_a_replica_is_made_or_promoted(cloud, rules):
 
 
 def test_a_replica_in_error_hinders_old_clients_only(cloud, rules):
-    cloud.ask('reset_status', replica_on(cloud, rules.share_id, 'beta'),
-              'error')
+    cloud.ask(
+        'reset_status', replica_on(cloud, rules.share_id, 'beta'), 'error'
+    )
     rule = {'access_type': 'ip', 'access_to': '10.0.0.1'}
-    cloud.api.act(rules.share_id, 'allow_access', rule, version='2.73',
-                  expect=400)
-    made = cloud.api.act(rules.share_id, 'allow_access', rule, version='2.74',
-                         expect=200).json['access']
+    cloud.api.act(
+        rules.share_id, 'allow_access', rule, version='2.73', expect=400
+    )
+    made = cloud.api.act(
+        rules.share_id, 'allow_access', rule, version='2.74', expect=200
+    ).json['access']
     cloud.settle()
     assert mapped(cloud, rules, made['id']) == EVERYWHERE
     gone = {'access_id': made['id']}
-    cloud.api.act(rules.share_id, 'deny_access', gone, version='2.73',
-                  expect=400)
+    cloud.api.act(
+        rules.share_id, 'deny_access', gone, version='2.73', expect=400
+    )
     cloud.api.act(rules.share_id, 'deny_access', gone, version='2.74')
     cloud.settle()
     assert rules.known == 0
@@ -151,8 +181,10 @@ def test_a_replica_without_a_place_has_no_part_in_rules(cloud, rules):
     assert mapped(cloud, rules, after) == EVERYWHERE
     rules.change(before, 'ro')
     cloud.settle()
-    assert let_in(cloud, 'alpha', rules.share_id) == {('10.0.0.1', 'ro'),
-                                                ('10.0.0.2', 'rw')}
+    assert let_in(cloud, 'alpha', rules.share_id) == {
+        ('10.0.0.1', 'ro'),
+        ('10.0.0.2', 'rw'),
+    }
     for access_id in (before, after):
         rules.deny(access_id)
     cloud.settle()
@@ -191,15 +223,21 @@ def test_after_a_promotion_the_other_replica_can_only_be_read(cloud, rules):
 
 
 def test_a_rule_on_its_way_is_shown_as_such_until_all_have_it(cloud, rules):
-    made = cloud.api.act(rules.share_id, 'allow_access', {
-        'access_type': 'ip', 'access_to': '10.0.0.1'},
-        expect=200).json['access']
+    made = cloud.api.act(
+        rules.share_id,
+        'allow_access',
+        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+        expect=200,
+    ).json['access']
 
     def shown():
-        rule, = cloud.api.get('/share-access-rules?share_id='
-                              + rules.share_id)['access_list']
-        return (rule['state'],
-                cloud.api.show(rules.share_id)['access_rules_status'])
+        (rule,) = cloud.api.get(
+            '/share-access-rules?share_id=' + rules.share_id
+        )['access_list']
+        return (
+            rule['state'],
+            cloud.api.show(rules.share_id)['access_rules_status'],
+        )
 
     cloud.driver('beta').fail_next('update_access', times=None)
     for _ in range(6):

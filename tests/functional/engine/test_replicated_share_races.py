@@ -17,8 +17,12 @@ from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 
 SEEDS = seeds(3)
-REFUSED = (exception.Invalid, exception.Conflict, exception.NotFound,
-           exception.Forbidden)
+REFUSED = (
+    exception.Invalid,
+    exception.Conflict,
+    exception.NotFound,
+    exception.Forbidden,
+)
 
 
 @pytest.fixture
@@ -58,13 +62,19 @@ def at_once(cloud, *calls):
 
 
 def passive(cloud, rules):
-    return [row.id for row in cloud.replicas(rules.share_id)
-            if row.replica_state != 'active']
+    return [
+        row.id
+        for row in cloud.replicas(rules.share_id)
+        if row.replica_state != 'active'
+    ]
 
 
 def runner(cloud, name):
-    return next(backend.runner for backend in cloud.share.backends
-                if backend.host.endswith(f'@{name}'))
+    return next(
+        backend.runner
+        for backend in cloud.share.backends
+        if backend.host.endswith(f'@{name}')
+    )
 
 
 def made(cloud, rules):
@@ -99,8 +109,9 @@ def run(cloud):
         pass
 
 
-@pytest.mark.parametrize('change', [made, promoted, removed],
-                         ids=lambda value: value.__name__)
+@pytest.mark.parametrize(
+    'change', [made, promoted, removed], ids=lambda value: value.__name__
+)
 def test_rules_change_on_all_replicas_or_on_none(cloud, rules, change):
     kept = rules.allow('10.0.0.99')
     run(cloud)
@@ -110,8 +121,11 @@ def test_rules_change_on_all_replicas_or_on_none(cloud, rules, change):
         verb = seed % 3
         doomed = rules.allow('10.0.0.98')
         run(cloud)
-        ask = (partial(rules.allow, to), partial(rules.deny, doomed),
-               partial(rules.change, kept, level))[verb]
+        ask = (
+            partial(rules.allow, to),
+            partial(rules.deny, doomed),
+            partial(rules.change, kept, level),
+        )[verb]
         accepted, _ = at_once(cloud, ask, change(cloud, rules))
         settle(cloud, rules)
         if verb == 0:
@@ -130,11 +144,16 @@ def test_two_clients_change_rules_without_waiting_in_a_circle(cloud, rules):
         cloud.chance.seed(f'race {seed}')
         known = [rules.allow(f'10.0.{seed}.{number}') for number in range(4)]
         run(cloud)
-        at_once(cloud, *(partial(rules.deny, access_id)
-                         for access_id in known),
-                *(partial(rules.allow, f'10.1.{seed}.{number}')
-                  for number in range(2)),
-                runner(cloud, 'alpha').step, runner(cloud, 'beta').step)
+        at_once(
+            cloud,
+            *(partial(rules.deny, access_id) for access_id in known),
+            *(
+                partial(rules.allow, f'10.1.{seed}.{number}')
+                for number in range(2)
+            ),
+            runner(cloud, 'alpha').step,
+            runner(cloud, 'beta').step,
+        )
         settle(cloud, rules)
     assert len(rules.states) == 2 * len(SEEDS)
 
@@ -147,21 +166,27 @@ def test_a_rule_leaves_the_last_replicas_that_have_it_at_once(cloud, rules):
         for row in cloud.replicas(rules.share_id):
             if row.replica_state != 'active':
                 cloud.ask('force_delete', row.id)
-        at_once(cloud, runner(cloud, 'alpha').step,
-                runner(cloud, 'beta').step)
+        at_once(cloud, runner(cloud, 'alpha').step, runner(cloud, 'beta').step)
         settle(cloud, rules)
         assert rules.known == 0
 
 
 def test_the_books_are_right_when_a_replica_goes_as_its_share_grows(
-        cloud, rules):
+    cloud, rules
+):
     for seed in SEEDS:
         cloud.chance.seed(f'race {seed}')
         size = cloud.api.show(rules.share_id)['size']
-        grow = partial(cloud.services.shares.extend, ADMIN, rules.target,
-                       size + 1, force=bool(seed % 2))
+        grow = partial(
+            cloud.services.shares.extend,
+            ADMIN,
+            rules.target,
+            size + 1,
+            force=bool(seed % 2),
+        )
         at_once(cloud, grow, removed(cloud, rules))
         cloud.scheduler.runners[0].step()
-        at_once(cloud, *(runner(cloud, name).step
-                         for name in cloud.backend_names))
+        at_once(
+            cloud, *(runner(cloud, name).step for name in cloud.backend_names)
+        )
         settle(cloud, rules)

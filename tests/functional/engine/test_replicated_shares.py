@@ -16,8 +16,9 @@ from tests.support.replicated import ReplicatedCloud
 STYLES = ('readable', 'dr', 'writable')
 POOL = services.Pool.__table__
 
-FORCED = pytest.mark.parametrize('force', [False, True],
-                                 ids=['placed', 'forced'])
+FORCED = pytest.mark.parametrize(
+    'force', [False, True], ids=['placed', 'forced']
+)
 
 
 @pytest.fixture
@@ -51,19 +52,29 @@ def mirrored(cloud, size=2):
 
 
 def replica_on(cloud, share_id, backend):
-    return next(row.id for row in cloud.replicas(share_id)
-                if row.host == f'node@{backend}#pool')
+    return next(
+        row.id
+        for row in cloud.replicas(share_id)
+        if row.host == f'node@{backend}#pool'
+    )
 
 
 def allocated(cloud):
     """What pools have allocated, by back end; nothing is not listed."""
-    return {row.host.partition('@')[2].partition('#')[0]: row.allocated_gb
-            for row in cloud.rows(sa.select(POOL)) if row.allocated_gb}
+    return {
+        row.host.partition('@')[2].partition('#')[0]: row.allocated_gb
+        for row in cloud.rows(sa.select(POOL))
+        if row.allocated_gb
+    }
 
 
 def extend(cloud, share_id, new_size, *, force=False, expect=202):
-    return cloud.api.act(share_id, 'extend', {
-        'new_size': new_size, 'force': force}, expect=expect)
+    return cloud.api.act(
+        share_id,
+        'extend',
+        {'new_size': new_size, 'force': force},
+        expect=expect,
+    )
 
 
 def promote(cloud, share_id, backend):
@@ -72,6 +83,7 @@ def promote(cloud, share_id, backend):
 
 
 # Sizes
+
 
 @pytest.mark.parametrize('style', STYLES)
 @FORCED
@@ -90,8 +102,9 @@ def test_all_replicas_of_a_share_grow(build_cloud, style, force):
     assert allocated(cloud) == {'alpha': 5, 'beta': 5, 'gamma': 5}
     cloud.update()
     for name in cloud.backend_names:
-        assert set(dummy.inventory(
-            cloud.folder / 'dummy' / name).values()) == {5}
+        assert set(
+            dummy.inventory(cloud.folder / 'dummy' / name).values()
+        ) == {5}
     cloud.check_invariants()
 
 
@@ -109,7 +122,8 @@ def test_all_replicas_of_a_share_shrink(build_cloud, style):
 @pytest.mark.parametrize('method', ['fail_next', 'lose_answer_next'])
 @FORCED
 def test_a_growth_that_fails_leaves_the_books_as_they_should_be(
-        cloud, share_id, method, force):
+    cloud, share_id, method, force
+):
     getattr(cloud.driver('alpha'), method)('extend_share')
     extend(cloud, share_id, 5, force=force)
     cloud.settle()
@@ -120,8 +134,7 @@ def test_a_growth_that_fails_leaves_the_books_as_they_should_be(
 
 
 @FORCED
-def test_a_replica_that_goes_meanwhile_does_not_grow(cloud, share_id,
-                                                     force):
+def test_a_replica_that_goes_meanwhile_does_not_grow(cloud, share_id, force):
     cloud.replicate(share_id, 'gamma')
     extend(cloud, share_id, 5, force=force)
     cloud.ask('delete', replica_on(cloud, share_id, 'gamma'))
@@ -131,17 +144,22 @@ def test_a_replica_that_goes_meanwhile_does_not_grow(cloud, share_id,
     cloud.check_invariants()
 
 
-def test_what_a_replica_counts_for_is_what_it_is_when_it_goes(cloud,
-                                                              share_id):
+def test_what_a_replica_counts_for_is_what_it_is_when_it_goes(cloud, share_id):
     """Its removal has begun before the share grows, and ends after."""
     cloud.ask('delete', replica_on(cloud, share_id, 'beta'))
-    beta = next(backend.runner for backend in cloud.share.backends
-                if backend.host.endswith('@beta'))
+    beta = next(
+        backend.runner
+        for backend in cloud.share.backends
+        if backend.host.endswith('@beta')
+    )
 
     def grow():
         extend(cloud, share_id, 5, force=True)
-        alpha = next(backend.runner for backend in cloud.share.backends
-                     if backend.host.endswith('@alpha'))
+        alpha = next(
+            backend.runner
+            for backend in cloud.share.backends
+            if backend.host.endswith('@alpha')
+        )
         while alpha.step():
             pass
         assert cloud.api.show(share_id)['size'] == 5
@@ -157,7 +175,8 @@ def test_what_a_replica_counts_for_is_what_it_is_when_it_goes(cloud,
 
 @pytest.mark.parametrize('action, new_size', [('extend', 5), ('shrink', 1)])
 def test_a_share_keeps_its_size_while_its_replicas_change(
-        cloud, share_id, action, new_size):
+    cloud, share_id, action, new_size
+):
     cloud.ask('promote', replica_on(cloud, share_id, 'beta'))
     cloud.api.act(share_id, action, {'new_size': new_size}, expect=400)
     cloud.settle()
@@ -180,7 +199,8 @@ def test_a_share_grows_on_the_replica_that_is_active(cloud, share_id):
 
 
 def test_who_read_the_share_before_a_promotion_acts_on_the_new_one(
-        cloud, share_id):
+    cloud, share_id
+):
     before = Rules(cloud, share_id).target
     promote(cloud, share_id, 'beta')
     cloud.services.shares.extend(ADMIN, before, 5)
@@ -190,8 +210,12 @@ def test_who_read_the_share_before_a_promotion_acts_on_the_new_one(
 
 
 def test_all_replicas_must_fit_into_the_quota(cloud, share_id):
-    cloud.api.request('PUT', '/quota-sets/project', {
-        'quota_set': {'replica_gigabytes': 9}}, expect=200)
+    cloud.api.request(
+        'PUT',
+        '/quota-sets/project',
+        {'quota_set': {'replica_gigabytes': 9}},
+        expect=200,
+    )
     refused = extend(cloud, share_id, 5, expect=413)
     assert 'replica' in refused.text
     assert cloud.usage('replica_gigabytes') == (4, 0)
@@ -218,13 +242,17 @@ def test_lost_work_of_a_resize_ends_with_exact_books(build_cloud):
         cloud.settle()
         cloud.check_invariants()
         if cloud.api.show(share_id)['status'] != 'available':
-            cloud.ask('reset_status', replica_on(cloud, share_id, 'alpha'),
-                      'available')
+            cloud.ask(
+                'reset_status',
+                replica_on(cloud, share_id, 'alpha'),
+                'available',
+            )
         place += 5
     assert place > 50
 
 
 # What is shown
+
 
 def test_a_share_shows_what_its_active_replica_is(cloud, share_id):
     cloud.ask('reset_status', replica_on(cloud, share_id, 'alpha'), 'error')
@@ -239,8 +267,7 @@ def test_a_share_is_in_change_while_a_replica_is_promoted(cloud, share_id):
     assert cloud.api.show(share_id)['status'] == 'replication_change'
     found = cloud.api.get('/shares/detail?status=replication_change')
     assert [one['id'] for one in found['shares']] == [share_id]
-    assert cloud.api.get('/shares/detail?status=available') == {
-        'shares': []}
+    assert cloud.api.get('/shares/detail?status=available') == {'shares': []}
     cloud.settle()
     assert cloud.api.show(share_id)['host'] == 'node@beta#pool'
 
@@ -250,16 +277,24 @@ def test_a_new_replica_does_not_change_what_a_share_shows(cloud, share_id):
     assert cloud.api.show(share_id)['status'] == 'available'
 
 
-@pytest.mark.parametrize('key', ['host', 'status', 'availability_zone_id',
-                                 'share_type_id'])
+@pytest.mark.parametrize(
+    'key', ['host', 'status', 'availability_zone_id', 'share_type_id']
+)
 def test_pages_show_a_share_with_replicas_once(cloud, share_id, key):
     ids = {share_id, mirrored(cloud), cloud.share_on('gamma')}
     for direction in ('asc', 'desc'):
         query = f'sort_key={key}&sort_dir={direction}'
-        whole = [one['id'] for one in cloud.api.get(
-            f'/shares/detail?{query}')['shares']]
-        paged = [one['id'] for offset in range(4) for one in cloud.api.get(
-            f'/shares?{query}&limit=1&offset={offset}')['shares']]
+        whole = [
+            one['id']
+            for one in cloud.api.get(f'/shares/detail?{query}')['shares']
+        ]
+        paged = [
+            one['id']
+            for offset in range(4)
+            for one in cloud.api.get(
+                f'/shares?{query}&limit=1&offset={offset}'
+            )['shares']
+        ]
         assert whole == paged
         assert sorted(whole) == sorted(ids)
 
@@ -280,8 +315,10 @@ def test_lists_are_sorted_by_where_the_active_replica_is(cloud):
 
 # Ends
 
-@pytest.mark.parametrize('action', [
-    'force_delete', 'soft_delete', 'unmanage', 'delete'])
+
+@pytest.mark.parametrize(
+    'action', ['force_delete', 'soft_delete', 'unmanage', 'delete']
+)
 def test_a_share_with_replicas_is_not_given_up(cloud, share_id, action):
     path = f'/shares/{share_id}'
     if action == 'delete':
@@ -290,7 +327,9 @@ def test_a_share_with_replicas_is_not_given_up(cloud, share_id, action):
         answer = cloud.api.act(share_id, action, expect=None)
     assert answer.status_int == 409, answer.text
     assert set(cloud.states(share_id).values()) == {
-        ('available', 'active'), ('available', 'in_sync')}
+        ('available', 'active'),
+        ('available', 'in_sync'),
+    }
     cloud.ask('delete', replica_on(cloud, share_id, 'beta'))
     cloud.settle()
     assert not cloud.api.show(share_id)['has_replicas']
@@ -302,25 +341,32 @@ def test_a_share_with_replicas_is_not_given_up(cloud, share_id, action):
     cloud.restart()
 
 
-def test_a_snapshot_of_a_share_with_replicas_is_not_taken_over(cloud,
-                                                               share_id):
+def test_a_snapshot_of_a_share_with_replicas_is_not_taken_over(
+    cloud, share_id
+):
     with pytest.raises(exception.ShareHasReplicas):
         cloud.services.managing.manage_snapshot(
-            ADMIN, Rules(cloud, share_id).target,
-            ManageSnapshotRequest(provider_location='there'))
+            ADMIN,
+            Rules(cloud, share_id).target,
+            ManageSnapshotRequest(provider_location='there'),
+        )
     snapshot_id = cloud.snapshot(share_id)
     answer = cloud.api.request(
-        'POST', f'/snapshots/{snapshot_id}/action', {'unmanage': None})
+        'POST', f'/snapshots/{snapshot_id}/action', {'unmanage': None}
+    )
     assert answer.status_int == 409, answer.text
 
 
 def test_the_only_replica_may_be_deleted_later(build_cloud):
-    cloud = build_cloud(
-        more='is_deferred_deletion_enabled = true')
+    cloud = build_cloud(more='is_deferred_deletion_enabled = true')
     share_id = cloud.share_on('alpha', size=2)
     cloud.api.delete(share_id)
-    for resource in ('shares', 'gigabytes', 'share_replicas',
-                     'replica_gigabytes'):
+    for resource in (
+        'shares',
+        'gigabytes',
+        'share_replicas',
+        'replica_gigabytes',
+    ):
         assert cloud.usage(resource) == (0, 0)
     assert cloud.db.read(recount.differences) == []
     cloud.settle()
@@ -341,19 +387,30 @@ def test_the_recycle_bin_takes_a_share_with_one_replica(cloud):
 
 # Books
 
+
 def test_wrong_usage_of_replicas_is_put_right(cloud, share_id):
-    usage = sa.text("UPDATE quota_usages SET in_use = 99 WHERE resource IN "
-                    "('share_replicas', 'replica_gigabytes')")
+    usage = sa.text(
+        'UPDATE quota_usages SET in_use = 99 WHERE resource IN '
+        "('share_replicas', 'replica_gigabytes')"
+    )
     cloud.db.write(lambda session: session.run(usage))
     wrong = cloud.db.write(recount.correct, {})
-    assert {one.key.resource for one in wrong} == {'share_replicas',
-                                                   'replica_gigabytes'}
+    assert {one.key.resource for one in wrong} == {
+        'share_replicas',
+        'replica_gigabytes',
+    }
     assert cloud.usage('share_replicas') == (2, 0)
     assert cloud.usage('replica_gigabytes') == (4, 0)
 
 
 def test_replicas_count_for_their_share_type_too(cloud, share_id):
-    rows = {row.scope: row.in_use for row in cloud.rows(sa.text(
-        "SELECT scope, in_use FROM quota_usages "
-        "WHERE resource = 'replica_gigabytes'"))}
+    rows = {
+        row.scope: row.in_use
+        for row in cloud.rows(
+            sa.text(
+                'SELECT scope, in_use FROM quota_usages '
+                "WHERE resource = 'replica_gigabytes'"
+            )
+        )
+    }
     assert rows == {'project': 4, 'share_type': 4, 'user': 4}

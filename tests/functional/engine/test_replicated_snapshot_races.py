@@ -22,14 +22,18 @@ from tests.support.seeds import seeds
 INSTANCE = snapshots.SnapshotInstance.__table__
 RULE = snapshots.SnapshotInstanceAccessRule.__table__
 SEEDS = seeds(1)
-REFUSED = (exception.ReplicationException, exception.InvalidStatus,
-           exception.NotFound)
+REFUSED = (
+    exception.ReplicationException,
+    exception.InvalidStatus,
+    exception.NotFound,
+)
 
 
 @pytest.fixture
 def cloud(database_url, tmp_path):
-    cloud = ReplicatedCloud(tmp_path, url=database_url, backends=(
-        'alpha', 'beta', 'gamma'))
+    cloud = ReplicatedCloud(
+        tmp_path, url=database_url, backends=('alpha', 'beta', 'gamma')
+    )
     album.support(cloud)
     yield cloud
     cloud.db.dispose()
@@ -52,15 +56,20 @@ def at_once(*calls):
 
 
 def passive(cloud, share_id):
-    return [row.id for row in cloud.replicas(share_id)
-            if row.replica_state != 'active']
+    return [
+        row.id
+        for row in cloud.replicas(share_id)
+        if row.replica_state != 'active'
+    ]
 
 
 # What is asked of snapshots
 
+
 def take(cloud, share_id, snapshot_id):
-    return cloud.api.request('POST', '/snapshots', {
-        'snapshot': {'share_id': share_id}})
+    return cloud.api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}
+    )
 
 
 def delete(cloud, share_id, snapshot_id):
@@ -76,11 +85,17 @@ def revert(cloud, share_id, snapshot_id):
 
 
 def allow(cloud, share_id, snapshot_id):
-    return album.act(cloud, snapshot_id, 'allow_access', {
-        'access_type': 'ip', 'access_to': '10.0.0.1'}, expect=None)
+    return album.act(
+        cloud,
+        snapshot_id,
+        'allow_access',
+        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+        expect=None,
+    )
 
 
 # And of replicas
+
 
 def make(cloud, share_id):
     return cloud.ask_for_replica(share_id)
@@ -94,18 +109,22 @@ def promote(cloud, share_id):
     return cloud.ask('promote', passive(cloud, share_id)[0])
 
 
-@pytest.mark.parametrize('change', [make, remove, promote],
-                         ids=lambda change: change.__name__)
+@pytest.mark.parametrize(
+    'change', [make, remove, promote], ids=lambda change: change.__name__
+)
 def test_all_replicas_have_the_same_snapshots_in_the_end(cloud, change):
     share_id = cloud.share_on('alpha', size=2)
     outcomes = collections.Counter()
     for seed, verb in itertools.product(
-            SEEDS, (take, delete, force_delete, revert, allow)):
+        SEEDS, (take, delete, force_delete, revert, allow)
+    ):
         # Ids are made of it, too, and must not come twice.
         cloud.chance.seed(f'race {verb.__name__} {seed}')
         snapshot_id = begin(cloud, share_id)
-        calls = [partial(verb, cloud, share_id, snapshot_id),
-                 partial(change, cloud, share_id)]
+        calls = [
+            partial(verb, cloud, share_id, snapshot_id),
+            partial(change, cloud, share_id),
+        ]
         cloud.chance.shuffle(calls)
         accepted = at_once(*calls)
         assert any(accepted)
@@ -143,9 +162,15 @@ def check(cloud, share_id):
     """Every replica has the same snapshots, with the same rules."""
     found = {row.id: [] for row in cloud.replicas(share_id)}
     for row in cloud.rows(
-            sa.select(INSTANCE.c.share_instance_id, INSTANCE.c.snapshot_id,
-                      INSTANCE.c.status, RULE.c.access_id, RULE.c.state)
-            .select_from(INSTANCE.outerjoin(RULE))):
+        sa.select(
+            INSTANCE.c.share_instance_id,
+            INSTANCE.c.snapshot_id,
+            INSTANCE.c.status,
+            RULE.c.access_id,
+            RULE.c.state,
+        ).select_from(INSTANCE.outerjoin(RULE))
+    ):
         found[row.share_instance_id].append(tuple(row[1:]))
-    assert len({tuple(sorted(map(str, rows)))
-                for rows in found.values()}) == 1, found
+    assert (
+        len({tuple(sorted(map(str, rows))) for rows in found.values()}) == 1
+    ), found

@@ -66,8 +66,10 @@ def test_all_on_a_server_arrives_at_the_other_back_end(cloud, moved):
     assert not before & cloud.exports(first)
     assert cloud.driver('alpha').inventory() == {}
     assert cloud.driver('beta').access_inventory() == rules
-    assert (cloud.usage('gigabytes'),
-            cloud.usage('snapshot_gigabytes')) == usage
+    assert (
+        cloud.usage('gigabytes'),
+        cloud.usage('snapshot_gigabytes'),
+    ) == usage
     assert cloud.nothing_is_arriving()
 
 
@@ -104,7 +106,8 @@ def test_without_a_disruption_addresses_and_exports_stay(cloud, moved):
     assert cloud.addresses() == {there: addresses}
     assert cloud.server(there)['status'] == 'active'
     assert cloud.driver('beta').inventory().keys() >= {
-        cloud.instance(first).id}
+        cloud.instance(first).id
+    }
 
 
 def test_a_server_goes_to_the_network_that_is_named(cloud, moved):
@@ -140,26 +143,31 @@ def test_a_driver_may_choose_a_server_that_is_there(cloud, moved):
 
 # The first phase
 
-PHASE_ONE = ['share_server_migration_check_compatibility', '_setup_server',
-             'share_server_migration_start',
-             'share_server_migration_continue']
+PHASE_ONE = [
+    'share_server_migration_check_compatibility',
+    '_setup_server',
+    'share_server_migration_start',
+    'share_server_migration_continue',
+]
 
 
 @pytest.mark.parametrize('writable', [True, False])
 @pytest.mark.parametrize('method', PHASE_ONE)
-def test_a_failure_in_phase_one_leaves_all_as_it_was(cloud, moved, method,
-                                                     writable):
+def test_a_failure_in_phase_one_leaves_all_as_it_was(
+    cloud, moved, method, writable
+):
     server, first, _ = moved
     before = cloud.at_rest_anywhere()
     cloud.driver('beta').half_fail_next(method) if method not in (
-        PHASE_ONE[0],) else cloud.driver('beta').fail_next(method)
+        PHASE_ONE[0],
+    ) else cloud.driver('beta').fail_next(method)
     cloud.start(server, writable=writable)
     cloud.settle()
     assert cloud.at_rest_anywhere() == before
     cloud.check_invariants()
     assert cloud.server(server)['task_state'] == 'migration_error'
     assert cloud.progress(server)['task_state'] == 'migration_error'
-    migration, = cloud.migrations()
+    (migration,) = cloud.migrations()
     assert migration.open_for is None
     assert migration.error
     cloud.started(server)  # and it may be tried again
@@ -168,15 +176,19 @@ def test_a_failure_in_phase_one_leaves_all_as_it_was(cloud, moved, method,
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('lacking', ['compatible', 'writable',
-                                     'nondisruptive', 'preserve_snapshots'])
-def test_what_a_driver_cannot_do_fails_and_a_check_says_so(cloud, moved,
-                                                           lacking):
+@pytest.mark.parametrize(
+    'lacking',
+    ['compatible', 'writable', 'nondisruptive', 'preserve_snapshots'],
+)
+def test_what_a_driver_cannot_do_fails_and_a_check_says_so(
+    cloud, moved, lacking
+):
     server, _, _ = moved
     before = cloud.at_rest_anywhere()
     cloud.driver('beta').offer_for_migration(
         {'compatible', 'writable', 'nondisruptive', 'preserve_snapshots'}
-        - {lacking})
+        - {lacking}
+    )
     wish = {'writable': True, 'nondisruptive': True}
     answer = cloud.check(server, **wish)
     assert answer['compatible'] is False
@@ -196,14 +208,22 @@ def test_a_check_leaves_nothing_behind(cloud, moved):
     assert answer == {
         'compatible': True,
         'requested_capabilities': {
-            'writable': True, 'nondisruptive': False, 'host': 'node@beta',
-            'preserve_snapshots': True, 'share_network_id': None},
+            'writable': True,
+            'nondisruptive': False,
+            'host': 'node@beta',
+            'preserve_snapshots': True,
+            'share_network_id': None,
+        },
         'supported_capabilities': {
-            'writable': True, 'nondisruptive': True,
-            'preserve_snapshots': True, 'migration_cancel': True,
+            'writable': True,
+            'nondisruptive': True,
+            'preserve_snapshots': True,
+            'migration_cancel': True,
             'migration_get_progress': True,
-            'share_network_id': cloud.server(server)['share_network_id']},
-        'reasons': []}
+            'share_network_id': cloud.server(server)['share_network_id'],
+        },
+        'reasons': [],
+    }
     assert cloud.at_rest_anywhere() == before
     assert cloud.server(server)['task_state'] is None
     cloud.settle()
@@ -211,17 +231,21 @@ def test_a_check_leaves_nothing_behind(cloud, moved):
 
 
 @pytest.mark.parametrize('phase_one_done', [True, False])
-@pytest.mark.parametrize('wish', [
-    {}, {'writable': False}, {'nondisruptive': True}])
+@pytest.mark.parametrize(
+    'wish', [{}, {'writable': False}, {'nondisruptive': True}]
+)
 def test_cancelled_all_is_what_it_was(cloud, moved, wish, phase_one_done):
     server, _, _ = moved
     before = cloud.at_rest_anywhere()
     cloud.driver('beta').configuration._given = {
-        'dummy_driver_server_migration_steps': 3}
+        'dummy_driver_server_migration_steps': 3
+    }
     cloud.start(server, **wish)
     while cloud.server(server)['task_state'] != (
-            'migration_driver_phase1_done' if phase_one_done
-            else 'migration_driver_in_progress'):
+        'migration_driver_phase1_done'
+        if phase_one_done
+        else 'migration_driver_in_progress'
+    ):
         cloud.clock.advance(3)
         cloud.step()
     cloud.cancel(server)
@@ -238,11 +262,13 @@ def test_cancelled_all_is_what_it_was(cloud, moved, wish, phase_one_done):
 def test_a_driver_that_cannot_cancel_is_not_asked_to(cloud, moved):
     server, _, _ = moved
     cloud.driver('beta').offer_for_migration(
-        {'compatible', 'writable', 'preserve_snapshots'})
+        {'compatible', 'writable', 'preserve_snapshots'}
+    )
     cloud.started(server)
     cloud.cancel(server, expect=400)
     assert cloud.server(server)['task_state'] == (
-        'migration_driver_phase1_done')
+        'migration_driver_phase1_done'
+    )
 
 
 def test_a_failed_cancel_ends_as_the_first_phase_does(cloud, moved):
@@ -261,14 +287,19 @@ def test_rules_are_read_only_while_shares_are_copied(cloud, moved):
     id = cloud.instance(first).id
     cloud.start(server, writable=False)
     seen = set()
-    cloud.pause_at('before share_server_migration_start', lambda: seen.add(
-        frozenset(cloud.driver('alpha').access_inventory()[id])))
+    cloud.pause_at(
+        'before share_server_migration_start',
+        lambda: seen.add(
+            frozenset(cloud.driver('alpha').access_inventory()[id])
+        ),
+    )
     cloud.settle()
     assert seen == {frozenset({('ip', '10.1.1.1', 'ro')})}
     cloud.complete(server)
     cloud.settle()
     assert cloud.driver('beta').access_inventory()[id] == {
-        ('ip', '10.1.1.1', 'rw')}
+        ('ip', '10.1.1.1', 'rw')
+    }
     cloud.check_invariants()
 
 
@@ -276,22 +307,29 @@ def test_rules_that_cannot_be_cast_fail_the_first_phase(cloud, moved):
     server, first, _ = moved
     before = cloud.at_rest_anywhere()
     cloud.driver('alpha').refuse_rules(
-        lambda verb, rule: rule['access_level'] == 'ro')
+        lambda verb, rule: rule['access_level'] == 'ro'
+    )
     cloud.start(server, writable=False)
     cloud.settle()
     assert cloud.server(server)['task_state'] == 'migration_error'
     assert cloud.at_rest_anywhere() == before | {
         # The rule is in error, and so nobody is let in by it.
-        'clients': [{}, {}]}
+        'clients': [{}, {}]
+    }
 
 
 # The second phase
 
-@pytest.mark.parametrize('how, writable', [
-    ('fail_next', False), ('half_fail_next', False),
-    ('lose_answer_next', True)])
-def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how,
-                                                writable):
+
+@pytest.mark.parametrize(
+    'how, writable',
+    [
+        ('fail_next', False),
+        ('half_fail_next', False),
+        ('lose_answer_next', True),
+    ],
+)
+def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
     server, first, second = moved
     cloud.started(server, writable=writable)
     getattr(cloud.driver('beta'), how)('share_server_migration_complete')
@@ -304,10 +342,11 @@ def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how,
         assert cloud.api.show(share)['status'] == 'error'
         assert cloud.instance(share).share_server_id == server
         assert not cloud.instance(share).cast_rules_to_readonly
-    snapshot, = cloud.api.get('/snapshots/detail')['snapshots']
+    (snapshot,) = cloud.api.get('/snapshots/detail')['snapshots']
     assert snapshot['status'] == 'error'
-    kept = set().union(*(cloud.driver(name).inventory()
-                         for name in ('alpha', 'beta')))
+    kept = set().union(
+        *(cloud.driver(name).inventory() for name in ('alpha', 'beta'))
+    )
     assert kept == {cloud.instance(share).id for share in (first, second)}
     assert {server, there} == set(cloud.addresses())
     cloud.cancel(server, expect=400)
@@ -316,11 +355,13 @@ def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how,
 
 # Progress
 
+
 def test_progress_is_unknown_or_what_the_driver_says(cloud, moved):
     server, _, _ = moved
     cloud.progress(server, expect=400)
     cloud.driver('beta').configuration._given = {
-        'dummy_driver_server_migration_steps': 4}
+        'dummy_driver_server_migration_steps': 4
+    }
     cloud.start(server)
     found = cloud.progress(server)
     assert (found['total_progress'], found['last_heard_at']) == (None, None)
@@ -350,9 +391,11 @@ def test_progress_is_unknown_or_what_the_driver_says(cloud, moved):
 def test_a_driver_that_tells_no_progress_is_unknown(cloud, moved):
     server, _, _ = moved
     cloud.driver('beta').offer_for_migration(
-        {'compatible', 'writable', 'preserve_snapshots'})
+        {'compatible', 'writable', 'preserve_snapshots'}
+    )
     cloud.driver('beta').configuration._given = {
-        'dummy_driver_server_migration_steps': 4}
+        'dummy_driver_server_migration_steps': 4
+    }
     cloud.start(server)
     for _ in range(20):
         cloud.step()
@@ -364,7 +407,8 @@ def test_a_driver_that_tells_no_progress_is_unknown(cloud, moved):
 def test_a_driver_that_fails_to_answer_a_check_is_told_of(cloud, moved):
     server, _, _ = moved
     cloud.driver('beta').fail_next(
-        'share_server_migration_check_compatibility')
+        'share_server_migration_check_compatibility'
+    )
     answer = cloud.check(server)
     assert answer['compatible'] is False
     assert len(answer['reasons']) == 1
@@ -377,8 +421,12 @@ def test_servers_reset_in_the_midst_come_to_rest(cloud, moved, which):
     server, first, _ = moved
     cloud.started(server)
     there = cloud.progress(server)['destination_share_server_id']
-    cloud.act(there if which == 'destination' else server, 'reset_status',
-              {'status': 'active'}, 202)
+    cloud.act(
+        there if which == 'destination' else server,
+        'reset_status',
+        {'status': 'active'},
+        202,
+    )
     if which == 'destination':
         cloud.complete(server)
         cloud.settle()
@@ -393,8 +441,12 @@ def test_servers_reset_in_the_midst_come_to_rest(cloud, moved, which):
     for share in cloud.api.get('/shares')['shares']:
         cloud.api.act(share['id'], 'reset_status', {'status': 'available'})
     for snapshot in cloud.api.get('/snapshots')['snapshots']:
-        cloud.api.request('POST', f'/snapshots/{snapshot["id"]}/action', {
-            'reset_status': {'status': 'available'}}, expect=202)
+        cloud.api.request(
+            'POST',
+            f'/snapshots/{snapshot["id"]}/action',
+            {'reset_status': {'status': 'available'}},
+            expect=202,
+        )
     cloud.started(server)
     cloud.complete(server)
     cloud.settle()

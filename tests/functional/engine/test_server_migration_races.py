@@ -29,15 +29,15 @@ def cloud(tmp_path):
 
 @pytest.fixture
 def server(cloud):
-    return cloud.server_of(cloud.share_on_alpha(cloud.add_network(),
-                                                size=2))
+    return cloud.server_of(cloud.share_on_alpha(cloud.add_network(), size=2))
 
 
 def test_of_ten_requests_at_once_one_is_accepted(database_url, tmp_path):
     cloud = MovingCloud(tmp_path, url=database_url)
     server = cloud.server_of(cloud.share_on_alpha(cloud.add_network()))
-    codes = at_once(cloud, *[partial(
-        cloud.start, server, expect=None)] * CLIENTS)
+    codes = at_once(
+        cloud, *[partial(cloud.start, server, expect=None)] * CLIENTS
+    )
     assert sorted(codes) == [202] + [409] * (CLIENTS - 1)
     cloud.settle()
     codes = at_once(cloud, *[lambda: cloud.cancel(server, None)] * CLIENTS)
@@ -45,8 +45,9 @@ def test_of_ten_requests_at_once_one_is_accepted(database_url, tmp_path):
     cloud.settle()
     cloud.check_invariants()
     cloud.started(server)
-    codes = at_once(cloud, *[lambda: cloud.act(
-        server, 'migration_complete')] * CLIENTS)
+    codes = at_once(
+        cloud, *[lambda: cloud.act(server, 'migration_complete')] * CLIENTS
+    )
     assert sorted(codes) == [200] + [400] * (CLIENTS - 1)
     cloud.settle()
     cloud.check_invariants()
@@ -58,8 +59,10 @@ def test_of_a_cancel_and_a_complete_one_is_accepted(cloud, server):
         cloud.started(server)
         cloud.chance.seed(seed)
         codes = at_once(
-            cloud, partial(cloud.cancel, server, None),
-            partial(cloud.act, server, 'migration_complete'))
+            cloud,
+            partial(cloud.cancel, server, None),
+            partial(cloud.act, server, 'migration_complete'),
+        )
         assert codes in ([202, 400], [400, 200])
         there = cloud.progress(server)['destination_share_server_id']
         cloud.settle()
@@ -75,8 +78,10 @@ def test_a_cancel_while_the_driver_is_asked_wins(cloud, server):
     """What the question is answered comes too late, and is of no use."""
     cloud.start(server)
     codes = []
-    cloud.pause_at('after share_server_migration_continue', lambda:
-                   codes.append(cloud.cancel(server, None).status_int))
+    cloud.pause_at(
+        'after share_server_migration_continue',
+        lambda: codes.append(cloud.cancel(server, None).status_int),
+    )
     cloud.settle()
     assert codes == [202]
     assert cloud.server(server)['task_state'] == 'migration_cancelled'
@@ -92,13 +97,22 @@ def test_one_broken_migration_stops_no_other(cloud, server):
     cloud.cancel(other)
     cloud.settle()
     # Its destination is gone behind everybody's back.
-    migration = next(row for row in cloud.migrations()
-                     if row.source_server_id == server)
-    cloud.db.write(lambda session: session.run(
-        sa.update(MIGRATION).where(MIGRATION.c.id == migration.id)
-        .values(destination_server_id='nowhere')))
-    cloud.act(server, 'reset_task_state',
-              {'task_state': 'migration_driver_in_progress'}, 202)
+    migration = next(
+        row for row in cloud.migrations() if row.source_server_id == server
+    )
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(MIGRATION)
+            .where(MIGRATION.c.id == migration.id)
+            .values(destination_server_id='nowhere')
+        )
+    )
+    cloud.act(
+        server,
+        'reset_task_state',
+        {'task_state': 'migration_driver_in_progress'},
+        202,
+    )
     cloud.started(other)
     cloud.complete(other)
     cloud.settle()
@@ -107,8 +121,9 @@ def test_one_broken_migration_stops_no_other(cloud, server):
     assert cloud.server(server)['task_state'] == 'migration_error'
 
 
-@pytest.mark.parametrize('word', [
-    None, 'migration_error', 'server_migration_cancelled'])
+@pytest.mark.parametrize(
+    'word', [None, 'migration_error', 'server_migration_cancelled']
+)
 def test_a_task_that_is_reset_brings_the_server_to_rest(cloud, server, word):
     cloud.started(server)
     cloud.act(server, 'reset_task_state', {'task_state': word}, 202)
@@ -122,22 +137,24 @@ def test_a_task_that_is_reset_brings_the_server_to_rest(cloud, server, word):
 
 
 def multiply(cloud, server):
-    """Have many shares on the server instead of one, on its back end too.
-    """
+    """Have many shares on the server instead of one, on its back end too."""
     driver = cloud.driver('alpha')
-    share, = cloud.rows(sa.select(_SHARE))
-    instance, = cloud.rows(sa.select(_INSTANCE))
+    (share,) = cloud.rows(sa.select(_SHARE))
+    (instance,) = cloud.rows(sa.select(_INSTANCE))
     record = driver._state.shares.find(instance.id)
 
     def insert(session):
         for _ in range(MANY - 1):
             ids = session.new_id(), session.new_id()
-            session.run(sa.insert(_SHARE), **{
-                **share._mapping, 'id': ids[0]})
-            session.run(sa.insert(_INSTANCE), **{
-                **instance._mapping, 'id': ids[1], 'share_id': ids[0]})
-            driver._state.shares.put(ids[1], record | {
-                'export': f'share-{ids[1]}'})
+            session.run(sa.insert(_SHARE), **{**share._mapping, 'id': ids[0]})
+            session.run(
+                sa.insert(_INSTANCE),
+                **{**instance._mapping, 'id': ids[1], 'share_id': ids[0]},
+            )
+            driver._state.shares.put(
+                ids[1], record | {'export': f'share-{ids[1]}'}
+            )
+
     cloud.db.write(insert)
 
 
@@ -170,5 +187,6 @@ def test_two_hundred_shares_cost_few_statements(tmp_path):
     assert len(cloud.driver('beta').inventory()) == MANY
     assert cloud.driver('alpha').inventory() == {}
     assert {row.status for row in cloud.rows(sa.select(_INSTANCE))} == {
-        'available'}
+        'available'
+    }
     cloud.db.dispose()

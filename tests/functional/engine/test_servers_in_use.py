@@ -41,19 +41,39 @@ def asked(cloud, method, path, body=None):
 
 
 def manage_share(cloud, server, number):
-    return asked(cloud, 'POST', '/shares/manage', {'share': {
-        'protocol': 'NFS', 'export_path': f'10.10.0.9:/{number}',
-        'service_host': f'{HOST}#pool', 'share_server_id': server}})
+    return asked(
+        cloud,
+        'POST',
+        '/shares/manage',
+        {
+            'share': {
+                'protocol': 'NFS',
+                'export_path': f'10.10.0.9:/{number}',
+                'service_host': f'{HOST}#pool',
+                'share_server_id': server,
+            }
+        },
+    )
 
 
 def test_a_network_goes_or_has_a_share(cloud):
     for _ in range(ROUNDS):
         network = cloud.add_network()
         created, gone = at_once(
-            asked(cloud, 'POST', '/shares', {'share': {
-                'share_proto': 'NFS', 'size': 1,
-                'share_network_id': network}}),
-            asked(cloud, 'DELETE', f'/share-networks/{network}'))
+            asked(
+                cloud,
+                'POST',
+                '/shares',
+                {
+                    'share': {
+                        'share_proto': 'NFS',
+                        'size': 1,
+                        'share_network_id': network,
+                    }
+                },
+            ),
+            asked(cloud, 'DELETE', f'/share-networks/{network}'),
+        )
         assert (created, gone) in [(200, 409), (404, 202)]
 
 
@@ -63,7 +83,8 @@ def test_a_server_goes_or_has_a_share(cloud):
         server = plant_server(cloud, network)
         taken, gone = at_once(
             manage_share(cloud, server, number),
-            asked(cloud, 'DELETE', f'/share-servers/{server}'))
+            asked(cloud, 'DELETE', f'/share-servers/{server}'),
+        )
         assert (taken, gone) in [(200, 409), (409, 202)]
         shares = cloud.api.get(f'/shares?share_server_id={server}')
         assert len(shares['shares']) == (taken == 200)
@@ -74,19 +95,37 @@ def test_a_server_is_let_go_or_deleted(cloud):
     for _ in range(ROUNDS):
         server = plant_server(cloud, network)
         let_go, gone = at_once(
-            asked(cloud, 'POST', f'/share-servers/{server}/action',
-                  {'unmanage': None}),
-            asked(cloud, 'DELETE', f'/share-servers/{server}'))
+            asked(
+                cloud,
+                'POST',
+                f'/share-servers/{server}/action',
+                {'unmanage': None},
+            ),
+            asked(cloud, 'DELETE', f'/share-servers/{server}'),
+        )
         assert (let_go, gone) in [(202, 403), (400, 202)]
 
 
 def test_a_server_is_taken_over_once(cloud):
     network = cloud.add_network()
     for number in range(ROUNDS):
-        codes = at_once(*[asked(
-            cloud, 'POST', '/share-servers/manage', {'share_server': {
-                'host': HOST, 'share_network_id': network,
-                'identifier': f'vs{number}'}})] * 3)
+        codes = at_once(
+            *[
+                asked(
+                    cloud,
+                    'POST',
+                    '/share-servers/manage',
+                    {
+                        'share_server': {
+                            'host': HOST,
+                            'share_network_id': network,
+                            'identifier': f'vs{number}',
+                        }
+                    },
+                )
+            ]
+            * 3
+        )
         assert sorted(codes) == [202, 400, 400]
     found = cloud.api.get('/share-servers')['share_servers']
     assert len(found) == ROUNDS
@@ -97,17 +136,28 @@ def test_a_server_is_found_and_lives_on_each_database(cloud):
     share = cloud.share_on(network)
     server = cloud.server_of(share)
     subnets = cloud.api.get(f'/share-servers/{server}')['share_server'][
-        'share_network_subnet_ids']
+        'share_network_subnet_ids'
+    ]
     for query in (
-            f'share_network={network}', f'share_network_id={network}',
-            f'share_network_subnet_id={subnets[0]}', f'host={HOST}',
-            'project_id=project', 'is_auto_deletable=true',
-            'status=active&task_state=migration_error', 'name=x'):
+        f'share_network={network}',
+        f'share_network_id={network}',
+        f'share_network_subnet_id={subnets[0]}',
+        f'host={HOST}',
+        'project_id=project',
+        'is_auto_deletable=true',
+        'status=active&task_state=migration_error',
+        'name=x',
+    ):
         found = cloud.api.get(f'/share-servers?{query}')['share_servers']
         assert [one['id'] for one in found] == (
-            [] if '&' in query or 'name=x' in query else [server]), query
-    cloud.api.act(share, 'allow_access', {
-        'access_type': 'ip', 'access_to': '10.0.0.1'}, expect=200)
+            [] if '&' in query or 'name=x' in query else [server]
+        ), query
+    cloud.api.act(
+        share,
+        'allow_access',
+        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+        expect=200,
+    )
     cloud.settle()
     cloud.api.delete(share)
     cloud.settle()

@@ -23,31 +23,66 @@ SERVER = models.ShareServer.__table__
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 THREADS = 16
-FLAGS = ('snapshot_support', 'create_share_from_snapshot_support',
-         'revert_to_snapshot_support', 'mount_snapshot_support',
-         'snapshot_inherit_share_access_support', 'is_public',
-         'is_soft_deleted')
-SUPPORT = ('security_service_update_support',
-           'network_allocation_update_support',
-           'share_replicas_migration_support')
+FLAGS = (
+    'snapshot_support',
+    'create_share_from_snapshot_support',
+    'revert_to_snapshot_support',
+    'mount_snapshot_support',
+    'snapshot_inherit_share_access_support',
+    'is_public',
+    'is_soft_deleted',
+)
+SUPPORT = (
+    'security_service_update_support',
+    'network_allocation_update_support',
+    'share_replicas_migration_support',
+)
 
 
 def add_instances(session, count):
-    session.run_many(sa.insert(SHARE), [
-        {'id': f'share-{number}', 'project_id': 'p', 'size': 2,
-         'share_proto': 'NFS', 'created_at': session.now,
-         **dict.fromkeys(FLAGS, False)} for number in range(count)])
-    session.run_many(sa.insert(INSTANCE), [
-        {'id': f'i-{number}', 'share_id': f'share-{number}',
-         'host': 'node@alpha#pool', 'status': 'creating',
-         'access_rules_status': 'active', 'cast_rules_to_readonly': False,
-         'created_at': session.now} for number in range(count)])
+    session.run_many(
+        sa.insert(SHARE),
+        [
+            {
+                'id': f'share-{number}',
+                'project_id': 'p',
+                'size': 2,
+                'share_proto': 'NFS',
+                'created_at': session.now,
+                **dict.fromkeys(FLAGS, False),
+            }
+            for number in range(count)
+        ],
+    )
+    session.run_many(
+        sa.insert(INSTANCE),
+        [
+            {
+                'id': f'i-{number}',
+                'share_id': f'share-{number}',
+                'host': 'node@alpha#pool',
+                'status': 'creating',
+                'access_rules_status': 'active',
+                'cast_rules_to_readonly': False,
+                'created_at': session.now,
+            }
+            for number in range(count)
+        ],
+    )
 
 
 def make_server(session, id='server', founding=None):
-    born(session, MACHINE, 'create', id=id, host='node@alpha',
-         is_auto_deletable=True, founding=founding,
-         created_at=session.now, **dict.fromkeys(SUPPORT, False))
+    born(
+        session,
+        MACHINE,
+        'create',
+        id=id,
+        host='node@alpha',
+        is_auto_deletable=True,
+        founding=founding,
+        created_at=session.now,
+        **dict.fromkeys(SUPPORT, False),
+    )
 
 
 def active_server(session):
@@ -72,12 +107,17 @@ def on_server(db):
     return db.read(share_servers.load, 'server')
 
 
-@pytest.mark.parametrize('limits, most', [
-    (Limits(shares=5), 5), (Limits(gigabytes=7), 3), (Limits(), THREADS)])
+@pytest.mark.parametrize(
+    'limits, most',
+    [(Limits(shares=5), 5), (Limits(gigabytes=7), 3), (Limits(), THREADS)],
+)
 def test_no_more_shares_come_on_a_server_than_it_takes(db, limits, most):
     db.write(active_server)
-    put = at_once(lambda number: db.write(
-        share_servers.bind, f'i-{number}', 'server', 2, limits))
+    put = at_once(
+        lambda number: db.write(
+            share_servers.bind, f'i-{number}', 'server', 2, limits
+        )
+    )
     assert sum(put) == most
     assert on_server(db) == (most, 2 * most)
 
@@ -86,14 +126,16 @@ def test_of_many_founders_one_makes_the_server(db):
     def found(session, number):
         if share_servers.is_being_founded(session, 'key'):
             return False
-        share_servers.lay_foundation(session, lambda: make_server(
-            session, f'server-{number}', 'key'))
-        return share_servers.attach(session, f'i-{number}',
-                                    f'server-{number}')
+        share_servers.lay_foundation(
+            session, lambda: make_server(session, f'server-{number}', 'key')
+        )
+        return share_servers.attach(session, f'i-{number}', f'server-{number}')
+
     won = at_once(lambda number: db.write(found, number))
     assert sum(won) == 1
-    assert len(db.read(lambda session: session.rows(
-        sa.select(SERVER.c.id)))) == 1
+    assert (
+        len(db.read(lambda session: session.rows(sa.select(SERVER.c.id)))) == 1
+    )
 
 
 def test_a_server_that_goes_has_no_share_put_on_it(db):
@@ -113,11 +155,13 @@ def test_a_server_that_goes_has_no_share_put_on_it(db):
         except (exception.ShareServerInUse, exception.InvalidStatus):
             return None
         return 'deleting'
+
     done = at_once(act)
     status = db.read(share_servers.find, 'server').status
     assert (status == 'deleting') == ('deleting' in done)
     assert on_server(db)[0] == (
-        0 if status == 'deleting' else done.count(True))
+        0 if status == 'deleting' else done.count(True)
+    )
 
 
 def test_the_last_of_many_that_leave_says_so(db):
@@ -126,8 +170,8 @@ def test_the_last_of_many_that_leave_says_so(db):
         assert db.write(share_servers.bind, f'i-{number}', 'server', 2)
 
     def leave(session, number):
-        session.run(sa.delete(INSTANCE).where(
-            INSTANCE.c.id == f'i-{number}'))
+        session.run(sa.delete(INSTANCE).where(INSTANCE.c.id == f'i-{number}'))
         return share_servers.note_idle(session, 'server')
+
     assert at_once(lambda number: db.write(leave, number)).count(True) == 1
     assert db.read(share_servers.find, 'server').idle_since is not None

@@ -27,6 +27,7 @@ def begin(tmp_path):
     def begin(**given):
         made.append(ServersCloud(tmp_path, backends=['alpha'], **given))
         return made[-1]
+
     yield begin
     for cloud in made:
         cloud.check_invariants()
@@ -40,45 +41,58 @@ def cloud(begin):
 
 def details(cloud):
     """Of every user message, oldest first."""
-    return [row.detail_id for row in cloud.db.read(
-        lambda session: session.rows(
-            sa.select(MESSAGE).order_by(MESSAGE.c.created_at)))]
+    return [
+        row.detail_id
+        for row in cloud.db.read(
+            lambda session: session.rows(
+                sa.select(MESSAGE).order_by(MESSAGE.c.created_at)
+            )
+        )
+    ]
 
 
 def set_up(cloud):
     """How often a server was set up."""
     return [call.method for call in cloud.driver().calls].count(
-        '_setup_server')
+        '_setup_server'
+    )
 
 
 def clean_up(cloud, minutes=10):
     cloud.clock.advance(minutes * MINUTES + 1)
     cloud.share.backends[0].share_servers.clean_up(
-        datetime.timedelta(minutes=minutes))
+        datetime.timedelta(minutes=minutes)
+    )
     cloud.settle()
 
 
 # Made and used again
 
+
 def test_the_first_share_on_a_network_has_a_server_made(cloud):
     share = cloud.share_on(cloud.add_network())
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert cloud.server_of(share) == server.id
     assert (server.status, server.host) == ('active', 'node@alpha')
     assert server.identifier == f'dummy-{server.id}'
     assert cloud.addresses() == {server.id: {'10.10.0.2'}}
     export = cloud.api.get(f'/shares/{share}/export_locations')[
-        'export_locations'][0]
+        'export_locations'
+    ][0]
     assert export['path'].startswith('10.10.0.2:')
 
 
 def test_what_the_driver_answers_of_a_server_is_remembered(cloud):
     cloud.share_on(cloud.add_network())
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert cloud.api.get(f'/share-servers/{server.id}/details') == {
-        'details': {'server_id': server.id,
-                    'identifier': f'dummy-{server.id}',
-                    'primary_public_ip': '10.10.0.2', 'service_ip': ''}}
+        'details': {
+            'server_id': server.id,
+            'identifier': f'dummy-{server.id}',
+            'primary_public_ip': '10.10.0.2',
+            'service_ip': '',
+        }
+    }
 
 
 def test_the_next_share_is_put_on_the_server_that_is_there(cloud):
@@ -98,15 +112,18 @@ def test_a_server_has_addresses_in_every_subnet_of_its_zone(begin):
     network = cloud.add_network('nova')
     cloud.add_subnet(network, 'nova')
     cloud.share_on(network)
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert len(cloud.addresses()[server.id]) == 4
 
 
 def test_administrators_have_a_network_of_their_own(begin):
-    cloud = begin(more=ADMIN_NETWORK, section="""
+    cloud = begin(
+        more=ADMIN_NETWORK,
+        section="""
 dummy_driver_admin_network_allocations = 1
 admin_network_config_group = admin_network
-""")
+""",
+    )
     cloud.share_on(cloud.add_network())
     assert list(cloud.addresses().values()) == [{'10.10.0.2', '10.99.0.2'}]
 
@@ -119,9 +136,14 @@ def test_a_driver_that_finds_no_server_fit_gets_another(cloud):
     assert len(cloud.servers()) == 2
 
 
-@pytest.mark.parametrize('limit, servers', [
-    ('max_shares_per_share_server = 2', 2),
-    ('max_share_server_size = 3', 4), ('', 1)])
+@pytest.mark.parametrize(
+    'limit, servers',
+    [
+        ('max_shares_per_share_server = 2', 2),
+        ('max_share_server_size = 3', 4),
+        ('', 1),
+    ],
+)
 def test_a_server_takes_as_much_as_its_limits_say(begin, limit, servers):
     cloud = begin(section=limit)
     network = cloud.add_network()
@@ -154,6 +176,7 @@ def test_a_share_of_a_snapshot_is_on_the_server_of_the_snapshot(cloud):
 
 # Two at once
 
+
 def test_of_two_first_shares_one_makes_the_server_for_both(cloud):
     network = cloud.add_network()
     rival = cloud.rival()
@@ -163,6 +186,7 @@ def test_of_two_first_shares_one_makes_the_server_for_both(cloud):
         for _ in range(10):
             for runner in rival:
                 runner.step()
+
     cloud.pause_at('before setup_server', another)
     shares = [cloud.api.create(share_network_id=network)['id']]
     cloud.settle()
@@ -182,14 +206,16 @@ def test_who_waits_for_a_server_that_fails_makes_one_himself(cloud):
         for _ in range(10):
             for runner in rival:
                 runner.step()
+
     cloud.pause_at('before setup_server', another)
     cloud.api.create(share_network_id=network, name='first')
     cloud.settle()
-    found = {share['name']: share['status'] for share
-             in cloud.api.get('/shares/detail')['shares']}
+    found = {
+        share['name']: share['status']
+        for share in cloud.api.get('/shares/detail')['shares']
+    }
     assert found == {'first': 'error', 'second': 'available'}
-    assert [server.status for server in cloud.servers()] == [
-        'error', 'active']
+    assert [server.status for server in cloud.servers()] == ['error', 'active']
 
 
 def test_a_server_that_fills_up_meanwhile_is_not_overfilled(begin):
@@ -203,8 +229,8 @@ def test_a_server_that_fills_up_meanwhile_is_not_overfilled(begin):
         for _ in range(10):
             for runner in rival:
                 runner.step()
-    cloud.pause_at('after choose_share_server_compatible_with_share',
-                   another)
+
+    cloud.pause_at('after choose_share_server_compatible_with_share', another)
     cloud.api.create(share_network_id=network)
     cloud.settle()
     counts = {}
@@ -229,8 +255,8 @@ def test_a_server_that_comes_after_the_choice_is_chosen_too(begin):
                 for runner in rival:
                     runner.step()
         assert len(cloud.servers()) == 2
-    cloud.pause_at('after choose_share_server_compatible_with_share',
-                   others)
+
+    cloud.pause_at('after choose_share_server_compatible_with_share', others)
     cloud.api.create(share_network_id=network)
     cloud.settle()
     assert len(cloud.servers()) == 2
@@ -238,14 +264,16 @@ def test_a_server_that_comes_after_the_choice_is_chosen_too(begin):
 
 # What goes wrong
 
-@pytest.mark.parametrize('order', ['fail_next', 'half_fail_next',
-                                   'lose_answer_next'])
+
+@pytest.mark.parametrize(
+    'order', ['fail_next', 'half_fail_next', 'lose_answer_next']
+)
 def test_a_server_that_cannot_be_made_is_visibly_in_error(cloud, order):
     getattr(cloud.driver(), order)('_setup_server')
     share = cloud.api.create(share_network_id=cloud.add_network())['id']
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert (server.status, server.founding) == ('error', None)
     assert cloud.addresses() == {}
     assert details(cloud) == ['004']  # no share server
@@ -264,14 +292,16 @@ def test_what_an_error_tells_of_a_server_is_remembered(cloud):
     cloud.driver().faults.fail_next('_setup_server', error=error)
     cloud.api.create(share_network_id=cloud.add_network())
     cloud.settle()
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert cloud.api.get(f'/share-servers/{server.id}/details') == {
-        'details': {'vserver': 'half'}}
+        'details': {'vserver': 'half'}
+    }
 
 
 def test_a_network_without_free_addresses_is_told_as_such(begin):
-    cloud = begin(section='standalone_network_plugin_allowed_ip_ranges = '
-                          '10.10.0.7')
+    cloud = begin(
+        section='standalone_network_plugin_allowed_ip_ranges = 10.10.0.7'
+    )
     cloud.share_on(cloud.add_network())
     second = cloud.api.create(share_network_id=cloud.add_network())['id']
     cloud.settle()
@@ -282,7 +312,8 @@ def test_a_network_without_free_addresses_is_told_as_such(begin):
 
 def test_trouble_that_passes_is_tried_again_with_the_same_server(cloud):
     cloud.driver().faults.fail_next(
-        '_setup_server', error=exception.ServiceUnavailable())
+        '_setup_server', error=exception.ServiceUnavailable()
+    )
     cloud.share_on(cloud.add_network())
     assert len(cloud.servers()) == 1
     assert set_up(cloud) == 2
@@ -300,6 +331,7 @@ def test_a_share_that_fails_leaves_its_server_to_others(cloud):
 
 def test_a_server_whose_making_was_cut_short_keeps_its_addresses(cloud):
     """The back end may have it, so nobody else is given them."""
+
     def die():
         raise Crash('the process ends')
 
@@ -311,7 +343,7 @@ def test_a_server_whose_making_was_cut_short_keeps_its_addresses(cloud):
     cloud.restart()
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
-    broken, = cloud.servers()
+    (broken,) = cloud.servers()
     assert broken.status == 'error'
     cloud.share_on(network)
     given = cloud.addresses()
@@ -326,11 +358,12 @@ def test_a_server_whose_making_was_cut_short_keeps_its_addresses(cloud):
 
 # The end of a server
 
+
 def test_a_server_stays_when_its_last_share_goes(cloud):
     share = cloud.share_on(cloud.add_network())
     cloud.api.delete(share)
     cloud.settle()
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert server.status == 'active'
     assert server.idle_since is not None
 
@@ -355,8 +388,7 @@ def test_what_nothing_has_been_on_for_a_while_is_cleaned_up(cloud):
     cloud.api.delete(cloud.share_on(network))
     cloud.settle()
     clean_up(cloud)
-    assert [server.id for server in cloud.servers()] == [
-        cloud.server_of(used)]
+    assert [server.id for server in cloud.servers()] == [cloud.server_of(used)]
     assert len(cloud.addresses()) == 1
 
 
@@ -365,7 +397,8 @@ def test_what_was_idle_for_a_short_while_only_is_not(cloud):
     cloud.settle()
     cloud.clock.advance(9 * MINUTES)
     cloud.share.backends[0].share_servers.clean_up(
-        datetime.timedelta(minutes=10))
+        datetime.timedelta(minutes=10)
+    )
     cloud.settle()
     assert len(cloud.servers()) == 1
 
@@ -375,7 +408,7 @@ def test_a_server_of_which_shares_were_let_go_is_kept(cloud):
     cloud.api.act(share, 'unmanage')
     cloud.settle()
     clean_up(cloud)
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert not server.is_auto_deletable
 
 
@@ -386,20 +419,26 @@ def test_a_share_that_comes_meanwhile_saves_its_server(cloud):
     share = cloud.share_on(network)
     clean_up(cloud)
     assert [server.id for server in cloud.servers()] == [
-        cloud.server_of(share)]
+        cloud.server_of(share)
+    ]
 
 
 @pytest.mark.parametrize('kept', [True, False])
-def test_who_removes_a_server_is_told_the_services_of_its_network(cloud,
-                                                                  kept):
+def test_who_removes_a_server_is_told_the_services_of_its_network(cloud, kept):
     """Also when the network goes with it, as long as they are there."""
     network = cloud.add_network()
-    service = cloud.api.request('POST', '/security-services', {
-        'security_service': {'type': 'ldap', 'user': 'me'}}, expect=200
-        ).json['security_service']['id']
-    cloud.api.request('POST', f'/share-networks/{network}/action', {
-        'add_security_service': {'security_service_id': service}},
-        expect=200)
+    service = cloud.api.request(
+        'POST',
+        '/security-services',
+        {'security_service': {'type': 'ldap', 'user': 'me'}},
+        expect=200,
+    ).json['security_service']['id']
+    cloud.api.request(
+        'POST',
+        f'/share-networks/{network}/action',
+        {'add_security_service': {'security_service_id': service}},
+        expect=200,
+    )
     cloud.api.delete(cloud.share_on(network))
     cloud.settle()
     told, driver = [], cloud.driver()
@@ -412,8 +451,9 @@ def test_who_removes_a_server_is_told_the_services_of_its_network(cloud,
     driver.teardown_server = note
     cloud.api.request('DELETE', f'/share-networks/{network}', expect=202)
     if not kept:
-        cloud.api.request('DELETE', f'/security-services/{service}',
-                          expect=202)
+        cloud.api.request(
+            'DELETE', f'/security-services/{service}', expect=202
+        )
     cloud.settle()
     assert told == ([('ldap', 'me')] if kept else [])
     assert cloud.servers() == []
@@ -422,7 +462,7 @@ def test_who_removes_a_server_is_told_the_services_of_its_network(cloud,
 def test_a_back_end_that_does_not_remove_a_server_puts_it_in_error(cloud):
     cloud.api.delete(cloud.share_on(cloud.add_network()))
     cloud.settle()
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     cloud.driver().fail_next('_teardown_server')
     cloud.api.request('DELETE', f'/share-servers/{server.id}', expect=202)
     cloud.settle()
@@ -436,21 +476,40 @@ def test_a_back_end_that_does_not_remove_a_server_puts_it_in_error(cloud):
 def test_a_server_set_to_deleting_with_shares_on_it_is_kept(cloud):
     share = cloud.share_on(cloud.add_network())
     server = cloud.server_of(share)
-    cloud.api.request('POST', f'/share-servers/{server}/action',
-                      {'reset_status': {'status': 'deleting'}}, expect=202)
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{server}/action',
+        {'reset_status': {'status': 'deleting'}},
+        expect=202,
+    )
     cloud.settle()
     assert cloud.servers()[0].status == 'error'
     assert cloud.driver().server_inventory()
-    cloud.api.request('POST', f'/share-servers/{server}/action',
-                      {'reset_status': {'status': 'active'}}, expect=202)
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{server}/action',
+        {'reset_status': {'status': 'active'}},
+        expect=202,
+    )
 
 
 # Servers that are there already
 
+
 def manage(cloud, network, identifier, **more):
-    answer = cloud.api.request('POST', '/share-servers/manage', {
-        'share_server': {'host': 'node@alpha', 'share_network_id': network,
-                         'identifier': identifier, **more}}, expect=202)
+    answer = cloud.api.request(
+        'POST',
+        '/share-servers/manage',
+        {
+            'share_server': {
+                'host': 'node@alpha',
+                'share_network_id': network,
+                'identifier': identifier,
+                **more,
+            }
+        },
+        expect=202,
+    )
     cloud.settle()
     return answer.json['share_server']['id']
 
@@ -459,7 +518,7 @@ def test_a_server_is_taken_over_with_its_addresses(cloud):
     network = cloud.add_network()
     identifier = cloud.driver().place_server('theirs', ['10.10.0.50'])
     server_id = manage(cloud, network, identifier)
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     assert (server.id, server.status) == (server_id, 'active')
     assert server.identifier == 'theirs'
     assert not server.is_auto_deletable
@@ -469,16 +528,21 @@ def test_a_server_is_taken_over_with_its_addresses(cloud):
     assert cloud.server_of(share) == server_id
 
 
-@pytest.mark.parametrize('identifier, addresses', [
-    ('nowhere', None), ('theirs', ['192.0.2.1'])])
+@pytest.mark.parametrize(
+    'identifier, addresses', [('nowhere', None), ('theirs', ['192.0.2.1'])]
+)
 def test_what_does_not_fit_is_not_taken_over(cloud, identifier, addresses):
     if addresses:
         cloud.driver().place_server(identifier, addresses)
     server_id = manage(cloud, cloud.add_network(), identifier)
     assert cloud.servers()[0].status == 'manage_error'
     assert cloud.addresses() == {}
-    cloud.api.request('POST', f'/share-servers/{server_id}/action',
-                      {'unmanage': {'force': True}}, expect=202)
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{server_id}/action',
+        {'unmanage': {'force': True}},
+        expect=202,
+    )
     cloud.settle()
     assert cloud.servers() == []
 
@@ -486,9 +550,13 @@ def test_what_does_not_fit_is_not_taken_over(cloud, identifier, addresses):
 def test_a_server_is_let_go_and_gives_its_addresses_back(cloud):
     cloud.api.delete(cloud.share_on(cloud.add_network()))
     cloud.settle()
-    server, = cloud.servers()
-    cloud.api.request('POST', f'/share-servers/{server.id}/action',
-                      {'unmanage': {'force': False}}, expect=202)
+    (server,) = cloud.servers()
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{server.id}/action',
+        {'unmanage': {'force': False}},
+        expect=202,
+    )
     cloud.settle()
     assert cloud.servers() == []
     assert cloud.addresses() == {}
@@ -496,24 +564,32 @@ def test_a_server_is_let_go_and_gives_its_addresses_back(cloud):
     assert cloud.addresses() == {again: {'10.10.0.2'}}
 
 
-@pytest.mark.parametrize('force, status', [(False, 'unmanage_error'),
-                                           (True, None)])
+@pytest.mark.parametrize(
+    'force, status', [(False, 'unmanage_error'), (True, None)]
+)
 def test_who_cannot_let_go_does_so_by_force_only(cloud, force, status):
     cloud.api.delete(cloud.share_on(cloud.add_network()))
     cloud.settle()
-    server, = cloud.servers()
-    cloud.driver().faults.fail_next('unmanage_server',
-                                    error=NotImplementedError())
-    cloud.api.request('POST', f'/share-servers/{server.id}/action',
-                      {'unmanage': {'force': force}}, expect=202)
+    (server,) = cloud.servers()
+    cloud.driver().faults.fail_next(
+        'unmanage_server', error=NotImplementedError()
+    )
+    cloud.api.request(
+        'POST',
+        f'/share-servers/{server.id}/action',
+        {'unmanage': {'force': force}},
+        expect=202,
+    )
     cloud.settle()
     assert [row.status for row in cloud.servers()] == (
-        [status] if status else [])
+        [status] if status else []
+    )
     if force:  # it is there still, and nobody knows it, as was asked for
         cloud.driver()._state.servers.drop(server.id)
 
 
 # What drivers and schedulers are told
+
 
 def test_every_verb_is_told_the_server(cloud):
     told = {}
@@ -521,17 +597,32 @@ def test_every_verb_is_told_the_server(cloud):
 
     def note(name, found):
         def call(*args, **kwargs):
-            told.setdefault(name, []).append(kwargs.get(
-                'share_server', args[-1] if args else None))
+            told.setdefault(name, []).append(
+                kwargs.get('share_server', args[-1] if args else None)
+            )
             return found(*args, **kwargs)
+
         return call
-    for name in ('create_share', 'delete_share', 'extend_share',
-                 'shrink_share', 'create_snapshot', 'delete_snapshot',
-                 'revert_to_snapshot', 'create_share_from_snapshot',
-                 'update_access', 'snapshot_update_access',
-                 'unmanage_with_server', 'manage_existing_with_server'):
-        setattr(driver._driver if hasattr(driver, '_driver') else driver,
-                name, note(name, getattr(driver, name)))
+
+    for name in (
+        'create_share',
+        'delete_share',
+        'extend_share',
+        'shrink_share',
+        'create_snapshot',
+        'delete_snapshot',
+        'revert_to_snapshot',
+        'create_share_from_snapshot',
+        'update_access',
+        'snapshot_update_access',
+        'unmanage_with_server',
+        'manage_existing_with_server',
+    ):
+        setattr(
+            driver._driver if hasattr(driver, '_driver') else driver,
+            name,
+            note(name, getattr(driver, name)),
+        )
     album.support(cloud)
     network = cloud.add_network()
     share = cloud.share_on(network, size=2)
@@ -549,15 +640,25 @@ def test_every_verb_is_told_the_server(cloud):
     for action, size in (('extend', 3), ('shrink', 1)):
         cloud.api.act(share, action, {'new_size': size})
         cloud.settle()
-    server, = cloud.servers()
+    (server,) = cloud.servers()
     path = cloud.api.get(f'/shares/{copy}/export_locations')[
-        'export_locations'][0]['path']
+        'export_locations'
+    ][0]['path']
     cloud.api.act(copy, 'unmanage')
     cloud.settle()
-    cloud.api.request('POST', '/shares/manage', {'share': {
-        'protocol': 'NFS', 'export_path': path,
-        'service_host': 'node@alpha#pool',
-        'share_server_id': server.id}}, expect=200)
+    cloud.api.request(
+        'POST',
+        '/shares/manage',
+        {
+            'share': {
+                'protocol': 'NFS',
+                'export_path': path,
+                'service_host': 'node@alpha#pool',
+                'share_server_id': server.id,
+            }
+        },
+        expect=200,
+    )
     cloud.settle()
     cloud.api.delete(share)
     cloud.settle()
@@ -566,16 +667,18 @@ def test_every_verb_is_told_the_server(cloud):
         for one in servers:
             assert one['id'] == server.id, name
             assert one['backend_details']['server_id'] == server.id
-            assert [given['ip_address'] for given
-                    in one['network_allocations']] == ['10.10.0.2']
+            assert [
+                given['ip_address'] for given in one['network_allocations']
+            ] == ['10.10.0.2']
 
 
 def test_schedulers_are_told_of_servers_and_their_limits(begin):
-    cloud = begin(section='max_shares_per_share_server = 7\n'
-                          'max_share_server_size = 70')
+    cloud = begin(
+        section='max_shares_per_share_server = 7\nmax_share_server_size = 70'
+    )
     share = cloud.share_on(cloud.add_network())
     cloud.share.backends[0].report()
-    pool, = cloud.api.get('/scheduler-stats/pools/detail')['pools']
+    (pool,) = cloud.api.get('/scheduler-stats/pools/detail')['pools']
     told = pool['capabilities']
     assert told['driver_handles_share_servers'] is True
     assert told['max_shares_per_share_server'] == 7
@@ -585,31 +688,39 @@ def test_schedulers_are_told_of_servers_and_their_limits(begin):
     assert told['network_allocation_update_support'] is True
     assert told['ipv4_support'] is True
     assert told['server_pools_mapping'] == {
-        cloud.server_of(share): [{'pool_name': 'pool'}]}
+        cloud.server_of(share): [{'pool_name': 'pool'}]
+    }
 
 
 def test_exports_have_no_version_that_the_network_has_not(begin):
-    cloud = begin(section="""
+    cloud = begin(
+        section="""
 network_plugin_ipv4_enabled = false
 network_plugin_ipv6_enabled = true
 standalone_network_plugin_gateway = fd00::1
 standalone_network_plugin_mask = 64
-""")
+"""
+    )
     cloud.settle()
-    pool, = cloud.api.get('/scheduler-stats/pools/detail')['pools']
+    (pool,) = cloud.api.get('/scheduler-stats/pools/detail')['pools']
     assert pool['capabilities']['ipv4_support'] is False
 
 
 # What does not belong together
 
+
 def test_a_share_on_a_network_needs_a_driver_that_makes_servers(tmp_path):
     cloud = Cloud(tmp_path, backends=['alpha'])
-    network = cloud.api.request('POST', '/share-networks', {
-        'share_network': {}}, expect=200).json['share_network']['id']
+    network = cloud.api.request(
+        'POST', '/share-networks', {'share_network': {}}, expect=200
+    ).json['share_network']['id']
     share = cloud.api.create()['id']
     # As if the back end had been told otherwise since it was chosen.
-    cloud.db.write(lambda session: session.run(
-        sa.update(INSTANCE).values(share_network_id=network)))
+    cloud.db.write(
+        lambda session: session.run(
+            sa.update(INSTANCE).values(share_network_id=network)
+        )
+    )
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
     assert details(cloud) == ['003']
@@ -617,13 +728,19 @@ def test_a_share_on_a_network_needs_a_driver_that_makes_servers(tmp_path):
 
 
 def test_a_back_end_whose_network_makes_no_sense_does_not_start(tmp_path):
-    with pytest.raises(exception.NetworkBadConfigurationException,
-                       match=r'section \[alpha\].*mask is no mask: 99'):
-        ServersCloud(tmp_path, backends=['alpha'],
-                     section='standalone_network_plugin_mask = 99')
+    with pytest.raises(
+        exception.NetworkBadConfigurationException,
+        match=r'section \[alpha\].*mask is no mask: 99',
+    ):
+        ServersCloud(
+            tmp_path,
+            backends=['alpha'],
+            section='standalone_network_plugin_mask = 99',
+        )
 
 
 # Every database
+
 
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
 def test_servers_live_their_life_on_every_database(tmp_path, kind):
@@ -636,7 +753,9 @@ def test_servers_live_their_life_on_every_database(tmp_path, kind):
         cloud.settle()
         cloud.check_invariants()
         assert sorted(server.status for server in cloud.servers()) == [
-            'active', 'error']
+            'active',
+            'error',
+        ]
         for share in (*shares, other):
             cloud.api.delete(share)
         cloud.settle()
@@ -644,7 +763,8 @@ def test_servers_live_their_life_on_every_database(tmp_path, kind):
         cloud.check_invariants()
         assert [server.status for server in cloud.servers()] == ['error']
         cloud.api.request(
-            'DELETE', f'/share-servers/{cloud.servers()[0].id}', expect=202)
+            'DELETE', f'/share-servers/{cloud.servers()[0].id}', expect=202
+        )
         cloud.settle()
         cloud.driver().place_server('theirs', ['10.10.0.50'])
         server = manage(cloud, network, 'theirs')

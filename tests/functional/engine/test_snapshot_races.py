@@ -22,8 +22,12 @@ PAIRS = SEEDS[::2]
 
 @pytest.fixture
 def cloud(database_url, tmp_path):
-    cloud = Cloud(tmp_path, url=database_url, backends=('alpha',),
-                  more='[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1')
+    cloud = Cloud(
+        tmp_path,
+        url=database_url,
+        backends=('alpha',),
+        more='[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1',
+    )
     album.support(cloud)
     yield cloud
     cloud.db.dispose()
@@ -50,9 +54,11 @@ def test_of_ten_reverts_one_is_accepted(cloud):
     snapshot_id = album.taken(cloud, share_id)
     for seed in SEEDS:
         cloud.chance.seed(f'race {seed}')
-        codes = at_once(cloud, *[
-            partial(album.revert, cloud, share_id, snapshot_id, None)
-        ] * CLIENTS)
+        codes = at_once(
+            cloud,
+            *[partial(album.revert, cloud, share_id, snapshot_id, None)]
+            * CLIENTS,
+        )
         assert sorted(codes) == [202] + [409] * (CLIENTS - 1), seed
         assert cloud.api.show(share_id)['status'] == 'reverting'
         run(cloud)
@@ -69,8 +75,9 @@ def run(cloud):
 
 
 def take(cloud, share_id, snapshot_id):
-    return cloud.api.request('POST', '/snapshots', {
-        'snapshot': {'share_id': share_id}})
+    return cloud.api.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}
+    )
 
 
 def delete(cloud, share_id, snapshot_id):
@@ -78,28 +85,41 @@ def delete(cloud, share_id, snapshot_id):
 
 
 def extend(cloud, share_id, snapshot_id):
-    return cloud.api.act(share_id, 'extend', {
-        'new_size': cloud.api.show(share_id)['size'] + 1}, None)
+    return cloud.api.act(
+        share_id,
+        'extend',
+        {'new_size': cloud.api.show(share_id)['size'] + 1},
+        None,
+    )
 
 
 def allow(cloud, share_id, snapshot_id):
-    return cloud.api.act(share_id, 'allow_access', {
-        'access_type': 'ip', 'access_to': '10.0.0.1'}, None)
+    return cloud.api.act(
+        share_id,
+        'allow_access',
+        {'access_type': 'ip', 'access_to': '10.0.0.1'},
+        None,
+    )
 
 
-@pytest.mark.parametrize('other, refused', [
-    (take, 400), (delete, 400), (extend, 400), (allow, 400)],
-    ids=lambda value: getattr(value, '__name__', None))
+@pytest.mark.parametrize(
+    'other, refused',
+    [(take, 400), (delete, 400), (extend, 400), (allow, 400)],
+    ids=lambda value: getattr(value, '__name__', None),
+)
 def test_revert_and_what_it_cannot_bear_are_never_both_accepted(
-        cloud, other, refused):
+    cloud, other, refused
+):
     share_id = cloud.create_share(size=2)
     snapshot_id = album.taken(cloud, share_id)
     seen = set()
     for seed in PAIRS:
         cloud.chance.seed(f'race {seed}')
         codes = at_once(
-            cloud, partial(album.revert, cloud, share_id, snapshot_id, None),
-            partial(other, cloud, share_id, snapshot_id))
+            cloud,
+            partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(other, cloud, share_id, snapshot_id),
+        )
         reverted = codes[0] == 202
         accepted = codes[1] in (200, 202)
         assert reverted != accepted, codes
@@ -107,7 +127,8 @@ def test_revert_and_what_it_cannot_bear_are_never_both_accepted(
         seen.add(reverted)
         run(cloud)
         share_id, snapshot_id = prepared_again(
-            cloud, other, reverted, share_id, snapshot_id)
+            cloud, other, reverted, share_id, snapshot_id
+        )
     cloud.settle()
     cloud.check_invariants()
     print(f'{other.__name__}: {len(PAIRS)} times one of both, {seen}')
@@ -134,10 +155,12 @@ def test_older_snapshot_is_never_restored(cloud):
         cloud.chance.seed(f'race {seed}')
         newest = album.taken(cloud, share_id)
         codes = at_once(
-            cloud, partial(album.revert, cloud, share_id, older, None),
+            cloud,
+            partial(album.revert, cloud, share_id, older, None),
             partial(album.revert, cloud, share_id, newest, None),
             partial(take, cloud, share_id, None),
-            partial(delete, cloud, share_id, newest))
+            partial(delete, cloud, share_id, newest),
+        )
         assert codes[0] == 409, codes
         assert codes[1:] in ([202, 400, 400], [409, 202, 202]), codes
         outcomes[tuple(codes[1:])] += 1
@@ -158,9 +181,16 @@ def test_revert_and_deny_are_never_both_accepted(cloud):
         rule_id = allow(cloud, share_id, None).json['access']['id']
         cloud.settle()
         codes = at_once(
-            cloud, partial(album.revert, cloud, share_id, snapshot_id, None),
-            partial(cloud.api.act, share_id, 'deny_access',
-                    {'access_id': rule_id}, None))
+            cloud,
+            partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(
+                cloud.api.act,
+                share_id,
+                'deny_access',
+                {'access_id': rule_id},
+                None,
+            ),
+        )
         assert codes in ([202, 400], [409, 202]), codes
         cloud.settle()
         if codes[0] == 202:
@@ -175,8 +205,10 @@ def test_delete_of_the_share_is_refused_beside_a_revert(cloud):
     for seed in PAIRS:
         cloud.chance.seed(f'race {seed}')
         codes = at_once(
-            cloud, partial(album.revert, cloud, share_id, snapshot_id, None),
-            partial(cloud.api.delete, share_id, None))
+            cloud,
+            partial(album.revert, cloud, share_id, snapshot_id, None),
+            partial(cloud.api.delete, share_id, None),
+        )
         assert codes == [202, 403]
         cloud.settle()
     cloud.check_invariants()
@@ -187,9 +219,11 @@ def test_share_never_goes_while_a_snapshot_of_it_is_accepted(cloud, end):
     for seed in PAIRS:
         cloud.chance.seed(f'race {seed}')
         share_id = cloud.create_share(size=1)
-        gone = (partial(cloud.api.delete, share_id, None)
-                if end == 'delete' else
-                partial(cloud.api.act, share_id, end, None, None))
+        gone = (
+            partial(cloud.api.delete, share_id, None)
+            if end == 'delete'
+            else partial(cloud.api.act, share_id, end, None, None)
+        )
         codes = at_once(cloud, gone, partial(take, cloud, share_id, None))
         assert codes[0] == 403 or codes[1] in (400, 403, 404), codes
         assert 202 in codes
@@ -201,8 +235,9 @@ def test_of_snapshots_at_once_one_is_accepted(cloud):
     share_id = cloud.create_share(size=1)
     for seed in PAIRS:
         cloud.chance.seed(f'race {seed}')
-        codes = at_once(cloud, *[
-            partial(take, cloud, share_id, None)] * CLIENTS)
+        codes = at_once(
+            cloud, *[partial(take, cloud, share_id, None)] * CLIENTS
+        )
         assert sorted(codes) == [202] + [400] * (CLIENTS - 1)
         cloud.settle()
     assert cloud.usage('snapshots') == (len(PAIRS), 0)

@@ -14,8 +14,7 @@ from tests.functional.engine.house import PATIENCE
 AT_ONCE = 'startup_reconciliation_wait_seconds = 0'
 NEVER = 'startup_reconciliation_enabled = false'
 
-pytestmark = pytest.mark.parametrize('database_url', ['sqlite'],
-                                     indirect=True)
+pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 class Started:
@@ -46,12 +45,21 @@ class Started:
     @property
     def pass_thread(self):
         """The one that makes the pass, if it has not ended yet."""
-        return next((one for one in threading.enumerate() if one.name
-                     == f'{self.backend.host}-recovery'), None)
+        return next(
+            (
+                one
+                for one in threading.enumerate()
+                if one.name == f'{self.backend.host}-recovery'
+            ),
+            None,
+        )
 
     def by(self, thread):
-        return {name: count for (who, name), count in self.done.items()
-                if who == f'{self.backend.host}-{thread}'}
+        return {
+            name: count
+            for (who, name), count in self.done.items()
+            if who == f'{self.backend.host}-{thread}'
+        }
 
 
 @pytest.fixture
@@ -65,8 +73,9 @@ def start(build_house):
         shares = [first.create(2) for _ in events]
         first.run()
         for share, event in zip(shares, events, strict=True):
-            first.db.write(fire, MACHINE, first.target(share).instance_id,
-                           event)
+            first.db.write(
+                fire, MACHINE, first.target(share).instance_id, event
+            )
         house = build_house(backends=['alpha'], default=options)
         made = Started(house)
         made.shares = shares
@@ -81,11 +90,21 @@ def start(build_house):
 def test_the_start_rescues_what_was_in_flight_before(start):
     made = start(AT_ONCE, 'reset_migrating', 'extend', 'reset_deleting')
     house = made.house
-    house.until(lambda: [house.db.read(recovery.stuck, 'share_instance',
-                                       'node@alpha', most=9), house.owed()]
-                == [[], []])
+    house.until(
+        lambda: (
+            [
+                house.db.read(
+                    recovery.stuck, 'share_instance', 'node@alpha', most=9
+                ),
+                house.owed(),
+            ]
+            == [[], []]
+        )
+    )
     assert [house.status(share) for share in made.shares[:2]] == [
-        'error', 'available']
+        'error',
+        'available',
+    ]
     assert len(house.rows(recovery.LOG.select())) == 3
 
 
@@ -97,8 +116,9 @@ def test_the_start_rescues_nothing_where_it_is_told_so(start):
 
 
 def test_the_start_waits_before_it_looks(start):
-    made = start('startup_reconciliation_wait_seconds = 3600',
-                 'reset_migrating')
+    made = start(
+        'startup_reconciliation_wait_seconds = 3600', 'reset_migrating'
+    )
     waiting = made.pass_thread
     assert waiting.is_alive()
     assert made.by('recovery') == {}
@@ -119,7 +139,9 @@ def test_where_nothing_is_stuck_the_start_is_as_before(start):
     looked = with_it.by('recovery')
     assert 0 < looked['statement'] <= len(recovery.KINDS)
     assert 'commit' not in looked
-    calls = [[call.method for call in made.driver.calls][len(made.before):]
-             for made in (without, with_it)]
+    calls = [
+        [call.method for call in made.driver.calls][len(made.before) :]
+        for made in (without, with_it)
+    ]
     assert calls[0] == calls[1] != []
     assert 'get_share_status' not in calls[1]

@@ -23,24 +23,46 @@ THREADS = 16
 def plugin(db, label='user', **values):
     given = {opt.name: opt.default for opt in options.OPTS} | {
         'standalone_network_plugin_gateway': '10.0.0.1',
-        'standalone_network_plugin_mask': '16'}
-    given |= {f'standalone_network_plugin_{name}': value
-              for name, value in values.items()}
+        'standalone_network_plugin_mask': '16',
+    }
+    given |= {
+        f'standalone_network_plugin_{name}': value
+        for name, value in values.items()
+    }
     return StandaloneNetwork(db, given, group='section', label=label)
 
 
 def add_servers(session, count):
-    session.run(sa.insert(NETWORK), id='network', project_id='project',
-                status='active', created_at=session.now)
-    session.run(sa.insert(SUBNET), id='subnet', share_network_id='network',
-                created_at=session.now)
-    session.run_many(sa.insert(SERVER), [
-        {'id': f'server-{number}', 'host': 'node@alpha', 'status': 'active',
-         'is_auto_deletable': True, 'share_network_id': 'network',
-         'security_service_update_support': False,
-         'network_allocation_update_support': False,
-         'share_replicas_migration_support': False,
-         'created_at': session.now} for number in range(count)])
+    session.run(
+        sa.insert(NETWORK),
+        id='network',
+        project_id='project',
+        status='active',
+        created_at=session.now,
+    )
+    session.run(
+        sa.insert(SUBNET),
+        id='subnet',
+        share_network_id='network',
+        created_at=session.now,
+    )
+    session.run_many(
+        sa.insert(SERVER),
+        [
+            {
+                'id': f'server-{number}',
+                'host': 'node@alpha',
+                'status': 'active',
+                'is_auto_deletable': True,
+                'share_network_id': 'network',
+                'security_service_update_support': False,
+                'network_allocation_update_support': False,
+                'share_replicas_migration_support': False,
+                'created_at': session.now,
+            }
+            for number in range(count)
+        ],
+    )
 
 
 @pytest.fixture
@@ -52,20 +74,28 @@ def db(database_url):
 
 
 def allocated(db):
-    return db.read(lambda session: session.rows(
-        sa.select(ALLOCATION.c.share_server_id, ALLOCATION.c.ip_address)))
+    return db.read(
+        lambda session: session.rows(
+            sa.select(ALLOCATION.c.share_server_id, ALLOCATION.c.ip_address)
+        )
+    )
 
 
 def test_a_thousand_addresses_by_many_threads_are_all_different(
-        db, database_url):
+    db, database_url
+):
     # Two of everything on database servers, as two processes have.
-    others = [db] if db.dialect == 'sqlite' else [
-        db, Database(database_url)]
+    others = [db] if db.dialect == 'sqlite' else [db, Database(database_url)]
     plugins = [plugin(each) for each in others]
     with futures.ThreadPoolExecutor(THREADS) as pool:
-        given = list(pool.map(
-            lambda number: plugins[number % len(plugins)].allocate_network(
-                f'server-{number}', 'subnet', 4), range(250)))
+        given = list(
+            pool.map(
+                lambda number: plugins[number % len(plugins)].allocate_network(
+                    f'server-{number}', 'subnet', 4
+                ),
+                range(250),
+            )
+        )
     assert [len(rows) for rows in given] == [4] * 250
     found = [row.ip_address for row in allocated(db)]
     assert len(found) == len(set(found)) == 1000
@@ -80,15 +110,19 @@ def test_taking_and_giving_back_at_once_leaves_a_recount(db):
     def live(number):
         network.allocate_network(f'server-{number}', 'subnet', 2)
         if number % 2:
-            assert db.write(network.deallocate_network,
-                            f'server-{number}') == 2
-            assert db.write(network.deallocate_network,
-                            f'server-{number}') == 0
+            assert (
+                db.write(network.deallocate_network, f'server-{number}') == 2
+            )
+            assert (
+                db.write(network.deallocate_network, f'server-{number}') == 0
+            )
+
     with futures.ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(live, range(60)))
     found = allocated(db)
     assert {row.share_server_id for row in found} == {
-        f'server-{number}' for number in range(0, 60, 2)}
+        f'server-{number}' for number in range(0, 60, 2)
+    }
     assert len({row.ip_address for row in found}) == len(found) == 60
 
 
@@ -134,15 +168,24 @@ def test_asking_again_gives_no_more(own):
     network = plugin(own)
     first = network.allocate_network('server-0', 'subnet', 2)
     again = network.allocate_network('server-0', 'subnet', 2)
-    assert [row.ip_address for row in again] == [
-        row.ip_address for row in first] == ['10.0.0.2', '10.0.0.3']
+    assert (
+        [row.ip_address for row in again]
+        == [row.ip_address for row in first]
+        == ['10.0.0.2', '10.0.0.3']
+    )
 
 
 def test_addresses_and_the_subnet_say_what_network_it_is(own):
     network = plugin(own, network_type='vlan', segmentation_id=9, mtu=9000)
-    row, = network.allocate_network('server-0', 'subnet', 1)
-    facts = {'network_type': 'vlan', 'segmentation_id': 9, 'mtu': 9000,
-             'cidr': '10.0.0.0/16', 'gateway': '10.0.0.1', 'ip_version': 4}
+    (row,) = network.allocate_network('server-0', 'subnet', 1)
+    facts = {
+        'network_type': 'vlan',
+        'segmentation_id': 9,
+        'mtu': 9000,
+        'cidr': '10.0.0.0/16',
+        'gateway': '10.0.0.1',
+        'ip_version': 4,
+    }
     subnet = own.read(lambda session: session.one(sa.select(SUBNET)))
     for name, value in facts.items():
         assert getattr(row, name) == getattr(subnet, name) == value, name
@@ -152,8 +195,7 @@ def test_addresses_and_the_subnet_say_what_network_it_is(own):
 def test_a_network_that_is_full_gives_none_and_says_so(own):
     network = plugin(own, allowed_ip_ranges=['10.0.0.2-10.0.0.4'])
     network.allocate_network('server-0', 'subnet', 2)
-    with pytest.raises(exception.NoFreeAddress,
-                       match='2 wanted, 1 of 3 left'):
+    with pytest.raises(exception.NoFreeAddress, match='2 wanted, 1 of 3 left'):
         network.allocate_network('server-1', 'subnet', 2)
     assert len(allocated(own)) == 2
     own.write(network.deallocate_network, 'server-0')
@@ -163,7 +205,7 @@ def test_a_network_that_is_full_gives_none_and_says_so(own):
 def test_the_network_of_administrators_has_addresses_of_its_own(own):
     user, admin = plugin(own), plugin(own, 'admin', gateway='10.9.0.1')
     user.allocate_network('server-0', 'subnet', 1)
-    row, = admin.allocate_network('server-0', None, 1)
+    (row,) = admin.allocate_network('server-0', None, 1)
     assert (row.label, row.ip_address) == ('admin', '10.9.0.2')
     assert row.share_network_subnet_id is None
     own.write(user.deallocate_network, 'server-0')
@@ -173,11 +215,14 @@ def test_the_network_of_administrators_has_addresses_of_its_own(own):
 def test_addresses_of_managed_servers_are_noted_once(own):
     network = plugin(own)
     rest = network.manage_network_allocations(
-        'server-0', 'subnet', ['10.0.0.2', '192.0.2.7'])
+        'server-0', 'subnet', ['10.0.0.2', '192.0.2.7']
+    )
     assert rest == ['192.0.2.7']
-    assert network.manage_network_allocations(
-        'server-0', 'subnet', ['10.0.0.2']) == []
-    row, = network.allocate_network('server-1', 'subnet', 1)
+    assert (
+        network.manage_network_allocations('server-0', 'subnet', ['10.0.0.2'])
+        == []
+    )
+    (row,) = network.allocate_network('server-1', 'subnet', 1)
     assert row.ip_address == '10.0.0.3'
 
 
@@ -185,5 +230,4 @@ def test_an_address_of_another_server_is_not_managed(own):
     network = plugin(own)
     network.allocate_network('server-0', 'subnet', 1)
     with pytest.raises(exception.NetworkException, match='server-0'):
-        network.manage_network_allocations('server-1', 'subnet',
-                                           ['10.0.0.2'])
+        network.manage_network_allocations('server-1', 'subnet', ['10.0.0.2'])

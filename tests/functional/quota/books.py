@@ -13,10 +13,18 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 DEFAULTS = {
-    'shares': 5, 'gigabytes': 100, 'snapshots': 5, 'snapshot_gigabytes': 100,
-    'share_networks': 2, 'share_groups': 2, 'share_group_snapshots': 2,
-    'share_replicas': 5, 'replica_gigabytes': 100,
-    'per_share_gigabytes': -1, 'backups': 2, 'backup_gigabytes': 100,
+    'shares': 5,
+    'gigabytes': 100,
+    'snapshots': 5,
+    'snapshot_gigabytes': 100,
+    'share_networks': 2,
+    'share_groups': 2,
+    'share_group_snapshots': 2,
+    'share_replicas': 5,
+    'replica_gigabytes': 100,
+    'per_share_gigabytes': -1,
+    'backups': 2,
+    'backup_gigabytes': 100,
     'encryption_keys': 3,
 }
 GOLD = 'a0000000-0000-4000-8000-000000000001'
@@ -26,27 +34,46 @@ ALICE = charges.Owner('blue', 'alice', GOLD)
 
 def add_types(session):
     for id in (GOLD, SILVER):
-        session.run(sa.insert(types.ShareType.__table__), id=id, name=id,
-                    is_public=True, created_at=session.now)
+        session.run(
+            sa.insert(types.ShareType.__table__),
+            id=id,
+            name=id,
+            is_public=True,
+            created_at=session.now,
+        )
 
 
-def add_share(session, owner, size, *, replicas=0, status='available',
-              soft_deleted=False):
+def add_share(
+    session, owner, size, *, replicas=0, status='available', soft_deleted=False
+):
     """Write the rows of a share, without charging; its id."""
     share_id = session.new_id()
-    abilities = [column.name for column in SHARE.c
-                 if column.name.endswith('_support')]
+    abilities = [
+        column.name for column in SHARE.c if column.name.endswith('_support')
+    ]
     session.run(
-        sa.insert(SHARE), id=share_id, project_id=owner.project_id,
-        user_id=owner.user_id, size=size, share_proto='NFS',
-        replication_type='dr' if replicas else None, is_public=False,
-        is_soft_deleted=soft_deleted, created_at=session.now,
-        **dict.fromkeys(abilities, False))
+        sa.insert(SHARE),
+        id=share_id,
+        project_id=owner.project_id,
+        user_id=owner.user_id,
+        size=size,
+        share_proto='NFS',
+        replication_type='dr' if replicas else None,
+        is_public=False,
+        is_soft_deleted=soft_deleted,
+        created_at=session.now,
+        **dict.fromkeys(abilities, False),
+    )
     for _ in range(replicas or 1):
         session.run(
-            sa.insert(INSTANCE), id=session.new_id(), share_id=share_id,
-            status=status, share_type_id=owner.share_type_id,
-            cast_rules_to_readonly=False, created_at=session.now)
+            sa.insert(INSTANCE),
+            id=session.new_id(),
+            share_id=share_id,
+            status=status,
+            share_type_id=owner.share_type_id,
+            cast_rules_to_readonly=False,
+            created_at=session.now,
+        )
     return share_id
 
 
@@ -57,15 +84,21 @@ def remove_share(session, share_id):
 
 def create(session, owner, size):
     """Charge for a share and write it; its id."""
-    charges.charge(session, owner, {'shares': 1, 'gigabytes': size},
-                   limits=DEFAULTS, size=size)
+    charges.charge(
+        session,
+        owner,
+        {'shares': 1, 'gigabytes': size},
+        limits=DEFAULTS,
+        size=size,
+    )
     return add_share(session, owner, size)
 
 
 def usage(db, resource, project_id='blue', **scope):
     """(in use, reserved) of a scope, as its usage row says."""
-    found = db.read(sets.show_usage, DEFAULTS,
-                    sets.scope_of(project_id, **scope))
+    found = db.read(
+        sets.show_usage, DEFAULTS, sets.scope_of(project_id, **scope)
+    )
     return found[resource][1:]
 
 

@@ -34,20 +34,34 @@ def limit(db, values, **scope):
 def test_first_charge_creates_rows_of_all_scopes(db):
     limit(db, {'shares': 3}, user_id='alice')
     charge(db, {'shares': 1})
-    for scope, in_force in (({}, 5), ({'user_id': 'alice'}, 3),
-                            ({'share_type_id': GOLD}, -1)):
+    for scope, in_force in (
+        ({}, 5),
+        ({'user_id': 'alice'}, 3),
+        ({'share_type_id': GOLD}, -1),
+    ):
         assert books.usage(db, 'shares', **scope) == (1, 0)
         assert books.in_force(db, 'shares', **scope) == in_force
 
 
-@pytest.mark.parametrize('owner, rows', [
-    (ALICE, 3), (Owner('blue', 'alice'), 2), (Owner('blue', None, GOLD), 2),
-    (Owner('blue'), 1)])
+@pytest.mark.parametrize(
+    'owner, rows',
+    [
+        (ALICE, 3),
+        (Owner('blue', 'alice'), 2),
+        (Owner('blue', None, GOLD), 2),
+        (Owner('blue'), 1),
+    ],
+)
 def test_owner_without_user_or_type_counts_where_it_can(db, owner, rows):
     charge(db, {'shares': 1}, owner)
-    assert db.read(lambda session: session.rows(
-        sa.select(USAGE.c.in_use).where(USAGE.c.project_id == 'blue'))
-    ) == [(1,)] * rows
+    assert (
+        db.read(
+            lambda session: session.rows(
+                sa.select(USAGE.c.in_use).where(USAGE.c.project_id == 'blue')
+            )
+        )
+        == [(1,)] * rows
+    )
 
 
 def test_charge_on_existing_rows_is_one_statement(db):
@@ -60,19 +74,35 @@ def test_charge_on_existing_rows_is_one_statement(db):
     assert seen.count('statement') == 1
 
 
-@pytest.mark.parametrize('resource, error, message', [
-    ('shares', exception.ShareLimitExceeded,
-     'Maximum number of shares allowed (5) exceeded: 4 are in use'),
-    ('gigabytes', exception.ShareSizeExceedsAvailableQuota,
-     'exceeds allowed gigabytes quota: 97 GiB asked, 4 GiB of 100 GiB'),
-    ('share_replicas', exception.ShareReplicasLimitExceeded, '(5)'),
-    ('replica_gigabytes', exception.ShareReplicaSizeExceedsAvailableQuota,
-     '97 GiB asked'),
-    ('encryption_keys', exception.QuotaExceeded,
-     'encryption_keys: 1 asked, 3 of 3 in use'),
-])
+@pytest.mark.parametrize(
+    'resource, error, message',
+    [
+        (
+            'shares',
+            exception.ShareLimitExceeded,
+            'Maximum number of shares allowed (5) exceeded: 4 are in use',
+        ),
+        (
+            'gigabytes',
+            exception.ShareSizeExceedsAvailableQuota,
+            'exceeds allowed gigabytes quota: 97 GiB asked, 4 GiB of 100 GiB',
+        ),
+        ('share_replicas', exception.ShareReplicasLimitExceeded, '(5)'),
+        (
+            'replica_gigabytes',
+            exception.ShareReplicaSizeExceedsAvailableQuota,
+            '97 GiB asked',
+        ),
+        (
+            'encryption_keys',
+            exception.QuotaExceeded,
+            'encryption_keys: 1 asked, 3 of 3 in use',
+        ),
+    ],
+)
 def test_a_full_limit_is_named_and_nothing_changes(
-        db, resource, error, message):
+    db, resource, error, message
+):
     most = DEFAULTS[resource]
     used = min(4, most)
     charge(db, {resource: used, 'snapshots': 1})
@@ -85,9 +115,13 @@ def test_a_full_limit_is_named_and_nothing_changes(
     assert books.usage(db, 'snapshots') == (1, 0)
 
 
-@pytest.mark.parametrize('scope, word', [
-    ({'user_id': 'alice'}, 'user '), ({'share_type_id': GOLD}, 'share type '),
-])
+@pytest.mark.parametrize(
+    'scope, word',
+    [
+        ({'user_id': 'alice'}, 'user '),
+        ({'share_type_id': GOLD}, 'share type '),
+    ],
+)
 def test_a_limit_of_a_user_or_type_holds_below_the_project(db, scope, word):
     limit(db, {'gigabytes': 10}, **scope)
     charge(db, {'gigabytes': 10})
@@ -107,15 +141,20 @@ def test_reservations_fill_the_limit_too(db):
 
 def test_unlimited_takes_anything(db):
     limit(db, {'gigabytes': -1})
-    charge(db, {'gigabytes': 10 ** 12})
-    charge(db, {'gigabytes': 10 ** 12})
-    assert books.usage(db, 'gigabytes') == (2 * 10 ** 12, 0)
+    charge(db, {'gigabytes': 10**12})
+    charge(db, {'gigabytes': 10**12})
+    assert books.usage(db, 'gigabytes') == (2 * 10**12, 0)
 
 
 def test_less_is_never_refused(db):
     charge(db, {'gigabytes': 50})
-    db.write(sets.change, DEFAULTS, sets.scope_of('blue'),
-             {'gigabytes': 10}, force=True)
+    db.write(
+        sets.change,
+        DEFAULTS,
+        sets.scope_of('blue'),
+        {'gigabytes': 10},
+        force=True,
+    )
     charge(db, {'gigabytes': -5, 'shares': 1})
     assert books.usage(db, 'gigabytes') == (45, 0)
     assert books.usage(db, 'shares') == (1, 0)
@@ -150,8 +189,14 @@ def test_settle_turns_what_was_reserved_into_use(db):
 
 def test_a_reservation_is_left_for_the_work_and_released_by_it(db):
     def accept(session):
-        charges.charge(session, ALICE, {'shares': 1, 'gigabytes': 2},
-                       limits=DEFAULTS, reserve=True, size=2)
+        charges.charge(
+            session,
+            ALICE,
+            {'shares': 1, 'gigabytes': 2},
+            limits=DEFAULTS,
+            reserve=True,
+            size=2,
+        )
         return session.charges
 
     left = db.write(accept)
@@ -179,10 +224,13 @@ def test_a_fact_is_added_past_every_limit(db):
 def test_books_too_low_are_recounted_and_said_so(db, caplog):
     share_id = db.write(books.create, ALICE, 3)
     db.write(books.create, ALICE, 1)
-    db.write(lambda session: session.run(
-        sa.update(USAGE).where(USAGE.c.scope == 'user',
-                               USAGE.c.resource == 'gigabytes')
-        .values(in_use=2)))
+    db.write(
+        lambda session: session.run(
+            sa.update(USAGE)
+            .where(USAGE.c.scope == 'user', USAGE.c.resource == 'gigabytes')
+            .values(in_use=2)
+        )
+    )
 
     def delete(session):
         charges.credit(session, ALICE, {'shares': 1, 'gigabytes': 3})

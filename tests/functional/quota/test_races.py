@@ -58,22 +58,27 @@ def someone(number, project_id='blue'):
 def test_exactly_the_limit_succeeds(db):
     for _ in range(DEFAULTS['shares'] - 1):
         db.write(books.create, someone(0), 1)
-    answers = at_once(*[
-        functools.partial(db.write, books.create, someone(n), 1)
-        for n in range(THREADS)])
+    answers = at_once(
+        *[
+            functools.partial(db.write, books.create, someone(n), 1)
+            for n in range(THREADS)
+        ]
+    )
     errors = refused(answers)
     assert len(errors) == THREADS - 1
-    assert {type(error) for error in errors} == {
-        exception.ShareLimitExceeded}
+    assert {type(error) for error in errors} == {exception.ShareLimitExceeded}
     assert books.usage(db, 'shares') == (DEFAULTS['shares'], 0)
     assert books.differences(db) == []
     assert db.retries == 0
 
 
 def test_first_use_by_many_creates_the_rows_once(db):
-    answers = at_once(*[
-        functools.partial(db.write, books.create, someone(n), 2)
-        for n in range(THREADS)])
+    answers = at_once(
+        *[
+            functools.partial(db.write, books.create, someone(n), 2)
+            for n in range(THREADS)
+        ]
+    )
     assert len(refused(answers)) == THREADS - DEFAULTS['shares']
     assert books.usage(db, 'gigabytes') == (2 * DEFAULTS['shares'], 0)
     assert books.differences(db) == []
@@ -82,43 +87,60 @@ def test_first_use_by_many_creates_the_rows_once(db):
 def test_a_default_changed_at_first_use_is_in_force(db):
     projects = [f'project{n}' for n in range(6)]
     answers = at_once(
-        functools.partial(db.write, sets.change_class, DEFAULTS, 'default',
-                          {'shares': 77}),
-        *[functools.partial(db.write, books.create, someone(n, name), 1)
-          for n, name in enumerate(projects)])
+        functools.partial(
+            db.write, sets.change_class, DEFAULTS, 'default', {'shares': 77}
+        ),
+        *[
+            functools.partial(db.write, books.create, someone(n, name), 1)
+            for n, name in enumerate(projects)
+        ],
+    )
     assert refused(answers) == []
     assert {books.in_force(db, 'shares', name) for name in projects} == {77}
 
 
-ANALYZE = {'sqlite': 'ANALYZE', 'mysql': 'ANALYZE TABLE quota_usages',
-           'postgresql': 'ANALYZE quota_usages'}
+ANALYZE = {
+    'sqlite': 'ANALYZE',
+    'mysql': 'ANALYZE TABLE quota_usages',
+    'postgresql': 'ANALYZE quota_usages',
+}
 
 
 def test_overlapping_owners_never_deadlock(db):
-    owners = [Owner('blue', f'user{n % 6}', f'type{n % 4}')
-              for n in range(24)]
+    owners = [Owner('blue', f'user{n % 6}', f'type{n % 4}') for n in range(24)]
     random.Random(1).shuffle(owners)
     limits = dict.fromkeys(DEFAULTS, -1)
     for owner in owners:
-        db.write(charges.charge, owner, {'shares': 1, 'gigabytes': 1},
-                 limits=limits)
+        db.write(
+            charges.charge, owner, {'shares': 1, 'gigabytes': 1}, limits=limits
+        )
     # With statistics PostgreSQL reads the rows as they lie, which changes.
-    db.write(lambda session: session.connection.exec_driver_sql(
-        ANALYZE[db.dialect]))
+    db.write(
+        lambda session: session.connection.exec_driver_sql(ANALYZE[db.dialect])
+    )
 
     def client(number):
         chance = random.Random(number)
         for _ in range(60):
             owner = chance.choice(owners)
-            deltas = chance.choice([{'shares': 1, 'gigabytes': 2},
-                                    {'gigabytes': 1}])
+            deltas = chance.choice(
+                [{'shares': 1, 'gigabytes': 2}, {'gigabytes': 1}]
+            )
             db.write(charges.charge, owner, deltas, limits=limits)
             db.write(charges.credit, owner, deltas)
 
     before = db.retries
-    assert refused(at_once(*[
-        functools.partial(client, number) for number in range(THREADS)
-    ])) == []
+    assert (
+        refused(
+            at_once(
+                *[
+                    functools.partial(client, number)
+                    for number in range(THREADS)
+                ]
+            )
+        )
+        == []
+    )
     assert db.retries == before
     assert books.usage(db, 'gigabytes') == (len(owners), 0)
 
@@ -134,8 +156,9 @@ class Client:
 
     def run(self):
         for _ in range(40):
-            self.chance.choice([self.create, self.create, self.extend,
-                                self.delete])()
+            self.chance.choice(
+                [self.create, self.create, self.extend, self.delete]
+            )()
 
     def create(self):
         size = self.chance.randint(1, 9)
@@ -153,23 +176,42 @@ class Client:
         self.shares[share_id] += 3 if succeeds else 0
 
     def ask(self, session, share_id):
-        charges.charge(session, self.owner, {'gigabytes': 3},
-                       limits=DEFAULTS, reserve=True)
+        charges.charge(
+            session,
+            self.owner,
+            {'gigabytes': 3},
+            limits=DEFAULTS,
+            reserve=True,
+        )
         session.run(
-            sa.insert(WORK), id=share_id, kind='extend', queue='', topic='',
-            resource='', resource_id=share_id, args='{}', context='{}',
-            charges=json.dumps(session.charges), state='queued',
-            attempt=0, fence=0, asked=1, next_try_at=0,
-            created_at=session.now)
+            sa.insert(WORK),
+            id=share_id,
+            kind='extend',
+            queue='',
+            topic='',
+            resource='',
+            resource_id=share_id,
+            args='{}',
+            context='{}',
+            charges=json.dumps(session.charges),
+            state='queued',
+            attempt=0,
+            fence=0,
+            asked=1,
+            next_try_at=0,
+            created_at=session.now,
+        )
 
     def finish(self, session, share_id, succeeds):
         session.run(sa.delete(WORK).where(WORK.c.id == share_id))
         if not succeeds:
             charges.release(session, self.owner, {'gigabytes': 3})
             return
-        session.run(sa.update(books.SHARE).where(
-            books.SHARE.c.id == share_id).values(
-                size=books.SHARE.c.size + 3))
+        session.run(
+            sa.update(books.SHARE)
+            .where(books.SHARE.c.id == share_id)
+            .values(size=books.SHARE.c.size + 3)
+        )
         charges.settle(session, self.owner, {'gigabytes': 3})
 
     def delete(self):
@@ -183,8 +225,12 @@ class Client:
 
 
 def test_the_books_are_right_at_every_moment_of_a_busy_project(db):
-    db.write(sets.change, DEFAULTS, sets.scope_of('blue'),
-             {'shares': -1, 'gigabytes': 10 ** 6})
+    db.write(
+        sets.change,
+        DEFAULTS,
+        sets.scope_of('blue'),
+        {'shares': -1, 'gigabytes': 10**6},
+    )
     clients = [Client(db, number) for number in range(THREADS)]
     done = threading.Event()
 
@@ -202,15 +248,22 @@ def test_the_books_are_right_at_every_moment_of_a_busy_project(db):
     assert watcher.result() == []
     assert books.differences(db) == []
     assert db.retries == 0
-    db.write(lambda session: session.run(
-        sa.update(USAGE).where(USAGE.c.scope == 'user').values(in_use=0)))
+    db.write(
+        lambda session: session.run(
+            sa.update(USAGE).where(USAGE.c.scope == 'user').values(in_use=0)
+        )
+    )
     assert db.write(recount.correct, DEFAULTS)
     assert books.differences(db) == []
 
 
 def test_a_correction_while_charging_keeps_the_books(db):
-    db.write(sets.change, DEFAULTS, sets.scope_of('blue'),
-             {'shares': -1, 'gigabytes': -1})
+    db.write(
+        sets.change,
+        DEFAULTS,
+        sets.scope_of('blue'),
+        {'shares': -1, 'gigabytes': -1},
+    )
     clients = [Client(db, number) for number in range(THREADS - 1)]
 
     def correct():

@@ -28,20 +28,35 @@ def types(db):
 
 
 def of_project(db, project_id='blue'):
-    return {key.resource: usage
-            for key, usage in db.read(recount.recount).items()
-            if key.project_id == project_id and key.scope == 'project'}
+    return {
+        key.resource: usage
+        for key, usage in db.read(recount.recount).items()
+        if key.project_id == project_id and key.scope == 'project'
+    }
 
 
 def add_work(session, *reservations):
     id = session.new_id()
     session.run(
-        sa.insert(engine.Work.__table__), id=id, kind='extend', queue='',
-        topic='', resource='', resource_id=id, args='{}', context='{}',
-        charges=json.dumps([recount.to_reservation(*one)
-                            for one in reservations]),
-        state='queued', attempt=0, fence=0, asked=1, next_try_at=0,
-        created_at=session.now)
+        sa.insert(engine.Work.__table__),
+        id=id,
+        kind='extend',
+        queue='',
+        topic='',
+        resource='',
+        resource_id=id,
+        args='{}',
+        context='{}',
+        charges=json.dumps(
+            [recount.to_reservation(*one) for one in reservations]
+        ),
+        state='queued',
+        attempt=0,
+        fence=0,
+        asked=1,
+        next_try_at=0,
+        created_at=session.now,
+    )
 
 
 def test_shares_count_for_project_user_and_type(db):
@@ -51,28 +66,43 @@ def test_shares_count_for_project_user_and_type(db):
     assert db.read(recount.recount) == {
         Key('blue', *scope, resource): Usage(used, 0)
         for scope, shares, gigabytes in (
-            (('project', ''), 3, 12), (('share_type', GOLD), 1, 3),
-            (('share_type', books.SILVER), 1, 4), (('user', 'alice'), 1, 3),
-            (('user', 'bob'), 1, 4))
-        for resource, used in (('shares', shares), ('gigabytes', gigabytes))}
+            (('project', ''), 3, 12),
+            (('share_type', GOLD), 1, 3),
+            (('share_type', books.SILVER), 1, 4),
+            (('user', 'alice'), 1, 3),
+            (('user', 'bob'), 1, 4),
+        )
+        for resource, used in (('shares', shares), ('gigabytes', gigabytes))
+    }
 
 
 def test_every_replica_counts_and_the_share_once(db):
     db.write(books.add_share, ALICE, 3, replicas=2)
     db.write(books.add_share, ALICE, 4, replicas=1)
     assert of_project(db) == {
-        'shares': (2, 0), 'gigabytes': (7, 0), 'share_replicas': (3, 0),
-        'replica_gigabytes': (10, 0)}
+        'shares': (2, 0),
+        'gigabytes': (7, 0),
+        'share_replicas': (3, 0),
+        'replica_gigabytes': (10, 0),
+    }
 
 
-@pytest.mark.parametrize('status, counts', [
-    ('creating', True), ('error', True), ('deleting', True),
-    ('error_deleting', True), ('deferred_deleting', False),
-    ('error_deferred_deleting', False)])
+@pytest.mark.parametrize(
+    'status, counts',
+    [
+        ('creating', True),
+        ('error', True),
+        ('deleting', True),
+        ('error_deleting', True),
+        ('deferred_deleting', False),
+        ('error_deferred_deleting', False),
+    ],
+)
 def test_a_share_counts_until_it_is_given_up(db, status, counts):
     db.write(books.add_share, ALICE, 3, status=status)
     assert of_project(db) == (
-        {'shares': (1, 0), 'gigabytes': (3, 0)} if counts else {})
+        {'shares': (1, 0), 'gigabytes': (3, 0)} if counts else {}
+    )
 
 
 def test_the_recycle_bin_counts(db):
@@ -100,12 +130,18 @@ def test_differences_name_row_and_both_figures(db):
     assert db.read(recount.differences) == []
     db.write(books.create, ALICE, 3)
     assert db.read(recount.differences) == []
-    db.write(lambda session: session.run(
-        sa.update(USAGE).where(USAGE.c.scope == 'user',
-                               USAGE.c.resource == 'shares')
-        .values(reserved=7)))
-    assert db.read(recount.differences) == [recount.Difference(
-        Key('blue', 'user', 'alice', 'shares'), Usage(1, 7), Usage(1, 0))]
+    db.write(
+        lambda session: session.run(
+            sa.update(USAGE)
+            .where(USAGE.c.scope == 'user', USAGE.c.resource == 'shares')
+            .values(reserved=7)
+        )
+    )
+    assert db.read(recount.differences) == [
+        recount.Difference(
+            Key('blue', 'user', 'alice', 'shares'), Usage(1, 7), Usage(1, 0)
+        )
+    ]
 
 
 def test_correct_writes_a_recount_also_to_missing_rows(db):

@@ -51,7 +51,8 @@ def test_options_hold_where_nothing_is_set(db):
     assert db.read(sets.show, DEFAULTS, PROJECT) == DEFAULTS
     assert db.read(sets.show, DEFAULTS, USER) == DEFAULTS
     assert list(db.read(sets.show, DEFAULTS, TYPE)) == list(
-        limits.NAMES_PER_TYPE)
+        limits.NAMES_PER_TYPE
+    )
 
 
 def test_every_layer_hides_the_one_above(db):
@@ -69,19 +70,28 @@ def test_every_layer_hides_the_one_above(db):
 def test_change_keeps_other_limits_and_answers_all(db):
     change(db, PROJECT, {'shares': 7, 'backups': 1})
     assert change(db, PROJECT, {'shares': '8'}) == {
-        **DEFAULTS, 'shares': 8, 'backups': 1}
+        **DEFAULTS,
+        'shares': 8,
+        'backups': 1,
+    }
     assert db.read(sets.show, DEFAULTS, PROJECT) == {
-        **DEFAULTS, 'shares': 8, 'backups': 1}
+        **DEFAULTS,
+        'shares': 8,
+        'backups': 1,
+    }
 
 
 def test_usage_is_shown_with_the_limits_by_scope(db):
     use(db)
     use(db, Owner('blue', 'bob', books.SILVER))
-    db.write(charges.charge, ALICE, {'gigabytes': 3}, limits=DEFAULTS,
-             reserve=True)
+    db.write(
+        charges.charge, ALICE, {'gigabytes': 3}, limits=DEFAULTS, reserve=True
+    )
     change(db, USER, {'gigabytes': 50})
-    shown = {scope: db.read(sets.show_usage, DEFAULTS, scope)
-             for scope in (PROJECT, USER, TYPE)}
+    shown = {
+        scope: db.read(sets.show_usage, DEFAULTS, scope)
+        for scope in (PROJECT, USER, TYPE)
+    }
     assert shown[PROJECT]['gigabytes'] == (100, 2, 3)
     assert shown[USER]['gigabytes'] == (50, 1, 3)
     assert shown[TYPE]['gigabytes'] == (100, 1, 3)

@@ -18,10 +18,10 @@ RABBIT_URL = 'rabbit://guest:guest@{host}:{port}//'
 
 def transport_to(host=HOST, port=PORT):
     import oslo_messaging
+
     conf = options.new()
     oslo_messaging.TransportURL(conf)
-    conf.set_override('transport_url',
-                      RABBIT_URL.format(host=host, port=port))
+    conf.set_override('transport_url', RABBIT_URL.format(host=host, port=port))
     return transport.Transport(conf)
 
 
@@ -41,6 +41,7 @@ def broker():
 def topic(broker):
     """A topic of the test's own; its queues are deleted afterwards."""
     import kombu
+
     topic = f'test-{uuid.uuid4().hex}'
     yield topic
     with kombu.Connection(f'amqp://guest:guest@{HOST}:{PORT}//') as link:

@@ -19,8 +19,7 @@ from tests.support.processes import free_port
 
 @pytest.fixture
 def ctx():
-    return RequestContext(user_id='u1', project_id='p1',
-                          auth_token='secret')
+    return RequestContext(user_id='u1', project_id='p1', auth_token='secret')
 
 
 class Endpoint:
@@ -56,18 +55,21 @@ def woken():
 
 @pytest.fixture
 def listener(carrier, serving, topic, woken, endpoint):
-    return serving(transport.HintListener(
-        carrier, topic, 'one', woken.put, [endpoint]))
+    return serving(
+        transport.HintListener(carrier, topic, 'one', woken.put, [endpoint])
+    )
 
 
 def test_hints_reach_the_queue_and_calls_are_answered(
-        carrier, listener, topic, woken, ctx):
+    carrier, listener, topic, woken, ctx
+):
     sender = transport.HintSender(carrier)
     sender.send(topic, 'one', 'w1')
     sender.send(topic, topic, 'w2')
     assert {woken.get(timeout=10), woken.get(timeout=10)} == {'w1', 'w2'}
     answer = carrier.client(topic, 'one').call(
-        ctx, 'who', {'question': {'n': 1}}, timeout=10)
+        ctx, 'who', {'question': {'n': 1}}, timeout=10
+    )
     assert answer == ['u1', 'p1', None, {'n': 1}]
     sender.stop()
     assert (sender.sent, sender.failed) == (2, 0)
@@ -85,11 +87,13 @@ def test_call_without_an_answer_ends_in_time(carrier, listener, topic, ctx):
 
 
 def test_what_nobody_listens_for_is_refused_at_once(
-        carrier, listener, topic, ctx):
+    carrier, listener, topic, ctx
+):
     begin = time.monotonic()
     with pytest.raises(exception.ServiceUnavailable):
         carrier.client(topic, 'two').call(
-            ctx, 'who', {'question': 1}, timeout=60)
+            ctx, 'who', {'question': 1}, timeout=60
+        )
     sender = transport.HintSender(carrier)
     sender.send(topic, 'two', 'w1')
     sender.stop(timeout=10)
@@ -97,8 +101,7 @@ def test_what_nobody_listens_for_is_refused_at_once(
     assert time.monotonic() - begin < 20
 
 
-def test_hint_waits_for_a_service_that_is_down(
-        carrier, topic, woken, serving):
+def test_hint_waits_for_a_service_that_is_down(carrier, topic, woken, serving):
     first = transport.HintListener(carrier, topic, 'one', woken.put)
     first.start()
     first.stop()
@@ -119,8 +122,9 @@ class Wire:
         self.mend()
 
     def _accept(self):
-        threading.Thread(target=self._serve, args=(self._entrance,),
-                         daemon=True).start()
+        threading.Thread(
+            target=self._serve, args=(self._entrance,), daemon=True
+        ).start()
 
     def _serve(self, entrance):
         with contextlib.suppress(OSError):
@@ -129,8 +133,9 @@ class Wire:
                 far = socket.create_connection((HOST, PORT))
                 self._pairs.append((near, far))
                 for pair in ((near, far), (far, near)):
-                    threading.Thread(target=self._pump, args=pair,
-                                     daemon=True).start()
+                    threading.Thread(
+                        target=self._pump, args=pair, daemon=True
+                    ).start()
 
     def _pump(self, source, sink):
         with contextlib.suppress(OSError):
@@ -162,7 +167,8 @@ def wire(broker):
 
 
 def test_cut_connection_costs_hints_and_nothing_else(
-        wire, listener, topic, woken):
+    wire, listener, topic, woken
+):
     far = transport_to(port=wire.port)
 
     def send(work_id):
@@ -182,11 +188,13 @@ def test_cut_connection_costs_hints_and_nothing_else(
 
 
 def test_service_starts_without_its_broker_and_listens_later(
-        wire, carrier, topic, woken, monkeypatch, caplog):
+    wire, carrier, topic, woken, monkeypatch, caplog
+):
     monkeypatch.setattr(transport, 'PATIENCE', 0.2)
     wire.cut()
     listener = transport.HintListener(
-        transport_to(port=wire.port), topic, 'one', woken.put)
+        transport_to(port=wire.port), topic, 'one', woken.put
+    )
     listener.start()
     assert 'does not answer' in caplog.text
     wire.mend()

@@ -17,8 +17,9 @@ _alive: list[Installation] = []
 
 
 @contextlib.contextmanager
-def installed(*args: typing.Any, **kwargs: typing.Any
-              ) -> Iterator[Installation]:
+def installed(
+    *args: typing.Any, **kwargs: typing.Any
+) -> Iterator[Installation]:
     """An installation; all of its processes end with the block."""
     made = Installation(*args, **kwargs)
     _alive.append(made)
@@ -35,7 +36,8 @@ def install(tmp_path) -> Iterator[Callable[..., Installation]]:
     numbers = itertools.count()
     with contextlib.ExitStack() as stack:
         yield lambda **kwargs: stack.enter_context(
-            installed(tmp_path / str(next(numbers)), **kwargs))
+            installed(tmp_path / str(next(numbers)), **kwargs)
+        )
 
 
 @pytest.fixture(scope='session')
@@ -50,7 +52,8 @@ def new_database(tmp_path) -> Iterator[Callable[[str], str]]:
     """Makes a database of a kind, without tables, for one test."""
     with contextlib.ExitStack() as stack:
         yield lambda kind: stack.enter_context(
-            databases.created(kind, tmp_path))
+            databases.created(kind, tmp_path)
+        )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,5 +62,6 @@ def pytest_runtest_makereport(item, call):
     for installation in _alive if report.failed else ():
         report.sections += [
             (f'log of {name}', text[-LONGEST_LOG:])
-            for name, text in installation.logs()]
+            for name, text in installation.logs()
+        ]
     return report

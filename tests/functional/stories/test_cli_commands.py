@@ -19,13 +19,18 @@ from tests.support.processes import until
 # What later capabilities bring, or stories of their own walk.
 LATER = re.compile(
     'openstack share (backup|group|migration'
-    '|network|qos|replica|security|server|transfer)')
+    '|network|qos|replica|security|server|transfer)'
+)
 NEWEST = '2.98'
 # Below, the client itself refuses or fails: it wants exports, a task state,
 # metadata.
-CLIENT_SINCE = {'share show': '2.9', 'share instance show': '2.9',
-                'share set': '2.22', 'share snapshot create': '2.73',
-                'share snapshot show': '2.32'}
+CLIENT_SINCE = {
+    'share show': '2.9',
+    'share instance show': '2.9',
+    'share set': '2.22',
+    'share snapshot create': '2.73',
+    'share snapshot show': '2.32',
+}
 VERSIONS = (NEWEST, '2.60', '2.6')
 PASSWORD = 'a long secret'
 
@@ -36,11 +41,11 @@ class Projects(keystone_server.Keystone):
     def __init__(self):
         super().__init__()
         self._server.RequestHandlerClass = type(
-            'Finder', (_Finder,), {'keystone': self})
+            'Finder', (_Finder,), {'keystone': self}
+        )
 
 
 class _Finder(keystone_server._Handler):
-
     def do_GET(self):
         path = urllib.parse.urlsplit(self.path).path
         found = re.fullmatch('/v3/(project|user)s/([0-9a-f]{32})', path)
@@ -55,19 +60,31 @@ class _Finder(keystone_server._Handler):
 def walk(install, version):
     """A walk that has not begun, through an installation of its own."""
     with Projects() as keystone:
-        alice = keystone.add_user('alice', PASSWORD, 'demo',
-                                  ['admin', 'member', 'reader'])
+        alice = keystone.add_user(
+            'alice', PASSWORD, 'demo', ['admin', 'member', 'reader']
+        )
         installation = install(
-            auth='keystone', sections=keystone.service_config(),
-            backends={'dummy': {'dummy_driver_capacity_gb': 100,
-                                'max_over_subscription_ratio': 1}})
+            auth='keystone',
+            sections=keystone.service_config(),
+            backends={
+                'dummy': {
+                    'dummy_driver_capacity_gb': 100,
+                    'max_over_subscription_ratio': 1,
+                }
+            },
+        )
         keystone.share_url = installation.url
         installation.start()
         options = itertools.chain.from_iterable(
-            (f'--os-{name.replace("_", "-")}', value) for name, value
-            in keystone.client_options(alice).items())
-        yield Walk(installation, alice,
-                   ['--os-auth-type', 'password', *options], version)
+            (f'--os-{name.replace("_", "-")}', value)
+            for name, value in keystone.client_options(alice).items()
+        )
+        yield Walk(
+            installation,
+            alice,
+            ['--os-auth-type', 'password', *options],
+            version,
+        )
 
 
 class Walk:
@@ -91,8 +108,9 @@ class Walk:
         name = name or self.name
 
         def check():
-            shown, = self.cli('share list', '--name', name)
+            (shown,) = self.cli('share list', '--name', name)
             return shown if not shown['Status'].endswith('ing') else None
+
         shown = until(check, f'{name} is at rest')
         if self.has(CLIENT_SINCE['share show']):
             assert self.cli('share show', name)['status'] == shown['Status']
@@ -100,21 +118,33 @@ class Walk:
 
     def types(self):
         cli = self.cli
-        made = cli('share type create', self.type, 'false',
-                   '--snapshot-support', 'true', '--extra-specs', 'my:a=b',
-                   *(('--description', 'gold') if self.has('2.41') else ()))
+        made = cli(
+            'share type create',
+            self.type,
+            'false',
+            '--snapshot-support',
+            'true',
+            '--extra-specs',
+            'my:a=b',
+            *(('--description', 'gold') if self.has('2.41') else ()),
+        )
         assert made['optional_extra_specs'] == {
-            'my:a': 'b', 'snapshot_support': 'True'}
+            'my:a': 'b',
+            'snapshot_support': 'True',
+        }
         cli('share type set', self.type, '--extra-specs', 'my:c=d')
         cli('share type unset', self.type, 'my:a')
         assert cli('share type show', self.type)['optional_extra_specs'] == {
-            'my:c': 'd', 'snapshot_support': 'True'}
+            'my:c': 'd',
+            'snapshot_support': 'True',
+        }
         assert self.type in names(cli('share type list', '--all'))
         hidden = f'hidden-{self.version}'
         cli('share type create', hidden, 'false', '--public', 'false')
         cli('share type access create', hidden, self.project_id)
         assert cli('share type access list', hidden) == [
-            {'Project ID': self.project_id}]
+            {'Project ID': self.project_id}
+        ]
         cli('share type access delete', hidden, self.project_id)
         assert cli('share type access list', hidden) == []
         cli('share type delete', hidden)
@@ -124,47 +154,78 @@ class Walk:
         cli, project = self.cli, self.project_id
         cli('share quota set', project, '--gigabytes', '700')
         assert cli('share quota show', project)['gigabytes'] == 700
-        cli('share quota set', project, '--user', self.user_id,
-            '--shares', '40')
+        cli(
+            'share quota set',
+            project,
+            '--user',
+            self.user_id,
+            '--shares',
+            '40',
+        )
         shown = cli('share quota show', project, '--user', self.user_id)
         assert shown['shares'] == 40
         cli('share quota delete', project, '--user', self.user_id)
         if self.has('2.39'):
-            cli('share quota set', project, '--share-type', self.type,
-                '--shares', '30')
+            cli(
+                'share quota set',
+                project,
+                '--share-type',
+                self.type,
+                '--shares',
+                '30',
+            )
             cli('share quota delete', project, '--share-type', self.type)
         if self.has('2.25'):
             cli('share quota show', project, '--detail')
-        limits = {one['Name']: one['Value']
-                  for one in cli('share limits show', '--absolute')}
+        limits = {
+            one['Name']: one['Value']
+            for one in cli('share limits show', '--absolute')
+        }
         assert limits['maxTotalShareGigabytes'] == 700
         assert cli('share limits show', '--rate') == []
         cli('share quota delete', project)
-        assert cli('share quota show', project, '--defaults'
-                   )['gigabytes'] == 1000
+        assert (
+            cli('share quota show', project, '--defaults')['gigabytes'] == 1000
+        )
         cli('share quota set', 'default', '--class', '--shares', '45')
         assert cli('share quota show', project)['shares'] == 45
 
     def services(self):
         cli = self.cli
-        assert [one['Name'] for one in
-                cli('share availability zone list')] == ['nova']
+        assert [
+            one['Name'] for one in cli('share availability zone list')
+        ] == ['nova']
         assert [one['Name'] for one in cli('share pool list')] == [
-            f'{self.host}#pool']
+            f'{self.host}#pool'
+        ]
         assert cli('share pool list', '--detail')[0]['Backend'] == 'dummy'
-        for way, status in (('--disable', 'disabled'),
-                            ('--enable', 'enabled')):
+        for way, status in (
+            ('--disable', 'disabled'),
+            ('--enable', 'enabled'),
+        ):
             cli('share service set', self.host, 'manila-share', way)
-            shown, = cli('share service list', '--host', self.host)
+            (shown,) = cli('share service list', '--host', self.host)
             assert (shown['Status'], shown['State']) == (status, 'up')
         if self.has('2.86'):
             cli('share service ensure shares', self.host)
 
     def shares(self):
         cli, name = self.cli, self.name
-        made = cli('share create', 'NFS', '1', '--name', name,
-                   '--share-type', self.type, '--property', 'for=all',
-                   '--availability-zone', 'nova', '--description', 'big')
+        made = cli(
+            'share create',
+            'NFS',
+            '1',
+            '--name',
+            name,
+            '--share-type',
+            self.type,
+            '--property',
+            'for=all',
+            '--availability-zone',
+            'nova',
+            '--description',
+            'big',
+        )
         self.shown()
         cli('share resize', name, '3')
         assert self.shown()['Size'] == 3
@@ -173,15 +234,17 @@ class Walk:
         if self.has(CLIENT_SINCE['share set']):
             cli('share set', name, '--property', 'a=b', '--public', 'true')
             cli('share set', name, '--status', 'error', '--name', 'other')
-            cli('share set', 'other', '--status', 'available',
-                '--name', name)
+            cli('share set', 'other', '--status', 'available', '--name', name)
             cli('share unset', name, '--property', 'a')
         cli('share unset', name, '--description')
         assert cli('share properties show', name) == {'for': 'all'}
-        for criteria in (('--name', name), ('--share-type', self.type),
-                         ('--property', 'for=all'), ('--status', 'available',
-                          '--sort', 'created_at:desc', '--long'),
-                         ('--all-projects', '--limit', '1')):
+        for criteria in (
+            ('--name', name),
+            ('--share-type', self.type),
+            ('--property', 'for=all'),
+            ('--status', 'available', '--sort', 'created_at:desc', '--long'),
+            ('--all-projects', '--limit', '1'),
+        ):
             assert names(cli('share list', *criteria)) == [name], criteria
         if self.has('2.69'):
             cli('share delete', name, '--soft')
@@ -192,15 +255,19 @@ class Walk:
     def instances(self):
         cli = self.cli
         share = self.shown()
-        shown, = cli('share instance list', '--share', self.name)
+        (shown,) = cli('share instance list', '--share', self.name)
         instance_id = shown['ID']
         cli('share instance set', instance_id, '--status', 'error')
         cli('share instance set', instance_id, '--status', 'available')
         if self.has('2.9'):
-            assert cli('share instance show', instance_id
-                       )['share_id'] == share['ID']
-            for owner, target in (('share', self.name),
-                                  ('share instance', instance_id)):
+            assert (
+                cli('share instance show', instance_id)['share_id']
+                == share['ID']
+            )
+            for owner, target in (
+                ('share', self.name),
+                ('share instance', instance_id),
+            ):
                 command = f'{owner} export location'
                 locations = cli(f'{command} list', target)
                 assert len(locations) == 2
@@ -218,26 +285,66 @@ class Walk:
     def snapshots(self):
         cli, share = self.cli, self.name
         name, kind = f'snapshot-{self.version}', f'kind-{self.version}'
-        cli('share type create', kind, 'false', '--snapshot-support',
-            'true', '--revert-to-snapshot-support', 'true',
-            '--mount-snapshot-support', 'true')
-        made = cli('share create', 'NFS', '1', '--name', f'{share}-again',
-                   '--share-type', kind)
+        cli(
+            'share type create',
+            kind,
+            'false',
+            '--snapshot-support',
+            'true',
+            '--revert-to-snapshot-support',
+            'true',
+            '--mount-snapshot-support',
+            'true',
+        )
+        made = cli(
+            'share create',
+            'NFS',
+            '1',
+            '--name',
+            f'{share}-again',
+            '--share-type',
+            kind,
+        )
         self.shown(f'{share}-again')
         taken = self.take_snapshot(
-            made['id'], '--name', name, '--description', 'good',
-            *(('--property', 'for=all') if self.has('2.73') else ()))
+            made['id'],
+            '--name',
+            name,
+            '--description',
+            'good',
+            *(('--property', 'for=all') if self.has('2.73') else ()),
+        )
         self.quiet()
         if self.has(CLIENT_SINCE['share snapshot show']):
             shown = cli('share snapshot show', name)
             assert (shown['id'], shown['status'], shown['description']) == (
-                taken['id'], 'available', 'good')
-        cli('share snapshot set', name, '--name', 'other', '--status',
-            'error', *self.property('a=b'))
-        cli('share snapshot set', 'other', '--status', 'available',
-            '--name', name)
-        cli('share snapshot unset', name, '--description',
-            *(('--property', 'a') if self.has('2.73') else ()))
+                taken['id'],
+                'available',
+                'good',
+            )
+        cli(
+            'share snapshot set',
+            name,
+            '--name',
+            'other',
+            '--status',
+            'error',
+            *self.property('a=b'),
+        )
+        cli(
+            'share snapshot set',
+            'other',
+            '--status',
+            'available',
+            '--name',
+            name,
+        )
+        cli(
+            'share snapshot unset',
+            name,
+            '--description',
+            *(('--property', 'a') if self.has('2.73') else ()),
+        )
         self.listed_snapshots(name, made['id'])
         if self.has('2.19'):
             self.snapshot_instances(taken['id'])
@@ -248,7 +355,7 @@ class Walk:
             self.quiet()
             assert self.shown(f'{share}-again')['Status'] == 'available'
         if self.has('2.37'):
-            told, = cli('share message list', '--resource-id', made['id'])
+            (told,) = cli('share message list', '--resource-id', made['id'])
             cli('share message delete', told['ID'])
         cli('share snapshot delete', name)
         self.take_snapshot(made['id'], '--force', '--name', name)
@@ -262,8 +369,11 @@ class Walk:
 
     def take_snapshot(self, *args):
         """As a newer version where the client cannot, as this one."""
-        cli = (self.cli if self.has(CLIENT_SINCE['share snapshot create'])
-               else self.newest)
+        cli = (
+            self.cli
+            if self.has(CLIENT_SINCE['share snapshot create'])
+            else self.newest
+        )
         return cli('share snapshot create', *args)
 
     def property(self, text):
@@ -271,24 +381,34 @@ class Walk:
 
     def listed_snapshots(self, name, share_id):
         for criteria in [
-                ('--name', name), ('--status', 'available'),
-                ('--share', share_id), ('--usage', 'unused'),
-                ('--sort', 'name:asc', '--detail'),
-                ('--all-projects', '--limit', '1'), self.property('for=all'),
-                ('--name~', name[2:]) if self.has('2.36') else ()]:
+            ('--name', name),
+            ('--status', 'available'),
+            ('--share', share_id),
+            ('--usage', 'unused'),
+            ('--sort', 'name:asc', '--detail'),
+            ('--all-projects', '--limit', '1'),
+            self.property('for=all'),
+            ('--name~', name[2:]) if self.has('2.36') else (),
+        ]:
             assert names(self.cli('share snapshot list', *criteria)) == [
-                name], criteria
+                name
+            ], criteria
         assert self.cli('share snapshot list', '--usage', 'used') == []
 
     def snapshot_instances(self, snapshot_id):
         cli = self.cli
-        shown, = cli('share snapshot instance list', '--snapshot',
-                     snapshot_id, '--detailed')
+        (shown,) = cli(
+            'share snapshot instance list',
+            '--snapshot',
+            snapshot_id,
+            '--detailed',
+        )
         for status in ('error', 'available'):
-            cli('share snapshot instance set', shown['ID'], '--status',
-                status)
-            assert cli('share snapshot instance show', shown['ID']
-                       )['status'] == status
+            cli('share snapshot instance set', shown['ID'], '--status', status)
+            assert (
+                cli('share snapshot instance show', shown['ID'])['status']
+                == status
+            )
 
     def mounts(self, name, snapshot_id):
         """Clients of a snapshot, and where they find it."""
@@ -296,18 +416,23 @@ class Walk:
         command = 'share snapshot access'
         rule = cli(f'{command} create', name, 'ip', '10.0.0.0/24')
         self.quiet()
-        shown, = cli(f'{command} list', name)
-        assert shown == {'ID': rule['id'], 'Access Type': 'ip',
-                         'Access To': '10.0.0.0/24', 'State': 'active'}
+        (shown,) = cli(f'{command} list', name)
+        assert shown == {
+            'ID': rule['id'],
+            'Access Type': 'ip',
+            'Access To': '10.0.0.0/24',
+            'State': 'active',
+        }
         cli(f'{command} delete', name, rule['id'])
         self.quiet()
         assert cli(f'{command} list', name) == []
-        instance, = cli('share snapshot instance list', '--snapshot',
-                        snapshot_id)
+        (instance,) = cli(
+            'share snapshot instance list', '--snapshot', snapshot_id
+        )
         for command, target in (
-                ('share snapshot export location', name),
-                ('share snapshot instance export location',
-                 instance['ID'])):
+            ('share snapshot export location', name),
+            ('share snapshot instance export location', instance['ID']),
+        ):
             first, second = cli(f'{command} list', target)
             assert first['Path'] != second['Path']
             shown = cli(f'{command} show', target, first['ID'])
@@ -319,14 +444,32 @@ class Walk:
     def adopted(self):
         """A share and a snapshot that were here before."""
         cli, name = self.cli, f'{self.name}-found'
-        cli('share create', 'NFS', '1', '--name', name, '--share-type',
-            self.type)
+        cli(
+            'share create',
+            'NFS',
+            '1',
+            '--name',
+            name,
+            '--share-type',
+            self.type,
+        )
         host, path = self.place_of(self.shown(name)['ID'])
         cli('share abandon', name)
         self.quiet()
-        cli('share adopt', host, 'NFS', path, '--name', name,
-            '--share-type', self.type, '--description', 'found',
-            '--driver-options', 'a=b')
+        cli(
+            'share adopt',
+            host,
+            'NFS',
+            path,
+            '--name',
+            name,
+            '--share-type',
+            self.type,
+            '--description',
+            'found',
+            '--driver-options',
+            'a=b',
+        )
         adopted = self.shown(name)
         assert (adopted['Status'], adopted['Size']) == ('available', 1)
         if self.has('2.12'):
@@ -337,8 +480,10 @@ class Walk:
     def place_of(self, share_id):
         """Where a share is, as every version of the client can tell."""
         share = self.newest('share show', share_id)
-        paths = [one['Path'] for one in self.newest(
-            'share export location list', share_id)]
+        paths = [
+            one['Path']
+            for one in self.newest('share export location list', share_id)
+        ]
         return share['host'], paths[0]
 
     def adopted_snapshot(self, share_id):
@@ -346,13 +491,23 @@ class Walk:
         self.take_snapshot(share_id, '--name', name)
         self.quiet()
         location = self.newest('share snapshot show', name)[
-            'provider_location']
+            'provider_location'
+        ]
         cli('share snapshot abandon', name)
         self.quiet()
-        cli('share snapshot adopt', share_id, location, '--name', name,
-            '--description', 'found', '--driver-option', 'a=b')
+        cli(
+            'share snapshot adopt',
+            share_id,
+            location,
+            '--name',
+            name,
+            '--description',
+            'found',
+            '--driver-option',
+            'a=b',
+        )
         self.quiet()
-        shown, = cli('share snapshot list', '--name', name, '--detail')
+        (shown,) = cli('share snapshot list', '--name', name, '--detail')
         assert shown['Status'] == 'available'
         cli('share snapshot delete', name)
         self.quiet()
@@ -360,20 +515,28 @@ class Walk:
     def messages(self):
         cli = self.cli
         name = f'{self.name}-too-large'
-        failed = cli('share create', 'NFS', '500', '--name', name,
-                     '--share-type', self.type)
+        failed = cli(
+            'share create',
+            'NFS',
+            '500',
+            '--name',
+            name,
+            '--share-type',
+            self.type,
+        )
         assert self.shown(name)['Status'] == 'error'
         if self.has('2.37'):
-            told, = cli('share message list', '--resource-id', failed['id'])
-            assert 'room' in cli('share message show', told['ID']
-                                 )['user_message']
+            (told,) = cli('share message list', '--resource-id', failed['id'])
+            assert (
+                'room' in cli('share message show', told['ID'])['user_message']
+            )
             cli('share message delete', told['ID'])
             assert cli('share message list') == []
         cli('share delete', name, '--force')
 
     def ends(self):
         cli = self.cli
-        instance, = cli('share instance list', '--share', self.name)
+        (instance,) = cli('share instance list', '--share', self.name)
         cli('share instance delete', instance['ID'])
         until(lambda: not cli('share list'), 'all shares are gone')
         cli('share type delete', self.type)
@@ -389,25 +552,41 @@ def names(shown):
 
 @pytest.mark.parametrize('version', VERSIONS)
 def test_every_command_works(walk, version):
-    for part in (walk.types, walk.quotas, walk.services, walk.shares,
-                 walk.instances, walk.access, walk.snapshots, walk.adopted,
-                 walk.messages,
-                 walk.ends):
+    for part in (
+        walk.types,
+        walk.quotas,
+        walk.services,
+        walk.shares,
+        walk.instances,
+        walk.access,
+        walk.snapshots,
+        walk.adopted,
+        walk.messages,
+        walk.ends,
+    ):
         part()
     assert published(version) - walk.cli.ran == set()
 
 
 def published(version):
     """The commands of the table that this version serves."""
-    since = {row['command']: row['min_microversion'].split()[0]
-             for row in reference.table('cli-commands.csv')
-             if not LATER.match(row['command'])}
-    since |= {f'openstack {command}': minimum
-              for command, minimum in CLIENT_SINCE.items()}
-    return {command for command, minimum in since.items()
-            if number(minimum) <= number(version)}
+    since = {
+        row['command']: row['min_microversion'].split()[0]
+        for row in reference.table('cli-commands.csv')
+        if not LATER.match(row['command'])
+    }
+    since |= {
+        f'openstack {command}': minimum
+        for command, minimum in CLIENT_SINCE.items()
+    }
+    return {
+        command
+        for command, minimum in since.items()
+        if number(minimum) <= number(version)
+    }
 
 
 def test_client_chooses_the_newest_version_it_knows():
     from manilaclient import api_versions
+
     assert api_versions.MAX_VERSION == NEWEST

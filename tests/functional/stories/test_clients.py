@@ -15,8 +15,11 @@ from tests.support.keystone_server import Keystone
 from tests.support.processes import until
 
 PASSWORD = 'a long secret'
-STRATEGIES = {'none': 'noauth', 'http_basic': 'http_basic',
-              'password': 'keystone'}
+STRATEGIES = {
+    'none': 'noauth',
+    'http_basic': 'http_basic',
+    'password': 'keystone',
+}
 
 _names = (f'share-{number}' for number in itertools.count())
 
@@ -34,32 +37,51 @@ class Place:
 @pytest.fixture(scope='module', params=STRATEGIES)
 def place(request, tmp_path_factory):
     with Keystone() as keystone:
-        alice = keystone.add_user('alice', PASSWORD, 'demo',
-                                  ['admin', 'member', 'reader'])
+        alice = keystone.add_user(
+            'alice', PASSWORD, 'demo', ['admin', 'member', 'reader']
+        )
         with installed(
-                tmp_path_factory.mktemp(request.param) / 'installation',
-                auth=STRATEGIES[request.param],
-                options='default_share_type = default',
-                backends={'dummy': {'dummy_driver_capacity_gb': 100,
-                                    'max_over_subscription_ratio': 1}},
-                sections=keystone.service_config()) as installation:
+            tmp_path_factory.mktemp(request.param) / 'installation',
+            auth=STRATEGIES[request.param],
+            options='default_share_type = default',
+            backends={
+                'dummy': {
+                    'dummy_driver_capacity_gb': 100,
+                    'max_over_subscription_ratio': 1,
+                }
+            },
+            sections=keystone.service_config(),
+        ) as installation:
             keystone.share_url = installation.url
             if request.param == 'http_basic':
                 installation.manage(
-                    'user', 'add', 'alice', '--user-id', alice.id,
-                    '--project', alice.project_id, '--role', 'admin',
-                    stdin=f'{PASSWORD}\n')
+                    'user',
+                    'add',
+                    'alice',
+                    '--user-id',
+                    alice.id,
+                    '--project',
+                    alice.project_id,
+                    '--role',
+                    'admin',
+                    stdin=f'{PASSWORD}\n',
+                )
             installation.start()
             auth = {
                 'none': {'endpoint': installation.url},
-                'http_basic': {'endpoint': installation.url,
-                               'username': 'alice', 'password': PASSWORD},
+                'http_basic': {
+                    'endpoint': installation.url,
+                    'username': 'alice',
+                    'password': PASSWORD,
+                },
                 'password': keystone.client_options(alice),
             }[request.param]
             place = Place(
                 installation,
                 'admin' if request.param == 'none' else alice.project_id,
-                cli_of(request.param, auth), sdk_of(request.param, auth))
+                cli_of(request.param, auth),
+                sdk_of(request.param, auth),
+            )
             place.cli('share type create', 'default', 'false')
             yield place
             place.sdk.close()
@@ -68,14 +90,18 @@ def place(request, tmp_path_factory):
 def cli_of(kind, auth):
     options = itertools.chain.from_iterable(
         (f'--os-{name.replace("_", "-")}', value)
-        for name, value in auth.items())
+        for name, value in auth.items()
+    )
     return Cli('--os-auth-type', kind, *options)
 
 
 def sdk_of(kind, auth):
     return connection.Connection(
-        auth_type=kind, auth=auth, region_name='RegionOne',
-        shared_file_system_default_microversion='2.99')
+        auth_type=kind,
+        auth=auth,
+        region_name='RegionOne',
+        shared_file_system_default_microversion='2.99',
+    )
 
 
 @pytest.fixture
@@ -90,10 +116,12 @@ def sdk(place):
 
 # The life of a share
 
+
 def test_command_line_leads_a_share_through_its_life(place, cli):
     name = next(_names)
-    made = cli('share create', 'NFS', '1', '--name', name,
-               '--property', 'made=today')
+    made = cli(
+        'share create', 'NFS', '1', '--name', name, '--property', 'made=today'
+    )
     assert made['project_id'] == place.project_id
     assert shown(cli, name)['properties'] == {'made': 'today'}
     assert name in [one['Name'] for one in cli('share list')]
@@ -107,7 +135,8 @@ def test_command_line_leads_a_share_through_its_life(place, cli):
     cli('share delete', name, '--soft')
     assert name not in [one['Name'] for one in cli('share list')]
     assert [one['Name'] for one in cli('share list', '--soft-deleted')] == [
-        name]
+        name
+    ]
     cli('share restore', made['id'])
     assert shown(cli, name)['status'] == 'available'
     cli('share delete', name)
@@ -117,19 +146,24 @@ def test_command_line_leads_a_share_through_its_life(place, cli):
 
 def shown(cli, name):
     """The share as soon as nothing is being done with it."""
+
     def check():
         share = cli('share show', name)
         return share if not share['status'].endswith('ing') else None
+
     return until(check, f'{name} is at rest')
 
 
 def test_sdk_leads_a_share_through_its_life(place, sdk):
     name = next(_names)
-    share = sdk.create_share(share_protocol='NFS', size=1, name=name,
-                             metadata={'made': 'today'})
+    share = sdk.create_share(
+        share_protocol='NFS', size=1, name=name, metadata={'made': 'today'}
+    )
     share = at_rest(sdk, share)
     assert (share.project_id, share.metadata) == (
-        place.project_id, {'made': 'today'})
+        place.project_id,
+        {'made': 'today'},
+    )
     assert sdk.find_share(name).id == share.id
     assert share.id in [one.id for one in sdk.shares()]
     for size in (4, 2):
@@ -153,30 +187,45 @@ def at_rest(sdk, share):
     def check():
         found = sdk.get_share(share)
         return found if not found.status.endswith('ing') else None
+
     return until(check, f'{share.name} is at rest')
 
 
 # Snapshots
 
+
 def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
-    kind = sdk.create_share_type(name=f'of-{next(_names)}', extra_specs={
-        'driver_handles_share_servers': 'False', 'snapshot_support': 'True',
-        'revert_to_snapshot_support': 'True'})
-    share = at_rest(sdk, sdk.create_share(
-        share_protocol='NFS', size=1, name=next(_names),
-        share_type=kind.name))
+    kind = sdk.create_share_type(
+        name=f'of-{next(_names)}',
+        extra_specs={
+            'driver_handles_share_servers': 'False',
+            'snapshot_support': 'True',
+            'revert_to_snapshot_support': 'True',
+        },
+    )
+    share = at_rest(
+        sdk,
+        sdk.create_share(
+            share_protocol='NFS',
+            size=1,
+            name=next(_names),
+            share_type=kind.name,
+        ),
+    )
     snapshot = sdk.create_share_snapshot(
-        share_id=share.id, name='one', metadata={'made': 'today'})
+        share_id=share.id, name='one', metadata={'made': 'today'}
+    )
     quiet(place)
     assert sdk.get_share_snapshot(snapshot).status == 'available'
     assert [one.id for one in sdk.share_snapshots(share_id=share.id)] == [
-        snapshot.id]
+        snapshot.id
+    ]
     sdk.update_share_snapshot(snapshot, display_name='two')
     sdk.set_share_snapshot_metadata(snapshot, **{'for': 'all'})
     sdk.delete_share_snapshot_metadata(snapshot.id, ['made'])
     found = sdk.get_share_snapshot(snapshot)
     assert (found.name, found.metadata) == ('two', {'for': 'all'})
-    instance, = sdk.share_snapshot_instances(snapshot_id=snapshot.id)
+    (instance,) = sdk.share_snapshot_instances(snapshot_id=snapshot.id)
     assert sdk.get_share_snapshot_instance(instance).status == 'available'
     sdk.resize_share(share, 3)
     assert at_rest(sdk, share).size == 3
@@ -201,16 +250,26 @@ def quiet(place):
 
 # Access rules and locks
 
+
 def test_sdk_lets_clients_in_and_out(place, sdk):
-    share = at_rest(sdk, sdk.create_share(
-        share_protocol='NFS', size=1, name=next(_names)))
+    share = at_rest(
+        sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
+    )
     rule = sdk.create_access_rule(
-        share.id, access_type='ip', access_to='10.0.0.1',
-        access_level='ro', metadata={'for': 'all'}, lock_deletion=True)
+        share.id,
+        access_type='ip',
+        access_to='10.0.0.1',
+        access_level='ro',
+        metadata={'for': 'all'},
+        lock_deletion=True,
+    )
     quiet(place)
     found = sdk.get_access_rule(rule.id)
     assert (found.state, found.access_level, found.metadata) == (
-        'active', 'ro', {'for': 'all'})
+        'active',
+        'ro',
+        {'for': 'all'},
+    )
     assert [one.id for one in sdk.access_rules(share)] == [rule.id]
     with pytest.raises(exceptions.HttpException) as refused:
         sdk.delete_access_rule(rule.id, share.id)
@@ -226,17 +285,23 @@ def test_sdk_lets_clients_in_and_out(place, sdk):
 
 
 def test_sdk_locks_a_share(place, sdk):
-    share = at_rest(sdk, sdk.create_share(
-        share_protocol='NFS', size=1, name=next(_names)))
+    share = at_rest(
+        sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
+    )
     lock = sdk.create_resource_lock(
-        resource_id=share.id, resource_type='share', lock_reason='mounted')
+        resource_id=share.id, resource_type='share', lock_reason='mounted'
+    )
     assert (lock.resource_action, lock.lock_reason) == ('delete', 'mounted')
     with pytest.raises(exceptions.ForbiddenException):
         sdk.delete_share(share)
     lock = sdk.update_resource_lock(lock, lock_reason='in use')
     assert sdk.get_resource_lock(lock.id).lock_reason == 'in use'
-    assert [one.id for one in sdk.resource_locks(
-        resource_id=share.id, lock_reason='in use')] == [lock.id]
+    assert [
+        one.id
+        for one in sdk.resource_locks(
+            resource_id=share.id, lock_reason='in use'
+        )
+    ] == [lock.id]
     sdk.delete_resource_lock(lock)
     assert list(sdk.resource_locks(resource_id=share.id)) == []
     sdk.delete_share(share)
@@ -245,9 +310,11 @@ def test_sdk_locks_a_share(place, sdk):
 
 # What is beside shares
 
+
 def test_sdk_administers(place, sdk):
     made = sdk.create_share_type(
-        name='gold', extra_specs={'driver_handles_share_servers': 'False'})
+        name='gold', extra_specs={'driver_handles_share_servers': 'False'}
+    )
     sdk.update_share_type_extra_specs(made, tier='1')
     assert sdk.get_share_type(made.id).extra_specs['tier'] == '1'
     sdk.delete_share_type_extra_spec_property(made, 'tier')
@@ -263,23 +330,27 @@ def test_sdk_administers(place, sdk):
     host = place.installation.service_host()
     assert [one.name for one in sdk.availability_zones()] == ['nova']
     assert [one.name for one in sdk.storage_pools()] == [f'{host}#pool']
-    share_service, = sdk.services(binary='manila-share')
+    (share_service,) = sdk.services(binary='manila-share')
     sdk.disable_service(share_service, host, 'manila-share')
-    share_service, = sdk.services(binary='manila-share')
+    (share_service,) = sdk.services(binary='manila-share')
     assert share_service.status == 'disabled'
     sdk.enable_service(share_service, host, 'manila-share')
 
 
 def test_sdk_shows_what_is_below_and_beside_a_share(sdk):
-    share = at_rest(sdk, sdk.create_share(
-        share_protocol='NFS', size=1, name=next(_names)))
-    instance, = [one for one in sdk.share_instances()
-                 if one.share_id == share.id]
+    share = at_rest(
+        sdk, sdk.create_share(share_protocol='NFS', size=1, name=next(_names))
+    )
+    (instance,) = [
+        one for one in sdk.share_instances() if one.share_id == share.id
+    ]
     assert sdk.get_share_instance(instance).status == 'available'
     locations = list(sdk.export_locations(share.id))
     assert len(locations) == 2
-    assert sdk.get_export_location(
-        locations[0].id, share.id).path == locations[0].path
+    assert (
+        sdk.get_export_location(locations[0].id, share.id).path
+        == locations[0].path
+    )
     sdk.reset_share_status(share, 'error')
     assert sdk.get_share(share).status == 'error'
     sdk.delete_share(share, ignore_missing=False)
@@ -287,11 +358,14 @@ def test_sdk_shows_what_is_below_and_beside_a_share(sdk):
 
 
 def test_sdk_tells_why_a_share_failed(sdk):
-    share = at_rest(sdk, sdk.create_share(share_protocol='NFS', size=500,
-                                          name=next(_names)))
+    share = at_rest(
+        sdk,
+        sdk.create_share(share_protocol='NFS', size=500, name=next(_names)),
+    )
     assert share.status == 'error'
-    message, = [one for one in sdk.user_messages()
-                if one.resource_id == share.id]
+    (message,) = [
+        one for one in sdk.user_messages() if one.resource_id == share.id
+    ]
     assert 'room' in sdk.get_user_message(message).user_message
     sdk.delete_user_message(message)
     assert share.id not in [one.resource_id for one in sdk.user_messages()]

@@ -37,27 +37,47 @@ def clients(installation):
 
 
 def allow(user, share, to):
-    return user.act(share, 'allow_access', {
-        'access_type': 'ip', 'access_to': to}, expect=200)['access']['id']
+    return user.act(
+        share,
+        'allow_access',
+        {'access_type': 'ip', 'access_to': to},
+        expect=200,
+    )['access']['id']
 
 
-@pytest.mark.parametrize('kind, victims', [
-    (SERVE, SERVE), (SEPARATE, ('share',))], ids=['serve', 'separate'])
+@pytest.mark.parametrize(
+    'kind, victims',
+    [(SERVE, SERVE), (SEPARATE, ('share',))],
+    ids=['serve', 'separate'],
+)
 def test_denied_client_is_out_soon_after_the_service_is_back(
-        install, new_database, broker_url, kind, victims):
+    install, new_database, broker_url, kind, victims
+):
     separate = kind == SEPARATE
     installation = install(
-        kind=kind, sections=WORK, options=OPTIONS + (
-            f'transport_url = {broker_url}' if separate else ''),
-        database_url=new_database('postgresql') if separate else None)
+        kind=kind,
+        sections=WORK,
+        options=OPTIONS
+        + (f'transport_url = {broker_url}' if separate else ''),
+        database_url=new_database('postgresql') if separate else None,
+    )
     installation.start()
     user = installation.rest()
-    user.request('POST', '/types', {'share_type': {
-        'name': 'default', 'extra_specs': {
-            'driver_handles_share_servers': 'False'}}})
+    user.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'default',
+                'extra_specs': {'driver_handles_share_servers': 'False'},
+            }
+        },
+    )
     shares = [user.created()['id'] for _ in range(SHARES)]
-    rules = {share: [allow(user, share, to) for to in (KEPT, DENIED)]
-             for share in shares}
+    rules = {
+        share: [allow(user, share, to) for to in (KEPT, DENIED)]
+        for share in shares
+    }
     until(lambda: not installation.owed(), 'nothing is owed')
     installation.stop()
     installation.configure(HANGING)

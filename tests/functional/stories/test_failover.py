@@ -51,47 +51,70 @@ class Share:
 
     def __init__(self, place):
         self.place = place
-        self.id = place.cli('share create', 'NFS', 1, '--availability-zone',
-                            'north', '--share-type', 'mirrored')['id']
+        self.id = place.cli(
+            'share create',
+            'NFS',
+            1,
+            '--availability-zone',
+            'north',
+            '--share-type',
+            'mirrored',
+        )['id']
         self.available()
         place.cli('share access create', self.id, 'ip', CLIENT)
         until(self.is_told, 'the rule is told')
-        north, = self.replicas()
+        (north,) = self.replicas()
         self.of = {'north': north}
 
     def is_told(self):
-        rules = self.place.rest.get(
-            f'/share-access-rules?share_id={self.id}')['access_list']
+        rules = self.place.rest.get(f'/share-access-rules?share_id={self.id}')[
+            'access_list'
+        ]
         return {rule['state'] for rule in rules} == {'active'}
 
     def replicate(self):
-        made = self.place.cli('share replica create', self.id,
-                              '--availability-zone', 'south')
+        made = self.place.cli(
+            'share replica create', self.id, '--availability-zone', 'south'
+        )
         self.of['south'] = made['id']
         self.settled('south', 'in_sync')
 
     def replicas(self):
-        return [one['id'] for one in self.place.rest.get(
-            f'/share-replicas?share_id={self.id}')['share_replicas']]
+        return [
+            one['id']
+            for one in self.place.rest.get(
+                f'/share-replicas?share_id={self.id}'
+            )['share_replicas']
+        ]
 
     def available(self):
         def check():
             shown = self.place.rest.show(self.id)
             return shown if shown['status'] == 'available' else None
+
         return until(check, 'the share is available')
 
     def settled(self, site, state):
         """The replica on the site is well, and in this state."""
+
         def check():
-            shown = self.place.rest.get(
-                f'/share-replicas/{self.of[site]}')['share_replica']
+            shown = self.place.rest.get(f'/share-replicas/{self.of[site]}')[
+                'share_replica'
+            ]
             return (shown['status'], shown['replica_state']) == (
-                'available', state)
+                'available',
+                state,
+            )
+
         until(check, f'the replica on {site} is {state}')
 
     def data(self, site):
-        return (self.place.roots[site] / 'shares'
-                / f'share-{self.of[site]}' / 'data')
+        return (
+            self.place.roots[site]
+            / 'shares'
+            / f'share-{self.of[site]}'
+            / 'data'
+        )
 
     def holds(self, site):
         return content.describe(self.data(site))
@@ -107,32 +130,49 @@ class Share:
         self.settled(site, 'active')
         shown = self.available()
         assert shown['host'].startswith(
-            self.place.installation.service_host(site))
-        export, = self.place.rest.get(
-            f'/shares/{self.id}/export_locations')['export_locations']
+            self.place.installation.service_host(site)
+        )
+        (export,) = self.place.rest.get(f'/shares/{self.id}/export_locations')[
+            'export_locations'
+        ]
         assert pathlib.Path(export['path']) == self.data(site)
         until(lambda: self.levels(site) == {'rw'}, 'clients may write')
 
     def levels(self, site):
         """How the client is let in on a site."""
-        file = (self.place.roots[site] / 'exports'
-                / f'share-{self.of[site]}.exports')
+        file = (
+            self.place.roots[site]
+            / 'exports'
+            / f'share-{self.of[site]}.exports'
+        )
         return {level for _, to, level in exported(file) if to == CLIENT}
 
     def mounts(self, site):
         """How the reader of the only snapshot is let in on a site."""
-        file, = [*(self.place.roots[site] / 'exports').glob(
-            'share-snapshot-*.exports'), None][:1]
-        return {level for _, to, level in exported(file)
-                if to == READER} if file else set()
+        (file,) = [
+            *(self.place.roots[site] / 'exports').glob(
+                'share-snapshot-*.exports'
+            ),
+            None,
+        ][:1]
+        return (
+            {level for _, to, level in exported(file) if to == READER}
+            if file
+            else set()
+        )
 
     def is_mounted(self, active, passive):
         """Whoever may mount the snapshot comes to the active site.
 
         And to the other one, where its style says so.
         """
-        until(lambda: (self.mounts(active), self.mounts(passive)) == (
-            {'ro'}, LEVELS[self.place.style]), 'the snapshot can be read')
+        until(
+            lambda: (
+                (self.mounts(active), self.mounts(passive))
+                == ({'ro'}, LEVELS[self.place.style])
+            ),
+            'the snapshot can be read',
+        )
 
     def picture(self):
         """A snapshot, on both sites when this returns; its id."""
@@ -142,17 +182,20 @@ class Share:
         def check():
             shown = rest.get(f'/snapshots/{id}')['snapshot']
             instances = rest.get('/snapshot-instances/detail')[
-                'snapshot_instances']
+                'snapshot_instances'
+            ]
             return len(instances) == 2 and {
-                shown['status'], *(one['status'] for one in instances)
+                shown['status'],
+                *(one['status'] for one in instances),
             } == {'available'}
+
         until(check, 'the snapshot is on both sites')
         self.available()
         return id
 
     def pictured(self, site):
         """What the only snapshot on a site holds."""
-        snapshot, = (self.place.roots[site] / 'snapshots').iterdir()
+        (snapshot,) = (self.place.roots[site] / 'snapshots').iterdir()
         return content.describe(snapshot / 'data')
 
 
@@ -161,24 +204,36 @@ def place(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp('failover')
     roots = {site: folder / site for site in SITES}
     with installed(
-            folder / 'installation',
-            options='replica_state_update_interval = 1',
-            backends={site: {
-                'share_driver': 'local', 'local_root': root,
-                'local_capacity_gb': 100, 'max_over_subscription_ratio': 1,
+        folder / 'installation',
+        options='replica_state_update_interval = 1',
+        backends={
+            site: {
+                'share_driver': 'local',
+                'local_root': root,
+                'local_capacity_gb': 100,
+                'max_over_subscription_ratio': 1,
                 'local_replication_type': request.param,
                 'replication_domain': 'house',
                 'backend_availability_zone': site,
-            } for site, root in roots.items()}) as installation:
+            }
+            for site, root in roots.items()
+        },
+    ) as installation:
         installation.start()
-        cli = Cli('--os-auth-type', 'none', '--os-endpoint',
-                  installation.url)
-        cli('share type create', 'mirrored', 'false', '--extra-specs',
-            f'replication_type={request.param}', 'snapshot_support=True',
+        cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
+        cli(
+            'share type create',
+            'mirrored',
+            'false',
+            '--extra-specs',
+            f'replication_type={request.param}',
+            'snapshot_support=True',
             'revert_to_snapshot_support=True',
-            'mount_snapshot_support=True')
-        yield Place(installation, request.param, roots, cli,
-                    installation.rest('admin'))
+            'mount_snapshot_support=True',
+        )
+        yield Place(
+            installation, request.param, roots, cli, installation.rest('admin')
+        )
 
 
 def test_files_outlive_their_back_end_and_come_home(place):
@@ -187,8 +242,10 @@ def test_files_outlive_their_back_end_and_come_home(place):
     share.replicate()
     begun = share.holds('north')
     assert share.holds('south') == begun
-    until(lambda: share.levels('south') == LEVELS[place.style],
-          'clients use the replica as its style says')
+    until(
+        lambda: share.levels('south') == LEVELS[place.style],
+        'clients use the replica as its style says',
+    )
 
     snapshot = share.picture()
     place.cli('share snapshot access create', snapshot, 'ip', READER)
@@ -215,8 +272,10 @@ def test_files_outlive_their_back_end_and_come_home(place):
     share.settled('north', 'in_sync')
     share.resync('north')
     assert share.holds('north') == changed
-    until(lambda: share.levels('north') == LEVELS[place.style],
-          'clients do not write to what was lost')
+    until(
+        lambda: share.levels('north') == LEVELS[place.style],
+        'clients do not write to what was lost',
+    )
 
     # The snapshot has outlived it, too.
     share.is_mounted('south', 'north')
@@ -234,8 +293,10 @@ def test_files_outlive_their_back_end_and_come_home(place):
     assert share.holds('north') == kept
     share.settled('south', 'in_sync')
     assert share.holds('south') == kept
-    until(lambda: share.levels('south') == LEVELS[place.style],
-          'clients write on one site only')
+    until(
+        lambda: share.levels('south') == LEVELS[place.style],
+        'clients write on one site only',
+    )
     share.is_mounted('north', 'south')
     end(place, share, snapshot)
 
@@ -243,13 +304,18 @@ def test_files_outlive_their_back_end_and_come_home(place):
 def end(place, share, snapshot):
     """All of it goes, and nothing is left behind."""
     place.cli('share snapshot delete', snapshot)
-    until(lambda: not place.rest.get('/snapshots')['snapshots'],
-          'the snapshot is gone')
+    until(
+        lambda: not place.rest.get('/snapshots')['snapshots'],
+        'the snapshot is gone',
+    )
     place.cli('share replica delete', share.of['south'])
     until(lambda: len(share.replicas()) == 1, 'the replica is gone')
     place.cli('share delete', share.id)
-    until(lambda: not place.rest.get('/shares')['shares'],
-          'the share is gone')
+    until(lambda: not place.rest.get('/shares')['shares'], 'the share is gone')
     until(lambda: not place.installation.owed(), 'nothing is owed')
-    assert [path for root in place.roots.values()
-            for path in root.rglob('*') if not path.is_dir()] == []
+    assert [
+        path
+        for root in place.roots.values()
+        for path in root.rglob('*')
+        if not path.is_dir()
+    ] == []

@@ -42,8 +42,9 @@ class Load:
         at_rest = list(self.sizes)
         self.chance.shuffle(at_rest)
         killed_at = self.chance.randrange(AT_A_TIME)
-        killing = threading.Timer(self.chance.uniform(0.0, 0.1),
-                                  self._kill, (names,))
+        killing = threading.Timer(
+            self.chance.uniform(0.0, 0.1), self._kill, (names,)
+        )
         # Where the API dies as well nobody answers any more.
         with contextlib.suppress(*NO_ANSWER):
             for number in range(AT_A_TIME):
@@ -84,14 +85,20 @@ class Load:
         """Wait until nothing is owed, and look at every outcome."""
         until(lambda: self.installation.owed() == 0, 'nothing is owed', 60)
         assert self.installation.problems() == []
-        found = {share['id']: share
-                 for share in self.user.get('/shares/detail')['shares']}
-        outcomes = [self._outcome(found.get(share_id), share_id, *asked)
-                    for share_id, asked in self.accepted.items()]
+        found = {
+            share['id']: share
+            for share in self.user.get('/shares/detail')['shares']
+        }
+        outcomes = [
+            self._outcome(found.get(share_id), share_id, *asked)
+            for share_id, asked in self.accepted.items()
+        ]
         self.accepted.clear()
-        self.sizes = {share_id: share['size']
-                      for share_id, share in found.items()
-                      if share['status'] == 'available'}
+        self.sizes = {
+            share_id: share['size']
+            for share_id, share in found.items()
+            if share['status'] == 'available'
+        }
         return outcomes
 
     def _outcome(self, share, share_id, verb, new_size):
@@ -121,9 +128,11 @@ def live_through_kills(installation, seed, victims):
         load.ask(names)
         installation.start(*names)
         outcomes += load.settle()
-    print(f'{len(outcomes)} accepted, {load.interrupted} interrupted, '
-          f'{outcomes.count("available")} available, '
-          f'{outcomes.count("gone")} gone, failed: {dict(load.told)}')
+    print(
+        f'{len(outcomes)} accepted, {load.interrupted} interrupted, '
+        f'{outcomes.count("available")} available, '
+        f'{outcomes.count("gone")} gone, failed: {dict(load.told)}'
+    )
     assert load.interrupted
     for share in load.user.get('/shares')['shares']:
         load.user.act(share['id'], 'force_delete')
@@ -134,32 +143,48 @@ def live_through_kills(installation, seed, victims):
 @pytest.mark.parametrize('seed', range(2))
 def test_killed_process_comes_back_to_its_work(install, seed):
     live_through_kills(
-        install(kind=SERVE, backends=BACKENDS, options=OPTIONS), seed,
-        [('serve',)])
+        install(kind=SERVE, backends=BACKENDS, options=OPTIONS),
+        seed,
+        [('serve',)],
+    )
 
 
 def test_killed_services_lose_nothing(install, new_database, broker_url):
     """As `test_soak` on MariaDB, here several of them die at one time."""
     live_through_kills(
-        install(kind=SEPARATE, backends=BACKENDS, lease=1,
-                database_url=new_database('postgresql'),
-                options=f'{OPTIONS}transport_url = {broker_url}'),
-        0, [('share',), ('scheduler', 'share'), SEPARATE])
+        install(
+            kind=SEPARATE,
+            backends=BACKENDS,
+            lease=1,
+            database_url=new_database('postgresql'),
+            options=f'{OPTIONS}transport_url = {broker_url}',
+        ),
+        0,
+        [('share',), ('scheduler', 'share'), SEPARATE],
+    )
 
 
-def test_lost_messages_delay_work_and_no_more(install, new_database,
-                                              broker_url):
+def test_lost_messages_delay_work_and_no_more(
+    install, new_database, broker_url
+):
     installation = install(
-        kind=SEPARATE, database_url=new_database('postgresql'),
-        options=f'{OPTIONS}transport_url = {broker_url}').start()
+        kind=SEPARATE,
+        database_url=new_database('postgresql'),
+        options=f'{OPTIONS}transport_url = {broker_url}',
+    ).start()
     user = installation.rest()
     make_default_type(user)
     user.created()
     installation.kill('scheduler', 'share')
     made = [user.create()['id'] for _ in range(5)]
     lost = []
-    until(lambda: lost.append(broker.purge(broker_url, 'manila-scheduler'))
-          or sum(lost) == len(made), 'all hints are lost')
+    until(
+        lambda: (
+            lost.append(broker.purge(broker_url, 'manila-scheduler'))
+            or sum(lost) == len(made)
+        ),
+        'all hints are lost',
+    )
     # In this order: a scheduler alone would find no back end to place on.
     installation.start('share').start('scheduler')
     for share_id in made:
@@ -169,9 +194,11 @@ def test_lost_messages_delay_work_and_no_more(install, new_database,
 
 def test_work_is_done_while_the_broker_is_away(install, new_database):
     installation = install(
-        kind=SEPARATE, database_url=new_database('postgresql'),
+        kind=SEPARATE,
+        database_url=new_database('postgresql'),
         options=f'{OPTIONS}transport_url = rabbit://guest:guest@127.0.0.1:'
-                f'{free_port()}/').start()
+        f'{free_port()}/',
+    ).start()
     user = installation.rest()
     make_default_type(user)
     share = user.created()
@@ -184,6 +211,13 @@ def test_work_is_done_while_the_broker_is_away(install, new_database):
 
 
 def make_default_type(user):
-    user.request('POST', '/types', {'share_type': {
-        'name': 'default', 'extra_specs': {
-            'driver_handles_share_servers': 'False'}}})
+    user.request(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'default',
+                'extra_specs': {'driver_handles_share_servers': 'False'},
+            }
+        },
+    )

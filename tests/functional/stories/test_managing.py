@@ -14,8 +14,14 @@ from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.processes import until
 
-TYPE = ('files', 'false', '--snapshot-support', 'true',
-        '--create-share-from-snapshot-support', 'true')
+TYPE = (
+    'files',
+    'false',
+    '--snapshot-support',
+    'true',
+    '--create-share-from-snapshot-support',
+    'true',
+)
 
 
 class Place(typing.NamedTuple):
@@ -33,9 +39,11 @@ class Place(typing.NamedTuple):
         self.quiet()
         share = self.cli('share show', name)
         assert share['status'] == 'available', share
-        paths = [pathlib.Path(one['Path']) for one in self.cli(
-            'share export location list', share['id'])]
-        folder, = (path for path in paths if path.is_dir())
+        paths = [
+            pathlib.Path(one['Path'])
+            for one in self.cli('share export location list', share['id'])
+        ]
+        (folder,) = (path for path in paths if path.is_dir())
         return share, folder
 
     def snapshot(self, name):
@@ -46,26 +54,38 @@ class Place(typing.NamedTuple):
 
     def used(self):
         """Number and GiB of shares and of snapshots, as charged."""
-        limits = {one['Name']: one['Value'] for one in
-                  self.cli('share limits show', '--absolute')}
-        return tuple(limits[f'total{name}Used'] for name in (
-            'Shares', 'ShareGigabytes', 'ShareSnapshots',
-            'SnapshotGigabytes'))
+        limits = {
+            one['Name']: one['Value']
+            for one in self.cli('share limits show', '--absolute')
+        }
+        return tuple(
+            limits[f'total{name}Used']
+            for name in (
+                'Shares',
+                'ShareGigabytes',
+                'ShareSnapshots',
+                'SnapshotGigabytes',
+            )
+        )
 
 
 @pytest.fixture(scope='module')
 def place(tmp_path_factory):
     root = tmp_path_factory.mktemp('root')
     with installed(
-            tmp_path_factory.mktemp('managing') / 'installation',
-            options='default_share_type = files',
-            backends={'local': {
-                'share_driver': 'local', 'local_root': root,
+        tmp_path_factory.mktemp('managing') / 'installation',
+        options='default_share_type = files',
+        backends={
+            'local': {
+                'share_driver': 'local',
+                'local_root': root,
                 'local_capacity_gb': 100,
-                'max_over_subscription_ratio': 1}}) as installation:
+                'max_over_subscription_ratio': 1,
+            }
+        },
+    ) as installation:
         installation.start()
-        cli = Cli('--os-auth-type', 'none', '--os-endpoint',
-                  installation.url)
+        cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
         cli('share type create', *TYPE)
         yield Place(installation, root, cli)
 
@@ -97,8 +117,15 @@ def test_files_change_hands_and_stay_as_they_are(place):
     assert place.used() == (1, 2, 1, 2)
 
     content.damage(folder)
-    copied = cli('share create', 'NFS', '3', '--snapshot-id',
-                 cli('share snapshot show', 'kept')['id'], '--name', 'copy')
+    copied = cli(
+        'share create',
+        'NFS',
+        '3',
+        '--snapshot-id',
+        cli('share snapshot show', 'kept')['id'],
+        '--name',
+        'copy',
+    )
     assert copied['snapshot_id']
     _, where = place.share('copy')
     assert where != folder
@@ -114,5 +141,8 @@ def test_nothing_is_left_behind(place):
         place.quiet()
     assert place.used() == (0, 0, 0, 0)
     # Directories alone may stay; what begins with a dot is the driver's.
-    assert [path for path in place.root.rglob('*')
-            if not path.name.startswith('.') and not path.is_dir()] == []
+    assert [
+        path
+        for path in place.root.rglob('*')
+        if not path.name.startswith('.') and not path.is_dir()
+    ] == []

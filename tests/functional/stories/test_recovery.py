@@ -39,18 +39,29 @@ shares = -1
 snapshots = -1
 share_networks = -1
 """
-BACKENDS = {'dummy': {}, 'servers': dict(
-    line.split(' = ') for line in dhss.SECTION.strip().splitlines())}
+BACKENDS = {
+    'dummy': {},
+    'servers': dict(
+        line.split(' = ') for line in dhss.SECTION.strip().splitlines()
+    ),
+}
 ENDS = rescues.ENDS | rescues.ENDS_OF_SERVERS
 CASES = rescues.CASES + rescues.CASES_OF_SERVERS
-SPECS = {'snapshot_support': 'True', 'revert_to_snapshot_support': 'True',
-         'create_share_from_snapshot_support': 'True',
-         'mount_snapshot_support': 'True'}
+SPECS = {
+    'snapshot_support': 'True',
+    'revert_to_snapshot_support': 'True',
+    'create_share_from_snapshot_support': 'True',
+    'mount_snapshot_support': 'True',
+}
 RULE = {'access_type': 'ip', 'access_to': '10.0.0.1'}
 
 # The others are about sets of rules, and so are their records.
-WITH_A_RECORD = ('share_instance', 'snapshot_instance', 'share_server',
-                 'share_server_task')
+WITH_A_RECORD = (
+    'share_instance',
+    'snapshot_instance',
+    'share_server',
+    'share_server_task',
+)
 
 # What the back end shows is not always what the row expects.
 SURPRISES = {
@@ -86,11 +97,14 @@ class Stage:
         self._take_snapshots(asked)
         self._allow(asked)
         self.quiet()
-        self.placed = {case: (asked[case], self._row(case[0], asked[case]))
-                       for case in CASES}
+        self.placed = {
+            case: (asked[case], self._row(case[0], asked[case]))
+            for case in CASES
+        }
         self.surprised = {
             case: (asked[case], self._row('share_instance', asked[case]))
-            for case in SURPRISES}
+            for case in SURPRISES
+        }
         for case in rescues.CASES_OF_SERVERS:  # a server outlives its shares
             self.user.delete(asked[case])
         self.quiet()
@@ -98,37 +112,62 @@ class Stage:
     def _make_types(self):
         make_default_type(self.user)
         share_type = self.user.get('/types/default')['share_type']['id']
-        self.user.request('POST', f'/types/{share_type}/extra_specs',
-                          {'extra_specs': SPECS})
-        self.user.request('POST', '/types', {'share_type': {
-            'name': 'served', 'extra_specs': {
-                'driver_handles_share_servers': 'True'}}})
+        self.user.request(
+            'POST', f'/types/{share_type}/extra_specs', {'extra_specs': SPECS}
+        )
+        self.user.request(
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'name': 'served',
+                    'extra_specs': {'driver_handles_share_servers': 'True'},
+                }
+            },
+        )
 
     def _take_snapshots(self, asked):
-        snapshots = {case: self.user.request(
-            'POST', '/snapshots', {'snapshot': {'share_id': asked[case]}},
-            202)['snapshot']['id']
-            for case in CASES if case[0].startswith('snapshot')}
+        snapshots = {
+            case: self.user.request(
+                'POST',
+                '/snapshots',
+                {'snapshot': {'share_id': asked[case]}},
+                202,
+            )['snapshot']['id']
+            for case in CASES
+            if case[0].startswith('snapshot')
+        }
         self.quiet()
         for case, snapshot in snapshots.items():
             if case[0] == 'snapshot_access_rule':
-                self.user.request('POST', f'/snapshots/{snapshot}/action',
-                                  {'allow_access': RULE}, 202)
+                self.user.request(
+                    'POST',
+                    f'/snapshots/{snapshot}/action',
+                    {'allow_access': RULE},
+                    202,
+                )
 
     def _allow(self, asked):
         for case in CASES:
             if case[0] in ('access_rule', 'share_instance_access'):
-                self.user.act(asked[case], 'allow_access',
-                              RULE | {'access_level': 'rw'}, expect=200)
+                self.user.act(
+                    asked[case],
+                    'allow_access',
+                    RULE | {'access_level': 'rw'},
+                    expect=200,
+                )
 
     def _share(self, case):
         if case not in rescues.CASES_OF_SERVERS:
             return self.user.create(size=2)['id']
-        network = self.user.request('POST', '/share-networks',
-                                    {'share_network': {}})
+        network = self.user.request(
+            'POST', '/share-networks', {'share_network': {}}
+        )
         return self.user.create(
-            size=2, share_type='served',
-            share_network_id=network['share_network']['id'])['id']
+            size=2,
+            share_type='served',
+            share_network_id=network['share_network']['id'],
+        )['id']
 
     def quiet(self):
         until(lambda: not self.installation.owed(), 'nothing is owed', 60)
@@ -139,9 +178,13 @@ class Stage:
         id, of = kind.table.c.id, kind.of
         if kind.table.name == 'share_servers':
             id, of = INSTANCE.c.share_server_id, INSTANCE
-        return self.db.read(lambda session: session.value(
-            sa.select(id).select_from(of).where(
-                INSTANCE.c.share_id == share_id)))
+        return self.db.read(
+            lambda session: session.value(
+                sa.select(id)
+                .select_from(of)
+                .where(INSTANCE.c.share_id == share_id)
+            )
+        )
 
     # What a crash leaves behind
 
@@ -157,18 +200,25 @@ class Stage:
 
     def _decree(self, resource, status, share, id):
         """By `reset_status`, where the API has it for this status."""
-        path = {'share_instance': f'/shares/{share}',
-                'snapshot_instance': f'/snapshot-instances/{id}',
-                'share_server': f'/share-servers/{id}',
-                'share_server_task': f'/share-servers/{id}'}.get(resource)
+        path = {
+            'share_instance': f'/shares/{share}',
+            'snapshot_instance': f'/snapshot-instances/{id}',
+            'share_server': f'/share-servers/{id}',
+            'share_server_task': f'/share-servers/{id}',
+        }.get(resource)
         if path is None or status not in (
-                recovery.KINDS[resource].machine.resets):
+            recovery.KINDS[resource].machine.resets
+        ):
             return False
         try:
-            self.user.request('POST', f'{path}/action', {
-                'reset_task_state': {'task_state': status}} if
-                resource == 'share_server_task' else {
-                'reset_status': {'status': status}}, 202)
+            self.user.request(
+                'POST',
+                f'{path}/action',
+                {'reset_task_state': {'task_state': status}}
+                if resource == 'share_server_task'
+                else {'reset_status': {'status': status}},
+                202,
+            )
         except AssertionError:
             # What only snapshots may be set to, not instances of them.
             assert self.user.last.status_code == 400
@@ -179,8 +229,9 @@ class Stage:
         """By the moves of its table, with nobody to work on it."""
         if status == 'deferred_deleting':  # quota is given back with it
             self.user.delete(share)
-            self.db.write(lambda session: session.run(
-                sa.delete(engine.Work.__table__)))
+            self.db.write(
+                lambda session: session.run(sa.delete(engine.Work.__table__))
+            )
         elif not bring(self.db, resource, id, status):
             self.written.add(id)
 
@@ -189,15 +240,23 @@ class Stage:
         if how == 'lost':
             self.back_end.shares.drop(id)
         else:
-            self.back_end.shares.put(id, record | {
-                'spoilt': {'status': 'error'}, 'larger': {'size': 5},
-                'foreign': {'share_proto': 'CIFS'}}[how])
+            self.back_end.shares.put(
+                id,
+                record
+                | {
+                    'spoilt': {'status': 'error'},
+                    'larger': {'size': 5},
+                    'foreign': {'share_proto': 'CIFS'},
+                }[how],
+            )
 
     # What is there
 
     def statuses(self):
-        return {(resource, status): status_of(self.db, resource, id)
-                for (resource, status), (_, id) in self.placed.items()}
+        return {
+            (resource, status): status_of(self.db, resource, id)
+            for (resource, status), (_, id) in self.placed.items()
+        }
 
     def status(self, id):
         return status_of(self.db, 'share_instance', id)
@@ -209,12 +268,17 @@ class Stage:
 @pytest.fixture
 def stage(install, new_database):
     """Separate services on one file, without a broker."""
-    stage = Stage(install(
-        kind=SEPARATE, database_url=new_database('sqlite'), lease=1,
-        backends=BACKENDS,
-        options=f'{OPTIONS}transport_url = '
-                f'rabbit://127.0.0.1:{free_port()}/',
-        sections=SECTIONS).start())
+    stage = Stage(
+        install(
+            kind=SEPARATE,
+            database_url=new_database('sqlite'),
+            lease=1,
+            backends=BACKENDS,
+            options=f'{OPTIONS}transport_url = '
+            f'rabbit://127.0.0.1:{free_port()}/',
+            sections=SECTIONS,
+        ).start()
+    )
     stage.fill()
     return stage
 
@@ -225,38 +289,45 @@ def test_what_a_kill_left_in_flight_is_at_rest_after_the_start(stage):
     stage.disturb()
     assert stage.statuses() == {case: case[1] for case in CASES}
     seen = asked(installation, 'preview')
-    assert {(one['resource_type'], one['status'], one['resource_id'])
-            for one in seen} >= {
-        (*case, id) for case, (_, id) in stage.placed.items()}
+    assert {
+        (one['resource_type'], one['status'], one['resource_id'])
+        for one in seen
+    } >= {(*case, id) for case, (_, id) in stage.placed.items()}
     assert stage.statuses() == {case: case[1] for case in CASES}
 
     installation.start('share')
     until(lambda: not stage.in_flight(), 'nothing is in flight')
     stage.quiet()
-    assert stage.statuses() == {
-        case: ENDS[case[0]][case[1]] for case in CASES}
+    assert stage.statuses() == {case: ENDS[case[0]][case[1]] for case in CASES}
     for case, (share, _) in stage.surprised.items():
         found = stage.user.find(share)
         assert SURPRISES[case] == (
-            (found['status'], found['size']) if found else (GONE, None)), case
+            (found['status'], found['size']) if found else (GONE, None)
+        ), case
     check_log(stage, stage.user.get('/recovery/log')['log'])
     check_requests(stage)
     check_messages(stage)
-    assert [problem for problem in installation.problems()
-            if not any(id in problem for id in stage.written)] == []
+    assert [
+        problem
+        for problem in installation.problems()
+        if not any(id in problem for id in stage.written)
+    ] == []
 
 
 def check_requests(stage):
     """Administrators are heard: by command about one, by REST about all."""
-    again = [stage.placed['share_instance', status][1]
-             for status in ('migrating', 'migrating_to')]
+    again = [
+        stage.placed['share_instance', status][1]
+        for status in ('migrating', 'migrating_to')
+    ]
     for id in again:
         bring(stage.db, 'share_instance', id, 'migrating')
     stage.installation.manage('recovery', 'run', 'share_instance', again[0])
     until(lambda: stage.status(again[0]) == 'error', 'one is rescued')
     assert stage.status(again[1]) == 'migrating'
-    newest, = asked(stage.installation, 'log', '--resource-id', again[0],
-                    '--limit', 1)
+    (newest,) = asked(
+        stage.installation, 'log', '--resource-id', again[0], '--limit', 1
+    )
     assert newest['asked_by'].endswith('(manila-lite-manage)')
     stage.user.request('POST', '/recovery/run', {'run': {}}, 202)
     until(lambda: stage.status(again[1]) == 'error', 'the other is rescued')
@@ -265,32 +336,41 @@ def check_requests(stage):
 
 def asked(installation, command, *args):
     """What `manila-lite-manage recovery` says."""
-    return json.loads(installation.manage(
-        'recovery', command, '--json', *args))
+    return json.loads(
+        installation.manage('recovery', command, '--json', *args)
+    )
 
 
 def check_log(stage, log):
     """Every decision is on record: before, deed, after, by whom, why."""
-    decided = {(one['resource_type'], one['status_before'], one['resource_id'])
-               for one in log}
+    decided = {
+        (one['resource_type'], one['status_before'], one['resource_id'])
+        for one in log
+    }
     for (resource, status), (_, id) in stage.placed.items():
         if resource in WITH_A_RECORD:
             assert (resource, status, id) in decided
     for one in log:
         assert one['made_by'].startswith(
-            f'manila-share@{stage.installation.host}@'), one
+            f'manila-share@{stage.installation.host}@'
+        ), one
         assert one['reason'] or one['evidence'], one
         assert one['asked_by'] is None
 
 
 def check_messages(stage):
     """Who owns what was given up finds a message about it."""
-    told = {one['resource_id']
-            for one in stage.user.get('/messages')['messages']}
-    ends = {share: ENDS[case[0]][case[1]]
-            for case, (share, _) in stage.placed.items()
-            if case[0] == 'share_instance'} | {
+    told = {
+        one['resource_id'] for one in stage.user.get('/messages')['messages']
+    }
+    ends = {
+        share: ENDS[case[0]][case[1]]
+        for case, (share, _) in stage.placed.items()
+        if case[0] == 'share_instance'
+    } | {
         share: SURPRISES[case][0]
-        for case, (share, _) in stage.surprised.items()}
-    assert told >= {share for share, end in ends.items()
-                    if end not in ('available', GONE)}
+        for case, (share, _) in stage.surprised.items()
+    }
+    assert told >= {
+        share for share, end in ends.items() if end not in ('available', GONE)
+    }

@@ -26,10 +26,15 @@ OPTIONS = 'replica_state_update_interval = 1'
 
 def backends(style, **options):
     """One per zone, of one replication domain."""
-    return {zone: {'replication_domain': 'house',
-                   'dummy_driver_replication_type': style,
-                   'backend_availability_zone': zone, **options}
-            for zone in ZONES}
+    return {
+        zone: {
+            'replication_domain': 'house',
+            'dummy_driver_replication_type': style,
+            'backend_availability_zone': zone,
+            **options,
+        }
+        for zone in ZONES
+    }
 
 
 class Story:
@@ -45,8 +50,7 @@ class Story:
     def __init__(self, installation, style, version):
         self.installation = installation
         self.style, self.version = style, version
-        options = ('--os-auth-type', 'none', '--os-endpoint',
-                   installation.url)
+        options = ('--os-auth-type', 'none', '--os-endpoint', installation.url)
         self.cli = Cli(*options, version=version)
         self.newest = Cli(*options, version=NEWEST)
         self.rest = installation.rest('admin')
@@ -56,15 +60,15 @@ class Story:
 
     def settled(self, replica_id, status='available', state='in_sync'):
         """The replica, as soon as it is so."""
+
         def check():
             shown = self.shown(replica_id)
-            return (shown['status'], shown['replica_state']) == (
-                status, state)
+            return (shown['status'], shown['replica_state']) == (status, state)
+
         until(check, f'{replica_id} is {status} and {state}')
 
     def shown(self, replica_id):
-        return self.rest.get(f'/share-replicas/{replica_id}')[
-            'share_replica']
+        return self.rest.get(f'/share-replicas/{replica_id}')['share_replica']
 
     @property
     def followed(self):
@@ -72,42 +76,67 @@ class Story:
         return 'active' if self.style == 'writable' else 'in_sync'
 
     def share(self, name, *criteria):
-        made = self.cli('share create', 'NFS', '1', '--name', name,
-                        '--share-type', 'mirrored', '--availability-zone',
-                        'north', *criteria)
+        made = self.cli(
+            'share create',
+            'NFS',
+            '1',
+            '--name',
+            name,
+            '--share-type',
+            'mirrored',
+            '--availability-zone',
+            'north',
+            *criteria,
+        )
         self.id = made['id']
         self.available()
 
     def available(self):
         """The share, as soon as it is available."""
+
         def check():
             shown = self.rest.show(self.id)
             return shown if shown['status'] == 'available' else None
+
         return until(check, 'the share is available')
 
     def replicas(self, *criteria):
-        return {one['ID']: one
-                for one in self.cli(f'{REPLICA} list', *criteria)}
+        return {
+            one['ID']: one for one in self.cli(f'{REPLICA} list', *criteria)
+        }
 
     def states(self, name):
         """`replica_state` by the zone of a replica."""
-        return {one['Availability Zone']: one['Replica State'] for one
-                in self.replicas('--share', name).values()}
+        return {
+            one['Availability Zone']: one['Replica State']
+            for one in self.replicas('--share', name).values()
+        }
 
     def gone(self, replica_id):
-        until(lambda: replica_id not in {one['id'] for one in self.rest.get(
-            '/share-replicas')['share_replicas']}, f'{replica_id} is gone')
+        until(
+            lambda: (
+                replica_id
+                not in {
+                    one['id']
+                    for one in self.rest.get('/share-replicas')[
+                        'share_replicas'
+                    ]
+                }
+            ),
+            f'{replica_id} is gone',
+        )
 
     def paths(self, replica_id=None):
         """Where the share, or one of its replicas, is exported."""
-        path = (f'/share-replicas/{replica_id}/export-locations'
-                if replica_id else f'/shares/{self.id}/export_locations')
-        return {one['path']
-                for one in self.rest.get(path)['export_locations']}
+        path = (
+            f'/share-replicas/{replica_id}/export-locations'
+            if replica_id
+            else f'/shares/{self.id}/export_locations'
+        )
+        return {one['path'] for one in self.rest.get(path)['export_locations']}
 
     def casts(self, *replicas):
-        return [self.shown(one)['cast_rules_to_readonly']
-                for one in replicas]
+        return [self.shown(one)['cast_rules_to_readonly'] for one in replicas]
 
     def end_is_clean(self):
         until(lambda: not self.installation.owed(), 'nothing is owed')
@@ -131,14 +160,22 @@ def live_through(story):
 def begin(story):
     """A share, and its second replica; the ids of both."""
     cli = story.cli
-    cli('share type create', 'mirrored', story.servers, '--extra-specs',
-        f'replication_type={story.style}', 'snapshot_support=True')
+    cli(
+        'share type create',
+        'mirrored',
+        story.servers,
+        '--extra-specs',
+        f'replication_type={story.style}',
+        'snapshot_support=True',
+    )
     story.share('first', *story.on_network)
-    first, = story.replicas('--share', 'first')
+    (first,) = story.replicas('--share', 'first')
     second = replicate(story)
     shown = cli('share show', 'first')
     assert (shown['has_replicas'], shown['replication_type']) == (
-        True, story.style)
+        True,
+        story.style,
+    )
     return first, second
 
 
@@ -153,13 +190,18 @@ def replicate(story):
         more += story.on_network
     if story.has('2.95'):
         more += ['--property', 'site=south']
-    made = cli(f'{REPLICA} create', 'first', '--availability-zone', 'south',
-               *more)
+    made = cli(
+        f'{REPLICA} create', 'first', '--availability-zone', 'south', *more
+    )
     assert (made['status'], made['replica_state']) == (
-        'creating', 'out_of_sync')
+        'creating',
+        'out_of_sync',
+    )
     story.settled(made['id'], state=story.followed)
-    assert story.states('first') == {'north': 'active',
-                                     'south': story.followed}
+    assert story.states('first') == {
+        'north': 'active',
+        'south': story.followed,
+    }
     return made['id']
 
 
@@ -172,14 +214,16 @@ def look(story, first, second):
         shown = cli(f'{REPLICA} show', second)
         assert shown['availability_zone'] == 'south'
         assert {one['path'] for one in shown['export_locations']} == (
-            story.paths(second))
+            story.paths(second)
+        )
         command = f'{REPLICA} export location'
         listed = cli(f'{command} list', second)
         one = cli(f'{command} show', second, listed[0]['ID'])
         assert one['path'] == listed[0]['Path']
     assert story.paths(first) <= story.paths()
     assert (story.paths(second) <= story.paths()) == (
-        story.style == 'writable')
+        story.style == 'writable'
+    )
 
 
 def let_in(story, first, second):
@@ -187,9 +231,11 @@ def let_in(story, first, second):
     story.newest('share access create', 'first', 'ip', '10.0.0.1')
 
     def check():
-        rule, = story.rest.get(f'/share-access-rules?share_id={story.id}')[
-            'access_list']
+        (rule,) = story.rest.get(f'/share-access-rules?share_id={story.id}')[
+            'access_list'
+        ]
         return rule['state'] == 'active'
+
     until(check, 'the rule is active')
     assert story.casts(first, second) == [False, story.style == 'readable']
 
@@ -211,7 +257,9 @@ def note(story, first, second):
     cli = story.cli
     cli(f'{REPLICA} set', second, '--property', 'color=red')
     assert cli(f'{REPLICA} show', second)['properties'] == {
-        'site': 'south', 'color': 'red'}
+        'site': 'south',
+        'color': 'red',
+    }
     assert set(story.replicas('--property', 'color=red')) == {second}
     cli(f'{REPLICA} unset', second, '--property', 'color')
     assert cli(f'{REPLICA} show', second)['properties'] == {'site': 'south'}
@@ -224,12 +272,15 @@ def snapshot(story, second):
 
     def check():
         rest = story.rest
-        shown, = rest.get('/snapshots/detail')['snapshots']
+        (shown,) = rest.get('/snapshots/detail')['snapshots']
         instances = rest.get('/snapshot-instances/detail')[
-            'snapshot_instances']
+            'snapshot_instances'
+        ]
         return len(instances) == 2 and {
-            shown['status'], *(one['status'] for one in instances)
+            shown['status'],
+            *(one['status'] for one in instances),
         } == {'available'}
+
     until(check, 'the snapshot is on both replicas')
     story.settled(second, state=story.followed)
 
@@ -255,8 +306,10 @@ def end(story, first, second):
     """A share goes when it has no other replicas any more."""
     cli = story.cli
     story.newest('share snapshot delete', 'one')
-    until(lambda: story.rest.get('/snapshots')['snapshots'] == [],
-          'the snapshot is gone')
+    until(
+        lambda: story.rest.get('/snapshots')['snapshots'] == [],
+        'the snapshot is gone',
+    )
     cli('share delete', 'first', code=1)
     cli(f'{REPLICA} delete', second)
     story.gone(second)
@@ -271,13 +324,21 @@ def end(story, first, second):
     cli('share type delete', 'mirrored')
 
 
-@pytest.mark.parametrize('style, version', [
-    ('readable', NEWEST), ('dr', '2.60'), ('readable', '2.11'),
-    ('writable', NEWEST)])
-def test_command_line_leads_replicas_through_their_lives(install, style,
-                                                         version):
-    installation = install(kind=SERVE, options=OPTIONS,
-                           backends=backends(style)).start()
+@pytest.mark.parametrize(
+    'style, version',
+    [
+        ('readable', NEWEST),
+        ('dr', '2.60'),
+        ('readable', '2.11'),
+        ('writable', NEWEST),
+    ],
+)
+def test_command_line_leads_replicas_through_their_lives(
+    install, style, version
+):
+    installation = install(
+        kind=SERVE, options=OPTIONS, backends=backends(style)
+    ).start()
     story = Story(installation, style, version)
     live_through(story)
     assert commands(story) - story.cli.ran == set()
@@ -286,77 +347,105 @@ def test_command_line_leads_replicas_through_their_lives(install, style,
 
 def commands(story):
     """The commands of the table that this version serves."""
-    since = {command: minimum for command, minimum in SINCE.items()
-             if command.startswith(f'openstack {REPLICA} ')} | CLIENT_SINCE
-    return {command for command, minimum in since.items()
-            if story.has(minimum)}
+    since = {
+        command: minimum
+        for command, minimum in SINCE.items()
+        if command.startswith(f'openstack {REPLICA} ')
+    } | CLIENT_SINCE
+    return {
+        command for command, minimum in since.items() if story.has(minimum)
+    }
 
 
 def test_on_share_servers_of_two_back_ends(install):
     """Each replica is on a share server of its own back end."""
     installation = install(
-        kind=SERVE, options=OPTIONS,
-        backends=backends('readable', **SERVED)).start()
+        kind=SERVE, options=OPTIONS, backends=backends('readable', **SERVED)
+    ).start()
     story = Story(installation, 'readable', NEWEST)
     story.servers = 'true'
     story.on_network = ('--share-network', 'red')
     story.cli('share network create', '--name', 'red')
     first, second = begin(story)
-    servers = {one['Host']: one['ID']
-               for one in story.cli('share server list')}
-    assert [story.shown(one)['share_server_id'] for one in (
-        first, second)] == [servers[installation.service_host(zone)]
-                            for zone in ZONES]
+    servers = {
+        one['Host']: one['ID'] for one in story.cli('share server list')
+    }
+    assert [
+        story.shown(one)['share_server_id'] for one in (first, second)
+    ] == [servers[installation.service_host(zone)] for zone in ZONES]
     let_in(story, first, second)
     snapshot(story, second)
     fail_over(story, first, second)
     end(story, second, first)
     story.cli('share server delete', *servers.values())
-    until(lambda: story.rest.get('/share-servers')['share_servers'] == [],
-          'the servers are gone')
+    until(
+        lambda: story.rest.get('/share-servers')['share_servers'] == [],
+        'the servers are gone',
+    )
     story.cli('share network delete', 'red')
     story.end_is_clean()
 
 
 @pytest.fixture
 def sdk(install):
-    installation = install(kind=SERVE, options=OPTIONS,
-                           backends=backends('dr')).start()
+    installation = install(
+        kind=SERVE, options=OPTIONS, backends=backends('dr')
+    ).start()
     made = connection.Connection(
-        auth_type='none', auth={'endpoint': installation.url},
+        auth_type='none',
+        auth={'endpoint': installation.url},
         region_name='RegionOne',
-        shared_file_system_default_microversion='2.99')
+        shared_file_system_default_microversion='2.99',
+    )
     yield made.shared_file_system, installation
     made.close()
 
 
 def test_sdk_leads_replicas_through_their_lives(sdk):
     sdk, installation = sdk
-    sdk.create_share_type(name='mirrored', extra_specs={
-        'driver_handles_share_servers': 'False', 'replication_type': 'dr'})
-    share = sdk.create_share(share_protocol='NFS', size=1, name='first',
-                             share_type='mirrored',
-                             availability_zone='north')
-    until(lambda: sdk.get_share(share).status == 'available',
-          'the share is available')
+    sdk.create_share_type(
+        name='mirrored',
+        extra_specs={
+            'driver_handles_share_servers': 'False',
+            'replication_type': 'dr',
+        },
+    )
+    share = sdk.create_share(
+        share_protocol='NFS',
+        size=1,
+        name='first',
+        share_type='mirrored',
+        availability_zone='north',
+    )
+    until(
+        lambda: sdk.get_share(share).status == 'available',
+        'the share is available',
+    )
 
     def settled(replica, state='in_sync'):
         def check():
             found = sdk.get_share_replica(replica)
             return (found.status, found.replica_state) == (
-                'available', state) and found
+                'available',
+                state,
+            ) and found
+
         return until(check, f'{replica} is {state}')
 
-    first, = sdk.share_replicas(share_id=share.id)
+    (first,) = sdk.share_replicas(share_id=share.id)
     made = sdk.create_share_replica(share.id, availability_zone='south')
     second = settled(made.id)
     assert (second.share_id, second.host) == (
-        share.id, f'{installation.service_host("south")}#pool')
+        share.id,
+        f'{installation.service_host("south")}#pool',
+    )
     listed = sdk.share_replicas(share_id=share.id)
     assert {one.id for one in listed} == {first.id, second.id}
     # Page after page, by the last id of the one before.
     assert [one.id for one in sdk.share_replicas(limit=1)] == [
-        second.id, first.id]
+        second.id,
+        first.id,
+    ]
     sdk.reset_share_replica_state(second, 'out_of_sync')
     sdk.reset_share_replica_status(second, 'error')
     sdk.resync_share_replica(second)
@@ -368,8 +457,10 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
     settled(first.id)
     sdk.promote_share_replica(second)  # again, and nothing is done
     sdk.delete_share_replica(first.id)
-    until(lambda: [one.id for one in sdk.share_replicas()] == [second.id],
-          'the old one is gone')
+    until(
+        lambda: [one.id for one in sdk.share_replicas()] == [second.id],
+        'the old one is gone',
+    )
     with pytest.raises(exceptions.NotFoundException):
         sdk.get_share_replica(first.id)
     sdk.delete_share(share)

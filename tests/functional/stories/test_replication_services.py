@@ -15,8 +15,10 @@ from tests.support.processes import until
 
 NAMES = ('alpha', 'beta')
 # Nobody looks by himself: what is seen has been asked for.
-OPTIONS = ('replica_state_update_interval = 3600\n'
-           'startup_reconciliation_wait_seconds = 0\n')
+OPTIONS = (
+    'replica_state_update_interval = 3600\n'
+    'startup_reconciliation_wait_seconds = 0\n'
+)
 LATER = {'dummy_driver_replica_steps': 1}
 """A new replica is behind until it is asked about once more."""
 
@@ -29,34 +31,44 @@ class Services:
     def __init__(self, installation):
         self.installation = installation
         self.rest = installation.rest('admin')
-        self.hosts = {'alpha': installation.host,
-                      'beta': f'{installation.host}-other'}
+        self.hosts = {
+            'alpha': installation.host,
+            'beta': f'{installation.host}-other',
+        }
         self.running = {}
         self.starts = 0
         text = installation.conf.read_text()
         self.texts = {
             name: text.replace(
                 f'enabled_share_backends = {",".join(NAMES)}',
-                f'enabled_share_backends = {name}').replace(
-                f'host = {installation.host}\n', f'host = {host}\n')
-            for name, host in self.hosts.items()}
+                f'enabled_share_backends = {name}',
+            ).replace(f'host = {installation.host}\n', f'host = {host}\n')
+            for name, host in self.hosts.items()
+        }
 
     def start(self, name, *, stuck=False):
         """A share service; one that is stuck never ends a promotion."""
         path = self.installation.conf.with_name(f'{name}.conf')
-        path.write_text(self.texts[name].replace(
-            f'[{name}]\n', f'[{name}]\n{STUCK}\n') if stuck
-            else self.texts[name])
+        path.write_text(
+            self.texts[name].replace(f'[{name}]\n', f'[{name}]\n{STUCK}\n')
+            if stuck
+            else self.texts[name]
+        )
         self.starts += 1
         self.running[name] = Command(
-            'manila-lite-share', '--config-file', path,
-            log=self.installation.folder / f'{self.starts}-{name}.log')
+            'manila-lite-share',
+            '--config-file',
+            path,
+            log=self.installation.folder / f'{self.starts}-{name}.log',
+        )
 
     def are_up(self):
         for name, command in self.running.items():
             words = f'Back end {self.hosts[name]}@{name} is up'
-            command.wait_for(lambda command=command, words=words:
-                             words in command.output, words)
+            command.wait_for(
+                lambda command=command, words=words: words in command.output,
+                words,
+            )
 
     def kill(self, name):
         self.running.pop(name).kill()
@@ -67,8 +79,11 @@ class Services:
 
     def driver(self, name):
         """The back end as users of its shares know it."""
-        return dummy.DummyDriver(configuration=Configuration(
-            options.new(files=[str(self.installation.conf)]), name))
+        return dummy.DummyDriver(
+            configuration=Configuration(
+                options.new(files=[str(self.installation.conf)]), name
+            )
+        )
 
     # What users ask for and see
 
@@ -76,45 +91,69 @@ class Services:
         return f'{self.hosts[name]}@{name}#pool'
 
     def share(self):
-        self.rest.request('POST', '/types', {'share_type': {
-            'name': 'mirrored', 'extra_specs': {
-                'driver_handles_share_servers': 'False',
-                'snapshot_support': 'True',
-                'replication_type': 'readable'}}})
+        self.rest.request(
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'name': 'mirrored',
+                    'extra_specs': {
+                        'driver_handles_share_servers': 'False',
+                        'snapshot_support': 'True',
+                        'replication_type': 'readable',
+                    },
+                }
+            },
+        )
         return self.rest.created(
             share_type='mirrored',
-            scheduler_hints={'only_host': self.place('alpha')})['id']
+            scheduler_hints={'only_host': self.place('alpha')},
+        )['id']
 
     def replicas(self, share_id):
         """The replicas of a share by the name of their back end."""
-        return {one['host'].partition('@')[2].partition('#')[0]: one
-                for one in self.rest.get(
-                    f'/share-replicas/detail?share_id={share_id}')[
-                    'share_replicas'] if one['host']}
+        return {
+            one['host'].partition('@')[2].partition('#')[0]: one
+            for one in self.rest.get(
+                f'/share-replicas/detail?share_id={share_id}'
+            )['share_replicas']
+            if one['host']
+        }
 
     def states(self, share_id):
-        return {name: (one['status'], one['replica_state'])
-                for name, one in self.replicas(share_id).items()}
+        return {
+            name: (one['status'], one['replica_state'])
+            for name, one in self.replicas(share_id).items()
+        }
 
     def become(self, share_id, **states):
         """Wait until the replicas that are available are so."""
-        wanted = {name: ('available', state)
-                  for name, state in states.items()}
+        wanted = {name: ('available', state) for name, state in states.items()}
         until(lambda: self.states(share_id) == wanted, wanted)
 
     def act(self, replica, action):
-        self.rest.request('POST', f'/share-replicas/{replica["id"]}/action',
-                          {action: None}, expect=202)
+        self.rest.request(
+            'POST',
+            f'/share-replicas/{replica["id"]}/action',
+            {action: None},
+            expect=202,
+        )
 
     def replicate(self, share_id, name):
-        self.rest.request('POST', '/share-replicas', {'share_replica': {
-            'share_id': share_id,
-            'scheduler_hints': {'only_host': self.place(name)}}},
-            expect=202)
+        self.rest.request(
+            'POST',
+            '/share-replicas',
+            {
+                'share_replica': {
+                    'share_id': share_id,
+                    'scheduler_hints': {'only_host': self.place(name)},
+                }
+            },
+            expect=202,
+        )
 
     def snapshot_status(self, snapshot_id):
-        return self.rest.get(f'/snapshots/{snapshot_id}')['snapshot'][
-            'status']
+        return self.rest.get(f'/snapshots/{snapshot_id}')['snapshot']['status']
 
     def quiet(self):
         until(lambda: not self.installation.owed(), 'nothing is owed')
@@ -123,11 +162,18 @@ class Services:
 @pytest.fixture
 def services(install, new_database, broker_url):
     installation = install(
-        kind=SEPARATE, database_url=new_database('mysql'),
-        backends={name: {'replication_domain': 'house',
-                         'dummy_driver_replication_type': 'readable', **LATER}
-                  for name in NAMES},
-        options=f'{OPTIONS}transport_url = {broker_url}')
+        kind=SEPARATE,
+        database_url=new_database('mysql'),
+        backends={
+            name: {
+                'replication_domain': 'house',
+                'dummy_driver_replication_type': 'readable',
+                **LATER,
+            }
+            for name in NAMES
+        },
+        options=f'{OPTIONS}transport_url = {broker_url}',
+    )
     services = Services(installation)
     try:
         for name in NAMES:
@@ -151,13 +197,16 @@ def test_a_share_moves_between_services_and_outlives_a_kill(services):
     services.become(share_id, alpha='active', beta='in_sync')
     assert services.driver('beta').read(replica['id']) == 'one'
 
-    snapshot = services.rest.request('POST', '/snapshots', {
-        'snapshot': {'share_id': share_id}}, expect=202)['snapshot']['id']
+    snapshot = services.rest.request(
+        'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
+    )['snapshot']['id']
     services.quiet()
     assert services.snapshot_status(snapshot) == 'creating'  # not on beta
     services.act(replica, 'resync')
-    until(lambda: services.snapshot_status(snapshot) == 'available',
-          'the snapshot is on both')
+    until(
+        lambda: services.snapshot_status(snapshot) == 'available',
+        'the snapshot is on both',
+    )
 
     services.act(replica, 'promote')
     services.become(share_id, alpha='out_of_sync', beta='active')
@@ -184,12 +233,17 @@ def test_a_share_moves_between_services_and_outlives_a_kill(services):
     services.rest.request('DELETE', f'/snapshots/{snapshot}', expect=202)
     services.quiet()
     services.act(services.replicas(share_id)['beta'], 'resync')
-    until(lambda: services.rest.get('/snapshots')['snapshots'] == [],
-          'the snapshot is gone from both')
-    services.rest.request('DELETE', f'/share-replicas/{replica["id"]}',
-                          expect=202)
-    until(lambda: set(services.states(share_id)) == {'alpha'},
-          'the replica is gone')
+    until(
+        lambda: services.rest.get('/snapshots')['snapshots'] == [],
+        'the snapshot is gone from both',
+    )
+    services.rest.request(
+        'DELETE', f'/share-replicas/{replica["id"]}', expect=202
+    )
+    until(
+        lambda: set(services.states(share_id)) == {'alpha'},
+        'the replica is gone',
+    )
     services.rest.delete(share_id)
     services.rest.wait_gone(share_id)
     services.quiet()

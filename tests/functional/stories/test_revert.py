@@ -17,8 +17,14 @@ from tests.support.installation import Installation
 from tests.support.processes import until
 from tests.support.rest import Rest
 
-TYPE = ('files', 'false', '--snapshot-support', 'true',
-        '--revert-to-snapshot-support', 'true')
+TYPE = (
+    'files',
+    'false',
+    '--snapshot-support',
+    'true',
+    '--revert-to-snapshot-support',
+    'true',
+)
 OTHERS = 65534
 """An owner that is not the one of the service."""
 
@@ -41,15 +47,19 @@ class Share(typing.NamedTuple):
 def place(tmp_path_factory):
     root = tmp_path_factory.mktemp('root')
     with installed(
-            tmp_path_factory.mktemp('revert') / 'installation',
-            options='default_share_type = files',
-            backends={'local': {
-                'share_driver': 'local', 'local_root': root,
+        tmp_path_factory.mktemp('revert') / 'installation',
+        options='default_share_type = files',
+        backends={
+            'local': {
+                'share_driver': 'local',
+                'local_root': root,
                 'local_capacity_gb': 100,
-                'max_over_subscription_ratio': 1}}) as installation:
+                'max_over_subscription_ratio': 1,
+            }
+        },
+    ) as installation:
         installation.start()
-        cli = Cli('--os-auth-type', 'none', '--os-endpoint',
-                  installation.url)
+        cli = Cli('--os-auth-type', 'none', '--os-endpoint', installation.url)
         cli('share type create', *TYPE)
         yield Place(installation, root, cli, installation.rest('admin'))
 
@@ -62,25 +72,33 @@ def cli(place):
 @pytest.fixture
 def make_share(place):
     """Makes a share that holds something of every kind."""
+
     def make(size):
         made = place.cli('share create', 'NFS', size)
         assert at_rest(place, 'share', made['id'])['status'] == 'available'
-        paths = {pathlib.Path(one['path']) for one in place.rest.get(
-            f'/shares/{made["id"]}/export_locations')['export_locations']}
-        folder, = (path for path in paths if path.is_dir())
+        paths = {
+            pathlib.Path(one['path'])
+            for one in place.rest.get(
+                f'/shares/{made["id"]}/export_locations'
+            )['export_locations']
+        }
+        (folder,) = (path for path in paths if path.is_dir())
         content.populate(folder)
         if os.geteuid() == 0:  # who else may give files away
             os.chown(folder / 'one' / 'two', OTHERS, OTHERS)
             os.lchown(folder / 'dangling', OTHERS, OTHERS)
         return Share(made['id'], folder)
+
     return make
 
 
 def at_rest(place, kind, id):
     """A share or snapshot as soon as nothing is being done with it."""
+
     def check():
         found = place.rest.get(f'/{kind}s/{id}')[kind]
         return None if found['status'].endswith('ing') else found
+
     return until(check, f'{kind} {id} is at rest')
 
 
@@ -103,7 +121,8 @@ def revert(place, share, snapshot_id):
 def used(place):
     """GiB of shares that the project is charged with."""
     return place.rest.get('/limits')['limits']['absolute'][
-        'totalShareGigabytesUsed']
+        'totalShareGigabytesUsed'
+    ]
 
 
 def test_every_byte_owner_and_mode_is_back(place, make_share):
@@ -122,8 +141,9 @@ def test_every_byte_owner_and_mode_is_back(place, make_share):
 
 
 @pytest.mark.parametrize('before, now', [(1, 3), (3, 1)])
-def test_size_and_quota_go_back_with_the_content(place, make_share, before,
-                                                 now):
+def test_size_and_quota_go_back_with_the_content(
+    place, make_share, before, now
+):
     share = make_share(before)
     held = content.describe(share.folder)
     others = used(place) - before
@@ -159,10 +179,12 @@ def test_nothing_is_left_behind(place):
     """After all of the above."""
     for kind in ('snapshot', 'share'):
         for one in place.rest.get(f'/{kind}s')[f'{kind}s']:
-            place.rest.request('DELETE', f'/{kind}s/{one["id"]}',
-                               expect=202)
+            place.rest.request('DELETE', f'/{kind}s/{one["id"]}', expect=202)
         until(lambda: not place.installation.owed(), f'{kind}s are gone')
     assert used(place) == 0
     # Directories alone may stay; what begins with a dot is the driver's.
-    assert [path for path in place.root.rglob('*')
-            if not path.name.startswith('.') and not path.is_dir()] == []
+    assert [
+        path
+        for path in place.root.rglob('*')
+        if not path.name.startswith('.') and not path.is_dir()
+    ] == []

@@ -65,7 +65,7 @@ class Site:
 
         Least often who is asked, or there would be little to be lost.
         """
-        name, = self.chance.choices(SEPARATE, (1, 2, 2))
+        (name,) = self.chance.choices(SEPARATE, (1, 2, 2))
         if name in self.installation.ready():
             self.installation.revive(name)
             self.harms.append(f'{name} killed')
@@ -78,22 +78,31 @@ class Site:
 
     def purge(self):
         host = self.installation.host
-        lost = broker.purge(self.url, 'manila-scheduler', *(
-            f'manila-share.{host}@{name}' for name in BACKENDS))
+        lost = broker.purge(
+            self.url,
+            'manila-scheduler',
+            *(f'manila-share.{host}@{name}' for name in BACKENDS),
+        )
         self.harms.append(f'{lost} messages lost')
 
     def check(self):
         """All is at rest in time, and as it should be."""
         began = time.monotonic()
-        until(lambda: not (self.installation.owed()
-                           or self.installation.in_flight()),
-              'nothing is in flight', REST)
+        until(
+            lambda: (
+                not (self.installation.owed() or self.installation.in_flight())
+            ),
+            'nothing is in flight',
+            REST,
+        )
         took = time.monotonic() - began
         load = self.load
-        print(f'{sum(load.asked.values())} asked, '
-              f'{sum(load.accepted.values())} accepted '
-              f'({dict(load.accepted)}), {load.unanswered} unanswered; '
-              f'{len(self.harms)} harms; at rest after {took:.1f} s')
+        print(
+            f'{sum(load.asked.values())} asked, '
+            f'{sum(load.accepted.values())} accepted '
+            f'({dict(load.accepted)}), {load.unanswered} unanswered; '
+            f'{len(self.harms)} harms; at rest after {took:.1f} s'
+        )
         assert self.installation.in_flight() == []
         assert self.installation.problems() == []
         assert load.check(self.installation.rest()) == []
@@ -103,18 +112,28 @@ class Site:
 def site(install, new_database, broker_url):
     with Relay(*broker.address()) as relay:
         url = broker_url.rpartition('@')[0] + '@127.0.0.1:{}/{}'.format(
-            relay.port, broker_url.rpartition('/')[2])
+            relay.port, broker_url.rpartition('/')[2]
+        )
         installation = install(
-            kind=SEPARATE, backends=BACKENDS, lease=2,
-            database_url=new_database('mysql'), sections=SECTIONS,
-            options=f'{OPTIONS}transport_url = {url}').start()
+            kind=SEPARATE,
+            backends=BACKENDS,
+            lease=2,
+            database_url=new_database('mysql'),
+            sections=SECTIONS,
+            options=f'{OPTIONS}transport_url = {url}',
+        ).start()
         user = installation.rest()
         make_default_type(user)
         share_type = user.get('/types/default')['share_type']['id']
-        user.request('POST', f'/types/{share_type}/extra_specs',
-                     {'extra_specs': SPECS})
-        yield Site(installation, relay, broker_url,
-                   seed=os.environ.get('MANILA_LITE_TEST_SEED', '1'))
+        user.request(
+            'POST', f'/types/{share_type}/extra_specs', {'extra_specs': SPECS}
+        )
+        yield Site(
+            installation,
+            relay,
+            broker_url,
+            seed=os.environ.get('MANILA_LITE_TEST_SEED', '1'),
+        )
 
 
 def test_nothing_that_was_accepted_is_lost(site):

@@ -23,6 +23,7 @@ GENEROUS = 5.0
 
 # Refusing to start
 
+
 class Attempt:
     """Starts commands that are expected to refuse."""
 
@@ -32,8 +33,7 @@ class Attempt:
 
     def refused(self, name: str, *args: object, conf: str = '') -> str:
         """The one line that the command says before it ends with 1."""
-        self.conf.write_text(f'[DEFAULT]\nstate_path = {self.folder}\n'
-                             f'{conf}')
+        self.conf.write_text(f'[DEFAULT]\nstate_path = {self.folder}\n{conf}')
         command = Command(name, *args, log=self.folder / f'{name}.log')
         try:
             assert command.ended() == 1, command.output
@@ -60,72 +60,119 @@ driver_handles_share_servers = false
 """
 
 
-@pytest.mark.parametrize('conf, words', [
-    (BACKEND.format(driver='nothing'), 'share_driver "nothing"'),
-    (BACKEND.format(driver='not.there.Driver'), 'not.there'),
-    ('report_interval = often\n', "report_interval"),
-    ('enabled_share_backends =\n', 'enabled_share_backends'),
-    ('transport_url = pigeon://here\n', 'transport_url'),
-    (f'{BACKEND.format(driver="dummy")}dummy_driver_fail_methods = fly:1\n',
-     'fly'),
-])
+@pytest.mark.parametrize(
+    'conf, words',
+    [
+        (BACKEND.format(driver='nothing'), 'share_driver "nothing"'),
+        (BACKEND.format(driver='not.there.Driver'), 'not.there'),
+        ('report_interval = often\n', 'report_interval'),
+        ('enabled_share_backends =\n', 'enabled_share_backends'),
+        ('transport_url = pigeon://here\n', 'transport_url'),
+        (
+            BACKEND.format(driver='dummy')
+            + 'dummy_driver_fail_methods = fly:1\n',
+            'fly',
+        ),
+    ],
+)
 def test_broken_configuration_is_told_in_one_line(attempt, conf, words):
-    line = attempt.refused('manila-lite', 'serve', '--config-file',
-                           attempt.conf, '--state-dir', attempt.folder,
-                           '--port', free_port(), conf=conf)
+    line = attempt.refused(
+        'manila-lite',
+        'serve',
+        '--config-file',
+        attempt.conf,
+        '--state-dir',
+        attempt.folder,
+        '--port',
+        free_port(),
+        conf=conf,
+    )
     assert words in line
 
 
 def test_noauth_beyond_loopback_is_refused(attempt):
-    line = attempt.refused('manila-lite', 'serve', '--host', '0.0.0.0',
-                           '--state-dir', attempt.folder)
+    line = attempt.refused(
+        'manila-lite',
+        'serve',
+        '--host',
+        '0.0.0.0',
+        '--state-dir',
+        attempt.folder,
+    )
     assert 'noauth' in line
     assert 'administrator' in line
 
 
 def test_noauth_beyond_loopback_is_refused_by_the_api(attempt):
     assert 'not a loopback' in attempt.refused(
-        'manila-lite-api', '--config-file', attempt.conf,
-        conf='auth_strategy = noauth\nosapi_share_listen = 0.0.0.0\n')
+        'manila-lite-api',
+        '--config-file',
+        attempt.conf,
+        conf='auth_strategy = noauth\nosapi_share_listen = 0.0.0.0\n',
+    )
 
 
 @pytest.mark.parametrize('name', SEPARATE)
 def test_services_want_the_schema_first(attempt, name):
     line = attempt.refused(
-        f'manila-lite-{name}', '--config-file', attempt.conf,
+        f'manila-lite-{name}',
+        '--config-file',
+        attempt.conf,
         conf='osapi_share_listen = 127.0.0.1\n'
-             f'{BACKEND.format(driver="dummy")}[database]\n'
-             f'connection = sqlite:///{attempt.folder}/empty.sqlite\n')
+        f'{BACKEND.format(driver="dummy")}[database]\n'
+        f'connection = sqlite:///{attempt.folder}/empty.sqlite\n',
+    )
     assert 'db sync' in line
 
 
 def test_port_that_is_taken_is_named(attempt):
     with socket.create_server(('127.0.0.1', 0)) as taken:
         port = taken.getsockname()[1]
-        line = attempt.refused('manila-lite', 'serve', '--port', port,
-                               '--state-dir', attempt.folder / 'state')
+        line = attempt.refused(
+            'manila-lite',
+            'serve',
+            '--port',
+            port,
+            '--state-dir',
+            attempt.folder / 'state',
+        )
     assert f'127.0.0.1 port {port}' in line
 
 
 def test_second_server_of_a_state_directory_is_refused(install, attempt):
     installation = install().start()
-    line = attempt.refused('manila-lite', 'serve', '--port', free_port(),
-                           '--state-dir', installation.folder / 'state')
+    line = attempt.refused(
+        'manila-lite',
+        'serve',
+        '--port',
+        free_port(),
+        '--state-dir',
+        installation.folder / 'state',
+    )
     assert 'another process serves from' in line
     assert installation.rest().get('/shares') == {'shares': []}
 
 
 # Starting
 
+
 def test_serve_is_ready_from_nothing(tmp_path):
     port = free_port()
-    command = Command('manila-lite', 'serve', '--state-dir',
-                      tmp_path / 'new', '--port', port,
-                      log=tmp_path / 'log')
+    command = Command(
+        'manila-lite',
+        'serve',
+        '--state-dir',
+        tmp_path / 'new',
+        '--port',
+        port,
+        log=tmp_path / 'log',
+    )
     try:
         began = os.times().elapsed
-        command.wait_for(lambda: f'http://127.0.0.1:{port}/v2' in
-                         command.output, 'prints its URL')
+        command.wait_for(
+            lambda: f'http://127.0.0.1:{port}/v2' in command.output,
+            'prints its URL',
+        )
         took = os.times().elapsed - began
         print(f'ready after {took:.2f} s')
         assert took < 3 + GENEROUS
@@ -157,54 +204,78 @@ policy_file = policy.yaml
 """
 
 
-STANDALONE = ('manila.network.standalone_network_plugin.'
-              'StandaloneNetworkPlugin')
+STANDALONE = 'manila.network.standalone_network_plugin.StandaloneNetworkPlugin'
 
 
 def test_file_of_the_incumbent_is_read_as_it_is(install):
     driver = 'manila.tests.share.drivers.dummy.DummyDriver'
     installation = install(
-        options=INCUMBENT, sections=INCUMBENT_SECTIONS,
+        options=INCUMBENT,
+        sections=INCUMBENT_SECTIONS,
         backends={
-            'london': {'share_driver': driver,
-                       'share_backend_name': 'GOLD',
-                       'backend_availability_zone': 'zone-8'},
-            'paris': {'share_driver': driver,
-                      'driver_handles_share_servers': 'True',
-                      'network_api_class': STANDALONE,
-                      'standalone_network_plugin_gateway': '10.0.0.1',
-                      'standalone_network_plugin_mask': '24',
-                      'service_instance_user': 'manila'},
-        }).start()
+            'london': {
+                'share_driver': driver,
+                'share_backend_name': 'GOLD',
+                'backend_availability_zone': 'zone-8',
+            },
+            'paris': {
+                'share_driver': driver,
+                'driver_handles_share_servers': 'True',
+                'network_api_class': STANDALONE,
+                'standalone_network_plugin_gateway': '10.0.0.1',
+                'standalone_network_plugin_mask': '24',
+                'service_instance_user': 'manila',
+            },
+        },
+    ).start()
     user = installation.rest()
     make_default_type(user)
-    assert {(one['host'], one['zone'], one['state'])
-            for one in user.get('/services?binary=manila-share')['services']
-            } == {(installation.service_host('london'), 'zone-8', 'up'),
-                  (installation.service_host('paris'), 'zone-7', 'up')}
+    assert {
+        (one['host'], one['zone'], one['state'])
+        for one in user.get('/services?binary=manila-share')['services']
+    } == {
+        (installation.service_host('london'), 'zone-8', 'up'),
+        (installation.service_host('paris'), 'zone-7', 'up'),
+    }
     pools = user.get('/scheduler-stats/pools/detail')['pools']
-    assert {(one['backend'], one['capabilities']['share_backend_name'],
-             one['capabilities']['driver_handles_share_servers'])
-            for one in pools} == {('london', 'GOLD', False),
-                                  ('paris', 'paris', True)}
+    assert {
+        (
+            one['backend'],
+            one['capabilities']['share_backend_name'],
+            one['capabilities']['driver_handles_share_servers'],
+        )
+        for one in pools
+    } == {('london', 'GOLD', False), ('paris', 'paris', True)}
     quota = user.get('/quota-sets/project')['quota_set']
     assert (quota['shares'], quota['gigabytes']) == (7, 300)
     assert user.created()['host'].startswith(
-        installation.service_host('london'))
+        installation.service_host('london')
+    )
 
 
 # Trouble while running
 
+
 def test_back_end_that_does_not_start_stops_no_other(install):
     wrong = install().folder / 'wrong'
     wrong.write_text('a file where a directory is to be')
-    installation = install(options=OPTIONS, backends={
-        'good': {}, 'bad': {'share_driver': 'local', 'local_root': wrong}})
+    installation = install(
+        options=OPTIONS,
+        backends={
+            'good': {},
+            'bad': {'share_driver': 'local', 'local_root': wrong},
+        },
+    )
     bad = installation.service_host('bad')
     user = installation.start(wait=False).rest()
     make_default_type(user)
-    until(lambda: states(user) == {installation.service_host('good'): 'up',
-                                   bad: 'down'}, 'one of two is up')
+    until(
+        lambda: (
+            states(user)
+            == {installation.service_host('good'): 'up', bad: 'down'}
+        ),
+        'one of two is up',
+    )
     health = installation.rest(url=installation.root)
     told = health.get('/healthcheck', expect=503)
     assert bad in told
@@ -218,21 +289,25 @@ def test_back_end_that_does_not_start_stops_no_other(install):
 
 
 def states(user):
-    return {one['host']: one['state'] for one
-            in user.get('/services?binary=manila-share')['services']}
+    return {
+        one['host']: one['state']
+        for one in user.get('/services?binary=manila-share')['services']
+    }
 
 
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
-def test_services_come_back_when_the_database_does(install, new_database,
-                                                   broker_url, kind):
+def test_services_come_back_when_the_database_does(
+    install, new_database, broker_url, kind
+):
     real = sa.make_url(new_database(kind))
     port = real.port or {'mysql': 3306, 'postgresql': 5432}[kind]
     with Relay(real.host, port) as relay:
         url = real.set(host='127.0.0.1', port=relay.port)
         installation = install(
-            kind=SEPARATE, database_url=url.render_as_string(
-                hide_password=False),
-            options=f'{OPTIONS}transport_url = {broker_url}').start()
+            kind=SEPARATE,
+            database_url=url.render_as_string(hide_password=False),
+            options=f'{OPTIONS}transport_url = {broker_url}',
+        ).start()
         user = installation.rest()
         health = installation.rest(url=installation.root)
         make_default_type(user)
@@ -257,12 +332,14 @@ def accepted(user):
 
 # Stopping
 
+
 def test_stop_waits_for_the_driver_call_in_hand_only(install):
     """Two back ends with work for several seconds each."""
     call = 1.5
     slow = {'dummy_driver_driver_methods_delays': f'create_share:{call}'}
-    installation = install(options=OPTIONS, backends={
-        'one': slow, 'two': slow}).start()
+    installation = install(
+        options=OPTIONS, backends={'one': slow, 'two': slow}
+    ).start()
     user = installation.rest()
     make_default_type(user)
     made = [user.create()['id'] for _ in range(24)]
@@ -280,16 +357,21 @@ def test_stop_waits_for_the_driver_call_in_hand_only(install):
 
 
 def test_new_process_leaves_the_old_one_its_call_in_hand(
-        install, new_database, broker_url):
+    install, new_database, broker_url
+):
     """The call outlasts the lease, and the start of the new process.
 
     Both processes are one host.
     """
     installation = install(
-        kind=SEPARATE, database_url=new_database('postgresql'), lease=0.5,
+        kind=SEPARATE,
+        database_url=new_database('postgresql'),
+        lease=0.5,
         options=f'{OPTIONS}transport_url = {broker_url}',
-        backends={'dummy': {
-            'dummy_driver_driver_methods_delays': 'create_share:8'}}).start()
+        backends={
+            'dummy': {'dummy_driver_driver_methods_delays': 'create_share:8'}
+        },
+    ).start()
     user = installation.rest()
     make_default_type(user)
     share = user.create()
@@ -308,9 +390,11 @@ def test_new_process_leaves_the_old_one_its_call_in_hand(
 
 @pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
 def test_second_signal_ends_at_once(install, concurrency):
-    installation = install(options=OPTIONS, concurrency=concurrency,
-                           backends={'dummy': {
-                               'dummy_driver_hang_methods': 'create_share'}})
+    installation = install(
+        options=OPTIONS,
+        concurrency=concurrency,
+        backends={'dummy': {'dummy_driver_hang_methods': 'create_share'}},
+    )
     user = installation.start().rest()
     make_default_type(user)
     user.create()

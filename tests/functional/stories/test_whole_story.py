@@ -6,30 +6,49 @@ from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 
 CONCURRENCY = ('threading', 'eventlet')
-SPECS = {'driver_handles_share_servers': 'False', 'snapshot_support': 'True',
-         'share_backend_name': 'dummy'}
+SPECS = {
+    'driver_handles_share_servers': 'False',
+    'snapshot_support': 'True',
+    'share_backend_name': 'dummy',
+}
 GENEROUS = 5.0
 """Seconds by which a loaded machine may be late."""
 OPTIONS = 'default_share_type = ordinary\n'
-BACKENDS = {'dummy': {'dummy_driver_capacity_gb': 100,
-                      'max_over_subscription_ratio': 1,
-                      'dummy_driver_fail_methods': 'extend_share:1'}}
+BACKENDS = {
+    'dummy': {
+        'dummy_driver_capacity_gb': 100,
+        'max_over_subscription_ratio': 1,
+        'dummy_driver_fail_methods': 'extend_share:1',
+    }
+}
 
 
 @pytest.mark.parametrize('concurrency', CONCURRENCY)
 def test_in_one_process(install, concurrency):
-    live_through(install(kind=SERVE, concurrency=concurrency,
-                         backends=BACKENDS, options=OPTIONS))
+    live_through(
+        install(
+            kind=SERVE,
+            concurrency=concurrency,
+            backends=BACKENDS,
+            options=OPTIONS,
+        )
+    )
 
 
 @pytest.mark.parametrize('concurrency', CONCURRENCY)
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
-def test_in_separate_services(install, new_database, broker_url, kind,
-                              concurrency):
-    live_through(install(
-        kind=SEPARATE, concurrency=concurrency, backends=BACKENDS,
-        database_url=new_database(kind),
-        options=f'{OPTIONS}transport_url = {broker_url}'))
+def test_in_separate_services(
+    install, new_database, broker_url, kind, concurrency
+):
+    live_through(
+        install(
+            kind=SEPARATE,
+            concurrency=concurrency,
+            backends=BACKENDS,
+            database_url=new_database(kind),
+            options=f'{OPTIONS}transport_url = {broker_url}',
+        )
+    )
 
 
 def live_through(installation):
@@ -50,8 +69,13 @@ def live_through(installation):
     assert in_use(user) == (0, 0)
     assert installation.problems() == []
     took = installation.stop()
-    print(*(f'{name} stopped after {seconds:.2f} s'
-            for name, seconds in took.items()), sep=', ')
+    print(
+        *(
+            f'{name} stopped after {seconds:.2f} s'
+            for name, seconds in took.items()
+        ),
+        sep=', ',
+    )
     assert max(took.values()) < 1 + GENEROUS
 
 
@@ -62,11 +86,15 @@ def is_green(user):
 
 
 def make_type(user):
-    made = user.request('POST', '/types', {'share_type': {
-        'name': 'ordinary', 'extra_specs': SPECS}})['share_type']
+    made = user.request(
+        'POST',
+        '/types',
+        {'share_type': {'name': 'ordinary', 'extra_specs': SPECS}},
+    )['share_type']
     assert made['extra_specs'] == SPECS
     assert [one['name'] for one in user.get('/types')['share_types']] == [
-        'ordinary']
+        'ordinary'
+    ]
     assert user.get('/types/default')['share_type']['id'] == made['id']
 
 
@@ -100,11 +128,16 @@ def told(user, share):
 
 
 def look_at(user, share):
-    assert (share['name'], share['share_type_name'], share['size'],
-            share['metadata']) == ('first', 'ordinary', 1, {'made': 'today'})
+    assert (
+        share['name'],
+        share['share_type_name'],
+        share['size'],
+        share['metadata'],
+    ) == ('first', 'ordinary', 1, {'made': 'today'})
     assert [one['id'] for one in user.get('/shares')['shares']] == [
-        share['id']]
-    listed, = user.get('/shares/detail')['shares']
+        share['id']
+    ]
+    (listed,) = user.get('/shares/detail')['shares']
     assert listed == share
     locations = user.get(f'/shares/{share["id"]}/export_locations')
     assert len(locations['export_locations']) == 2
@@ -130,20 +163,22 @@ def set_properties(user, share):
     user.request('POST', path, {'metadata': {'for': 'all'}})
     user.request('PUT', path, {'metadata': {'only': 'this'}})
     assert user.get(path) == {'metadata': {'only': 'this'}}
-    user.request('PUT', f'/shares/{share["id"]}',
-                 {'share': {'display_name': 'renamed'}})
+    user.request(
+        'PUT', f'/shares/{share["id"]}', {'share': {'display_name': 'renamed'}}
+    )
     assert user.show(share['id'])['name'] == 'renamed'
 
 
 def throw_away_and_take_back(user, share):
     user.act(share['id'], 'soft_delete')
     assert user.get('/shares')['shares'] == []
-    thrown, = user.get('/shares?is_soft_deleted=true')['shares']
+    (thrown,) = user.get('/shares?is_soft_deleted=true')['shares']
     assert thrown['id'] == share['id']
     user.act(share['id'], 'extend', {'new_size': 9}, expect=403)
     user.act(share['id'], 'restore')
     assert [one['id'] for one in user.get('/shares')['shares']] == [
-        share['id']]
+        share['id']
+    ]
 
 
 def in_use(user):

@@ -25,9 +25,13 @@ class SignedIn:
     def __call__(self, environ, start_response):
         roles = environ.get('HTTP_X_ROLES', 'member,reader').split(',')
         environ['manila_lite.context'] = context.RequestContext(
-            user_id='u1', project_id=PROJECT, roles=roles,
-            is_admin='admin' in roles, enforcer=self.enforcer,
-            request_id=environ['openstack.request_id'])
+            user_id='u1',
+            project_id=PROJECT,
+            roles=roles,
+            is_admin='admin' in roles,
+            enforcer=self.enforcer,
+            request_id=environ['openstack.request_id'],
+        )
         return self.app(environ, start_response)
 
 
@@ -38,15 +42,28 @@ class Client:
         self.bare_app = application
         self.app = validate.validator(application)
 
-    def __call__(self, method, path, body=None, version='2.99', roles=None,
-                 headers=(), **environ):
+    def __call__(
+        self,
+        method,
+        path,
+        body=None,
+        version='2.99',
+        roles=None,
+        headers=(),
+        **environ,
+    ):
         req = webob.Request.blank('/')
         path, _, query = path.partition('?')
-        req.environ.update(REQUEST_METHOD=method, PATH_INFO=path,
-                           QUERY_STRING=query, **environ)
+        req.environ.update(
+            REQUEST_METHOD=method,
+            PATH_INFO=path,
+            QUERY_STRING=query,
+            **environ,
+        )
         if body is not None:
-            req.body = (body if isinstance(body, bytes)
-                        else json.dumps(body).encode())
+            req.body = (
+                body if isinstance(body, bytes) else json.dumps(body).encode()
+            )
             req.environ['CONTENT_TYPE'] = 'application/json'
         if version is not None:
             req.headers[versions.HEADER] = version
@@ -73,15 +90,21 @@ def make_client(enforcer, tmp_path_factory):
         file = tmp_path_factory.mktemp('conf') / 'api.conf'
         file.write_text(text)
         conf = configuration.new(files=[str(file)])
-        return Client(app.build_app(
-            conf, None, enforcer, {'shelves': shelves.Shelves},
-            lambda v2: SignedIn(v2, enforcer), checks=checks,
-            table=table))
+        return Client(
+            app.build_app(
+                conf,
+                None,
+                enforcer,
+                {'shelves': shelves.Shelves},
+                lambda v2: SignedIn(v2, enforcer),
+                checks=checks,
+                table=table,
+            )
+        )
+
     return make
 
 
 @pytest.fixture(scope='session')
 def client(make_client):
     return make_client()
-
-

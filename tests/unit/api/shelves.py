@@ -12,18 +12,24 @@ from manila_lite.api.router import Route
 
 MINE, FOREIGN = 'abcdef0123', 'fedcba9876'
 
-CREATE = schema.schema(['size'], wrapper='shelf', missing=422,
-                       size=schema.positive_int,
-                       name=schema.alias('display_name',
-                                         schema.string(nullable=True)),
-                       colour=schema.since('2.50', schema.one_of('red')))
-UPDATE = schema.schema(wrapper='shelf', missing=400, extra='refuse',
-                       name=schema.string())
-STRETCH = schema.schema(['to'], to=schema.positive_int,
-                        force=schema.since('2.64', schema.boolean))
+CREATE = schema.schema(
+    ['size'],
+    wrapper='shelf',
+    missing=422,
+    size=schema.positive_int,
+    name=schema.alias('display_name', schema.string(nullable=True)),
+    colour=schema.since('2.50', schema.one_of('red')),
+)
+UPDATE = schema.schema(
+    wrapper='shelf', missing=400, extra='refuse', name=schema.string()
+)
+STRETCH = schema.schema(
+    ['to'], to=schema.positive_int, force=schema.since('2.64', schema.boolean)
+)
 MEASURE = schema.schema(unit=schema.string())
-MEASURE_AGAIN = schema.schema(['unit'], extra='refuse',
-                              unit=schema.one_of('cm', 'inch'))
+MEASURE_AGAIN = schema.schema(
+    ['unit'], extra='refuse', unit=schema.one_of('cm', 'inch')
+)
 
 ERRORS = {
     'quota': lambda: exception.ShareLimitExceeded(allowed=1, used=1),
@@ -33,7 +39,8 @@ ERRORS = {
     'conflict': lambda: exception.Conflict('no'),
     'webob': lambda: exc.HTTPUnsupportedMediaType('no such type'),
     'challenge': lambda: exc.HTTPUnauthorized(
-        'who are you', headers={'WWW-Authenticate': 'Basic'}),
+        'who are you', headers={'WWW-Authenticate': 'Basic'}
+    ),
     'moved': lambda: exc.HTTPFound(location='http://elsewhere/'),
     'gone': lambda: exc.HTTPGone('long ago'),
 }
@@ -46,8 +53,10 @@ class Shelves(wsgi.Controller):
         if shelf_id == 'none':
             raise exception.NotFound('Shelf none could not be found.')
         return types.SimpleNamespace(
-            id=shelf_id, user_id='u1',
-            project_id=FOREIGN if shelf_id.startswith('f') else MINE)
+            id=shelf_id,
+            user_id='u1',
+            project_id=FOREIGN if shelf_id.startswith('f') else MINE,
+        )
 
     @wsgi.method('share:get_all')
     def index(self, req):
@@ -97,10 +106,10 @@ class Shelves(wsgi.Controller):
     def echo(self, req):
         return {'body': req.json}
 
-    @wsgi.action('os-stretch', until='2.6', policy='share:extend',
-                 body=STRETCH)
-    @wsgi.action('stretch', since='2.7', policy='share:extend',
-                 body=STRETCH)
+    @wsgi.action(
+        'os-stretch', until='2.6', policy='share:extend', body=STRETCH
+    )
+    @wsgi.action('stretch', since='2.7', policy='share:extend', body=STRETCH)
     def stretch(self, req, shelf, args):
         return {'id': shelf.id, 'args': args}
 
@@ -113,8 +122,7 @@ class Shelves(wsgi.Controller):
     def reset(self, req, shelf):
         return None
 
-    @wsgi.action('dream', since='2.10', experimental='2.20-2.30',
-                 target=False)
+    @wsgi.action('dream', since='2.10', experimental='2.20-2.30', target=False)
     def dream(self, req, shelf_id):
         return {'dreamt': shelf_id}
 

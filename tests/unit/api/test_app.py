@@ -14,6 +14,7 @@ COMPUTE, PLAIN = 'x-compute-request-id', 'x-openstack-request-id'
 
 # Version list
 
+
 def test_root_lists_the_versions_with_300(client):
     for path in ('/', ''):
         answer = client('GET', path)
@@ -30,15 +31,17 @@ def test_v2_lists_the_same_with_200(client):
 def test_version_list_has_the_published_form():
     folder = reference.require_folder() / 'api-samples'
     sample = (folder / 'versions-get-version-response.json').read_text()
-    published, = json.loads(sample)['versions']
-    ours, = version_list.document('http://172.18.198.54:8786')['versions']
+    (published,) = json.loads(sample)['versions']
+    (ours,) = version_list.document('http://172.18.198.54:8786')['versions']
     assert ours.keys() == published.keys()
     for key in ('id', 'status', 'updated', 'min_version', 'media-types'):
         assert ours[key] == published[key]
     assert sorted(map(str, map(sorted, ours['links']))) == sorted(
-        map(str, map(sorted, published['links'])))
+        map(str, map(sorted, published['links']))
+    )
     assert 'http://172.18.198.54:8786/v2/' in [
-        link['href'] for link in ours['links']]
+        link['href'] for link in ours['links']
+    ]
 
 
 def test_v2_without_slash_redirects_to_v2_with_one(client):
@@ -49,11 +52,14 @@ def test_v2_without_slash_redirects_to_v2_with_one(client):
 
 def test_base_url_is_written_into_the_version_list(make_client):
     client = make_client(
-        '[DEFAULT]\nosapi_share_base_URL = https://out.example/\n')
+        '[DEFAULT]\nosapi_share_base_URL = https://out.example/\n'
+    )
     assert client('GET', '/').json == version_list.document(
-        'https://out.example')
-    assert client('GET', '/v2').headers['Location'] \
-        == 'https://out.example/v2/'
+        'https://out.example'
+    )
+    assert (
+        client('GET', '/v2').headers['Location'] == 'https://out.example/v2/'
+    )
 
 
 def test_project_id_regex_is_configured(make_client):
@@ -70,10 +76,23 @@ def test_extensions_are_none(client):
 
 # Ids
 
-@pytest.mark.parametrize('path', [
-    '/', '/v2/', '/v2', '/v2/shelves/a1', '/v2/nowhere', '/v1',
-    '/healthcheck', '/v2/fail/crash', '/v2/fail/quota', '/v2/shelves/f1',
-    '/v2/fail/moved'])
+
+@pytest.mark.parametrize(
+    'path',
+    [
+        '/',
+        '/v2/',
+        '/v2',
+        '/v2/shelves/a1',
+        '/v2/nowhere',
+        '/v1',
+        '/healthcheck',
+        '/v2/fail/crash',
+        '/v2/fail/quota',
+        '/v2/shelves/f1',
+        '/v2/fail/moved',
+    ],
+)
 def test_every_answer_has_both_ids(client, path):
     answer = client('GET', path)
     assert ID.fullmatch(answer.headers[COMPUTE])
@@ -82,34 +101,49 @@ def test_every_answer_has_both_ids(client, path):
 
 
 def test_every_request_has_an_id_of_its_own(client):
-    assert client('GET', '/').headers[PLAIN] \
-        != client('GET', '/').headers[PLAIN]
+    assert (
+        client('GET', '/').headers[PLAIN] != client('GET', '/').headers[PLAIN]
+    )
 
 
-@pytest.mark.parametrize('sent, kept', [
-    ('req-0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11', True),
-    ('req-0C1A8C31-1d5e-4a0b-8f3a-4b0e1c6c5a11', False),
-    ('0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11', False), ('req-1', False),
-    ('req-0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11x', False)])
+@pytest.mark.parametrize(
+    'sent, kept',
+    [
+        ('req-0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11', True),
+        ('req-0C1A8C31-1d5e-4a0b-8f3a-4b0e1c6c5a11', False),
+        ('0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11', False),
+        ('req-1', False),
+        ('req-0c1a8c31-1d5e-4a0b-8f3a-4b0e1c6c5a11x', False),
+    ],
+)
 def test_id_of_a_larger_action_is_kept_when_it_is_one(client, sent, kept):
-    environ = {'REQUEST_METHOD': 'GET', 'PATH_INFO': '/healthcheck',
-               'HTTP_X_OPENSTACK_REQUEST_ID': sent}
+    environ = {
+        'REQUEST_METHOD': 'GET',
+        'PATH_INFO': '/healthcheck',
+        'HTTP_X_OPENSTACK_REQUEST_ID': sent,
+    }
     headers = call(client, environ)
     assert headers[PLAIN] != sent
     assert environ['openstack.request_id'] == headers[PLAIN]
-    assert environ.get('openstack.global_request_id') \
-        == (sent if kept else None)
+    assert environ.get('openstack.global_request_id') == (
+        sent if kept else None
+    )
 
 
 def call(client, environ):
     """The headers of the answer to a bare environment."""
     seen = {}
-    client.bare_app(environ, lambda status, headers, exc_info=None:
-                    seen.update(headers, status=status))
+    client.bare_app(
+        environ,
+        lambda status, headers, exc_info=None: seen.update(
+            headers, status=status
+        ),
+    )
     return seen
 
 
 # Health
+
 
 def test_health_is_ok_without_sign_in(make_client):
     client = make_client(checks={'database': lambda: None})
@@ -119,22 +153,32 @@ def test_health_is_ok_without_sign_in(make_client):
 
 
 def test_health_tells_what_is_wrong(make_client):
-    client = make_client(checks={
-        'database': lambda: None, 'driver alpha': lambda: 'not started'})
+    client = make_client(
+        checks={
+            'database': lambda: None,
+            'driver alpha': lambda: 'not started',
+        }
+    )
     answer = client('GET', '/healthcheck')
     assert (answer.status_int, answer.text) == (
-        503, 'driver alpha: not started')
-    answer = client('GET', '/healthcheck',
-                    headers={'Accept': 'application/json'})
+        503,
+        'driver alpha: not started',
+    )
+    answer = client(
+        'GET', '/healthcheck', headers={'Accept': 'application/json'}
+    )
     assert answer.status_int == 503
     assert answer.json == {
-        'healthy': False, 'reasons': ['driver alpha: not started'],
-        'checks': {'database': 'OK', 'driver alpha': 'not started'}}
+        'healthy': False,
+        'reasons': ['driver alpha: not started'],
+        'checks': {'database': 'OK', 'driver alpha': 'not started'},
+    }
 
 
 def test_health_as_json_when_all_is_well(client):
-    answer = client('GET', '/healthcheck',
-                    headers={'Accept': 'application/json'})
+    answer = client(
+        'GET', '/healthcheck', headers={'Accept': 'application/json'}
+    )
     assert answer.json == {'healthy': True, 'reasons': ['OK'], 'checks': {}}
 
 
@@ -155,10 +199,15 @@ def test_cors_is_answered_where_it_is_configured(make_client):
     assert answer.headers['Access-Control-Allow-Origin'] == ORIGIN['Origin']
     # The library answers this one without the Content-Type that the
     # validator of WSGI wants.
-    preflight = call(client, {
-        'REQUEST_METHOD': 'OPTIONS', 'PATH_INFO': '/v2/shelves',
-        'HTTP_ORIGIN': ORIGIN['Origin'],
-        'HTTP_ACCESS_CONTROL_REQUEST_METHOD': 'GET'})
+    preflight = call(
+        client,
+        {
+            'REQUEST_METHOD': 'OPTIONS',
+            'PATH_INFO': '/v2/shelves',
+            'HTTP_ORIGIN': ORIGIN['Origin'],
+            'HTTP_ACCESS_CONTROL_REQUEST_METHOD': 'GET',
+        },
+    )
     assert preflight['status'] == '200 OK'
     assert preflight['Access-Control-Allow-Methods'] == 'GET'
     assert ID.fullmatch(preflight[PLAIN])
@@ -169,15 +218,24 @@ def test_cors_is_silent_elsewhere(client):
     assert 'Access-Control-Allow-Origin' not in answer.headers
 
 
-FORWARDED = {'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'out:443',
-             'X-Forwarded-Prefix': '/share'}
+FORWARDED = {
+    'X-Forwarded-Proto': 'https',
+    'X-Forwarded-Host': 'out:443',
+    'X-Forwarded-Prefix': '/share',
+}
 
 
-@pytest.mark.parametrize('text, url', [
-    ('', 'http://localhost/v2/'),
-    ('[oslo_middleware]\n', 'http://localhost/v2/'),
-    ('[oslo_middleware]\nenable_proxy_headers_parsing = true\n',
-     'https://out/share/v2/')])
+@pytest.mark.parametrize(
+    'text, url',
+    [
+        ('', 'http://localhost/v2/'),
+        ('[oslo_middleware]\n', 'http://localhost/v2/'),
+        (
+            '[oslo_middleware]\nenable_proxy_headers_parsing = true\n',
+            'https://out/share/v2/',
+        ),
+    ],
+)
 def test_proxy_headers_are_believed_when_told_so(make_client, text, url):
     answer = make_client(text)('GET', '/', headers=FORWARDED)
     assert answer.json['versions'][0]['links'][1]['href'] == url

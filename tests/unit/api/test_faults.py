@@ -13,24 +13,60 @@ def fail(client, how, **more):
     return client('GET', f'/v2/fail/{how}', **more)
 
 
-@pytest.mark.parametrize('how, status, body', [
-    ('quota', 413, {'overLimit': {
-        'code': 413, 'retryAfter': '0',
-        'message': 'ShareLimitExceeded: Maximum number of shares allowed (1)'
-                   ' exceeded: 1 are in use or reserved.'}}),
-    ('busy', 503, {'serviceUnavailable': {
-        'code': 503, 'message': 'The service is busy; try again later.'}}),
-    ('inner', 500, {'computeFault': {
-        'code': 500, 'message': faults.HIDDEN}}),
-    ('crash', 500, {'computeFault': {
-        'code': 500, 'message': faults.HIDDEN}}),
-    ('conflict', 409, {'conflictingRequest': {
-        'code': 409, 'message': 'no'}}),
-    ('webob', 415, {'badMediaType': {
-        'code': 415, 'message': 'no such type'}}),
-    ('challenge', 401, {'unauthorized': {
-        'code': 401, 'message': 'who are you'}}),
-    ('gone', 410, {'computeFault': {'code': 410, 'message': 'long ago'}})])
+@pytest.mark.parametrize(
+    'how, status, body',
+    [
+        (
+            'quota',
+            413,
+            {
+                'overLimit': {
+                    'code': 413,
+                    'retryAfter': '0',
+                    'message': 'ShareLimitExceeded: Maximum number of shares '
+                    'allowed (1)'
+                    ' exceeded: 1 are in use or reserved.',
+                }
+            },
+        ),
+        (
+            'busy',
+            503,
+            {
+                'serviceUnavailable': {
+                    'code': 503,
+                    'message': 'The service is busy; try again later.',
+                }
+            },
+        ),
+        (
+            'inner',
+            500,
+            {'computeFault': {'code': 500, 'message': faults.HIDDEN}},
+        ),
+        (
+            'crash',
+            500,
+            {'computeFault': {'code': 500, 'message': faults.HIDDEN}},
+        ),
+        (
+            'conflict',
+            409,
+            {'conflictingRequest': {'code': 409, 'message': 'no'}},
+        ),
+        (
+            'webob',
+            415,
+            {'badMediaType': {'code': 415, 'message': 'no such type'}},
+        ),
+        (
+            'challenge',
+            401,
+            {'unauthorized': {'code': 401, 'message': 'who are you'}},
+        ),
+        ('gone', 410, {'computeFault': {'code': 410, 'message': 'long ago'}}),
+    ],
+)
 def test_error_becomes_a_fault(client, how, status, body):
     answer = fail(client, how)
     assert answer.status_int == status
@@ -38,8 +74,10 @@ def test_error_becomes_a_fault(client, how, status, body):
     assert answer.json == body
 
 
-@pytest.mark.parametrize('how, seconds', [
-    ('quota', '0'), ('busy', '2'), ('conflict', None), ('crash', None)])
+@pytest.mark.parametrize(
+    'how, seconds',
+    [('quota', '0'), ('busy', '2'), ('conflict', None), ('crash', None)],
+)
 def test_retry_after_is_told_where_retrying_helps(client, how, seconds):
     assert fail(client, how).headers.get('Retry-After') == seconds
 
@@ -55,23 +93,26 @@ def test_redirect_is_no_fault(client):
 
 
 def test_keys_are_the_published_ones():
-    published = {row['http_code']: row['body_key']
-                 for row in reference.table('exceptions.csv')
-                 if row['kind'] == 'status to key'
-                 and row['http_code'].isdigit()
-                 and row['condition_or_exception'] == ''}
-    assert {str(code): key for code, key in faults.KEYS.items()} \
-        == published
+    published = {
+        row['http_code']: row['body_key']
+        for row in reference.table('exceptions.csv')
+        if row['kind'] == 'status to key'
+        and row['http_code'].isdigit()
+        and row['condition_or_exception'] == ''
+    }
+    assert {str(code): key for code, key in faults.KEYS.items()} == published
 
 
-@pytest.mark.parametrize('how, fact', [
-    ('crash', '10.0.0.7'), ('inner', 'rack 7')])
+@pytest.mark.parametrize(
+    'how, fact', [('crash', '10.0.0.7'), ('inner', 'rack 7')]
+)
 def test_cause_is_logged_with_the_request_and_hidden_from_users(
-        client, caplog, how, fact):
+    client, caplog, how, fact
+):
     with caplog.at_level(logging.ERROR):
         answer = fail(client, how)
     assert fact not in answer.text
-    record, = caplog.records
+    (record,) = caplog.records
     text = record.getMessage()
     assert fact in text
     assert 'Traceback' in text
@@ -100,9 +141,11 @@ def errors(family):
         yield from errors(kind)
 
 
-@pytest.mark.parametrize('kind', sorted(
-    errors(exception.ManilaLiteError), key=lambda kind: kind.__name__),
-    ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    'kind',
+    sorted(errors(exception.ManilaLiteError), key=lambda kind: kind.__name__),
+    ids=lambda kind: kind.__name__,
+)
 def test_every_error_of_ours_is_answered_by_its_code(kind):
     error = kind('the message')
     sent = []
@@ -110,9 +153,12 @@ def test_every_error_of_ours_is_answered_by_its_code(kind):
     def app(environ, start_response):
         raise error
 
-    body = b''.join(faults.Faults(app)(
-        {'REQUEST_METHOD': 'GET'},
-        lambda status, headers: sent.append(status)))
+    body = b''.join(
+        faults.Faults(app)(
+            {'REQUEST_METHOD': 'GET'},
+            lambda status, headers: sent.append(status),
+        )
+    )
     assert sent[0].startswith(f'{kind.code} ')
     shown = kind.code < 500 or issubclass(kind, exception.ServiceUnavailable)
     assert (b'the message' in body) == shown

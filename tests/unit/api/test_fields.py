@@ -27,13 +27,18 @@ VIEW = f.fields(
     Field('place', f.extra('place'), since='2.40'),
     Field('metadata', f.child('metadata'), since='2.41'),
     Field('paths', f.child('paths', []), since='2.42'),
-    Field('both', f.fn2(lambda row, more: (row.id, more['place'])),
-          since='2.43'),
+    Field(
+        'both', f.fn2(lambda row, more: (row.id, more['place'])), since='2.43'
+    ),
     Field('links', f.LINKS, since='2.44'),
     Field('host', admin_only=True),
 )
-MORE = {'place': 'attic', 'metadata': {'a1': {'k': 'v'}}, 'paths': {},
-        'links': lambda id: [f'link to {id}']}
+MORE = {
+    'place': 'attic',
+    'metadata': {'a1': {'k': 'v'}},
+    'paths': {},
+    'links': lambda id: [f'link to {id}'],
+}
 
 
 def one(minor, admin=False, row=ROW):
@@ -43,37 +48,60 @@ def one(minor, admin=False, row=ROW):
 def sql_row(row=ROW):
     """The same row as a query gives it."""
     engine = sqlalchemy.create_engine('sqlite://')
-    columns = [sqlalchemy.literal(value).label(name)
-               for name, value in zip(COLUMNS, row, strict=True)]
+    columns = [
+        sqlalchemy.literal(value).label(name)
+        for name, value in zip(COLUMNS, row, strict=True)
+    ]
     with engine.connect() as connection:
         return connection.execute(sqlalchemy.select(*columns)).one()
 
 
-ROWS = pytest.mark.parametrize('row', [
-    ROW, types.SimpleNamespace(**ROW._asdict()), sql_row()],
-    ids=['named tuple', 'object', 'query row'])
+ROWS = pytest.mark.parametrize(
+    'row',
+    [ROW, types.SimpleNamespace(**ROW._asdict()), sql_row()],
+    ids=['named tuple', 'object', 'query row'],
+)
 
 
 @ROWS
 def test_first_version_shows_the_first_fields(row):
     assert one(0, row=row) == {
-        'id': 'a1', 'name': 'books', 'status': 'SYNCING',
-        'created_at': '2026-08-01T12:30:00.000000'}
+        'id': 'a1',
+        'name': 'books',
+        'status': 'SYNCING',
+        'created_at': '2026-08-01T12:30:00.000000',
+    }
 
 
 @ROWS
 def test_last_version_shows_all_fields(row):
     assert one(99, admin=True, row=row) == {
-        'id': 'a1', 'name': 'books', 'status': 'syncing',
+        'id': 'a1',
+        'name': 'books',
+        'status': 'syncing',
         'created_at': '2026-08-01T12:30:00.000000',
-        'born': '2026-08-01T12:30:00.000000', 'kind': 'shelf',
-        'place': 'attic', 'metadata': {'k': 'v'}, 'paths': [],
-        'both': ('a1', 'attic'), 'links': ['link to a1'], 'host': 'h@b#p'}
+        'born': '2026-08-01T12:30:00.000000',
+        'kind': 'shelf',
+        'place': 'attic',
+        'metadata': {'k': 'v'},
+        'paths': [],
+        'both': ('a1', 'attic'),
+        'links': ['link to a1'],
+        'host': 'h@b#p',
+    }
 
 
-@pytest.mark.parametrize('minor, status', [
-    (0, 'SYNCING'), (10, 'SYNCING'), (11, 'Syncing'), (19, 'Syncing'),
-    (20, 'syncing'), (99, 'syncing')])
+@pytest.mark.parametrize(
+    'minor, status',
+    [
+        (0, 'SYNCING'),
+        (10, 'SYNCING'),
+        (11, 'Syncing'),
+        (19, 'Syncing'),
+        (20, 'syncing'),
+        (99, 'syncing'),
+    ],
+)
 def test_value_follows_the_version(minor, status):
     assert one(minor)['status'] == status
 
@@ -102,23 +130,34 @@ def test_row_that_lacks_a_column_is_an_error():
         one(0, row=collections.namedtuple('Poor', 'id')('a1'))
 
 
-@pytest.mark.parametrize('value, text', [
-    (None, None), (TIME, '2026-08-01T12:30:00.000000'),
-    (TIME.replace(microsecond=5), '2026-08-01T12:30:00.000005'),
-    ('2026-08-01 12:30:00.000005', '2026-08-01T12:30:00.000005'),
-    ('2026-08-01 12:30:00', '2026-08-01T12:30:00.000000'),
-    ('2026-08-01T12:30:00.5', '2026-08-01T12:30:00.500000')])
+@pytest.mark.parametrize(
+    'value, text',
+    [
+        (None, None),
+        (TIME, '2026-08-01T12:30:00.000000'),
+        (TIME.replace(microsecond=5), '2026-08-01T12:30:00.000005'),
+        ('2026-08-01 12:30:00.000005', '2026-08-01T12:30:00.000005'),
+        ('2026-08-01 12:30:00', '2026-08-01T12:30:00.000000'),
+        ('2026-08-01T12:30:00.5', '2026-08-01T12:30:00.500000'),
+    ],
+)
 def test_time_is_written_with_microseconds(value, text):
     assert f.timestamp(value) == text
 
 
-@pytest.mark.parametrize('windows', [
-    [(None, None), (None, None)], [(None, '2.8'), ('2.8', None)],
-    [('2.5', '2.9'), ('2.1', '2.99')]])
+@pytest.mark.parametrize(
+    'windows',
+    [
+        [(None, None), (None, None)],
+        [(None, '2.8'), ('2.8', None)],
+        [('2.5', '2.9'), ('2.1', '2.99')],
+    ],
+)
 def test_two_values_of_one_name_in_a_version_are_refused(windows):
     with pytest.raises(ValueError, match='field x has two values'):
-        f.fields(*[Field('x', since=since, until=until)
-                   for since, until in windows])
+        f.fields(
+            *[Field('x', since=since, until=until) for since, until in windows]
+        )
 
 
 def test_attribute_must_be_a_name():

@@ -10,46 +10,88 @@ from manila_lite.api import wsgi
 KEYS = {'created_at': 'created_at', 'name': 'display_name'}
 
 
-def request(path='/v2/shares', query='', base_url=None, project=None,
-            **environ):
+def request(
+    path='/v2/shares', query='', base_url=None, project=None, **environ
+):
     return wsgi.Request(
-        {'PATH_INFO': path, 'QUERY_STRING': query, 'SCRIPT_NAME': '',
-         'HTTP_HOST': 'host:8786', 'wsgi.url_scheme': 'http', **environ},
-        base_url=base_url, url_project=project)
+        {
+            'PATH_INFO': path,
+            'QUERY_STRING': query,
+            'SCRIPT_NAME': '',
+            'HTTP_HOST': 'host:8786',
+            'wsgi.url_scheme': 'http',
+            **environ,
+        },
+        base_url=base_url,
+        url_project=project,
+    )
 
 
-@pytest.mark.parametrize('query, cap, limit, offset', [
-    ({}, None, None, 0), ({}, 10, 10, 0), ({'limit': '5'}, None, 5, 0),
-    ({'limit': '5'}, 10, 5, 0), ({'limit': '50'}, 10, 10, 0),
-    ({'limit': '0'}, 10, 10, 0), ({'limit': '0'}, None, 0, 0),
-    ({'offset': '7'}, None, None, 7), ({'limit': '2147483647'}, 9, 9, 0)])
+@pytest.mark.parametrize(
+    'query, cap, limit, offset',
+    [
+        ({}, None, None, 0),
+        ({}, 10, 10, 0),
+        ({'limit': '5'}, None, 5, 0),
+        ({'limit': '5'}, 10, 5, 0),
+        ({'limit': '50'}, 10, 10, 0),
+        ({'limit': '0'}, 10, 10, 0),
+        ({'limit': '0'}, None, 0, 0),
+        ({'offset': '7'}, None, None, 7),
+        ({'limit': '2147483647'}, 9, 9, 0),
+    ],
+)
 def test_limit_and_offset_are_read(query, cap, limit, offset):
     page = paging.parse(query, cap=cap)
     assert (page.limit, page.offset) == (limit, offset)
 
 
 @pytest.mark.parametrize('name', ['limit', 'offset'])
-@pytest.mark.parametrize('text', [
-    '', '-1', 'x', '1.5', '1_0', ' 1', '+1', '٣', '0x1', 'None',
-    '2147483648', '9' * 5000])
+@pytest.mark.parametrize(
+    'text',
+    [
+        '',
+        '-1',
+        'x',
+        '1.5',
+        '1_0',
+        ' 1',
+        '+1',
+        '٣',
+        '0x1',
+        'None',
+        '2147483648',
+        '9' * 5000,
+    ],
+)
 def test_number_that_is_none_is_refused(name, text):
     with pytest.raises(exception.InvalidInput, match=f'{name} must be'):
         paging.parse({name: text})
 
 
-@pytest.mark.parametrize('query, strict, key, direction', [
-    ({}, True, 'created_at', 'desc'),
-    ({'sort_key': 'name', 'sort_dir': 'asc'}, True, 'display_name', 'asc'),
-    ({'sort_dir': 'down'}, False, 'created_at', 'asc'),
-    ({'sort_dir': 'desc'}, False, 'created_at', 'desc')])
+@pytest.mark.parametrize(
+    'query, strict, key, direction',
+    [
+        ({}, True, 'created_at', 'desc'),
+        ({'sort_key': 'name', 'sort_dir': 'asc'}, True, 'display_name', 'asc'),
+        ({'sort_dir': 'down'}, False, 'created_at', 'asc'),
+        ({'sort_dir': 'desc'}, False, 'created_at', 'desc'),
+    ],
+)
 def test_order_is_read(query, strict, key, direction):
     page = paging.parse(query, sort_keys=KEYS, strict_direction=strict)
     assert (page.sort_key, page.sort_dir) == (key, direction)
 
 
-@pytest.mark.parametrize('query', [
-    {'sort_key': 'display_name'}, {'sort_key': ''}, {'sort_dir': 'DESC'},
-    {'sort_dir': ''}])
+@pytest.mark.parametrize(
+    'query',
+    [
+        {'sort_key': 'display_name'},
+        {'sort_key': ''},
+        {'sort_dir': 'DESC'},
+        {'sort_dir': ''},
+    ],
+)
 def test_order_that_is_none_is_refused(query):
     with pytest.raises(exception.InvalidInput, match='sort_'):
         paging.parse(query, sort_keys=KEYS)
@@ -60,62 +102,101 @@ def test_order_is_ignored_where_it_is_not_offered():
     assert (page.sort_key, page.sort_dir) == ('created_at', 'desc')
 
 
-@pytest.mark.parametrize('query, cut', [
-    ({}, [0, 1, 2, 3]), ({'limit': '2'}, [0, 1]),
-    ({'offset': '3'}, [3]), ({'limit': '2', 'offset': '1'}, [1, 2]),
-    ({'limit': '2', 'offset': '9'}, [])])
+@pytest.mark.parametrize(
+    'query, cut',
+    [
+        ({}, [0, 1, 2, 3]),
+        ({'limit': '2'}, [0, 1]),
+        ({'offset': '3'}, [3]),
+        ({'limit': '2', 'offset': '1'}, [1, 2]),
+        ({'limit': '2', 'offset': '9'}, []),
+    ],
+)
 def test_list_in_memory_is_cut(query, cut):
     assert paging.parse(query).cut([0, 1, 2, 3]) == cut
 
 
-@pytest.mark.parametrize('text, truth', [
-    ('1', True), ('true', True), ('True', True), ('0', False),
-    ('false', False), (None, True)])
+@pytest.mark.parametrize(
+    'text, truth',
+    [
+        ('1', True),
+        ('true', True),
+        ('True', True),
+        ('0', False),
+        ('false', False),
+        (None, True),
+    ],
+)
 def test_flag_is_read(text, truth):
     query = {} if text is None else {'all_tenants': text}
     assert paging.flag(query, 'all_tenants', default=True) is truth
 
 
 def test_flag_that_is_no_boolean_is_refused():
-    with pytest.raises(exception.InvalidInput,
-                       match='all_tenants must be a boolean'):
+    with pytest.raises(
+        exception.InvalidInput, match='all_tenants must be a boolean'
+    ):
         paging.flag({'all_tenants': 'all'}, 'all_tenants')
 
 
 def next_links(query, shown, **more):
     req = request(query=query, **more)
-    return paging.next_links(req, paging.parse(req.query), 'shares',
-                             [{'id': id} for id in shown])
+    return paging.next_links(
+        req, paging.parse(req.query), 'shares', [{'id': id} for id in shown]
+    )
 
 
-@pytest.mark.parametrize('query, shown', [
-    ('', 'ab'), ('limit=3', 'ab'), ('limit=0', ''), ('limit=2', '')])
+@pytest.mark.parametrize(
+    'query, shown',
+    [('', 'ab'), ('limit=3', 'ab'), ('limit=0', ''), ('limit=2', '')],
+)
 def test_page_that_is_not_full_or_not_asked_for_has_no_next(query, shown):
     assert next_links(query, shown) == []
 
 
 def test_full_page_points_to_the_next_one():
-    assert next_links('limit=2&status=error', 'ab', project='f0') == [{
-        'rel': 'next', 'href': 'http://host:8786/v2/f0/shares?limit=2'
-        '&status=error&offset=2&marker=b'}]
+    assert next_links('limit=2&status=error', 'ab', project='f0') == [
+        {
+            'rel': 'next',
+            'href': 'http://host:8786/v2/f0/shares?limit=2'
+            '&status=error&offset=2&marker=b',
+        }
+    ]
     again = next_links('limit=2&offset=2&marker=b', 'cd')
     assert again[0]['href'].endswith('?limit=2&offset=4&marker=d')
 
 
-@pytest.mark.parametrize('more, own, bookmark', [
-    ({}, 'http://host:8786/v2/shares/1', 'http://host:8786/shares/1'),
-    ({'project': 'f0'}, 'http://host:8786/v2/f0/shares/1',
-     'http://host:8786/f0/shares/1'),
-    ({'base_url': 'https://out/', 'project': 'f0'},
-     'https://out/v2/f0/shares/1', 'https://out/f0/shares/1'),
-    ({'base_url': 'https://out/share'}, 'https://out/share/v2/shares/1',
-     'https://out/share/shares/1'),
-    ({'SCRIPT_NAME': '/share'}, 'http://host:8786/share/v2/shares/1',
-     'http://host:8786/share/shares/1')])
+@pytest.mark.parametrize(
+    'more, own, bookmark',
+    [
+        ({}, 'http://host:8786/v2/shares/1', 'http://host:8786/shares/1'),
+        (
+            {'project': 'f0'},
+            'http://host:8786/v2/f0/shares/1',
+            'http://host:8786/f0/shares/1',
+        ),
+        (
+            {'base_url': 'https://out/', 'project': 'f0'},
+            'https://out/v2/f0/shares/1',
+            'https://out/f0/shares/1',
+        ),
+        (
+            {'base_url': 'https://out/share'},
+            'https://out/share/v2/shares/1',
+            'https://out/share/shares/1',
+        ),
+        (
+            {'SCRIPT_NAME': '/share'},
+            'http://host:8786/share/v2/shares/1',
+            'http://host:8786/share/shares/1',
+        ),
+    ],
+)
 def test_links_have_the_form_of_the_request(more, own, bookmark):
     assert links.Links(request(**more), 'shares')('1') == [
         {'rel': 'self', 'href': own},
-        {'rel': 'bookmark', 'href': bookmark}]
+        {'rel': 'bookmark', 'href': bookmark},
+    ]
 
 
 def test_odd_project_id_is_quoted():

@@ -38,10 +38,12 @@ def published():
     paths = dict.fromkeys(
         (row['method'], row['path'].removeprefix('/v2'))
         for row in reference.table('api-surface.csv')
-        if row['path'].startswith('/v2/') and row['method'] != 'any')
-    return [Route(method, path, 'c', 'h',
-                  kind='root' if path == '/' else '')
-            for method, path in paths]
+        if row['path'].startswith('/v2/') and row['method'] != 'any'
+    )
+    return [
+        Route(method, path, 'c', 'h', kind='root' if path == '/' else '')
+        for method, path in paths
+    ]
 
 
 def found_by_mapper(mapper, table, method, path):
@@ -49,8 +51,11 @@ def found_by_mapper(mapper, table, method, path):
     if match is None:
         return None
     route = table[int(match['route_number'])]
-    return (route, [match[name] for name in route.names],
-            match.get('url_project'))
+    return (
+        route,
+        [match[name] for name in route.names],
+        match.get('url_project'),
+    )
 
 
 def found_by_index(index, method, path):
@@ -67,14 +72,17 @@ class Both:
     def find(self, method, path):
         """What both of them find; they may not differ."""
         found = found_by_index(self.index, method, path)
-        assert found == found_by_mapper(self.mapper, self.table, method,
-                                        path), path
+        assert found == found_by_mapper(
+            self.mapper, self.table, method, path
+        ), path
         return found
 
 
-@pytest.mark.parametrize('make', [
-    lambda: routes.ROUTES, lambda: shelves.ROUTES, lambda: TRICKY,
-    published], ids=['ours', 'shelves', 'tricky', 'published'])
+@pytest.mark.parametrize(
+    'make',
+    [lambda: routes.ROUTES, lambda: shelves.ROUTES, lambda: TRICKY, published],
+    ids=['ours', 'shelves', 'tricky', 'published'],
+)
 def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(make):
     both = Both(make())
     url = URLGenerator(both.mapper, {})
@@ -82,16 +90,21 @@ def test_index_finds_every_route_in_all_its_forms_as_the_mapper_does(make):
     for number, route in enumerate(both.table):
         names = {name: f'{name}-7' for name in route.names}
         path = url(str(number), **names)
-        assert url(f'project-{number}', url_project='f0', **names) == (
-            '/f0' + path) or route.kind == 'root'
+        assert (
+            url(f'project-{number}', url_project='f0', **names)
+            == ('/f0' + path)
+            or route.kind == 'root'
+        )
         for project in PROJECTS:
             for suffix in ('', '.json', '/', '.xml'):
                 for method in (route.method, 'GET', 'PATCH'):
                     found = both.find(method, project + path + suffix)
                     if found and project + suffix == '':
                         reached.add(found[0])
-    first_windows = {both.index.find(route.method, _plain(route)).routes[0]
-                     for route in both.table}
+    first_windows = {
+        both.index.find(route.method, _plain(route)).routes[0]
+        for route in both.table
+    }
     assert reached == first_windows
 
 
@@ -99,30 +112,63 @@ def _plain(route):
     return re.sub(r'\{(\w+)\}', r'\1-7', route.path)
 
 
-WORDS = ['types', 'default', 'specs', 'all', 'detail', 'a1', 'ff-0', '',
-         'x', 'detail.json', 'a1.json', '.json', 'types.json', 'é', 'a b',
-         '{id}', '%41', '..', 'specs.json', 'default.json']
+WORDS = [
+    'types',
+    'default',
+    'specs',
+    'all',
+    'detail',
+    'a1',
+    'ff-0',
+    '',
+    'x',
+    'detail.json',
+    'a1.json',
+    '.json',
+    'types.json',
+    'é',
+    'a b',
+    '{id}',
+    '%41',
+    '..',
+    'specs.json',
+    'default.json',
+]
 
 
 @settings(max_examples=500)
-@given(st.sampled_from(['GET', 'PUT', 'POST']),
-       st.lists(st.sampled_from(WORDS) | st.text(
-           st.characters(exclude_characters='/', exclude_categories=['C'])),
-           max_size=6),
-       st.sampled_from([REGEX, '[^/]+', 'a1|ff-0']))
+@given(
+    st.sampled_from(['GET', 'PUT', 'POST']),
+    st.lists(
+        st.sampled_from(WORDS)
+        | st.text(
+            st.characters(exclude_characters='/', exclude_categories=['C'])
+        ),
+        max_size=6,
+    ),
+    st.sampled_from([REGEX, '[^/]+', 'a1|ff-0']),
+)
 def test_index_and_mapper_agree_on_garbage(method, segments, regex):
     TRICKY_BOTH[regex].find(method, '/' + '/'.join(segments))
 
 
-TRICKY_BOTH = {regex: Both(TRICKY, regex)
-               for regex in (REGEX, '[^/]+', 'a1|ff-0')}
+TRICKY_BOTH = {
+    regex: Both(TRICKY, regex) for regex in (REGEX, '[^/]+', 'a1|ff-0')
+}
 
 
-@pytest.mark.parametrize('path, kind', [
-    ('/shares', 'collection'), ('/shares/detail', 'collection'),
-    ('/shares/{id}', 'member'), ('/shares/{id}/action', 'member'),
-    ('/shares/{id}/metadata', 'free'), ('/shares/manage', 'free'),
-    ('/types/default', 'free')])
+@pytest.mark.parametrize(
+    'path, kind',
+    [
+        ('/shares', 'collection'),
+        ('/shares/detail', 'collection'),
+        ('/shares/{id}', 'member'),
+        ('/shares/{id}/action', 'member'),
+        ('/shares/{id}/metadata', 'free'),
+        ('/shares/manage', 'free'),
+        ('/types/default', 'free'),
+    ],
+)
 def test_kind_follows_from_the_path(path, kind):
     assert Route('GET', path, 'c', 'h').kind == kind
 
@@ -132,20 +178,33 @@ def test_unknown_kind_is_refused():
         Route('GET', '/x', 'c', 'h', kind='thing')
 
 
-@pytest.mark.parametrize('first, second', [
-    ((None, '2.6'), ('2.6', None)), ((None, None), ('2.50', None)),
-    (('2.7', '2.9'), (None, None))])
+@pytest.mark.parametrize(
+    'first, second',
+    [
+        ((None, '2.6'), ('2.6', None)),
+        ((None, None), ('2.50', None)),
+        (('2.7', '2.9'), (None, None)),
+    ],
+)
 def test_two_routes_for_one_path_and_version_are_refused(first, second):
     with pytest.raises(ValueError, match=r'GET /x/\{\} has two routes'):
-        router.check([Route('GET', '/x/{a}', 'c', 'h', *first),
-                      Route('GET', '/x/{b}', 'c', 'i', *second)])
+        router.check(
+            [
+                Route('GET', '/x/{a}', 'c', 'h', *first),
+                Route('GET', '/x/{b}', 'c', 'i', *second),
+            ]
+        )
 
 
 def test_disjoint_windows_and_other_methods_are_accepted():
-    router.check([Route('GET', '/x/{a}', 'c', 'h', until='2.6'),
-                  Route('GET', '/x/{b}', 'c', 'i', since='2.7'),
-                  Route('PUT', '/x/{a}', 'c', 'j'),
-                  Route('GET', '/x/y', 'c', 'k')])
+    router.check(
+        [
+            Route('GET', '/x/{a}', 'c', 'h', until='2.6'),
+            Route('GET', '/x/{b}', 'c', 'i', since='2.7'),
+            Route('PUT', '/x/{a}', 'c', 'j'),
+            Route('GET', '/x/y', 'c', 'k'),
+        ]
+    )
 
 
 def test_our_own_table_is_sound():
@@ -154,9 +213,16 @@ def test_our_own_table_is_sound():
 
 # Over HTTP
 
-@pytest.mark.parametrize('path', [
-    '/v2/shelves/a1', '/v2/abcdef0123/shelves/a1',
-    '/v2/shelves/a1.json', '/v2/abcdef0123/shelves/a1.json'])
+
+@pytest.mark.parametrize(
+    'path',
+    [
+        '/v2/shelves/a1',
+        '/v2/abcdef0123/shelves/a1',
+        '/v2/shelves/a1.json',
+        '/v2/abcdef0123/shelves/a1.json',
+    ],
+)
 def test_path_works_with_and_without_project_and_suffix(client, path):
     assert client('GET', path).json['shelf']['id'] == 'a1'
 
@@ -165,8 +231,9 @@ def test_path_works_with_and_without_project_and_suffix(client, path):
 def test_foreign_project_in_the_url_is_malformed(client, roles):
     answer = client('GET', '/v2/fedcba9876/shelves', roles=roles)
     assert answer.status_int == 400
-    assert answer.json == {'badRequest': {
-        'code': 400, 'message': 'Malformed request url'}}
+    assert answer.json == {
+        'badRequest': {'code': 400, 'message': 'Malformed request url'}
+    }
 
 
 def test_project_of_another_form_is_taken_on_free_paths_only(client):
@@ -175,13 +242,25 @@ def test_project_of_another_form_is_taken_on_free_paths_only(client):
     assert answer.status_int == 400  # it is not the caller's project
 
 
-@pytest.mark.parametrize('method, path', [
-    ('GET', '/v2/nowhere'), ('GET', '/v2/shelves/'), ('PATCH', '/v2/shelves'),
-    ('DELETE', '/v2/shelves'), ('GET', '/v2/shelves/a1/books/b.json/c'),
-    ('GET', '/v2//shelves'), ('GET', '/v2/shelves/a\n'),
-    ('GET', '/v2/shelves/a\0'), ('GET', '/v2/abcdef0123'),
-    ('GET', '/v2/abcdef0123/'), ('GET', '/v2/shelves/\xff'),
-    ('GET', '/v1/shelves'), ('GET', '/v22'), ('BREW', '/v2/shelves')])
+@pytest.mark.parametrize(
+    'method, path',
+    [
+        ('GET', '/v2/nowhere'),
+        ('GET', '/v2/shelves/'),
+        ('PATCH', '/v2/shelves'),
+        ('DELETE', '/v2/shelves'),
+        ('GET', '/v2/shelves/a1/books/b.json/c'),
+        ('GET', '/v2//shelves'),
+        ('GET', '/v2/shelves/a\n'),
+        ('GET', '/v2/shelves/a\0'),
+        ('GET', '/v2/abcdef0123'),
+        ('GET', '/v2/abcdef0123/'),
+        ('GET', '/v2/shelves/\xff'),
+        ('GET', '/v1/shelves'),
+        ('GET', '/v22'),
+        ('BREW', '/v2/shelves'),
+    ],
+)
 def test_unknown_url_is_404_in_plain_text(client, method, path):
     answer = client(method, path)
     assert answer.status_int == 404

@@ -10,22 +10,24 @@ from tests.support import reference
 
 minors = st.integers(versions.MIN, versions.MAX)
 windows = st.tuples(minors, minors).map(
-    lambda ends: versions.Window(min(ends), max(ends)))
+    lambda ends: versions.Window(min(ends), max(ends))
+)
 
 
 def test_history_names_each_version_once_and_in_order():
     assert [minor for minor, _ in versions.HISTORY] == list(
-        range(versions.MIN, versions.MAX + 1))
+        range(versions.MIN, versions.MAX + 1)
+    )
     texts = [text for _, text in versions.HISTORY]
     assert len(set(texts)) == len(texts)
     assert all(text.endswith('.') for text in texts)
 
 
 def test_versions_are_the_published_ones():
-    published = [row['version'] for row in
-                 reference.table('microversions.csv')]
-    assert [versions.text(minor) for minor, _ in versions.HISTORY] \
-        == published
+    published = [
+        row['version'] for row in reference.table('microversions.csv')
+    ]
+    assert [versions.text(minor) for minor, _ in versions.HISTORY] == published
 
 
 @given(minors)
@@ -33,16 +35,37 @@ def test_every_version_served_is_read_back(minor):
     assert versions.parse(versions.text(minor)) == minor
 
 
-@pytest.mark.parametrize('text', [
-    '', 'latest', '2', '2.', '.5', '2.05', '02.5', '2.5.1', ' 2.5', '2.5\n',
-    'v2.5', '2.-1', '2,5', '2.x', '٢.٥', '0.1', '2.5 ', '+2.5'])
+@pytest.mark.parametrize(
+    'text',
+    [
+        '',
+        'latest',
+        '2',
+        '2.',
+        '.5',
+        '2.05',
+        '02.5',
+        '2.5.1',
+        ' 2.5',
+        '2.5\n',
+        'v2.5',
+        '2.-1',
+        '2,5',
+        '2.x',
+        '٢.٥',
+        '0.1',
+        '2.5 ',
+        '+2.5',
+    ],
+)
 def test_text_that_is_no_version_is_refused(text):
     with pytest.raises(exception.InvalidVersionHeader):
         versions.parse(text)
 
 
-@pytest.mark.parametrize('text', [
-    '2.100', '1.0', '3.0', '2.' + '9' * 5000, '99.99'])
+@pytest.mark.parametrize(
+    'text', ['2.100', '1.0', '3.0', '2.' + '9' * 5000, '99.99']
+)
 def test_version_outside_the_range_is_not_served(text):
     with pytest.raises(exception.VersionNotServed) as caught:
         versions.parse(text)
@@ -56,20 +79,26 @@ def test_open_ends_of_a_window_reach_the_first_and_the_last():
     assert versions.window(until='2.6') == (versions.MIN, 6)
 
 
-@pytest.mark.parametrize('text, window', [
-    (None, None), ('2.11-2.55', (11, 55)), ('2.57-', (57, versions.MAX))])
+@pytest.mark.parametrize(
+    'text, window',
+    [(None, None), ('2.11-2.55', (11, 55)), ('2.57-', (57, versions.MAX))],
+)
 def test_span_is_read(text, window):
     assert versions.span(text) == window
 
 
 @given(windows, minors)
 def test_window_holds_both_of_its_ends(window, minor):
-    assert (minor in window) == (minor in range(window.since,
-                                                window.until + 1))
+    assert (minor in window) == (
+        minor in range(window.since, window.until + 1)
+    )
 
 
 @given(st.lists(windows, max_size=5))
 def test_overlap_means_a_version_twice(several):
-    seen = [minor for window in several
-            for minor in range(window.since, window.until + 1)]
+    seen = [
+        minor
+        for window in several
+        for minor in range(window.since, window.until + 1)
+    ]
     assert versions.overlapping(several) == (len(seen) != len(set(seen)))

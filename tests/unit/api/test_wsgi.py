@@ -16,6 +16,7 @@ def act(client, body, shelf='a1', **more):
 
 # Answers
 
+
 def test_dict_is_json_with_the_declared_status(client):
     answer = client('POST', '/v2/shelves', {'shelf': {'size': 5}})
     assert answer.status_int == 201
@@ -50,11 +51,14 @@ def test_answer_changes_status_and_adds_headers(client):
 
 # Target, policy, body
 
+
 def test_absent_target_is_404_before_all_else(client):
     answer = client('PUT', '/v2/shelves/none', {'nonsense': 1}, roles='none')
     assert answer.status_int == 404
-    assert answer.json['itemNotFound']['message'] \
+    assert (
+        answer.json['itemNotFound']['message']
         == 'Shelf none could not be found.'
+    )
 
 
 def test_policy_is_asked_about_the_target_before_the_body(client):
@@ -66,8 +70,9 @@ def test_policy_is_asked_about_the_target_before_the_body(client):
 def test_policy_without_target_is_about_the_own_project(client):
     body = {'shelf': {'size': 1}}
     assert client('POST', '/v2/shelves', body).status_int == 201
-    assert client('POST', '/v2/shelves', body,
-                  roles='reader').status_int == 403
+    assert (
+        client('POST', '/v2/shelves', body, roles='reader').status_int == 403
+    )
 
 
 def test_action_is_checked_like_a_method(client):
@@ -79,8 +84,11 @@ def test_action_is_checked_like_a_method(client):
 
 def test_other_path_variables_are_named_arguments(client):
     answer = client('GET', '/v2/shelves/a1/books/b2')
-    assert answer.json == {'id': 'a1', 'book': 'b2', 'vars': {
-        'shelf_id': 'a1', 'book': 'b2'}}
+    assert answer.json == {
+        'id': 'a1',
+        'book': 'b2',
+        'vars': {'shelf_id': 'a1', 'book': 'b2'},
+    }
 
 
 def test_without_target_all_variables_are_named_arguments(client):
@@ -89,9 +97,18 @@ def test_without_target_all_variables_are_named_arguments(client):
 
 # Actions and versions
 
-@pytest.mark.parametrize('name, minor, status', [
-    ('os-stretch', 0, 202), ('os-stretch', 6, 202), ('os-stretch', 7, 404),
-    ('stretch', 6, 404), ('stretch', 7, 202), ('stretch', 99, 202)])
+
+@pytest.mark.parametrize(
+    'name, minor, status',
+    [
+        ('os-stretch', 0, 202),
+        ('os-stretch', 6, 202),
+        ('os-stretch', 7, 404),
+        ('stretch', 6, 404),
+        ('stretch', 7, 202),
+        ('stretch', 99, 202),
+    ],
+)
 def test_one_function_serves_two_names(client, name, minor, status):
     answer = act(client, {name: {'to': 2}}, version=f'2.{minor}')
     assert answer.status_int == status
@@ -99,12 +116,20 @@ def test_one_function_serves_two_names(client, name, minor, status):
     assert key in answer.json
 
 
-@pytest.mark.parametrize('minor, value, outcome', [
-    (44, {'unit': 'ell', 'more': 1}, {'unit': 'ell'}), (44, None, {}),
-    (45, {'unit': 'cm'}, {'unit': 'cm'}), (45, {'unit': 'ell'}, 400),
-    (45, {'unit': 'cm', 'more': 1}, 400), (45, None, 400)])
+@pytest.mark.parametrize(
+    'minor, value, outcome',
+    [
+        (44, {'unit': 'ell', 'more': 1}, {'unit': 'ell'}),
+        (44, None, {}),
+        (45, {'unit': 'cm'}, {'unit': 'cm'}),
+        (45, {'unit': 'ell'}, 400),
+        (45, {'unit': 'cm', 'more': 1}, 400),
+        (45, None, 400),
+    ],
+)
 def test_windows_of_one_action_have_their_own_schemas(
-        client, minor, value, outcome):
+    client, minor, value, outcome
+):
     answer = act(client, {'measure': value}, version=f'2.{minor}')
     if outcome == 400:
         assert answer.json['badRequest']['code'] == 400
@@ -112,13 +137,21 @@ def test_windows_of_one_action_have_their_own_schemas(
         assert answer.json == {'args': outcome}
 
 
-@pytest.mark.parametrize('minor, headers, status', [
-    (9, EXPERIMENTAL, 404), (10, {}, 202), (20, {}, 404),
-    (20, EXPERIMENTAL, 202), (30, {}, 404), (31, {}, 202)])
-def test_experimental_action_wants_its_header(client, minor, headers,
-                                              status):
-    answer = act(client, {'dream': None}, version=f'2.{minor}',
-                 headers=headers)
+@pytest.mark.parametrize(
+    'minor, headers, status',
+    [
+        (9, EXPERIMENTAL, 404),
+        (10, {}, 202),
+        (20, {}, 404),
+        (20, EXPERIMENTAL, 202),
+        (30, {}, 404),
+        (31, {}, 202),
+    ],
+)
+def test_experimental_action_wants_its_header(client, minor, headers, status):
+    answer = act(
+        client, {'dream': None}, version=f'2.{minor}', headers=headers
+    )
     assert answer.status_int == status
 
 
@@ -126,27 +159,47 @@ def test_field_of_a_later_version_is_dropped_below(client):
     body = {'stretch': {'to': '3', 'force': 'yes'}}
     assert act(client, body, version='2.63').json['args'] == {'to': 3}
     assert act(client, body, version='2.64').json['args'] == {
-        'to': 3, 'force': True}
+        'to': 3,
+        'force': True,
+    }
 
 
 @pytest.mark.parametrize('name', ['fly', 'Stretch', '', 'target'])
 @pytest.mark.parametrize('version', ['2.0', '2.99'])
 def test_unknown_action_is_400_and_named(client, name, version):
     answer = act(client, {name: None}, version=version)
-    assert answer.json == {'badRequest': {
-        'code': 400, 'message': f'There is no such action: {name}'}}
+    assert answer.json == {
+        'badRequest': {
+            'code': 400,
+            'message': f'There is no such action: {name}',
+        }
+    }
 
 
-@pytest.mark.parametrize('body', [
-    {}, {'stretch': {'to': 1}, 'reset': None}, [], ['stretch'], 'stretch',
-    5, None, True, b'', b'{'])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {},
+        {'stretch': {'to': 1}, 'reset': None},
+        [],
+        ['stretch'],
+        'stretch',
+        5,
+        None,
+        True,
+        b'',
+        b'{',
+    ],
+)
 def test_action_body_must_have_one_key(client, body):
     answer = act(client, body)
-    assert answer.json == {'badRequest': {
-        'code': 400, 'message': 'Malformed request body'}}
+    assert answer.json == {
+        'badRequest': {'code': 400, 'message': 'Malformed request body'}
+    }
 
 
 # Declarations that make no sense
+
 
 def test_action_declared_twice_for_a_version_is_refused():
     class Twice(wsgi.Controller):
@@ -183,12 +236,15 @@ def test_controller_has_the_services():
 
 def test_missing_wrapper_answers_the_declared_code(client):
     missing = client('POST', '/v2/shelves', {'size': 5})
-    assert missing.json == {'computeFault': {
-        'code': 422,
-        'message': 'The body lacks the required element "shelf".'}}
-    assert client('PUT', '/v2/shelves/a1', {'name': 'x'}).json[
-        'badRequest']['message'] == (
-            'Invalid input received: shelf is required')
+    assert missing.json == {
+        'computeFault': {
+            'code': 422,
+            'message': 'The body lacks the required element "shelf".',
+        }
+    }
+    assert client('PUT', '/v2/shelves/a1', {'name': 'x'}).json['badRequest'][
+        'message'
+    ] == ('Invalid input received: shelf is required')
 
 
 def test_schema_refuses_an_unheard_of_code():

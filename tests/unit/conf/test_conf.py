@@ -78,10 +78,12 @@ GOOD = 'share_driver = dummy\ndriver_handles_share_servers = false\n'
 @pytest.fixture
 def read(tmp_path):
     """Makes a configuration of the text of a file."""
+
     def read(text):
         file = tmp_path / 'manila.conf'
         file.write_text(text)
         return conf.new(files=[str(file)])
+
     return read
 
 
@@ -97,8 +99,10 @@ def test_a_file_of_the_incumbent_is_read_as_it_is(read):
     assert found.enabled_share_protocols == ['NFS']
     assert found.osapi_share_listen_port == 8787
     assert (found.report_interval, found.service_down_time) == (5, 25)
-    assert found.scheduler_default_filters == ['CapacityFilter',
-                                               'CapabilitiesFilter']
+    assert found.scheduler_default_filters == [
+        'CapacityFilter',
+        'CapabilitiesFilter',
+    ]
     assert found.capacity_weight_multiplier == -1.0
     assert found.quota.gigabytes == -1
     assert found.coordination.backend_url == 'redis://locks:6379'
@@ -118,9 +122,12 @@ def test_sections_of_back_ends_are_read(read):
     assert found.paris.filter_function == 'share.size < 100'
     assert found.paris.dummy_driver_pools == ['gold', 'silver']
     assert found.paris.dummy_driver_fail_methods == {
-        'create_share': '2', 'delete_share': 'always'}
+        'create_share': '2',
+        'delete_share': 'always',
+    }
     assert found.paris.dummy_driver_driver_methods_delays == {
-        'create_share': '0.5'}
+        'create_share': '0.5'
+    }
 
 
 def test_a_quota_under_its_old_name_is_honoured(read):
@@ -133,8 +140,10 @@ def test_a_quota_under_its_new_name_wins_over_the_old(read):
 
 
 def test_paths_follow_the_state_path(read):
-    found = read('[DEFAULT]\nstate_path = /srv/state\n'
-                 f'enabled_share_backends = a\n[a]\n{GOOD}')
+    found = read(
+        '[DEFAULT]\nstate_path = /srv/state\n'
+        f'enabled_share_backends = a\n[a]\n{GOOD}'
+    )
     conf.backends(found)
     assert found.a.local_root == '/srv/state/local'
     assert found.a.dummy_driver_state_path == '/srv/state/dummy'
@@ -147,58 +156,83 @@ def test_back_ends_may_be_asked_for_again(read):
     assert conf.backends(found) == conf.backends(found) == ['a', 'b']
 
 
-@pytest.mark.parametrize('text, told', [
-    ('', 'names no back end'),
-    ('[DEFAULT]\nenabled_share_backends = a,a\n', 'twice: a, a'),
-    (f'{TWO}[a]\n{GOOD}', r'"b".*share_driver is missing.*\[b\]'),
-    (f'{TWO}[a]\n{GOOD}[b]\nshare_driver = local\n',
-     r'"b".*driver_handles_share_servers is missing'),
-    (f'{TWO}[a]\n{GOOD}[b]\nshare_driver =\n', 'share_driver is missing'),
-    ('[DEFAULT]\nenabled_share_backends = a@b\n', 'a@b'),
-])
+@pytest.mark.parametrize(
+    'text, told',
+    [
+        ('', 'names no back end'),
+        ('[DEFAULT]\nenabled_share_backends = a,a\n', 'twice: a, a'),
+        (f'{TWO}[a]\n{GOOD}', r'"b".*share_driver is missing.*\[b\]'),
+        (
+            f'{TWO}[a]\n{GOOD}[b]\nshare_driver = local\n',
+            r'"b".*driver_handles_share_servers is missing',
+        ),
+        (f'{TWO}[a]\n{GOOD}[b]\nshare_driver =\n', 'share_driver is missing'),
+        ('[DEFAULT]\nenabled_share_backends = a@b\n', 'a@b'),
+    ],
+)
 def test_back_ends_that_cannot_run_are_told(read, text, told):
     with pytest.raises(cfg.Error, match=told):
         conf.backends(read(text))
 
 
-@pytest.mark.parametrize('text, told', [
-    ('[DEFAULT]\nreport_interval = often\n', 'report_interval'),
-    ('[DEFAULT]\nauth_strategy = trust\n', 'auth_strategy'),
-    ('[DEFAULT]\ncleanup_interval = 1\n', 'cleanup_interval'),
-    ('[work]\nlease = 0\n', 'lease'),
-    ('[DEFAULT]\nosapi_share_use_ssl = true\n', 'proxy'),
-])
+@pytest.mark.parametrize(
+    'text, told',
+    [
+        ('[DEFAULT]\nreport_interval = often\n', 'report_interval'),
+        ('[DEFAULT]\nauth_strategy = trust\n', 'auth_strategy'),
+        ('[DEFAULT]\ncleanup_interval = 1\n', 'cleanup_interval'),
+        ('[work]\nlease = 0\n', 'lease'),
+        ('[DEFAULT]\nosapi_share_use_ssl = true\n', 'proxy'),
+    ],
+)
 def test_a_broken_option_is_told_by_its_name(read, text, told):
     with pytest.raises(cfg.Error, match=told):
         conf.check(read(text))
 
 
 def test_a_broken_option_of_a_back_end_is_told_by_its_name(read):
-    found = read('[DEFAULT]\nenabled_share_backends = a\n[a]\n'
-                 f'{GOOD}max_over_subscription_ratio = 0.5\n')
+    found = read(
+        '[DEFAULT]\nenabled_share_backends = a\n[a]\n'
+        f'{GOOD}max_over_subscription_ratio = 0.5\n'
+    )
     conf.backends(found)
     with pytest.raises(cfg.Error, match='max_over_subscription_ratio'):
         conf.check(found)
 
 
-@pytest.mark.parametrize('name, legal', [
-    ('node-1', 'node-1'), ('123456789012', 'host-123456789012'),
-    ('my_node', 'host-my-node')])
+@pytest.mark.parametrize(
+    'name, legal',
+    [
+        ('node-1', 'node-1'),
+        ('123456789012', 'host-123456789012'),
+        ('my_node', 'host-my-node'),
+    ],
+)
 def test_any_name_of_a_machine_makes_a_legal_host(monkeypatch, name, legal):
     monkeypatch.setattr(socket, 'gethostname', lambda: name)
     assert core._hostname() == legal
 
 
 def test_every_option_tells_an_operator_something():
-    assert [opt.name for _, opts in conf.list_opts() for opt in opts
-            if len(opt.help or '') < 40 or not opt.help.endswith('.')] == []
+    assert [
+        opt.name
+        for _, opts in conf.list_opts()
+        for opt in opts
+        if len(opt.help or '') < 40 or not opt.help.endswith('.')
+    ] == []
 
 
 def test_importing_the_options_is_light():
-    code = ('import sys, manila_lite.conf; '
-            'print([m for m in sys.modules if m in {"sqlalchemy", "tooz", '
-            '"oslo_db", "oslo_messaging", "oslo_policy", "eventlet", '
-            '"keystonemiddleware", "manila_lite.exception"}])')
-    result = subprocess.run([sys.executable, '-c', code], check=True,
-                            capture_output=True, text=True)
+    code = (
+        'import sys, manila_lite.conf; '
+        'print([m for m in sys.modules if m in {"sqlalchemy", "tooz", '
+        '"oslo_db", "oslo_messaging", "oslo_policy", "eventlet", '
+        '"keystonemiddleware", "manila_lite.exception"}])'
+    )
+    result = subprocess.run(
+        [sys.executable, '-c', code],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert result.stdout.strip() == '[]'

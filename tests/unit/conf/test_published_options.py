@@ -6,28 +6,60 @@ import pytest
 from manila_lite import conf
 from tests.support import reference
 
-AREAS = {'api', 'core', 'coordination', 'database', 'messages', 'quota',
-         'scheduler', 'service', 'share manager', 'share driver common',
-         'wsgi', 'dummy driver (tests)', 'network',
-         'network standalone plugin'}
+AREAS = {
+    'api',
+    'core',
+    'coordination',
+    'database',
+    'messages',
+    'quota',
+    'scheduler',
+    'service',
+    'share manager',
+    'share driver common',
+    'wsgi',
+    'dummy driver (tests)',
+    'network',
+    'network standalone plugin',
+}
 
 NOT_OFFERED = {
     'names a class of the incumbent': {
-        'data_manager', 'db_backend', 'db_driver', 'driver', 'hook_drivers',
-        'osapi_share_ext_list', 'osapi_share_extension', 'scheduler_driver',
-        'scheduler_host_manager', 'scheduler_manager', 'share_api_class',
-        'share_manager'},
+        'data_manager',
+        'db_backend',
+        'db_driver',
+        'driver',
+        'hook_drivers',
+        'osapi_share_ext_list',
+        'osapi_share_extension',
+        'scheduler_driver',
+        'scheduler_host_manager',
+        'scheduler_manager',
+        'share_api_class',
+        'share_manager',
+    },
     'serves a part that is not there': {
-        'api_rate_limit', 'fatal_exception_format_errors', 'max_gigabytes',
-        'monkey_patch', 'monkey_patch_modules', 'num_shell_tries',
-        'osapi_share_workers', 'response_validation', 'rootwrap_config',
-        'scheduler_json_config_location', 'share_service_inithost_offload'},
-    'fixed by the contracts': {
-        'data_topic', 'scheduler_topic', 'share_topic'},
+        'api_rate_limit',
+        'fatal_exception_format_errors',
+        'max_gigabytes',
+        'monkey_patch',
+        'monkey_patch_modules',
+        'num_shell_tries',
+        'osapi_share_workers',
+        'response_validation',
+        'rootwrap_config',
+        'scheduler_json_config_location',
+        'share_service_inithost_offload',
+    },
+    'fixed by the contracts': {'data_topic', 'scheduler_topic', 'share_topic'},
     'usage needs no recount and no reservation expires': {
-        'max_age', 'reservation_expire', 'until_refresh'},
+        'max_age',
+        'reservation_expire',
+        'until_refresh',
+    },
     'done by [oslo_middleware] enable_proxy_headers_parsing': {
-        'use_forwarded_for'},
+        'use_forwarded_for'
+    },
     'comes with its capability': {
         'check_for_expired_transfers',
         'data_manager_backup_supported_share_protocols',
@@ -40,14 +72,25 @@ NOT_OFFERED = {
         'protocol_access_mapping',
         'scheduler_default_share_group_filters',
         'server_migration_extend_neutron_network',
-        'share_backup_name_template', 'share_mount_template',
-        'share_unmount_template', 'share_usage_size_update_interval',
-        'transfer_retention_time', 'unmanage_remove_access_rules'},
+        'share_backup_name_template',
+        'share_mount_template',
+        'share_unmount_template',
+        'share_usage_size_update_interval',
+        'transfer_retention_time',
+        'unmanage_remove_access_rules',
+    },
 }
 
-KINDS = {'int': cfg.IntOpt, 'float': cfg.FloatOpt, 'bool': cfg.BoolOpt,
-         'str': cfg.StrOpt, 'list': cfg.ListOpt, 'dict': cfg.DictOpt,
-         'port': cfg.PortOpt, 'host address': cfg.HostAddressOpt}
+KINDS = {
+    'int': cfg.IntOpt,
+    'float': cfg.FloatOpt,
+    'bool': cfg.BoolOpt,
+    'str': cfg.StrOpt,
+    'list': cfg.ListOpt,
+    'dict': cfg.DictOpt,
+    'port': cfg.PortOpt,
+    'host address': cfg.HostAddressOpt,
+}
 
 # Ours on purpose: a driver of the incumbent is no default, and the sign-in
 # by a users file is an addition.
@@ -57,9 +100,11 @@ CHOICES = {'auth_strategy': {'http_basic'}}
 
 def published():
     # Read in a section, where DEFAULT says what it does not say.
-    return {(row['group'].removeprefix('backend or '), row['name']): row
-            for row in reference.table('config-options.csv')
-            if row['area'] in AREAS}
+    return {
+        (row['group'].removeprefix('backend or '), row['name']): row
+        for row in reference.table('config-options.csv')
+        if row['area'] in AREAS
+    }
 
 
 def ours():
@@ -91,9 +136,14 @@ def default_of(row, kind):
         return dict(item.split(':') for item in text.split(','))
     if not text:
         return None
-    return {'int': int, 'port': int, 'float': float, 'str': str,
-            'bool': lambda word: word == 'True',
-            'host address': str}[kind](text)
+    return {
+        'int': int,
+        'port': int,
+        'float': float,
+        'str': str,
+        'bool': lambda word: word == 'True',
+        'host address': str,
+    }[kind](text)
 
 
 def test_every_published_option_is_offered_or_left_out_for_a_reason():
@@ -110,8 +160,11 @@ def test_an_option_of_a_published_name_stands_in_its_published_group():
 
 
 def test_types_are_the_published_ones():
-    wrong = [row['name'] for row, opt in common()
-             if type(opt) is not KINDS[row['type']]]
+    wrong = [
+        row['name']
+        for row, opt in common()
+        if type(opt) is not KINDS[row['type']]
+    ]
     assert wrong == []
 
 
@@ -122,8 +175,8 @@ def test_defaults_are_the_published_ones():
             continue
         expected = DEFAULTS.get(row['name'], default_of(row, row['type']))
         if (opt.default or None) != (expected or None) or (
-                row['type'] not in ('list', 'dict')
-                and opt.default != expected):
+            row['type'] not in ('list', 'dict') and opt.default != expected
+        ):
             wrong.append((row['name'], opt.default, expected))
     assert wrong == []
 
@@ -131,13 +184,16 @@ def test_defaults_are_the_published_ones():
 def test_bounds_and_choices_are_the_published_ones():
     wrong = []
     for row, opt in common():
-        bounds = (getattr(opt.type, 'min', None),
-                  getattr(opt.type, 'max', None))
+        bounds = (
+            getattr(opt.type, 'min', None),
+            getattr(opt.type, 'max', None),
+        )
         choices = set(getattr(opt.type, 'choices', None) or ())
         expected = expected_bounds(row['constraints'])
         words = expected_choices(row['constraints'])
         if bounds != expected or choices != words | CHOICES.get(
-                row['name'], set()):
+            row['name'], set()
+        ):
             wrong.append((row['name'], bounds, choices))
     assert wrong == []
 
@@ -165,8 +221,14 @@ def test_deprecated_names_are_the_published_ones():
     assert wrong == []
 
 
-@pytest.mark.parametrize('constraint, expected', [
-    ('', (None, None)), ('range 300..', (300, None)),
-    ('range 0..65535', (0, 65535)), ('range 1.0..', (1.0, None))])
+@pytest.mark.parametrize(
+    'constraint, expected',
+    [
+        ('', (None, None)),
+        ('range 300..', (300, None)),
+        ('range 0..65535', (0, 65535)),
+        ('range 1.0..', (1.0, None)),
+    ],
+)
 def test_bounds_of_the_table_are_read_right(constraint, expected):
     assert expected_bounds(constraint) == expected

@@ -12,10 +12,15 @@ from tests.support.databases import kept_database
 __all__ = ['database_url', 'kept_database']
 
 SHARE = shares.Share.__table__
-_FLAGS = ('snapshot_support', 'create_share_from_snapshot_support',
-          'revert_to_snapshot_support', 'mount_snapshot_support',
-          'snapshot_inherit_share_access_support', 'is_public',
-          'is_soft_deleted')
+_FLAGS = (
+    'snapshot_support',
+    'create_share_from_snapshot_support',
+    'revert_to_snapshot_support',
+    'mount_snapshot_support',
+    'snapshot_inherit_share_access_support',
+    'is_public',
+    'is_soft_deleted',
+)
 
 
 @pytest.fixture
@@ -40,19 +45,37 @@ def db(new_database):
 @pytest.fixture
 def add_share(db):
     """`add_share(id, size=1)`: a share without instances."""
+
     def insert(session, id, size=1):
-        session.run(SHARE.insert(), id=id, project_id='p', size=size,
-                    share_proto='NFS', created_at=session.now,
-                    **dict.fromkeys(_FLAGS, False))
+        session.run(
+            SHARE.insert(),
+            id=id,
+            project_id='p',
+            size=size,
+            share_proto='NFS',
+            created_at=session.now,
+            **dict.fromkeys(_FLAGS, False),
+        )
+
     return lambda *args, **values: db.write(insert, *args, **values)
 
 
 @pytest.fixture
 def add_instance(db, add_share):
     """`add_instance(id)`: a share instance that is being created."""
+
     def add(id, by=None):
         add_share(f'share-of-{id}')
-        db.write(born, MACHINE, 'create', by=by, id=id,
-                 share_id=f'share-of-{id}', cast_rules_to_readonly=False,
-                 access_rules_status='active', created_at=db.utcnow())
+        db.write(
+            born,
+            MACHINE,
+            'create',
+            by=by,
+            id=id,
+            share_id=f'share-of-{id}',
+            cast_rules_to_readonly=False,
+            access_rules_status='active',
+            created_at=db.utcnow(),
+        )
+
     return add

@@ -22,12 +22,15 @@ from tests.support import databases
 def make_empty(request, tmp_path):
     """`make_empty()`: one more database without tables, of the same kind."""
     with contextlib.ExitStack() as stack:
+
         def make():
             url = stack.enter_context(
-                databases.created(request.param, tmp_path))
+                databases.created(request.param, tmp_path)
+            )
             db = Database(url)
             stack.callback(db.dispose)
             return db
+
         yield make
 
 
@@ -46,17 +49,27 @@ def catalog(db):
 
     def known(table):
         columns = [
-            (column['name'], column['type'].compile(db.engine.dialect),
-             column['nullable'], column['default'],
-             column.get('autoincrement'))
-            for column in inspector.get_columns(table)]
-        parts = [inspector.get_pk_constraint(table),
-                 *inspector.get_unique_constraints(table),
-                 *inspector.get_foreign_keys(table),
-                 *inspector.get_indexes(table),
-                 *inspector.get_check_constraints(table)]
-        return (columns, sorted(map(repr, parts)),
-                inspector.get_table_options(table))
+            (
+                column['name'],
+                column['type'].compile(db.engine.dialect),
+                column['nullable'],
+                column['default'],
+                column.get('autoincrement'),
+            )
+            for column in inspector.get_columns(table)
+        ]
+        parts = [
+            inspector.get_pk_constraint(table),
+            *inspector.get_unique_constraints(table),
+            *inspector.get_foreign_keys(table),
+            *inspector.get_indexes(table),
+            *inspector.get_check_constraints(table),
+        ]
+        return (
+            columns,
+            sorted(map(repr, parts)),
+            inspector.get_table_options(table),
+        )
 
     return {table: known(table) for table in inspector.get_table_names()}
 
@@ -64,9 +77,11 @@ def catalog(db):
 def stamp(db, version):
     with db.engine.begin() as connection:
         connection.exec_driver_sql(
-            'CREATE TABLE alembic_version (version_num VARCHAR(32))')
+            'CREATE TABLE alembic_version (version_num VARCHAR(32))'
+        )
         connection.exec_driver_sql(
-            f"INSERT INTO alembic_version VALUES ('{version}')")
+            f"INSERT INTO alembic_version VALUES ('{version}')"
+        )
 
 
 def test_head_is_the_newest_of_the_migrations():
@@ -78,8 +93,9 @@ def test_migrated_schema_is_that_of_the_models(empty):
     empty.write(schema.migrate, 'head')
     with empty.engine.connect() as connection:
         context = migration.MigrationContext.configure(
-            connection, opts={'compare_type': True,
-                              'compare_server_default': True})
+            connection,
+            opts={'compare_type': True, 'compare_server_default': True},
+        )
         assert autogenerate.compare_metadata(context, models.metadata) == []
 
 
@@ -108,12 +124,23 @@ def test_downgraded_database_can_be_used_again(empty):
 
 def test_sync_again_keeps_what_is_there(empty):
     schema.sync(empty)
-    empty.write(lambda session: session.run(
-        sa.insert(models.quotas.Quota.__table__), project_id='p',
-        resource='shares', hard_limit=1))
+    empty.write(
+        lambda session: session.run(
+            sa.insert(models.quotas.Quota.__table__),
+            project_id='p',
+            resource='shares',
+            hard_limit=1,
+        )
+    )
     schema.sync(empty)
-    assert empty.read(lambda session: session.value(
-        sa.select(models.quotas.Quota.project_id))) == 'p'
+    assert (
+        empty.read(
+            lambda session: session.value(
+                sa.select(models.quotas.Quota.project_id)
+            )
+        )
+        == 'p'
+    )
 
 
 def test_many_may_sync_at_once(empty):
@@ -129,8 +156,16 @@ def test_many_may_sync_at_once(empty):
         assert list(threads.map(sync, others)) == [schema.HEAD] * 4
     for db in others:
         db.dispose()
-    assert empty.read(lambda session: len(session.rows(
-        sa.text('SELECT version_num FROM alembic_version')))) == 1
+    assert (
+        empty.read(
+            lambda session: len(
+                session.rows(
+                    sa.text('SELECT version_num FROM alembic_version')
+                )
+            )
+        )
+        == 1
+    )
 
 
 def test_database_without_schema_is_told_apart(empty):
@@ -157,15 +192,22 @@ def test_tables_of_unknown_origin_are_left_alone(empty):
 
 
 @pytest.mark.parametrize('version', [None, schema.HEAD])
-def test_alembic_stays_unloaded_when_nothing_is_to_migrate(
-        tmp_path, version):
+def test_alembic_stays_unloaded_when_nothing_is_to_migrate(tmp_path, version):
     db = Database(f'sqlite:///{tmp_path}/db')
     if version:
         schema.sync(db)
     db.dispose()
-    subprocess.run([sys.executable, '-c', f"""
+    subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            f"""
 import sys
 from manila_lite.db import schema
 from manila_lite.db.session import Database
 schema.sync(Database({db.url!r}))
-assert 'alembic' not in sys.modules"""], check=True, timeout=60)
+assert 'alembic' not in sys.modules""",
+        ],
+        check=True,
+        timeout=60,
+    )

@@ -28,10 +28,14 @@ SHARE = shares.Share.__table__
 
 # Writers on SQLite do not run side by side.
 on_servers = pytest.mark.parametrize(
-    'database_url', ['mysql', 'postgresql'], indirect=True)
+    'database_url', ['mysql', 'postgresql'], indirect=True
+)
 
-GROW = (sa.update(SHARE).where(SHARE.c.id == sa.bindparam('which'))
-        .values(size=SHARE.c.size + 1))
+GROW = (
+    sa.update(SHARE)
+    .where(SHARE.c.id == sa.bindparam('which'))
+    .values(size=SHARE.c.size + 1)
+)
 SIZE = sa.select(SHARE.c.size).where(SHARE.c.id == sa.bindparam('which'))
 
 
@@ -45,10 +49,14 @@ def size(session, which):
 
 # What a session answers
 
+
 def test_rows_that_match_are_counted_changed_or_not(db, add_share):
     add_share('s', size=3)
-    same = sa.update(SHARE).where(SHARE.c.id == sa.bindparam('which')).values(
-        size=3)
+    same = (
+        sa.update(SHARE)
+        .where(SHARE.c.id == sa.bindparam('which'))
+        .values(size=3)
+    )
     assert db.write(lambda session: session.run(same, which='s')) == 1
     assert db.write(lambda session: session.run(same, which='t')) == 0
     remove = sa.delete(SHARE).where(SHARE.c.size == 3)
@@ -77,8 +85,11 @@ def test_rows_one_and_value(db, add_share):
 def test_one_statement_for_many_rows(db, add_share):
     for id in 'abc':
         add_share(id)
-    db.write(lambda session: session.run_many(
-        GROW, [{'which': 'a'}, {'which': 'c'}]))
+    db.write(
+        lambda session: session.run_many(
+            GROW, [{'which': 'a'}, {'which': 'c'}]
+        )
+    )
     db.write(lambda session: session.run_many(GROW, []))
     assert [db.read(size, id) for id in 'abc'] == [2, 1, 2]
 
@@ -93,24 +104,31 @@ def test_one_transaction_is_one_moment(new_database, add_share):
 def test_moments_come_back_to_the_microsecond(db, add_share):
     add_share('s')
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)
-    db.write(lambda session: session.run(
-        sa.update(SHARE).values(updated_at=moment)))
-    assert db.read(lambda session: session.value(
-        sa.select(SHARE.c.updated_at))) == moment
+    db.write(
+        lambda session: session.run(sa.update(SHARE).values(updated_at=moment))
+    )
+    assert (
+        db.read(lambda session: session.value(sa.select(SHARE.c.updated_at)))
+        == moment
+    )
 
 
 def test_time_in_guards_is_the_databases(db):
     before = db.clock()
-    seen = [db.read(lambda session: session.value(sa.select(db_now())))
-            for _ in range(2)]
+    seen = [
+        db.read(lambda session: session.value(sa.select(db_now())))
+        for _ in range(2)
+    ]
     assert before - 5 < seen[0] < seen[1] < db.clock() + 5
 
 
 def test_time_in_guards_is_the_simulations_on_sqlite(tmp_path):
-    with contextlib.closing(_Disposed(
-            f'sqlite:///{tmp_path}/db', clock=lambda: 42.5)) as db:
-        assert db.read(lambda session: session.value(
-            sa.select(db_now()))) == 42.5
+    with contextlib.closing(
+        _Disposed(f'sqlite:///{tmp_path}/db', clock=lambda: 42.5)
+    ) as db:
+        assert (
+            db.read(lambda session: session.value(sa.select(db_now()))) == 42.5
+        )
 
 
 class _Disposed(Database):
@@ -118,6 +136,7 @@ class _Disposed(Database):
 
 
 # All or nothing, and what comes after
+
 
 def test_failed_transaction_leaves_nothing(db, add_share):
     add_share('s')
@@ -136,8 +155,7 @@ def test_failed_transaction_leaves_nothing(db, add_share):
     assert delivered == called == []
 
 
-def test_hints_leave_when_others_can_see_the_work(
-        new_database, db, add_share):
+def test_hints_leave_when_others_can_see_the_work(new_database, db, add_share):
     add_share('s')
     other, seen = new_database(), []
     db.deliver = lambda hints: seen.append((hints, other.read(size, 's')))
@@ -204,6 +222,7 @@ def test_methods_become_transactions(db, add_share):
 
 # Run again, whole
 
+
 @on_servers
 def test_deadlock_is_met_by_running_again(new_database, db, add_share):
     for id in 'ab':
@@ -237,16 +256,19 @@ def busy_sqlite(tmp_path, monkeypatch):
     """`busy_sqlite(sleep)`: a database, and the one who is writing it."""
     monkeypatch.setattr(engines, 'BUSY_TIMEOUT', 0.01)
     path = tmp_path / 'db'
-    with contextlib.closing(sqlite3.connect(
-            path, isolation_level=None)) as writer:
+    with contextlib.closing(
+        sqlite3.connect(path, isolation_level=None)
+    ) as writer:
         writer.execute('PRAGMA journal_mode = WAL')
         writer.execute('CREATE TABLE things (id INTEGER)')
         writer.execute('BEGIN IMMEDIATE')
         with contextlib.ExitStack() as stack:
+
             def make(sleep):
                 db = Database(f'sqlite:///{path}', sleep=sleep)
                 stack.callback(db.dispose)
                 return db
+
             yield make, writer
 
 
@@ -272,8 +294,9 @@ def test_busy_for_good_is_an_error(busy_sqlite):
 
 
 def test_a_new_sqlite_waits_for_who_is_making_it(tmp_path, monkeypatch):
-    with contextlib.closing(sqlite3.connect(
-            tmp_path / 'db', isolation_level=None)) as writer:
+    with contextlib.closing(
+        sqlite3.connect(tmp_path / 'db', isolation_level=None)
+    ) as writer:
         writer.execute('CREATE TABLE things (id INTEGER)')
         writer.execute('BEGIN IMMEDIATE')
         slept = []
@@ -295,8 +318,9 @@ def test_other_errors_are_not_tried_again(db, add_share):
 
     def insert_again(session):
         tries.append(session)
-        session.run(sa.insert(SHARE).from_select(
-            SHARE.c.keys(), sa.select(SHARE)))
+        session.run(
+            sa.insert(SHARE).from_select(SHARE.c.keys(), sa.select(SHARE))
+        )
 
     with pytest.raises(db_exc.DBDuplicateEntry):
         db.write(insert_again)
@@ -320,8 +344,7 @@ def need(session, which, mend):
         raise Missing(mend)
 
 
-def test_error_that_can_be_repaired_is_and_the_rest_runs_again(
-        db, add_share):
+def test_error_that_can_be_repaired_is_and_the_rest_runs_again(db, add_share):
     db.write(need, 's', lambda: add_share('s', size=5))
     assert db.read(size, 's') == 6
 
@@ -334,6 +357,7 @@ def test_repair_that_does_not_help_ends(db):
 
 
 # Side by side
+
 
 def test_no_growth_is_lost_between_writers(new_database, db, add_share):
     add_share('s')
@@ -362,8 +386,7 @@ def test_reader_sees_one_moment(new_database, db, add_share):
 
 
 @on_servers
-def test_writer_sees_what_others_have_committed(
-        new_database, db, add_share):
+def test_writer_sees_what_others_have_committed(new_database, db, add_share):
     add_share('s')
     other = new_database()
 
@@ -412,8 +435,9 @@ def test_waiting_writers_on_sqlite_are_served_in_order(tmp_path):
 
     def hold(session, threads):
         for number in range(4):
-            threads.submit(db.write, lambda session, number=number:
-                           served.append(number))
+            threads.submit(
+                db.write, lambda session, number=number: served.append(number)
+            )
             while len(db._turn._waiting) <= number:
                 os.sched_yield()
 
@@ -425,9 +449,11 @@ def test_waiting_writers_on_sqlite_are_served_in_order(tmp_path):
 
 # A server that was started anew
 
+
 @on_servers
 def test_kept_connections_that_are_dead_are_noticed_by_nobody(
-        db, add_share, database_url):
+    db, add_share, database_url
+):
     add_share('s', size=1)
     assert db.read(size, 's') == 1
     databases.kill_connections(database_url)
@@ -437,8 +463,7 @@ def test_kept_connections_that_are_dead_are_noticed_by_nobody(
 
 
 @on_servers
-def test_connection_lost_at_the_commit_is_told(
-        db, add_share, database_url):
+def test_connection_lost_at_the_commit_is_told(db, add_share, database_url):
     add_share('s', size=1)
 
     def kill(name):

@@ -5,8 +5,7 @@ import sqlalchemy as sa
 
 FULL, NORMAL = 2, 1
 
-on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'],
-                                    indirect=True)
+on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 def mode(session):
@@ -21,6 +20,7 @@ def test_a_commit_waits_unless_told_otherwise(db):
 
 def test_what_does_not_wait_is_seen_at_once(db, new_database, add_share):
     add_share('s', synced=False)
-    found = new_database().read(lambda session: session.value(
-        sa.text('SELECT id FROM shares')))
+    found = new_database().read(
+        lambda session: session.value(sa.text('SELECT id FROM shares'))
+    )
     assert found == 's'

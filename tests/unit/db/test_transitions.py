@@ -22,16 +22,27 @@ JOURNAL = engine.Transition.__table__
 
 
 def status(db, id):
-    return db.read(lambda session: session.value(
-        sa.select(INSTANCE.c.status).where(INSTANCE.c.id == id)))
+    return db.read(
+        lambda session: session.value(
+            sa.select(INSTANCE.c.status).where(INSTANCE.c.id == id)
+        )
+    )
 
 
 def journal(db, id):
     """Event, status left and status entered, in the order made."""
-    return [tuple(row) for row in db.read(lambda session: session.rows(
-        sa.select(JOURNAL.c.event, JOURNAL.c.from_status,
-                  JOURNAL.c.to_status)
-        .where(JOURNAL.c.resource_id == id).order_by(JOURNAL.c.id)))]
+    return [
+        tuple(row)
+        for row in db.read(
+            lambda session: session.rows(
+                sa.select(
+                    JOURNAL.c.event, JOURNAL.c.from_status, JOURNAL.c.to_status
+                )
+                .where(JOURNAL.c.resource_id == id)
+                .order_by(JOURNAL.c.id)
+            )
+        )
+    ]
 
 
 def test_birth_writes_the_first_status_and_the_journal(db, add_instance):
@@ -44,8 +55,11 @@ def test_move_changes_the_status_and_what_goes_with_it(db, add_instance):
     add_instance('i')
     db.write(fire, MACHINE, 'i', 'created', progress='100%', host='h')
     assert status(db, 'i') == S.AVAILABLE
-    assert db.read(lambda session: tuple(session.one(
-        sa.select(INSTANCE.c.progress, INSTANCE.c.host)))) == ('100%', 'h')
+    assert db.read(
+        lambda session: tuple(
+            session.one(sa.select(INSTANCE.c.progress, INSTANCE.c.host))
+        )
+    ) == ('100%', 'h')
 
 
 def test_journal_tells_which_of_the_statuses_was_left(db, add_instance):
@@ -54,7 +68,8 @@ def test_journal_tells_which_of_the_statuses_was_left(db, add_instance):
     db.write(fire, MACHINE, 'i', 'delete')
     assert journal(db, 'i')[1:] == [
         ('create_failed', S.CREATING, S.ERROR),
-        ('delete', S.ERROR, S.DELETING)]
+        ('delete', S.ERROR, S.DELETING),
+    ]
 
 
 def test_journal_tells_who_and_when(db, add_instance):
@@ -62,13 +77,21 @@ def test_journal_tells_who_and_when(db, add_instance):
     add_instance('i', by=ctx)
     db.write(fire, MACHINE, 'i', 'created')
     moments = []
-    db.write(lambda session: (moments.append(session.now), fire(
-        session, MACHINE, 'i', 'extend')), by=ctx)
-    rows = db.read(lambda session: session.rows(
-        sa.select(JOURNAL).order_by(JOURNAL.c.id)))
+    db.write(
+        lambda session: (
+            moments.append(session.now),
+            fire(session, MACHINE, 'i', 'extend'),
+        ),
+        by=ctx,
+    )
+    rows = db.read(
+        lambda session: session.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id))
+    )
     assert [(row.resource, row.request_id, row.made_by) for row in rows] == [
-        ('share_instance', 'req-1', 'ann'), ('share_instance', None, None),
-        ('share_instance', 'req-1', 'ann')]
+        ('share_instance', 'req-1', 'ann'),
+        ('share_instance', None, None),
+        ('share_instance', 'req-1', 'ann'),
+    ]
     assert rows[-1].made_at == moments[0]
 
 
@@ -81,8 +104,10 @@ def test_refused_move_changes_nothing(db, add_instance):
     assert S.AVAILABLE in str(refused.value)
     assert status(db, 'i') == S.CREATING
     assert journal(db, 'i') == before
-    assert db.read(lambda session: session.value(
-        sa.select(INSTANCE.c.progress))) is None
+    assert (
+        db.read(lambda session: session.value(sa.select(INSTANCE.c.progress)))
+        is None
+    )
 
 
 def test_move_of_a_row_that_is_not_there_is_not_found(db):
@@ -97,8 +122,7 @@ def test_unknown_move_is_a_mistake_of_ours(db, add_instance):
         db.write(fire, MACHINE, 'i', 'explode')
 
 
-def test_last_move_removes_the_row_and_stays_in_the_journal(
-        db, add_instance):
+def test_last_move_removes_the_row_and_stays_in_the_journal(db, add_instance):
     add_instance('i')
     db.write(fire, MACHINE, 'i', 'force_delete')
     db.write(fire, MACHINE, 'i', 'deleted')
@@ -114,7 +138,10 @@ def test_move_into_the_same_status_is_a_move(db, add_instance):
     db.write(fire, MACHINE, 'i', 'created')
     db.write(fire, MACHINE, 'i', 'reset_available')
     assert journal(db, 'i')[-1] == (
-        'reset_available', S.AVAILABLE, S.AVAILABLE)
+        'reset_available',
+        S.AVAILABLE,
+        S.AVAILABLE,
+    )
 
 
 def test_rolled_back_move_leaves_no_trace(db, add_instance):
@@ -136,9 +163,13 @@ def test_move_of_many_is_made_for_each(db, add_instance):
     db.write(fire_all, MACHINE, iter('cab'), 'created')
     assert [status(db, id) for id in 'abc'] == [S.AVAILABLE] * 3
     # One order for everybody, or two such moves would deadlock.
-    assert db.read(lambda session: session.rows(
-        sa.select(JOURNAL.c.resource_id).where(JOURNAL.c.event == 'created')
-        .order_by(JOURNAL.c.id))) == [('a',), ('b',), ('c',)]
+    assert db.read(
+        lambda session: session.rows(
+            sa.select(JOURNAL.c.resource_id)
+            .where(JOURNAL.c.event == 'created')
+            .order_by(JOURNAL.c.id)
+        )
+    ) == [('a',), ('b',), ('c',)]
 
 
 def test_move_of_many_is_refused_for_all(db, add_instance):
@@ -172,21 +203,31 @@ def test_move_of_many_names_the_one_that_is_not_there(db, add_instance):
 def test_move_of_many_takes_values_along(db, add_instance):
     for id in 'ab':
         add_instance(id)
-    db.write(functools.partial(
-        fire_all, progress='100%'), MACHINE, 'ab', 'created')
-    assert db.read(lambda session: {row.progress for row in session.rows(
-        sa.select(INSTANCE.c.progress))}) == {'100%'}
+    db.write(
+        functools.partial(fire_all, progress='100%'), MACHINE, 'ab', 'created'
+    )
+    assert db.read(
+        lambda session: {
+            row.progress
+            for row in session.rows(sa.select(INSTANCE.c.progress))
+        }
+    ) == {'100%'}
 
 
 def test_move_of_all_that_match_leaves_the_others_alone(db, add_instance):
     for id in 'abcd':
         add_instance(id)
     db.write(fire, MACHINE, 'b', 'create_failed')
-    moved = db.write(fire_matching, MACHINE, 'created',
-                     {'id': ['a', 'b', 'c']})
+    moved = db.write(
+        fire_matching, MACHINE, 'created', {'id': ['a', 'b', 'c']}
+    )
     assert moved == 2
     assert [status(db, id) for id in 'abcd'] == [
-        S.AVAILABLE, S.ERROR, S.AVAILABLE, S.CREATING]
+        S.AVAILABLE,
+        S.ERROR,
+        S.AVAILABLE,
+        S.CREATING,
+    ]
     assert journal(db, 'a')[-1] == ('created', S.CREATING, S.AVAILABLE)
     assert len(journal(db, 'b')) == 2
     assert len(journal(db, 'd')) == 1
@@ -194,8 +235,10 @@ def test_move_of_all_that_match_leaves_the_others_alone(db, add_instance):
 
 def test_move_of_none_that_match_is_no_error(db, add_instance):
     add_instance('a')
-    assert db.write(fire_matching, MACHINE, 'extended',
-                    {'share_id': 'other'}) == 0
+    assert (
+        db.write(fire_matching, MACHINE, 'extended', {'share_id': 'other'})
+        == 0
+    )
     assert len(journal(db, 'a')) == 1
 
 
@@ -207,15 +250,20 @@ def test_move_of_any_number_takes_two_statements(db, add_instance):
     db.write(fire_matching, MACHINE, 'created', {'host': 'nowhere'})
     nothing = seen.count('statement')
     seen.clear()
-    db.write(fire_matching, MACHINE, 'created',
-             {'id': [f'i{number}' for number in range(30)]})
+    db.write(
+        fire_matching,
+        MACHINE,
+        'created',
+        {'id': [f'i{number}' for number in range(30)]},
+    )
     assert nothing == 1
     assert seen.count('statement') == 2
 
 
 @pytest.mark.parametrize('rival', ['delete', 'extend'])
 def test_one_of_many_at_once_makes_the_move(
-        new_database, db, add_instance, rival):
+    new_database, db, add_instance, rival
+):
     add_instance('i')
     db.write(fire, MACHINE, 'i', 'created')
     ways_in = [new_database() for _ in range(4)]
@@ -237,8 +285,7 @@ def test_one_of_many_at_once_makes_the_move(
     assert len(journal(db, 'i')) == 3
 
 
-def test_move_waits_for_one_that_is_being_made(
-        new_database, db, add_instance):
+def test_move_waits_for_one_that_is_being_made(new_database, db, add_instance):
     add_instance('i')
     db.write(fire, MACHINE, 'i', 'created')
     other, moved = new_database(), threading.Event()

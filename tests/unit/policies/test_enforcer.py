@@ -31,8 +31,12 @@ def make_conf(folder, text='', **options):
 
 def caller(*roles, project_id=OWN, user_id='u1', is_admin=False, **more):
     return context.RequestContext(
-        user_id=user_id, project_id=project_id, roles=list(roles),
-        is_admin=is_admin, **more)
+        user_id=user_id,
+        project_id=project_id,
+        roles=list(roles),
+        is_admin=is_admin,
+        **more,
+    )
 
 
 PERSONAS = {
@@ -90,17 +94,19 @@ def oracle(conf):
 def assert_equal_answers(conf, names):
     library, ours = oracle(conf), enforcer.Enforcer(conf)
     for name, (who, creds), (what, target) in itertools.product(
-            names, PERSONAS.items(), TARGETS.items()):
-        expected = library.enforce(name, target,
-                                   compiled.credentials(creds))
+        names, PERSONAS.items(), TARGETS.items()
+    ):
+        expected = library.enforce(name, target, compiled.credentials(creds))
         assert ours.allows(name, target, creds) == bool(expected), (
-            f'{name} asked by {who} for {what}')
+            f'{name} asked by {who} for {what}'
+        )
 
 
 @pytest.mark.parametrize('new', [True, False])
 def test_every_default_answers_as_oslo_policy_does(tmp_path, new):
-    assert_equal_answers(make_conf(tmp_path, enforce_new_defaults=new),
-                         [*RULES, 'unheard of'])
+    assert_equal_answers(
+        make_conf(tmp_path, enforce_new_defaults=new), [*RULES, 'unheard of']
+    )
 
 
 @pytest.mark.parametrize('new', [True, False])
@@ -117,15 +123,19 @@ def test_unknown_rules_follow_the_configured_default_rule(tmp_path):
 def test_unknown_rules_are_refused_without_a_default_rule(tmp_path):
     conf = make_conf(tmp_path, policy_default_rule='not there')
     assert not enforcer.Enforcer(conf).allows(
-        'unheard of', TARGETS['own'], PERSONAS['admin'])
+        'unheard of', TARGETS['own'], PERSONAS['admin']
+    )
 
 
-@pytest.mark.parametrize('rule, allowed, refused', [
-    ('share:create', 'member', 'reader'),
-    ('share:get', 'reader', 'member elsewhere'),
-    ('share:force_delete', 'admin by role alone', 'member'),
-    ('share:get_all', 'admin', 'no roles'),
-])
+@pytest.mark.parametrize(
+    'rule, allowed, refused',
+    [
+        ('share:create', 'member', 'reader'),
+        ('share:get', 'reader', 'member elsewhere'),
+        ('share:force_delete', 'admin by role alone', 'member'),
+        ('share:get_all', 'admin', 'no roles'),
+    ],
+)
 def test_roles_decide(tmp_path, rule, allowed, refused):
     ours = enforcer.Enforcer(make_conf(tmp_path))
     assert ours.allows(rule, TARGETS['own'], PERSONAS[allowed])
@@ -134,10 +144,13 @@ def test_roles_decide(tmp_path, rule, allowed, refused):
 
 @pytest.mark.parametrize('new, allowed', [(True, False), (False, True)])
 def test_older_default_counts_unless_new_ones_are_enforced(
-        tmp_path, new, allowed):
+    tmp_path, new, allowed
+):
     ours = enforcer.Enforcer(make_conf(tmp_path, enforce_new_defaults=new))
-    assert ours.allows('share:get', TARGETS['own'],
-                       PERSONAS['no roles']) is allowed
+    assert (
+        ours.allows('share:get', TARGETS['own'], PERSONAS['no roles'])
+        is allowed
+    )
 
 
 def test_policy_values_are_those_of_a_context(tmp_path):
@@ -148,17 +161,22 @@ def test_policy_values_are_those_of_a_context(tmp_path):
 Row = dataclasses.make_dataclass('Row', ['project_id', 'user_id'])
 
 
-@pytest.mark.parametrize('target', [
-    Row(OWN, 'u1'),
-    {'project_id': OWN},
-    types.MappingProxyType({'project_id': OWN}),
-    PERSONAS['member'],
-], ids=['attributes', 'dict', 'mapping', 'context'])
+@pytest.mark.parametrize(
+    'target',
+    [
+        Row(OWN, 'u1'),
+        {'project_id': OWN},
+        types.MappingProxyType({'project_id': OWN}),
+        PERSONAS['member'],
+    ],
+    ids=['attributes', 'dict', 'mapping', 'context'],
+)
 def test_target_gives_attributes_or_keys(tmp_path, target):
     ours = enforcer.Enforcer(make_conf(tmp_path))
     assert ours.allows('share:update', target, PERSONAS['member'])
-    assert not ours.allows('share:update', target,
-                           PERSONAS['member elsewhere'])
+    assert not ours.allows(
+        'share:update', target, PERSONAS['member elsewhere']
+    )
 
 
 def test_context_asks_the_enforcer(tmp_path):
@@ -167,10 +185,15 @@ def test_context_asks_the_enforcer(tmp_path):
     assert not caller('reader', enforcer=ours).can('share:update')
 
 
-@pytest.mark.parametrize('who, admin', [
-    ('admin by role alone', True), ('admin by flag alone', False),
-    ('member', False), ('system admin', False),
-])
+@pytest.mark.parametrize(
+    'who, admin',
+    [
+        ('admin by role alone', True),
+        ('admin by flag alone', False),
+        ('member', False),
+        ('system admin', False),
+    ],
+)
 def test_admin_is_who_the_rule_says(tmp_path, who, admin):
     ours = enforcer.Enforcer(make_conf(tmp_path))
     assert ours.is_admin(PERSONAS[who]) is admin
@@ -178,23 +201,27 @@ def test_admin_is_who_the_rule_says(tmp_path, who, admin):
 
 def test_admin_rule_may_be_overridden(tmp_path):
     ours = enforcer.Enforcer(
-        make_conf(tmp_path, '"context_is_admin": "role:service"'))
+        make_conf(tmp_path, '"context_is_admin": "role:service"')
+    )
     assert ours.is_admin(PERSONAS['service'])
     assert not ours.is_admin(PERSONAS['admin'])
     assert ours.allows('share:force_delete', {}, PERSONAS['service'])
 
 
-@pytest.mark.parametrize('text', [
-    '"share:get": "rule:share:get or role:reader"',
-    '{"share:get": "rule:a", "a": "not rule:b", "b": "rule:a"}',
-    '{"share:get": "rule:gone", "default": "rule:gone"}',
-    '"share:get": "role:%(project_id)"',
-    '"share:get": "user_id:100%"',
-    '"share:get": "1x:1x"',
-    '"share:get": "x-%(project_id)s:x-a1"',
-    '"share:get": "user_id.x:u"',
-    '"share:get": "role:reader or"',
-])
+@pytest.mark.parametrize(
+    'text',
+    [
+        '"share:get": "rule:share:get or role:reader"',
+        '{"share:get": "rule:a", "a": "not rule:b", "b": "rule:a"}',
+        '{"share:get": "rule:gone", "default": "rule:gone"}',
+        '"share:get": "role:%(project_id)"',
+        '"share:get": "user_id:100%"',
+        '"share:get": "1x:1x"',
+        '"share:get": "x-%(project_id)s:x-a1"',
+        '"share:get": "user_id.x:u"',
+        '"share:get": "role:reader or"',
+    ],
+)
 def test_rules_without_sense_refuse(tmp_path, text):
     ours = enforcer.Enforcer(make_conf(tmp_path, text))
     assert not ours.allows('share:get', TARGETS['own'], PERSONAS['reader'])
@@ -213,22 +240,23 @@ class OnTuesdays(policy.Check):
 
 @pytest.fixture
 def _own_check(monkeypatch):
-    monkeypatch.setitem(policy._checks.registered_checks, 'tuesday',
-                        OnTuesdays)
+    monkeypatch.setitem(
+        policy._checks.registered_checks, 'tuesday', OnTuesdays
+    )
     monkeypatch.setattr(OnTuesdays, 'asked', [])
 
 
 @pytest.mark.usefixtures('_own_check')
 def test_foreign_checks_are_carried_out_by_oslo_policy(tmp_path):
-    ours = enforcer.Enforcer(make_conf(
-        tmp_path, '"share:get": "role:reader and tuesday:a1"'))
+    ours = enforcer.Enforcer(
+        make_conf(tmp_path, '"share:get": "role:reader and tuesday:a1"')
+    )
     assert ours.allows('share:get', Row(OWN, 'u1'), PERSONAS['reader'])
     assert OnTuesdays.asked == [
-        ({'project_id': OWN, 'user_id': 'u1'}, 'u1', 'share:get')]
-    assert not ours.allows('share:get', Row(FOREIGN, 'u1'),
-                           PERSONAS['reader'])
-    assert not ours.allows('share:get', Row(OWN, 'u1'),
-                           PERSONAS['no roles'])
+        ({'project_id': OWN, 'user_id': 'u1'}, 'u1', 'share:get')
+    ]
+    assert not ours.allows('share:get', Row(FOREIGN, 'u1'), PERSONAS['reader'])
+    assert not ours.allows('share:get', Row(OWN, 'u1'), PERSONAS['no roles'])
     assert ours.allows('share:get_all', Row(OWN, 'u1'), PERSONAS['reader'])
 
 
@@ -269,8 +297,9 @@ class Watched:
         self.clock.now += seconds
 
     def readers_may_delete(self):
-        return self.enforcer.allows('share:delete', TARGETS['own'],
-                                    PERSONAS['reader'])
+        return self.enforcer.allows(
+            'share:delete', TARGETS['own'], PERSONAS['reader']
+        )
 
 
 LOOSE, TIGHT = '"share:delete": "@"', '"share:delete": "!  "'
@@ -318,13 +347,13 @@ def test_files_of_policy_folder_come_on_top(tmp_path):
     assert not watched.readers_may_delete()
 
 
-BROKEN = ['"share:delete": "@', '- share:delete', '"share:delete": 5',
-          '\x00']
+BROKEN = ['"share:delete": "@', '- share:delete', '"share:delete": 5', '\x00']
 
 
 @pytest.mark.parametrize('text', BROKEN)
 def test_broken_file_keeps_the_old_rules_and_is_reported_once(
-        tmp_path, caplog, text):
+    tmp_path, caplog, text
+):
     watched = Watched(tmp_path, LOOSE)
     watched.file.write_text(text)
     for _ in range(3):

@@ -14,16 +14,19 @@ def test_resources_and_versions_are_the_published_ones():
     published = [
         (row['field'], row['since'])
         for row in reference.table('response-fields.csv')
-        if row['resource'] == 'quota set'
-        and row['view'] == 'show and update']
+        if row['resource'] == 'quota set' and row['view'] == 'show and update'
+    ]
     assert [(one.name, one.since) for one in limits.RESOURCES] == published
 
 
 def test_resources_of_share_types_are_the_published_ones():
     published = tuple(
-        row['field'] for row in reference.table('response-fields.csv')
-        if row['resource'] == 'quota set' and row['view'] == 'show and update'
-        and 'absent for share type' not in row['notes'])
+        row['field']
+        for row in reference.table('response-fields.csv')
+        if row['resource'] == 'quota set'
+        and row['view'] == 'show and update'
+        and 'absent for share type' not in row['notes']
+    )
     assert published == limits.NAMES_PER_TYPE
 
 
@@ -31,12 +34,16 @@ def test_every_resource_has_an_option():
     defaults = {option.name: option.default for option in options.OPTS}
     group = types.SimpleNamespace(**defaults)
     assert limits.from_options(group) == {
-        name: defaults[name] for name in limits.NAMES}
+        name: defaults[name] for name in limits.NAMES
+    }
 
 
 def test_later_layers_hide_earlier_ones():
-    found = limits.layered({'shares': 1, 'gigabytes': 1, 'backups': 1},
-                           {'gigabytes': 2, 'backups': 2}, {'backups': -1})
+    found = limits.layered(
+        {'shares': 1, 'gigabytes': 1, 'backups': 1},
+        {'gigabytes': 2, 'backups': 2},
+        {'backups': -1},
+    )
     assert list(found) == list(limits.NAMES)
     assert found['shares'] == 1
     assert found['gigabytes'] == 2
@@ -44,15 +51,17 @@ def test_later_layers_hide_earlier_ones():
     assert found['snapshots'] == limits.UNLIMITED
 
 
-@pytest.mark.parametrize('value, number', [
-    (0, 0), (-1, -1), (7, 7), ('7', 7), ('-1', -1),
-    (2 ** 31 - 1, 2 ** 31 - 1)])
+@pytest.mark.parametrize(
+    'value, number',
+    [(0, 0), (-1, -1), (7, 7), ('7', 7), ('-1', -1), (2**31 - 1, 2**31 - 1)],
+)
 def test_whole_numbers_are_limits(value, number):
     assert limits.parse({'shares': value}) == {'shares': number}
 
 
-@pytest.mark.parametrize('value', [
-    -2, '-2', 2 ** 31, 1.0, True, None, '', 'x', '1.5', [1], {}])
+@pytest.mark.parametrize(
+    'value', [-2, '-2', 2**31, 1.0, True, None, '', 'x', '1.5', [1], {}]
+)
 def test_other_values_are_refused(value):
     with pytest.raises(exception.InvalidInput, match='shares'):
         limits.parse({'shares': value})
@@ -65,13 +74,25 @@ def test_unknown_resources_are_refused_by_name():
         limits.parse({'share_networks': 1}, limits.NAMES_PER_TYPE)
 
 
-@pytest.mark.parametrize('limit, ceiling, fits', [
-    (5, 5, True), (6, 5, False), (-1, 5, False), (5, -1, True),
-    (-1, -1, True), (0, 0, True)])
+@pytest.mark.parametrize(
+    'limit, ceiling, fits',
+    [
+        (5, 5, True),
+        (6, 5, False),
+        (-1, 5, False),
+        (5, -1, True),
+        (-1, -1, True),
+        (0, 0, True),
+    ],
+)
 def test_a_part_may_not_exceed_the_project(limit, ceiling, fits):
     def check(force):
-        limits.check({'shares': limit}, used={}, force=force,
-                     ceilings={'shares': ceiling})
+        limits.check(
+            {'shares': limit},
+            used={},
+            force=force,
+            ceilings={'shares': ceiling},
+        )
 
     for force in (False, True):
         if fits:
@@ -81,8 +102,10 @@ def test_a_part_may_not_exceed_the_project(limit, ceiling, fits):
                 check(force)
 
 
-@pytest.mark.parametrize('limit, used, fits', [
-    (4, 4, True), (3, 4, False), (0, 0, True), (-1, 4, True)])
+@pytest.mark.parametrize(
+    'limit, used, fits',
+    [(4, 4, True), (3, 4, False), (0, 0, True), (-1, 4, True)],
+)
 def test_less_than_in_use_needs_force(limit, used, fits):
     limits.check({'shares': limit}, used={'shares': used}, force=True)
     if fits:

@@ -16,6 +16,7 @@ def transport_to(url):
     conf = options.new()
     # oslo.messaging makes the option known with the first transport.
     import oslo_messaging
+
     oslo_messaging.TransportURL(conf)
     conf.set_override('transport_url', url)
     return transport.Transport(conf)
@@ -48,8 +49,13 @@ def serving():
 
 @pytest.fixture
 def ctx():
-    return RequestContext(user_id='u1', project_id='p1', roles=['member'],
-                          auth_token='secret', request_id='req-1')
+    return RequestContext(
+        user_id='u1',
+        project_id='p1',
+        roles=['member'],
+        auth_token='secret',
+        request_id='req-1',
+    )
 
 
 class Heard:
@@ -67,7 +73,8 @@ class Heard:
     def wait(self, count, timeout=10):
         with self._changed:
             assert self._changed.wait_for(
-                lambda: len(self.items) >= count, timeout), self.items
+                lambda: len(self.items) >= count, timeout
+            ), self.items
             return list(self.items)
 
 

@@ -13,20 +13,29 @@ from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Machine
 
 MACHINE = Machine(
-    'thing', 'things', born={'create': 'at_rest'},
-    moves=[('extend', {'at_rest'}, 'extending'),
-           ('extended', {'extending'}, 'at_rest'),
-           ('extend_failed', {'extending'}, 'broken'),
-           ('extend_refused', {'extending'}, 'at_rest')],
+    'thing',
+    'things',
+    born={'create': 'at_rest'},
+    moves=[
+        ('extend', {'at_rest'}, 'extending'),
+        ('extended', {'extending'}, 'at_rest'),
+        ('extend_failed', {'extending'}, 'broken'),
+        ('extend_refused', {'extending'}, 'at_rest'),
+    ],
     at_rest={'at_rest', 'broken'},
-    in_flight={'extending': GiveUp('extend_failed')})
+    in_flight={'extending': GiveUp('extend_failed')},
+)
 
 
 class ThingCareRpc(Contract):
     topic, version = 'manila-things', '1.3'
 
-    @durable(failure=(MACHINE, 'extend_failed'), action='a', detail='d',
-             refused={exception.InvalidInput: ('extend_refused', 'r')})
+    @durable(
+        failure=(MACHINE, 'extend_failed'),
+        action='a',
+        detail='d',
+        refused={exception.InvalidInput: ('extend_refused', 'r')},
+    )
     def extend(self, ctx, instance_id, new_size, force=False): ...
 
     @durable(one_per='thing_id', resource='thing_id', repeatable=True)
@@ -86,9 +95,15 @@ def test_kinds_carry_what_was_declared():
     assert set(kinds) == {'thing_care.extend', 'thing_care.sync'}
     extend, sync = kinds['thing_care.extend'], kinds['thing_care.sync']
     assert (extend.method, extend.args, dict(extend.defaults)) == (
-        'extend', ('instance_id', 'new_size', 'force'), {'force': False})
+        'extend',
+        ('instance_id', 'new_size', 'force'),
+        {'force': False},
+    )
     assert (extend.topic, extend.resource, extend.one_per) == (
-        'manila-things', 'instance_id', None)
+        'manila-things',
+        'instance_id',
+        None,
+    )
     assert (sync.resource, sync.one_per) == ('thing_id', 'thing_id')
     assert (extend.repeatable, sync.repeatable) == (False, True)
 
@@ -97,10 +112,12 @@ def test_failure_depends_on_the_error():
     kinds = contract.work_kinds(ThingCareRpc)
     extend = kinds['thing_care.extend']
     assert extend.failure == contract.Failure(
-        MACHINE, 'extend_failed', 'a', 'd')
+        MACHINE, 'extend_failed', 'a', 'd'
+    )
     assert extend.failure_of(ValueError()) == extend.failure
     assert extend.failure_of(exception.InvalidInput(reason='x')) == (
-        contract.Failure(MACHINE, 'extend_refused', 'a', 'r'))
+        contract.Failure(MACHINE, 'extend_refused', 'a', 'r')
+    )
     assert kinds['thing_care.sync'].failure is None
     assert kinds['thing_care.sync'].failure_of(ValueError()) is None
 
@@ -115,21 +132,28 @@ def test_name_may_be_given():
     assert list(contract.work_kinds(OddRpc)) == ['even.work']
 
 
-@pytest.mark.parametrize('declared', [
-    {'failure': (MACHINE, 'no_such_move')},
-    {'failure': (MACHINE, 'extend_failed'),
-     'refused': {ValueError: ('no_such_move', None)}},
-    {'refused': {ValueError: ('extend_refused', None)}},
-])
+@pytest.mark.parametrize(
+    'declared',
+    [
+        {'failure': (MACHINE, 'no_such_move')},
+        {
+            'failure': (MACHINE, 'extend_failed'),
+            'refused': {ValueError: ('no_such_move', None)},
+        },
+        {'refused': {ValueError: ('extend_refused', None)}},
+    ],
+)
 def test_failure_that_is_no_move_of_the_table_is_refused(declared):
     with pytest.raises(TypeError, match=r'no_such_move|need a failure'):
         durable(**declared)
 
 
-@pytest.mark.parametrize('declared', [
-    {'resource': 'share_id'}, {'one_per': 'share_id'}])
+@pytest.mark.parametrize(
+    'declared', [{'resource': 'share_id'}, {'one_per': 'share_id'}]
+)
 def test_argument_that_the_stub_lacks_is_refused(declared):
     with pytest.raises(TypeError, match='share_id'):
+
         class Wrong(Contract):
             topic, version = 't', '1.0'
 
@@ -139,6 +163,7 @@ def test_argument_that_the_stub_lacks_is_refused(declared):
 
 def test_stub_without_a_declaration_is_refused():
     with pytest.raises(TypeError, match='neither'):
+
         class Wrong(Contract):
             topic, version = 't', '1.0'
 
@@ -147,6 +172,7 @@ def test_stub_without_a_declaration_is_refused():
 
 def test_stub_without_ctx_is_refused():
     with pytest.raises(TypeError, match='ctx'):
+
         class Wrong(Contract):
             topic, version = 't', '1.0'
 
@@ -155,28 +181,41 @@ def test_stub_without_ctx_is_refused():
 
 
 def test_client_stores_durable_work_on_the_queue_of_a_host(
-        client, submitted, ctx):
+    client, submitted, ctx
+):
     answer = client.on('host@one#pool').extend(
-        'session', ctx, instance_id='i', new_size=3)
+        'session', ctx, instance_id='i', new_size=3
+    )
     assert answer == 'work-id'
-    assert submitted.items == [(
-        'session', ctx, 'thing_care.extend', 'host@one',
-        {'instance_id': 'i', 'new_size': 3, 'force': False})]
+    assert submitted.items == [
+        (
+            'session',
+            ctx,
+            'thing_care.extend',
+            'host@one',
+            {'instance_id': 'i', 'new_size': 3, 'force': False},
+        )
+    ]
 
 
 def test_client_without_a_host_uses_the_queue_of_the_topic(
-        client, submitted, ctx):
+    client, submitted, ctx
+):
     client.sync('session', ctx, thing_id='t')
     assert submitted.items[0][3] == 'manila-things'
 
 
-@pytest.mark.parametrize('args', [
-    {'instance_id': 'i'},
-    {'instance_id': 'i', 'new_size': 1, 'old_size': 2},
-    {'instance_id': 'i', 'size': 1},
-])
+@pytest.mark.parametrize(
+    'args',
+    [
+        {'instance_id': 'i'},
+        {'instance_id': 'i', 'new_size': 1, 'old_size': 2},
+        {'instance_id': 'i', 'size': 1},
+    ],
+)
 def test_client_refuses_arguments_that_do_not_fit(
-        client, submitted, ctx, args):
+    client, submitted, ctx, args
+):
     with pytest.raises(TypeError, match=r'thing_care\.extend takes'):
         client.on('host').extend('session', ctx, **args)
     assert submitted.items == []
@@ -190,16 +229,21 @@ def test_client_knows_no_other_method(client):
 def test_call_is_answered_by_the_host_asked(client, carrier, serving, ctx):
     serving(carrier.serve('manila-things', 'host@one', [Things()]))
     assert client.on('host@one#pool').check(ctx, instance_id='i') == [
-        'p1', 'i', None]
+        'p1',
+        'i',
+        None,
+    ]
     with pytest.raises(exception.ServiceUnavailable):
         client.on('host@two').check(ctx, instance_id='i')
 
 
-def test_call_without_a_host_is_answered_by_any(
-        client, carrier, serving, ctx):
+def test_call_without_a_host_is_answered_by_any(client, carrier, serving, ctx):
     serving(carrier.serve('manila-things', 'host@one', [Things()]))
     assert client.check(ctx, instance_id='i', options={'a': 1}) == [
-        'p1', 'i', {'a': 1}]
+        'p1',
+        'i',
+        {'a': 1},
+    ]
 
 
 def test_contracts_of_one_topic_do_not_meet(carrier, serving, ctx, heard):
@@ -214,8 +258,11 @@ def test_contracts_of_one_topic_do_not_meet(carrier, serving, ctx, heard):
         def check(self, ctx, instance_id):
             return 'other'
 
-    serving(transport.HintListener(
-        carrier, 'manila-things', 'host', heard.add, [Things(), Other()]))
+    serving(
+        transport.HintListener(
+            carrier, 'manila-things', 'host', heard.add, [Things(), Other()]
+        )
+    )
     ask = contract.Client(OtherRpc, Submitted(), carrier).on('host')
     assert ask.check(ctx, instance_id='i') == 'other'
 
@@ -224,9 +271,9 @@ def test_durable_work_is_not_reached_by_messages(carrier, serving, ctx):
     things = Things()
     serving(carrier.serve('manila-things', 'host', [things]))
     with pytest.raises(Exception, match='sync'):
-        carrier.client('manila-things', 'host', namespace='thing_care',
-                       version='1.3').call(
-            ctx, 'sync', {'thing_id': 't'}, timeout=5)
+        carrier.client(
+            'manila-things', 'host', namespace='thing_care', version='1.3'
+        ).call(ctx, 'sync', {'thing_id': 't'}, timeout=5)
     assert things.calls == []
 
 
@@ -292,9 +339,18 @@ class HookTakesTooLittle(Lacks):
     def failed_work(self, session, job): ...
 
 
-@pytest.mark.parametrize('endpoint', [
-    Lacks, FirstIsNotJob, OtherName, OtherOrder, OtherDefault, HookOfACall,
-    HookTakesTooLittle])
+@pytest.mark.parametrize(
+    'endpoint',
+    [
+        Lacks,
+        FirstIsNotJob,
+        OtherName,
+        OtherOrder,
+        OtherDefault,
+        HookOfACall,
+        HookTakesTooLittle,
+    ],
+)
 def test_endpoint_that_breaks_the_contract_is_refused(endpoint):
     with pytest.raises(TypeError, match=endpoint.__name__):
         implements(PairRpc)(endpoint)

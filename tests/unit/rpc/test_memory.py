@@ -67,16 +67,20 @@ def test_cast_arrives_as_a_copy(carrier, recorder, ctx):
     sent = {'rows': [{'id': 1}], 'pair': (1, 2)}
     carrier.client('topic').cast(ctx, 'note', sent)
     sent['rows'][0]['id'] = 2
-    (_, args), = recorder.heard.wait(1)
+    ((_, args),) = recorder.heard.wait(1)
     assert args == {'rows': [{'id': 1}], 'pair': [1, 2]}
 
 
 def test_caller_is_carried_along_without_the_token(carrier, recorder, ctx):
     carrier.client('topic').cast(ctx, 'note', {})
-    (arrived, _), = recorder.heard.wait(1)
+    ((arrived, _),) = recorder.heard.wait(1)
     assert arrived is not ctx
-    assert (arrived.user_id, arrived.project_id, arrived.roles,
-            arrived.request_id) == ('u1', 'p1', ['member'], 'req-1')
+    assert (
+        arrived.user_id,
+        arrived.project_id,
+        arrived.roles,
+        arrived.request_id,
+    ) == ('u1', 'p1', ['member'], 'req-1')
     assert arrived.auth_token is None
     assert ctx.auth_token == 'secret'
 
@@ -84,12 +88,14 @@ def test_caller_is_carried_along_without_the_token(carrier, recorder, ctx):
 def test_call_gives_the_answer_as_json(carrier, recorder, ctx):
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5)
     answer = carrier.client('topic', 'one').call(
-        ctx, 'echo', {'value': {'at': moment, 'pair': (1, 2)}}, timeout=5)
+        ctx, 'echo', {'value': {'at': moment, 'pair': (1, 2)}}, timeout=5
+    )
     assert answer == {'at': '2026-01-02T03:04:05.000000', 'pair': [1, 2]}
 
 
 def test_call_raises_our_error_as_the_other_side_raised_it(
-        carrier, recorder, ctx):
+    carrier, recorder, ctx
+):
     with pytest.raises(exception.ShareNotFound) as caught:
         carrier.client('topic').call(ctx, 'refuse', {}, timeout=5)
     assert type(caught.value) is exception.ShareNotFound
@@ -102,7 +108,8 @@ def test_call_tells_a_fault_of_the_other_side_apart(carrier, recorder, ctx):
 
 
 def test_call_times_out_and_the_late_answer_harms_nobody(
-        carrier, recorder, ctx):
+    carrier, recorder, ctx
+):
     client = carrier.client('topic')
     with pytest.raises(exception.ServiceUnavailable, match='wait'):
         client.call(ctx, 'wait', {}, timeout=0.05)
@@ -142,8 +149,7 @@ def test_named_server_alone_hears_what_is_sent_to_it(carrier, serving, ctx):
     for name, recorder in recorders.items():
         serving(carrier.serve('topic', name, [recorder]))
     for _ in range(4):
-        carrier.client('topic').to('two').call(
-            ctx, 'note', {}, timeout=5)
+        carrier.client('topic').to('two').call(ctx, 'note', {}, timeout=5)
     assert len(recorders['two'].heard.items) == 4
     assert recorders['one'].heard.items == []
 
@@ -154,7 +160,8 @@ def test_fanout_reaches_every_server(carrier, serving, ctx):
         serving(carrier.serve('topic', f'server{number}', [recorder]))
     target = oslo_messaging.Target(topic='topic', fanout=True)
     oslo_messaging.get_rpc_client(carrier._transport, target).cast(
-        {}, 'note', value=[1])
+        {}, 'note', value=[1]
+    )
     values = [recorder.heard.wait(1)[0][1]['value'] for recorder in recorders]
     assert values == [[1], [1]]
     assert values[0] is not values[1]
@@ -167,8 +174,7 @@ def test_virtual_hosts_are_separate(exchange, carrier, recorder, ctx):
     assert same.client('topic').call(ctx, 'echo', {'value': 1}, 5) == 1
 
 
-def test_stop_handles_what_was_heard_and_hears_no_more(
-        carrier, serving, ctx):
+def test_stop_handles_what_was_heard_and_hears_no_more(carrier, serving, ctx):
     recorder = Recorder()
     server = carrier.serve('topic', 'one', [recorder])
     server.start()
@@ -254,9 +260,13 @@ listener.stop()
 
 def output_of(script):
     done = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', script], capture_output=True,
-        text=True, timeout=60, check=False,
-        cwd=pathlib.Path(__file__).parents[3])
+        [sys.executable, '-W', 'ignore', '-c', script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=pathlib.Path(__file__).parents[3],
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

@@ -31,8 +31,9 @@ class Held:
 
 @pytest.fixture
 def listener(carrier, serving, heard):
-    return serving(transport.HintListener(
-        carrier, 'manila-share', 'host@one', heard.add))
+    return serving(
+        transport.HintListener(carrier, 'manila-share', 'host@one', heard.add)
+    )
 
 
 @pytest.fixture
@@ -43,10 +44,14 @@ def held(carrier):
 
 
 def test_hint_wakes_the_service_of_the_queue(
-        carrier, listener, heard, serving):
+    carrier, listener, heard, serving
+):
     others = []
-    serving(transport.HintListener(
-        carrier, 'manila-share', 'host@two', others.append))
+    serving(
+        transport.HintListener(
+            carrier, 'manila-share', 'host@two', others.append
+        )
+    )
     sender = transport.HintSender(carrier)
     for work_id in ('w1', 'w2'):
         sender.send('manila-share', 'host@one', work_id)
@@ -57,10 +62,14 @@ def test_hint_wakes_the_service_of_the_queue(
 
 
 def test_hint_to_the_queue_of_a_topic_wakes_any_service(
-        carrier, serving, heard):
+    carrier, serving, heard
+):
     for server in ('here', 'there'):
-        serving(transport.HintListener(
-            carrier, 'manila-scheduler', server, heard.add))
+        serving(
+            transport.HintListener(
+                carrier, 'manila-scheduler', server, heard.add
+            )
+        )
     sender = transport.HintSender(carrier)
     for number in range(4):
         sender.send('manila-scheduler', 'manila-scheduler', f'w{number}')
@@ -75,8 +84,11 @@ def test_hints_and_calls_share_one_server(carrier, serving, heard, ctx):
         def ask(self, ctx):
             return 'answer'
 
-    serving(transport.HintListener(
-        carrier, 'manila-share', 'host@one', heard.add, [Endpoint()]))
+    serving(
+        transport.HintListener(
+            carrier, 'manila-share', 'host@one', heard.add, [Endpoint()]
+        )
+    )
     sender = transport.HintSender(carrier)
     client = carrier.client('manila-share', 'host@one')
     for number in range(5):
@@ -148,9 +160,11 @@ def test_losses_are_logged_again_after_a_minute(carrier, caplog):
 def rabbit(**settings):
     conf = options.new()
     from oslo_messaging import opts
+
     oslo_messaging.TransportURL(conf)
-    conf.register_opts(dict(opts.list_opts())[transport.RABBIT],
-                       transport.RABBIT)
+    conf.register_opts(
+        dict(opts.list_opts())[transport.RABBIT], transport.RABBIT
+    )
     conf.set_override('transport_url', 'rabbit://nobody:x@127.0.0.1:1//')
     for name, value in settings.items():
         conf.set_override(name, value, transport.RABBIT)
@@ -186,10 +200,17 @@ def test_prepare_chooses_threads_and_may_be_repeated():
 
 
 def test_nothing_heavy_is_imported_before_it_is_used():
-    script = ('import sys; from manila_lite import coordination; '
-              'from manila_lite.rpc import contract, transport; '
-              'print([name for name in ("oslo_messaging", "oslo_service", '
-              '"tooz", "kombu", "eventlet") if name in sys.modules])')
-    done = subprocess.run([sys.executable, '-c', script], text=True,
-                          capture_output=True, timeout=60, check=True)
+    script = (
+        'import sys; from manila_lite import coordination; '
+        'from manila_lite.rpc import contract, transport; '
+        'print([name for name in ("oslo_messaging", "oslo_service", '
+        '"tooz", "kombu", "eventlet") if name in sys.modules])'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', script],
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
     assert done.stdout.strip() == '[]'

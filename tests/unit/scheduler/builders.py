@@ -12,11 +12,20 @@ CAPABILITIES = {
 
 
 def pool(host='alpha@gold#one', capabilities=(), **facts):
-    values = {'zone': 'nova', 'service_up': True, 'service_enabled': True,
-              'total_gb': 100, 'free_gb': 100,
-              'allocated_gb': 0, 'pending_gb': 0}
-    return Pool(host=host, capabilities={**CAPABILITIES, **dict(capabilities)},
-                **{**values, **facts})
+    values = {
+        'zone': 'nova',
+        'service_up': True,
+        'service_enabled': True,
+        'total_gb': 100,
+        'free_gb': 100,
+        'allocated_gb': 0,
+        'pending_gb': 0,
+    }
+    return Pool(
+        host=host,
+        capabilities={**CAPABILITIES, **dict(capabilities)},
+        **{**values, **facts},
+    )
 
 
 def request(**facts):

@@ -46,65 +46,100 @@ def hosts(choice):
 
 
 def test_more_room_comes_first():
-    pools = [pool('a@b#small', free_gb=10), pool('a@b#large', free_gb=90),
-             pool('a@b#middle', free_gb=50)]
+    pools = [
+        pool('a@b#small', free_gb=10),
+        pool('a@b#large', free_gb=90),
+        pool('a@b#middle', free_gb=50),
+    ]
     choice = choose(request(), pools, ZONE_AND_SPACE, [CapacityWeigher()])
-    assert [(ranked.pool.name, ranked.weight) for ranked in choice.ranked] \
-        == [('large', 1.0), ('middle', 0.5), ('small', 0.0)]
+    assert [(ranked.pool.name, ranked.weight) for ranked in choice.ranked] == [
+        ('large', 1.0),
+        ('middle', 0.5),
+        ('small', 0.0),
+    ]
     assert choice.reason is None
     assert choice.message_detail is None
     assert choice.survivors == [
-        ('ServiceUp', 3), ('AvailabilityZoneFilter', 3), ('CapacityFilter', 3)]
+        ('ServiceUp', 3),
+        ('AvailabilityZoneFilter', 3),
+        ('CapacityFilter', 3),
+    ]
 
 
 def test_negative_multiplier_fills_pools_up_and_unknown_stays_last():
-    pools = [pool('a@b#small', free_gb=10), pool('a@b#large', free_gb=90),
-             pool('a@b#unknown', total_gb=None, free_gb=None)]
-    for multiplier, expected in [(2.0, ['large', 'small', 'unknown']),
-                                 (-2.0, ['small', 'large', 'unknown'])]:
+    pools = [
+        pool('a@b#small', free_gb=10),
+        pool('a@b#large', free_gb=90),
+        pool('a@b#unknown', total_gb=None, free_gb=None),
+    ]
+    for multiplier, expected in [
+        (2.0, ['large', 'small', 'unknown']),
+        (-2.0, ['small', 'large', 'unknown']),
+    ]:
         choice = choose(request(), pools, [], [CapacityWeigher(multiplier)])
         assert [one.pool.name for one in choice.ranked] == expected
 
 
 def test_weights_are_normalised_then_multiplied_then_summed():
-    pools = [pool(f'a@b#{name}', free_gb=free,
-                  capabilities={'goodness_function': goodness})
-             for name, free, goodness in [(1, 100, '0'), (2, 60, '5'),
-                                          (3, 20, '10')]]
-    choice = choose(request(), pools, [],
-                    [CapacityWeigher(1.0), GoodnessWeigher(3.0)])
-    assert [(ranked.pool.name, ranked.weight) for ranked in choice.ranked] \
-        == [('3', 3.0), ('2', 2.0), ('1', 1.0)]
+    pools = [
+        pool(
+            f'a@b#{name}',
+            free_gb=free,
+            capabilities={'goodness_function': goodness},
+        )
+        for name, free, goodness in [
+            (1, 100, '0'),
+            (2, 60, '5'),
+            (3, 20, '10'),
+        ]
+    ]
+    choice = choose(
+        request(), pools, [], [CapacityWeigher(1.0), GoodnessWeigher(3.0)]
+    )
+    assert [(ranked.pool.name, ranked.weight) for ranked in choice.ranked] == [
+        ('3', 3.0),
+        ('2', 2.0),
+        ('1', 1.0),
+    ]
 
 
 def test_filters_are_asked_in_order_and_the_first_reason_stays():
-    pools = [pool('a@b#down', service_up=False, zone='x', free_gb=0),
-             pool('a@b#far', zone='x', free_gb=0),
-             pool('a@b#full', free_gb=0)]
-    choice = choose(request(availability_zones=('nova',)), pools,
-                    ZONE_AND_SPACE, [])
+    pools = [
+        pool('a@b#down', service_up=False, zone='x', free_gb=0),
+        pool('a@b#far', zone='x', free_gb=0),
+        pool('a@b#full', free_gb=0),
+    ]
+    choice = choose(
+        request(availability_zones=('nova',)), pools, ZONE_AND_SPACE, []
+    )
     assert choice.ranked == []
     assert choice.reason == 'CapacityFilter'
     assert choice.survivors == [
-        ('ServiceUp', 2), ('AvailabilityZoneFilter', 1), ('CapacityFilter', 0)]
+        ('ServiceUp', 2),
+        ('AvailabilityZoneFilter', 1),
+        ('CapacityFilter', 0),
+    ]
     assert [(refusal.host, refusal.filter) for refusal in choice.refusals] == [
-        ('a@b#down', 'ServiceUp'), ('a@b#far', 'AvailabilityZoneFilter'),
-        ('a@b#full', 'CapacityFilter')]
-    assert choice.explanation() == textwrap.dedent('''\
+        ('a@b#down', 'ServiceUp'),
+        ('a@b#far', 'AvailabilityZoneFilter'),
+        ('a@b#full', 'CapacityFilter'),
+    ]
+    assert choice.explanation() == textwrap.dedent("""\
         3 pools considered, 0 good.
         ServiceUp left 2
           not a@b#down: its service is down
         AvailabilityZoneFilter left 1
           not a@b#far: it is in zone x, wanted nova
         CapacityFilter left 0
-          not a@b#full: 1 GiB asked, 0 GiB allocated of at most 0 GiB''')
+          not a@b#full: 1 GiB asked, 0 GiB allocated of at most 0 GiB""")
 
 
 def test_explanation_of_many_pools_stays_short():
     pools = [pool(f'a@b#{n:03}', service_up=n % 2 == 0) for n in range(200)]
     text = choose(request(), pools, [], []).explanation()
-    assert text.startswith('200 pools considered, 100 good.\n'
-                           'ServiceUp left 100\n')
+    assert text.startswith(
+        '200 pools considered, 100 good.\nServiceUp left 100\n'
+    )
     assert '  and 90 more\n' in text
     assert text.endswith('a@b#018 weighs 0.000')
     assert len(text.splitlines()) == 2 + 10 + 1 + 10
@@ -138,8 +173,11 @@ DETAILS = [
 
 @pytest.fixture(scope='module')
 def codes():
-    return {row['name']: row['code'] for row in table('message-codes.csv')
-            if row['kind'] == 'detail'}
+    return {
+        row['name']: row['code']
+        for row in table('message-codes.csv')
+        if row['kind'] == 'detail'
+    }
 
 
 @pytest.mark.parametrize('name, rule, there, asked', DETAILS)
@@ -162,11 +200,17 @@ def test_extended_share_stays_where_it_is():
 
 
 POOLS = st.lists(
-    st.builds(pool, st.integers(0, 30).map('a@b#{}'.format),
-              free_gb=st.none() | st.integers(0, 3),
-              total_gb=st.none() | st.integers(0, 3),
-              zone=st.sampled_from(['nova', 'x']), service_up=st.booleans()),
-    unique_by=lambda there: there.host, max_size=12)
+    st.builds(
+        pool,
+        st.integers(0, 30).map('a@b#{}'.format),
+        free_gb=st.none() | st.integers(0, 3),
+        total_gb=st.none() | st.integers(0, 3),
+        zone=st.sampled_from(['nova', 'x']),
+        service_up=st.booleans(),
+    ),
+    unique_by=lambda there: there.host,
+    max_size=12,
+)
 
 
 @given(POOLS, st.randoms(use_true_random=False))
@@ -194,8 +238,11 @@ def test_equal_pools_are_drawn_by_the_generator_given():
     pools = [pool(f'a@b#{n}') for n in range(5)] + [pool('a@c', free_gb=1)]
 
     def drawn(seed):
-        return hosts(choose(request(), pools, [], [CapacityWeigher()],
-                            random.Random(seed)))
+        return hosts(
+            choose(
+                request(), pools, [], [CapacityWeigher()], random.Random(seed)
+            )
+        )
 
     assert hosts(choose(request(), pools, [], [])) == sorted(drawn(1))
     assert drawn(1) == drawn(1)
@@ -206,6 +253,7 @@ def test_equal_pools_are_drawn_by_the_generator_given():
 @pytest.fixture
 def entry_points(tmp_path, monkeypatch):
     """Installs a distribution with the entry points given to it."""
+
     def install(text):
         info = tmp_path / 'third_party-1.0.dist-info'
         info.mkdir()
@@ -213,31 +261,35 @@ def entry_points(tmp_path, monkeypatch):
         (info / 'entry_points.txt').write_text(textwrap.dedent(text))
         monkeypatch.syspath_prepend(tmp_path)
         known.cache_clear()
+
     yield install
     known.cache_clear()
 
 
 def test_filters_and_weighers_are_found_by_name(entry_points):
-    entry_points(f'''\
+    entry_points(f"""\
         [manila_lite.scheduler.filters]
         Space = {CapacityFilter.__module__}:CapacityFilter
         [manila_lite.scheduler.weighers]
         Room = {CapacityWeigher.__module__}:CapacityWeigher
         Good = {GoodnessWeigher.__module__}:GoodnessWeigher
-        ''')
-    assert [type(one) for one in load(['Space'], 'filters')] \
-        == [CapacityFilter]
+        """)
+    assert [type(one) for one in load(['Space'], 'filters')] == [
+        CapacityFilter
+    ]
     made = load(['Good', 'Room'], 'weighers', {'Room': -2.0})
-    assert [(type(one), one.multiplier) for one in made] \
-        == [(GoodnessWeigher, 1.0), (CapacityWeigher, -2.0)]
+    assert [(type(one), one.multiplier) for one in made] == [
+        (GoodnessWeigher, 1.0),
+        (CapacityWeigher, -2.0),
+    ]
     assert load([], 'filters') == []
 
 
 def test_unknown_name_is_answered_with_the_known_ones(entry_points):
-    entry_points(f'''\
+    entry_points(f"""\
         [manila_lite.scheduler.filters]
         Space = {CapacityFilter.__module__}:CapacityFilter
-        ''')
+        """)
     with pytest.raises(exception.BadConfiguration, match='Missing') as caught:
         load(['Missing'], 'filters')
     assert 'Space' in str(caught.value)
@@ -245,33 +297,42 @@ def test_unknown_name_is_answered_with_the_known_ones(entry_points):
 
 @pytest.mark.parametrize('target', ['no_such_module:X', 'json:NoSuchName'])
 def test_broken_entry_point_is_a_bad_configuration(entry_points, target):
-    entry_points(f'''\
+    entry_points(f"""\
         [manila_lite.scheduler.weighers]
         Broken = {target}
-        ''')
+        """)
     with pytest.raises(exception.BadConfiguration, match='Broken'):
         load(['Broken'], 'weighers')
 
 
-@pytest.mark.parametrize('package, base', [
-    (filters, Filter), (weighers, Weigher)])
+@pytest.mark.parametrize(
+    'package, base', [(filters, Filter), (weighers, Weigher)]
+)
 def test_each_of_ours_is_known_by_the_name_of_its_class(package, base):
     ours = {}
     for found in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f'{package.__name__}.{found.name}')
-        ours |= {name: value for name, value in vars(module).items()
-                 if isinstance(value, type) and issubclass(value, base)
-                 and value not in (base, ServiceUp)}
+        ours |= {
+            name: value
+            for name, value in vars(module).items()
+            if isinstance(value, type)
+            and issubclass(value, base)
+            and value not in (base, ServiceUp)
+        }
     kind = package.__name__.rpartition('.')[2]
-    assert ours == {name: entry_point.load()
-                    for name, entry_point in known(kind).items()}
+    assert ours == {
+        name: entry_point.load() for name, entry_point in known(kind).items()
+    }
 
 
 def test_default_filters_and_weighers_can_be_loaded():
-    for option, kind in [('scheduler_default_filters', 'filters'),
-                         ('scheduler_default_extend_filters', 'filters'),
-                         ('scheduler_default_weighers', 'weighers')]:
-        row = next(row for row in table('config-options.csv')
-                   if row['name'] == option)
+    for option, kind in [
+        ('scheduler_default_filters', 'filters'),
+        ('scheduler_default_extend_filters', 'filters'),
+        ('scheduler_default_weighers', 'weighers'),
+    ]:
+        row = next(
+            row for row in table('config-options.csv') if row['name'] == option
+        )
         names = row['default'].split(',')
         assert [one.name for one in load(names, kind)] == names

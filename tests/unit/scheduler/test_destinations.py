@@ -13,8 +13,12 @@ NFS = {'storage_protocol': 'NFS'}
 
 
 def need(size, share_type_id='type', share_proto='NFS'):
-    return {'share_type_id': share_type_id, 'share_proto': share_proto,
-            'size': size, 'count': 1}
+    return {
+        'share_type_id': share_type_id,
+        'share_proto': share_proto,
+        'size': size,
+        'count': 1,
+    }
 
 
 def ask(pools, needs, specs=None):
@@ -22,14 +26,16 @@ def ask(pools, needs, specs=None):
 
 
 def small(name, **values):
-    return pool(host=f'host@back#{name}', **{
-        'total_gb': 10.0, 'free_gb': 10.0, 'capabilities': NFS, **values})
+    return pool(
+        host=f'host@back#{name}',
+        **{'total_gb': 10.0, 'free_gb': 10.0, 'capabilities': NFS, **values},
+    )
 
 
 def test_the_total_has_to_fit_whatever_the_types():
     pools = [small('one')]
     assert ask(pools, [need(6), need(4, 'other')]) == []
-    reason, = ask(pools, [need(6), need(5, 'other')])
+    (reason,) = ask(pools, [need(6), need(5, 'other')])
     assert '11 GiB are needed' in reason
     assert 'room for 10 GiB' in reason
 
@@ -40,16 +46,18 @@ def test_pools_of_a_back_end_hold_it_together():
 
 
 def test_what_a_type_may_not_be_on_is_no_room():
-    pools = [small('one', capabilities=NFS | {'tier': 'gold'}),
-             small('two')]
+    pools = [small('one', capabilities=NFS | {'tier': 'gold'}), small('two')]
     specs = {'type': {'tier': 'gold'}}
     assert ask(pools, [need(10)], specs) == []
     assert ask(pools, [need(11)], specs) != []
 
 
 def test_every_type_needs_a_pool():
-    reason, = ask([small('one')], [need(1), need(1, 'other')],
-                  {'other': {'tier': 'gold'}})
+    (reason,) = ask(
+        [small('one')],
+        [need(1), need(1, 'other')],
+        {'other': {'tier': 'gold'}},
+    )
     assert 'no pool takes shares of type other' in reason
     assert ask([small('one')], [need(1, share_proto='CIFS')]) != []
     assert ask([], [need(1)]) != []
@@ -58,10 +66,11 @@ def test_every_type_needs_a_pool():
 def test_the_zones_of_a_type_hold():
     specs = {'type': {'availability_zones': 'moon, mars'}}
     assert ask([small('one', zone='mars')], [need(1)], specs) == []
-    reason, = ask([small('one', zone='venus')], [need(1)], specs)
+    (reason,) = ask([small('one', zone='venus')], [need(1)], specs)
     assert 'it is in zone venus' in reason
 
 
 def test_room_without_a_limit_holds_anything():
-    assert ask([small('one', total_gb=None, free_gb=None)],
-               [need(10 ** 9)]) == []
+    assert (
+        ask([small('one', total_gb=None, free_gb=None)], [need(10**9)]) == []
+    )

@@ -20,8 +20,13 @@ from tests.unit.scheduler.builders import request
 
 NAMES = {
     'share': {'size': 5, 'name': 'x', 'snapshot_id': None},
-    'capabilities': {'free': 'infinite', 'total': 'unknown', 'ssd': True,
-                     'deep': {'er': 3}, 'list': [1, 2]},
+    'capabilities': {
+        'free': 'infinite',
+        'total': 'unknown',
+        'ssd': True,
+        'deep': {'er': 3},
+        'list': [1, 2],
+    },
     'extra': {'iops': '500', 'flag': 'true'},
 }
 
@@ -117,9 +122,16 @@ def test_length_is_bounded():
         evaluate('1' * (MAX_LENGTH + 1), NAMES)
 
 
-@pytest.mark.parametrize('expression', [
-    '*'.join(['9e300'] * 600), '^'.join(['9'] * 30), '9' * MAX_LENGTH,
-    'max(' + ','.join(['1'] * 2000) + ')', "'" + 'a' * 4000])
+@pytest.mark.parametrize(
+    'expression',
+    [
+        '*'.join(['9e300'] * 600),
+        '^'.join(['9'] * 30),
+        '9' * MAX_LENGTH,
+        'max(' + ','.join(['1'] * 2000) + ')',
+        "'" + 'a' * 4000,
+    ],
+)
 def test_hostile_expression_ends_soon(expression):
     start = time.process_time()
     with contextlib.suppress(exception.InvalidExpression):
@@ -129,9 +141,11 @@ def test_hostile_expression_ends_soon(expression):
 
 def arithmetic(inner):
     signs = st.sampled_from(['+', '-', '*', '/', '<', '<=', '==', '!='])
-    return (st.tuples(inner, signs, inner).map('({0[0]} {0[1]} {0[2]})'.format)
-            | inner.map('-{}'.format)
-            | st.tuples(inner, inner).map('max({0[0]}, {0[1]})'.format))
+    return (
+        st.tuples(inner, signs, inner).map('({0[0]} {0[1]} {0[2]})'.format)
+        | inner.map('-{}'.format)
+        | st.tuples(inner, inner).map('max({0[0]}, {0[1]})'.format)
+    )
 
 
 @given(st.recursive(st.integers(0, 99).map(str), arithmetic, max_leaves=12))
@@ -145,10 +159,39 @@ def test_arithmetic_agrees_with_python(expression):
         assert math.isclose(evaluate(expression, {}), expected)
 
 
-PIECES = st.sampled_from([
-    'share.size', 'capabilities.list', 'extra.iops', 'no.name', '1', '2.5',
-    "'a'", 'and', 'or', 'not', '!', '&', '|', '?', ':', '(', ')', ',', '^',
-    '+', '-', '*', '/', '%', '<', '>=', '==', 'max(', 'abs('])
+PIECES = st.sampled_from(
+    [
+        'share.size',
+        'capabilities.list',
+        'extra.iops',
+        'no.name',
+        '1',
+        '2.5',
+        "'a'",
+        'and',
+        'or',
+        'not',
+        '!',
+        '&',
+        '|',
+        '?',
+        ':',
+        '(',
+        ')',
+        ',',
+        '^',
+        '+',
+        '-',
+        '*',
+        '/',
+        '%',
+        '<',
+        '>=',
+        '==',
+        'max(',
+        'abs(',
+    ]
+)
 
 
 @given(st.text(max_size=40) | st.lists(PIECES, max_size=15).map(' '.join))
@@ -159,34 +202,75 @@ def test_any_text_has_a_value_or_a_fault(expression):
 
 
 def test_names_hold_our_own_books_over_the_report():
-    there = pool(host='alpha@gold#one', total_gb=50, free_gb=None,
-                 allocated_gb=7,
-                 capabilities={'free_capacity_gb': 'infinite',
-                               'total_capacity_gb': 49,
-                               'allocated_capacity_gb': 1})
-    names = names_for(there, request(size=3, share={'project_id': 'p'},
-                                     extra_specs={'k': 'v'}))
+    there = pool(
+        host='alpha@gold#one',
+        total_gb=50,
+        free_gb=None,
+        allocated_gb=7,
+        capabilities={
+            'free_capacity_gb': 'infinite',
+            'total_capacity_gb': 49,
+            'allocated_capacity_gb': 1,
+        },
+    )
+    names = names_for(
+        there,
+        request(size=3, share={'project_id': 'p'}, extra_specs={'k': 'v'}),
+    )
     assert names['stats']['host'] == 'alpha@gold#one'
     assert names['stats']['total_capacity_gb'] == 50
     assert names['stats']['free_capacity_gb'] == 'infinite'
     assert names['stats']['allocated_capacity_gb'] == 7
     assert names['capabilities']['allocated_capacity_gb'] == 1
-    assert names['share'] == {'size': 3, 'share_proto': 'NFS',
-                              'project_id': 'p'}
+    assert names['share'] == {
+        'size': 3,
+        'share_proto': 'NFS',
+        'project_id': 'p',
+    }
     assert names['extra'] == {'k': 'v'}
 
 
-@pytest.mark.parametrize('value, expected', [
-    (5, 5), (2.5, 2.5), (True, 1), ('7', 7), (' 7 ', 7), ('1e2', 100),
-    ('infinite', math.inf), ('unknown', None), ('', None), (None, None),
-    ('nan', None), (math.nan, None), ([1], None), (10 ** 400, None)])
+@pytest.mark.parametrize(
+    'value, expected',
+    [
+        (5, 5),
+        (2.5, 2.5),
+        (True, 1),
+        ('7', 7),
+        (' 7 ', 7),
+        ('1e2', 100),
+        ('infinite', math.inf),
+        ('unknown', None),
+        ('', None),
+        (None, None),
+        ('nan', None),
+        (math.nan, None),
+        ([1], None),
+        (10**400, None),
+    ],
+)
 def test_number(value, expected):
     assert number(value) == expected
 
 
-@pytest.mark.parametrize('value, expected', [
-    (True, True), (False, False), (None, False), (0, False), (2.5, True),
-    ('TRUE', True), (' yes ', True), ('1', True), ('off', False),
-    ('0', False), ('', None), ('2', None), ('maybe', None), ([], None)])
+@pytest.mark.parametrize(
+    'value, expected',
+    [
+        (True, True),
+        (False, False),
+        (None, False),
+        (0, False),
+        (2.5, True),
+        ('TRUE', True),
+        (' yes ', True),
+        ('1', True),
+        ('off', False),
+        ('0', False),
+        ('', None),
+        ('2', None),
+        ('maybe', None),
+        ([], None),
+    ],
+)
 def test_truth(value, expected):
     assert truth(value) is expected

@@ -9,9 +9,12 @@ from manila_lite.states.machine import Machine
 
 SOUND = {
     'born': {'create': 'making'},
-    'moves': [('made', {'making'}, 'ready'), ('lost', {'making'}, 'ready'),
-              ('remove', {'ready', 'hidden'}, GONE),
-              ('hide', {'ready'}, 'hidden')],
+    'moves': [
+        ('made', {'making'}, 'ready'),
+        ('lost', {'making'}, 'ready'),
+        ('remove', {'ready', 'hidden'}, GONE),
+        ('hide', {'ready'}, 'hidden'),
+    ],
     'at_rest': {'ready', 'hidden'},
     'in_flight': {'making': Ask('is_it_there', 'made', 'lost')},
     'resets': {'making', 'ready'},
@@ -27,19 +30,22 @@ def with_move(*move):
     return {'moves': [*SOUND['moves'], move]}
 
 
-@pytest.mark.parametrize('changes, complaint', [
-    (with_move('made', {'making'}, 'ready'), 'made is declared twice'),
-    (with_move('create', {'ready'}, 'ready'), 'create is declared twice'),
-    (with_move('reset_ready', {'ready'}, 'ready'), 'declared twice'),
-    (with_move('spoil', {'ready'}, 'spoiled'), 'spoiled'),
-    (with_move('mend', {'spoiled'}, 'ready'), 'spoiled'),
-    ({'born': {'create': 'nowhere'}}, 'nowhere'),
-    ({'at_rest': {'ready', 'hidden', 'unused'}, 'resets': ()}, 'unused'),
-    ({'at_rest': {'ready', 'hidden', 'making'}}, 'at rest and in flight'),
-    ({'in_flight': {'making': GiveUp('vanish')}}, 'cannot fire vanish'),
-    ({'in_flight': {'making': GiveUp('remove')}}, 'cannot fire remove'),
-    ({'in_flight': {'making': Ask('q', 'made', 'hide')}}, 'fire hide'),
-])
+@pytest.mark.parametrize(
+    'changes, complaint',
+    [
+        (with_move('made', {'making'}, 'ready'), 'made is declared twice'),
+        (with_move('create', {'ready'}, 'ready'), 'create is declared twice'),
+        (with_move('reset_ready', {'ready'}, 'ready'), 'declared twice'),
+        (with_move('spoil', {'ready'}, 'spoiled'), 'spoiled'),
+        (with_move('mend', {'spoiled'}, 'ready'), 'spoiled'),
+        ({'born': {'create': 'nowhere'}}, 'nowhere'),
+        ({'at_rest': {'ready', 'hidden', 'unused'}, 'resets': ()}, 'unused'),
+        ({'at_rest': {'ready', 'hidden', 'making'}}, 'at rest and in flight'),
+        ({'in_flight': {'making': GiveUp('vanish')}}, 'cannot fire vanish'),
+        ({'in_flight': {'making': GiveUp('remove')}}, 'cannot fire remove'),
+        ({'in_flight': {'making': Ask('q', 'made', 'hide')}}, 'fire hide'),
+    ],
+)
 def test_broken_table_is_refused(changes, complaint):
     with pytest.raises(ValueError, match=complaint):
         machine(**changes)
@@ -47,7 +53,9 @@ def test_broken_table_is_refused(changes, complaint):
 
 def test_resets_leave_everything_but_what_is_final():
     assert machine()[machine().reset_event('ready')].sources == {
-        'making', 'ready'}
+        'making',
+        'ready',
+    }
 
 
 def test_other_statuses_cannot_be_reset_to():
@@ -57,7 +65,9 @@ def test_other_statuses_cannot_be_reset_to():
 
 def test_leaving_tells_the_moves_but_not_the_resets():
     assert [move.event for move in machine().leaving('ready')] == [
-        'remove', 'hide']
+        'remove',
+        'hide',
+    ]
 
 
 def test_unknown_event_is_no_move():

@@ -36,15 +36,16 @@ def _machines():
 MACHINES = {repr(machine): machine for machine in _machines()}
 
 CONTRACTS = [
-    found for _, found in inspect.getmembers(contracts, inspect.isclass)
+    found
+    for _, found in inspect.getmembers(contracts, inspect.isclass)
     if issubclass(found, contract.Contract)
-    and found.__module__ == contracts.__name__]
+    and found.__module__ == contracts.__name__
+]
 
 # How the published tables call a resource of ours.
 PUBLISHED = {
     ('share_instance', 'status'): 'share / share instance',
-    ('share_instance_access', 'access_rules_status'):
-        'share / share instance',
+    ('share_instance_access', 'access_rules_status'): 'share / share instance',
     ('access_rule', 'state'): 'share access rule',
     ('snapshot_access_rule', 'state'): 'share access rule',
     ('snapshot_instance', 'status'): 'snapshot / snapshot instance',
@@ -55,20 +56,22 @@ PUBLISHED = {
 }
 
 # Decision D1: the names of the designs, for those of the published tables.
-TRANSLATED = {'share_server_task': {
-    '(null)': share_server.T.NONE,
-    'migration_starting': share_server.T.STARTING,
-    # Nothing but drivers migrates a server: one word for three.
-    'migration_in_progress': share_server.T.MIGRATING,
-    'migration_driver_starting': share_server.T.STARTING,
-    'migration_driver_in_progress': share_server.T.MIGRATING,
-    'migration_driver_phase1_done': share_server.T.PHASE1_DONE,
-    'migration_completing': share_server.T.COMPLETING,
-    'migration_cancel_in_progress': share_server.T.CANCELLING,
-    'migration_success': share_server.T.COMPLETED,
-    'migration_cancelled': share_server.T.CANCELLED,
-    'migration_error': share_server.T.ERROR,
-}}
+TRANSLATED = {
+    'share_server_task': {
+        '(null)': share_server.T.NONE,
+        'migration_starting': share_server.T.STARTING,
+        # Nothing but drivers migrates a server: one word for three.
+        'migration_in_progress': share_server.T.MIGRATING,
+        'migration_driver_starting': share_server.T.STARTING,
+        'migration_driver_in_progress': share_server.T.MIGRATING,
+        'migration_driver_phase1_done': share_server.T.PHASE1_DONE,
+        'migration_completing': share_server.T.COMPLETING,
+        'migration_cancel_in_progress': share_server.T.CANCELLING,
+        'migration_success': share_server.T.COMPLETED,
+        'migration_cancelled': share_server.T.CANCELLED,
+        'migration_error': share_server.T.ERROR,
+    }
+}
 
 # A person, no service, owes the next move there.
 WAITING = {'share_server_task': {share_server.T.PHASE1_DONE}}
@@ -80,7 +83,8 @@ NEW_WORDS = {
 }
 
 every_machine = pytest.mark.parametrize(
-    'machine', MACHINES.values(), ids=MACHINES)
+    'machine', MACHINES.values(), ids=MACHINES
+)
 
 
 def reachable(machine, *, resets):
@@ -88,11 +92,16 @@ def reachable(machine, *, resets):
     found, fresh = set(), set(machine.born.values())
     while fresh:
         found |= fresh
-        moves = (machine.moves if resets else
-                 [move for status in found
-                  for move in machine.leaving(status)])
-        fresh = {move.target for move in moves if move.sources & found
-                 } - found - {GONE}
+        moves = (
+            machine.moves
+            if resets
+            else [move for status in found for move in machine.leaving(status)]
+        )
+        fresh = (
+            {move.target for move in moves if move.sources & found}
+            - found
+            - {GONE}
+        )
     return found
 
 
@@ -100,15 +109,18 @@ def ends_well(machine, status):
     """Nothing more is owed, or work that finds it is."""
     waiting = machine.in_flight.get(status)
     return status in machine.at_rest | {GONE} or (
-        isinstance(waiting, Resume) and not waiting.events)
+        isinstance(waiting, Resume) and not waiting.events
+    )
 
 
 def published(machine):
     name = PUBLISHED[machine.resource, machine.column]
     words = TRANSLATED.get(machine.resource, {})
-    return [{**row, 'value': words.get(row['value'], row['value'])}
-            for row in reference.table('statuses.csv')
-            if row['resource'] == name]
+    return [
+        {**row, 'value': words.get(row['value'], row['value'])}
+        for row in reference.table('statuses.csv')
+        if row['resource'] == name
+    ]
 
 
 def test_there_are_tables():
@@ -118,8 +130,11 @@ def test_there_are_tables():
 @every_machine
 def test_statuses_are_at_rest_or_in_flight(machine):
     assert machine.at_rest.isdisjoint(machine.in_flight)
-    used = {status for move in machine.moves
-            for status in (*move.sources, move.target)}
+    used = {
+        status
+        for move in machine.moves
+        for status in (*move.sources, move.target)
+    }
     assert used - {GONE} <= machine.statuses
 
 
@@ -128,8 +143,7 @@ def test_every_rescue_ends_at_rest_or_gone(machine):
     for status, rescue in machine.in_flight.items():
         for event in rescue.events:
             assert machine[event].leaves(status), (status, event)
-            assert ends_well(machine, machine[event].target), (
-                status, event)
+            assert ends_well(machine, machine[event].target), (status, event)
 
 
 @every_machine
@@ -159,8 +173,11 @@ def test_column_is_one_of_the_models(machine):
 
 @every_machine
 def test_rescues_repeat_what_can_be_repeated(machine):
-    kinds = {kind: durable for offered in CONTRACTS
-             for kind, durable in contract.work_kinds(offered).items()}
+    kinds = {
+        kind: durable
+        for offered in CONTRACTS
+        for kind, durable in contract.work_kinds(offered).items()
+    }
     for status, rescue in machine.in_flight.items():
         if isinstance(rescue, (Repeat, Resume)):
             assert kinds[rescue.kind].repeatable, status
@@ -170,19 +187,23 @@ def test_rescues_repeat_what_can_be_repeated(machine):
 def test_rescues_ask_what_drivers_answer(machine):
     for status, rescue in machine.in_flight.items():
         if isinstance(rescue, Ask):
-            assert callable(getattr(base.ShareDriver, rescue.question)), (
-                status)
+            assert callable(getattr(base.ShareDriver, rescue.question)), status
 
 
 @every_machine
 def test_resets_are_the_published_ones(machine):
     rows = published(machine)
-    lists = [row['value'] for row in rows
-             if row['field'] == f'reset_{machine.column} list']
-    marked = {row['value'] for row in rows
-              if row['field'] == machine.column
-              and row['admin_reset'].partition(' ')[0]
-              in ('yes', 'generic')}
+    lists = [
+        row['value']
+        for row in rows
+        if row['field'] == f'reset_{machine.column} list'
+    ]
+    marked = {
+        row['value']
+        for row in rows
+        if row['field'] == machine.column
+        and row['admin_reset'].partition(' ')[0] in ('yes', 'generic')
+    }
     wanted = set(lists[0].split(', ')) if lists else marked
     if machine is SNAPSHOT_INSTANCE:
         # Snapshots have a list of their own, their instances the general.
@@ -193,18 +214,25 @@ def test_resets_are_the_published_ones(machine):
 
 @every_machine
 def test_statuses_are_published_ones(machine):
-    known = {row['value'] for row in published(machine)
-             if row['field'] == machine.column}
+    known = {
+        row['value']
+        for row in published(machine)
+        if row['field'] == machine.column
+    }
     assert machine.statuses - NEW_WORDS.get(machine.resource, set()) <= known
 
 
 @every_machine
 def test_published_transient_statuses_are_in_flight(machine):
-    transient = {row['value'] for row in published(machine)
-                 if row['field'] == machine.column
-                 and row['transient'] == 'yes'}
-    assert (machine.statuses & transient - WAITING.get(machine.resource, set())
-            <= machine.in_flight.keys())
+    transient = {
+        row['value']
+        for row in published(machine)
+        if row['field'] == machine.column and row['transient'] == 'yes'
+    }
+    assert (
+        machine.statuses & transient - WAITING.get(machine.resource, set())
+        <= machine.in_flight.keys()
+    )
 
 
 @every_machine
@@ -212,8 +240,9 @@ def test_published_transient_statuses_are_in_flight(machine):
 def test_whatever_happens_one_rescue_brings_rest(machine, data):
     status = data.draw(st.sampled_from(sorted(machine.born.values())))
     for _ in range(data.draw(st.integers(0, 20))):
-        moves = sorted(move.event for move in machine.moves
-                       if move.leaves(status))
+        moves = sorted(
+            move.event for move in machine.moves if move.leaves(status)
+        )
         status = machine[data.draw(st.sampled_from(moves))].target
         if status is GONE:
             return

@@ -11,8 +11,9 @@ from manila_lite.states.share_instance import MACHINE
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
-_FLAGS = [column.name for column in SHARE.c
-          if column.name.endswith('_support')]
+_FLAGS = [
+    column.name for column in SHARE.c if column.name.endswith('_support')
+]
 
 
 @pytest.fixture
@@ -37,27 +38,45 @@ def db(new_database):
 @pytest.fixture
 def add_instance(db):
     """`add_instance(id, *events)`: an instance after these moves."""
+
     def insert(session, id, events):
         session.run(
-            sa.insert(SHARE), id=f'share-of-{id}', project_id='owner',
-            size=1, share_proto='NFS', is_public=False,
-            is_soft_deleted=False, created_at=session.now,
-            **dict.fromkeys(_FLAGS, False))
-        born(session, MACHINE, 'create', id=id, share_id=f'share-of-{id}',
-             cast_rules_to_readonly=False, created_at=session.now)
+            sa.insert(SHARE),
+            id=f'share-of-{id}',
+            project_id='owner',
+            size=1,
+            share_proto='NFS',
+            is_public=False,
+            is_soft_deleted=False,
+            created_at=session.now,
+            **dict.fromkeys(_FLAGS, False),
+        )
+        born(
+            session,
+            MACHINE,
+            'create',
+            id=id,
+            share_id=f'share-of-{id}',
+            cast_rules_to_readonly=False,
+            created_at=session.now,
+        )
         for event in events:
             fire(session, MACHINE, id, event)
 
     def add(id, *events):
         db.write(insert, id, events)
         return id
+
     return add
 
 
 @pytest.fixture
 def status_of(db):
     """`status_of(instance_id)`"""
+
     def read(session, id):
         return session.value(
-            sa.select(INSTANCE.c.status).where(INSTANCE.c.id == id))
+            sa.select(INSTANCE.c.status).where(INSTANCE.c.id == id)
+        )
+
     return lambda id: db.read(read, id)

@@ -29,21 +29,30 @@ MESSAGE = services.Message.__table__
 CTX = RequestContext(project_id='asking', request_id='req-1')
 OWNER = Owner('owner')
 
-pytestmark = pytest.mark.parametrize(
-    'database_url', ['sqlite'], indirect=True)
+pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 class PaintingRpc(contract.Contract):
     topic, version = 'painters', '1.0'
 
-    @durable(failure=(MACHINE, 'extend_failed'), action=Action.EXTEND,
-             detail=Detail.DRIVER_FAILED_EXTEND,
-             refused={exception.ShareShrinkingPossibleDataLoss: (
-                 'extend_refused', Detail.DRIVER_REFUSED_SHRINK)})
+    @durable(
+        failure=(MACHINE, 'extend_failed'),
+        action=Action.EXTEND,
+        detail=Detail.DRIVER_FAILED_EXTEND,
+        refused={
+            exception.ShareShrinkingPossibleDataLoss: (
+                'extend_refused',
+                Detail.DRIVER_REFUSED_SHRINK,
+            )
+        },
+    )
     def widen(self, ctx, instance_id): ...
 
-    @durable(failure=(MACHINE, 'delete_failed'), action=Action.DELETE,
-             repeatable=True)
+    @durable(
+        failure=(MACHINE, 'delete_failed'),
+        action=Action.DELETE,
+        repeatable=True,
+    )
     def remove(self, ctx, instance_id): ...
 
 
@@ -115,12 +124,17 @@ def painter():
 def new_runner(db, painter):
     def make(**settings):
         made = Runner(
-            db, queues=['blue'], handlers=contract.endpoint_handlers(painter),
-            owner='me', rescue=painter.rescue, chance=Steady(),
-            settings=Settings(**{'retry_delay': 1.0, **settings}))
-        db.deliver = lambda hints: [
-            made.wake(hint.work_id) for hint in hints]
+            db,
+            queues=['blue'],
+            handlers=contract.endpoint_handlers(painter),
+            owner='me',
+            rescue=painter.rescue,
+            chance=Steady(),
+            settings=Settings(**{'retry_delay': 1.0, **settings}),
+        )
+        db.deliver = lambda hints: [made.wake(hint.work_id) for hint in hints]
         return made
+
     return make
 
 
@@ -132,37 +146,65 @@ def runner(new_runner):
 @pytest.fixture
 def ask(db, add_instance):
     """`ask(method, event)`: work about an instance that event moved."""
+
     def submit(session, method, instance_id, event):
         fire(session, MACHINE, instance_id, event)
-        charges.charge(session, OWNER, {'gigabytes': 3},
-                       limits={'gigabytes': -1}, reserve=True)
+        charges.charge(
+            session,
+            OWNER,
+            {'gigabytes': 3},
+            limits={'gigabytes': -1},
+            reserve=True,
+        )
         return table.submit_for(
-            session, CTX, PaintingRpc.methods[method], 'blue',
-            {'instance_id': instance_id})
+            session,
+            CTX,
+            PaintingRpc.methods[method],
+            'blue',
+            {'instance_id': instance_id},
+        )
 
     def ask(method='widen', event='extend', instance_id='i'):
         add_instance(instance_id, 'created')
         return db.write(submit, method, instance_id, event)
+
     return ask
 
 
 @pytest.fixture
 def messages(db):
     """`messages()`: what the users are told."""
-    return lambda: db.read(lambda session: [
-        tuple(one) for one in session.rows(sa.select(
-            MESSAGE.c.project_id, MESSAGE.c.action_id, MESSAGE.c.detail_id,
-            MESSAGE.c.resource_id, MESSAGE.c.request_id))])
+    return lambda: db.read(
+        lambda session: [
+            tuple(one)
+            for one in session.rows(
+                sa.select(
+                    MESSAGE.c.project_id,
+                    MESSAGE.c.action_id,
+                    MESSAGE.c.detail_id,
+                    MESSAGE.c.resource_id,
+                    MESSAGE.c.request_id,
+                )
+            )
+        ]
+    )
 
 
 def reserved(db):
-    return db.read(lambda session: session.value(sa.text(
-        "SELECT reserved FROM quota_usages WHERE resource = 'gigabytes'")))
+    return db.read(
+        lambda session: session.value(
+            sa.text(
+                'SELECT reserved FROM quota_usages '
+                "WHERE resource = 'gigabytes'"
+            )
+        )
+    )
 
 
 def raising(error):
     def do(*args):
         raise error
+
     return do
 
 
@@ -176,11 +218,17 @@ def abandon(db, work_id):
     assert db.write(table.claim, work_id, ['blue'], 'dead', -1.0)
 
 
-FAILED = ('asking', Action.EXTEND.value, Detail.DRIVER_FAILED_EXTEND.value,
-          'share-of-i', 'req-1')
+FAILED = (
+    'asking',
+    Action.EXTEND.value,
+    Detail.DRIVER_FAILED_EXTEND.value,
+    'share-of-i',
+    'req-1',
+)
 
 
 # How work comes here
+
 
 def test_hinted_work_is_run(runner, ask, painter, status_of):
     ask()
@@ -217,10 +265,13 @@ def test_a_kind_nobody_here_knows_stays_queued(runner, db):
 
 # The happy way
 
+
 def test_what_was_prepared_is_found(runner, ask, painter):
     seen = []
-    painter.does = {'prepare': lambda session, job: f'for {job.id}',
-                    'widen': lambda job: seen.append(job.found)}
+    painter.does = {
+        'prepare': lambda session, job: f'for {job.id}',
+        'widen': lambda job: seen.append(job.found),
+    }
     work_id = ask()
     run_all(runner)
     assert seen == [f'for {work_id}']
@@ -229,16 +280,23 @@ def test_what_was_prepared_is_found(runner, ask, painter):
 def test_moves_are_made_by_the_owner_for_the_request(runner, ask, db):
     ask()
     run_all(runner)
-    made = db.read(lambda session: session.one(sa.text(
-        "SELECT made_by, request_id FROM transitions "
-        "WHERE event = 'extended'")))
+    made = db.read(
+        lambda session: session.one(
+            sa.text(
+                'SELECT made_by, request_id FROM transitions '
+                "WHERE event = 'extended'"
+            )
+        )
+    )
     assert tuple(made) == ('me', 'req-1')
 
 
 # Failure
 
-def test_an_error_ends_visibly_and_gives_back(runner, ask, painter, db,
-                                              status_of, messages):
+
+def test_an_error_ends_visibly_and_gives_back(
+    runner, ask, painter, db, status_of, messages
+):
     painter.does['widen'] = raising(RuntimeError('out of paint'))
     work_id = ask()
     run_all(runner)
@@ -249,30 +307,36 @@ def test_an_error_ends_visibly_and_gives_back(runner, ask, painter, db,
     assert row(db, work_id) is None
 
 
-def test_some_errors_have_an_end_of_their_own(runner, ask, painter,
-                                              status_of, messages):
+def test_some_errors_have_an_end_of_their_own(
+    runner, ask, painter, status_of, messages
+):
     painter.does['widen'] = raising(
-        exception.ShareShrinkingPossibleDataLoss(share_id='i'))
+        exception.ShareShrinkingPossibleDataLoss(share_id='i')
+    )
     ask()
     run_all(runner)
     assert status_of('i') == 'available'
     assert messages()[0][2] == Detail.DRIVER_REFUSED_SHRINK.value
 
 
-def test_an_error_may_know_better_what_to_tell(runner, ask, painter,
-                                               messages):
-    painter.does['widen'] = raising(exception.NoValidHost(
-        reason='full', message_detail=Detail.FILTER_CAPACITY))
+def test_an_error_may_know_better_what_to_tell(runner, ask, painter, messages):
+    painter.does['widen'] = raising(
+        exception.NoValidHost(
+            reason='full', message_detail=Detail.FILTER_CAPACITY
+        )
+    )
     ask()
     run_all(runner)
     assert messages()[0][2] == Detail.FILTER_CAPACITY.value
 
 
-def test_a_handler_may_end_failed_work_itself(runner, ask, painter, db,
-                                              status_of, messages):
+def test_a_handler_may_end_failed_work_itself(
+    runner, ask, painter, db, status_of, messages
+):
     painter.does['widen'] = raising(RuntimeError('out of paint'))
-    painter.does['failed'] = lambda session, job, error: not fire(
-        session, MACHINE, 'i', 'extended')
+    painter.does['failed'] = lambda session, job, error: (
+        not fire(session, MACHINE, 'i', 'extended')
+    )
     ask()
     run_all(runner)
     assert status_of('i') == 'available'
@@ -281,7 +345,8 @@ def test_a_handler_may_end_failed_work_itself(runner, ask, painter, db,
 
 
 def test_a_hook_that_fails_does_not_hide_the_failure(
-        runner, ask, painter, db, status_of, messages):
+    runner, ask, painter, db, status_of, messages
+):
     painter.does['widen'] = raising(RuntimeError('out of paint'))
     painter.does['failed'] = raising(TypeError('and of words'))
     work_id = ask()
@@ -291,8 +356,7 @@ def test_a_hook_that_fails_does_not_hide_the_failure(
     assert (reserved(db), row(db, work_id)) == (0, None)
 
 
-def test_a_handler_that_forgets_to_end_fails(runner, ask, painter,
-                                             status_of):
+def test_a_handler_that_forgets_to_end_fails(runner, ask, painter, status_of):
     painter.widen = lambda job, instance_id: None
     runner.handlers = contract.endpoint_handlers(painter)
     ask()
@@ -301,7 +365,8 @@ def test_a_handler_that_forgets_to_end_fails(runner, ask, painter,
 
 
 def test_a_failure_of_what_has_moved_on_is_not_told(
-        runner, ask, painter, db, status_of, messages):
+    runner, ask, painter, db, status_of, messages
+):
     def reset_and_fail(job):
         db.write(fire, MACHINE, 'i', 'reset_error')
         raise RuntimeError('out of paint')
@@ -314,8 +379,9 @@ def test_a_failure_of_what_has_moved_on_is_not_told(
     assert (reserved(db), row(db, work_id)) == (0, None)
 
 
-def test_an_error_in_preparing_fails_the_work(runner, ask, painter,
-                                              status_of, messages):
+def test_an_error_in_preparing_fails_the_work(
+    runner, ask, painter, status_of, messages
+):
     painter.does['prepare'] = raising(KeyError('canvas'))
     ask()
     run_all(runner)
@@ -325,7 +391,8 @@ def test_an_error_in_preparing_fails_the_work(runner, ask, painter,
 
 
 def test_who_asked_without_a_project_does_not_keep_it_from_ending(
-        runner, ask, painter, monkeypatch, messages):
+    runner, ask, painter, monkeypatch, messages
+):
     monkeypatch.setattr(CTX, 'project_id', None)
     painter.does['widen'] = raising(RuntimeError('out of paint'))
     ask()
@@ -335,16 +402,27 @@ def test_who_asked_without_a_project_does_not_keep_it_from_ending(
 
 # Out of date
 
+
 def stale(session, *args):
-    raise exception.InvalidStatus(resource='share instance', id='i',
-                                  status='error', event='x', allowed='y')
+    raise exception.InvalidStatus(
+        resource='share instance',
+        id='i',
+        status='error',
+        event='x',
+        allowed='y',
+    )
 
 
-@pytest.mark.parametrize('where, calls', [
-    ('prepare', ['prepare', 'dropped']),
-    ('widen', ['prepare', 'widen', 'dropped'])])
+@pytest.mark.parametrize(
+    'where, calls',
+    [
+        ('prepare', ['prepare', 'dropped']),
+        ('widen', ['prepare', 'widen', 'dropped']),
+    ],
+)
 def test_work_that_is_out_of_date_is_dropped(
-        runner, ask, painter, db, status_of, messages, where, calls):
+    runner, ask, painter, db, status_of, messages, where, calls
+):
     painter.does[where] = stale
     work_id = ask()
     run_all(runner)
@@ -355,9 +433,11 @@ def test_work_that_is_out_of_date_is_dropped(
 
 
 def test_results_for_another_status_are_not_written(
-        runner, ask, painter, db, status_of):
+    runner, ask, painter, db, status_of
+):
     painter.does['widen'] = lambda job: db.write(
-        fire, MACHINE, 'i', 'force_delete')
+        fire, MACHINE, 'i', 'force_delete'
+    )
     work_id = ask()
     run_all(runner)
     assert status_of('i') == 'deleting'
@@ -385,7 +465,8 @@ def delays_until_the_end(runner, db, clock, work_id):
 
 @pytest.mark.parametrize('where', ['prepare', 'widen'])
 def test_passing_trouble_is_tried_again_later_and_later(
-        runner, ask, painter, db, clock, status_of, messages, where):
+    runner, ask, painter, db, clock, status_of, messages, where
+):
     painter.does[where] = raising(AWAY)
     work_id = ask()
     assert delays_until_the_end(runner, db, clock, work_id) == [1, 2, 4, 8]
@@ -396,10 +477,12 @@ def test_passing_trouble_is_tried_again_later_and_later(
     assert reserved(db) == 0
 
 
-@pytest.mark.parametrize('error', [
-    AWAY, db_exc.DBConnectionError(), db_exc.DBDeadlock()])
+@pytest.mark.parametrize(
+    'error', [AWAY, db_exc.DBConnectionError(), db_exc.DBDeadlock()]
+)
 def test_when_trouble_has_passed_the_work_succeeds(
-        runner, ask, painter, db, clock, status_of, messages, error):
+    runner, ask, painter, db, clock, status_of, messages, error
+):
     errors = iter([error])
 
     def fail_once(job):
@@ -431,6 +514,7 @@ def test_a_database_that_is_away_costs_no_try(runner, ask, painter, db):
 
 # Abandoned work
 
+
 def test_abandoned_work_is_rescued(runner, ask, painter, db, status_of):
     abandon(db, ask())
     run_all(runner)
@@ -438,24 +522,25 @@ def test_abandoned_work_is_rescued(runner, ask, painter, db, status_of):
     assert status_of('i') == 'available'
 
 
-def test_abandoned_work_that_is_repeatable_runs_again(runner, ask, painter,
-                                                      db, status_of):
+def test_abandoned_work_that_is_repeatable_runs_again(
+    runner, ask, painter, db, status_of
+):
     abandon(db, ask('remove', 'delete'))
     run_all(runner)
     assert painter.calls == ['remove']
     assert status_of('i') is None
 
 
-def test_without_a_rescue_abandoned_work_runs_again(runner, ask, painter,
-                                                    db):
+def test_without_a_rescue_abandoned_work_runs_again(runner, ask, painter, db):
     runner.rescue = None
     abandon(db, ask())
     run_all(runner)
     assert painter.calls == ['prepare', 'widen']
 
 
-def test_a_rescue_that_fails_ends_visibly(runner, ask, painter, db,
-                                          status_of, messages):
+def test_a_rescue_that_fails_ends_visibly(
+    runner, ask, painter, db, status_of, messages
+):
     painter.does['rescue'] = raising(RuntimeError('no answer'))
     abandon(db, ask())
     run_all(runner)
@@ -465,7 +550,8 @@ def test_a_rescue_that_fails_ends_visibly(runner, ask, painter, db,
 
 
 def test_a_rescue_that_is_tried_again_is_still_a_rescue(
-        runner, ask, painter, db, clock):
+    runner, ask, painter, db, clock
+):
     errors = iter([AWAY])
 
     def fail_once(job):
@@ -483,8 +569,9 @@ def test_a_rescue_that_is_tried_again_is_still_a_rescue(
     assert row(db, work_id) is None
 
 
-def test_work_left_to_another_is_abandoned_still(runner, ask, painter, db,
-                                                 clock):
+def test_work_left_to_another_is_abandoned_still(
+    runner, ask, painter, db, clock
+):
     turns = iter([lambda job: job.put_back(5.0)])
     runner.rescue = lambda job: next(turns, painter.rescue)(job)
     work_id = ask()
@@ -500,14 +587,21 @@ def test_work_left_to_another_is_abandoned_still(runner, ask, painter, db,
 
 # Work that was lost
 
-def test_who_lost_work_changes_nothing(runner, ask, painter, db, status_of,
-                                       messages):
+
+def test_who_lost_work_changes_nothing(
+    runner, ask, painter, db, status_of, messages
+):
     """It slept too long: another has rescued the instance since."""
+
     def oversleep(job):
         db.write(table.expire_leases, ['blue'])
         another = Runner(
-            db, queues=['blue'], owner='another', rescue=painter.rescue,
-            handlers=contract.endpoint_handlers(painter))
+            db,
+            queues=['blue'],
+            owner='another',
+            rescue=painter.rescue,
+            handlers=contract.endpoint_handlers(painter),
+        )
         run_all(another)
         db.write(fire, MACHINE, 'i', 'extend')
 
@@ -521,7 +615,8 @@ def test_who_lost_work_changes_nothing(runner, ask, painter, db, status_of,
 
 
 def test_who_lost_work_does_not_drop_what_took_it_over(
-        runner, ask, painter, db, clock):
+    runner, ask, painter, db, clock
+):
     """The same runner claimed it again: both are in hand, one is held."""
     seen = []
 
@@ -546,8 +641,10 @@ def test_who_lost_work_does_not_drop_what_took_it_over(
 
 
 def test_a_runner_does_not_take_over_what_it_is_doing(
-        runner, ask, painter, db, clock, status_of):
+    runner, ask, painter, db, clock, status_of
+):
     """The database was away for longer than a lease."""
+
     def widen(job):
         db.write(table.expire_leases, ['blue'])
         run_all(runner)
@@ -562,20 +659,23 @@ def test_a_runner_does_not_take_over_what_it_is_doing(
 
 # Leases
 
+
 def lease_after_renewal(runner, db, job):
     runner.renew()
     return row(db, job.id).lease_until
 
 
 def test_work_in_hand_is_renewed_unless_it_stands_still(
-        runner, ask, painter, db, clock):
+    runner, ask, painter, db, clock
+):
     leases = []
 
     def widen(desk):
-        for prepare in (lambda: None,
-                        lambda: setattr(desk, 'progress_at',
-                                        desk.progress_at - 7200),
-                        lambda: desk.checkpoint('half')):
+        for prepare in (
+            lambda: None,
+            lambda: setattr(desk, 'progress_at', desk.progress_at - 7200),
+            lambda: desk.checkpoint('half'),
+        ):
             clock.now += 5
             prepare()
             leases.append(lease_after_renewal(runner, db, desk.job))

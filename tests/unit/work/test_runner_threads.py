@@ -19,8 +19,7 @@ from tests.unit.work.works import row
 NEVER = 3600.0
 PATIENCE = 20.0
 
-pytestmark = pytest.mark.parametrize(
-    'database_url', ['sqlite'], indirect=True)
+pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 class PaintingRpc(Contract):
@@ -55,7 +54,8 @@ class Painter:
         """Wait until so many are done; their ids."""
         with self._changed:
             assert self._changed.wait_for(
-                lambda: len(self.done) >= count, PATIENCE)
+                lambda: len(self.done) >= count, PATIENCE
+            )
         return self.done
 
 
@@ -71,9 +71,14 @@ def start(db, painter):
 
     def make(**settings):
         runner = Runner(
-            db, queues=['blue'], handlers=endpoint_handlers(painter),
-            owner='me', settings=Settings(**{
-                'sweep_interval': NEVER, 'workers': 2, **settings}))
+            db,
+            queues=['blue'],
+            handlers=endpoint_handlers(painter),
+            owner='me',
+            settings=Settings(
+                **{'sweep_interval': NEVER, 'workers': 2, **settings}
+            ),
+        )
         runner.start()
         started.append(runner)
         return runner
@@ -145,7 +150,8 @@ def test_two_runners_share_the_work(db, start, painter):
 
 
 def test_stopping_waits_for_the_work_in_hand_and_begins_no_more(
-        db, start, painter):
+    db, start, painter
+):
     painter.go_on.clear()
     runner = start(workers=1)
     first, second = ask(db), ask(db)
@@ -161,12 +167,14 @@ def test_stopping_waits_for_the_work_in_hand_and_begins_no_more(
     assert painter.done == [first]
     assert runner.in_hand == 0
     assert row(db, second).state == 'queued'
-    assert not [thread for thread in threading.enumerate()
-                if thread.name.startswith('blue-')]
+    assert not [
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith('blue-')
+    ]
 
 
-def test_the_work_in_hand_keeps_its_lease_while_stopping(
-        db, start, painter):
+def test_the_work_in_hand_keeps_its_lease_while_stopping(db, start, painter):
     painter.go_on.clear()
     runner = start(lease=0.3)
     work_id = ask(db)
@@ -189,8 +197,9 @@ def test_a_runner_that_never_started_stops(db, painter):
 
 def test_a_start_after_the_stop_runs_nothing(db, painter):
     """A slow driver came up when the process was ending already."""
-    runner = Runner(db, queues=['blue'],
-                    handlers=endpoint_handlers(painter), owner='me')
+    runner = Runner(
+        db, queues=['blue'], handlers=endpoint_handlers(painter), owner='me'
+    )
     runner.stop(0.0)
     ask(db)
     runner.start()
@@ -199,8 +208,7 @@ def test_a_start_after_the_stop_runs_nothing(db, painter):
 
 
 @pytest.mark.parametrize('place', ['statement', 'commit'])
-def test_workers_survive_a_database_that_is_away(
-        db, start, painter, place):
+def test_workers_survive_a_database_that_is_away(db, start, painter, place):
     """Whatever fails in a worker, in the sweep or in the renewal."""
     failures = iter(range(10))
 

@@ -48,6 +48,7 @@ def hints(db):
 
 # Submitting
 
+
 def test_work_and_its_hint_appear_with_the_commit(db, hints):
     def interrupted(session):
         submit(session)
@@ -62,15 +63,25 @@ def test_work_and_its_hint_appear_with_the_commit(db, hints):
 
 
 def test_a_job_carries_what_was_submitted(db):
-    work_id = put(db, args={'colour': 'red'}, charges=[['p', None, None, {}]],
-                  context={'request_id': 'req-1', 'project_id': 'p',
-                           'user_id': 'u'})
+    work_id = put(
+        db,
+        args={'colour': 'red'},
+        charges=[['p', None, None, {}]],
+        context={'request_id': 'req-1', 'project_id': 'p', 'user_id': 'u'},
+    )
     job = claim(db, work_id)
     assert (job.id, job.kind, job.args) == (
-        work_id, 'painting.paint', {'colour': 'red'})
+        work_id,
+        'painting.paint',
+        {'colour': 'red'},
+    )
     assert job.charges == [['p', None, None, {}]]
     assert (job.request_id, job.project_id, job.user_id, job.actor) == (
-        'req-1', 'p', 'u', 'me')
+        'req-1',
+        'p',
+        'u',
+        'me',
+    )
     assert (job.fence, job.attempt, job.abandoned) == (1, 1, False)
 
 
@@ -80,10 +91,12 @@ def test_work_of_a_contract_owns_the_reservations_made_before(db):
 
     def ask(session):
         session.charges.append(['p', None, None, {'gigabytes': 1}])
-        first = table.submit_for(session, ctx, durable, 'blue',
-                                 {'instance_id': 'i', 'new_size': 2})
-        second = table.submit_for(session, ctx, durable, 'blue',
-                                  {'instance_id': 'j', 'new_size': 2})
+        first = table.submit_for(
+            session, ctx, durable, 'blue', {'instance_id': 'i', 'new_size': 2}
+        )
+        second = table.submit_for(
+            session, ctx, durable, 'blue', {'instance_id': 'j', 'new_size': 2}
+        )
         return first, second
 
     first, second = db.write(ask)
@@ -97,33 +110,52 @@ def test_work_of_a_contract_owns_the_reservations_made_before(db):
 def test_work_of_a_contract_is_coalesced_as_declared(db):
     durable = ReconciliationRpc.methods['rescue_share_instance']
     ctx = context.RequestContext(project_id='p')
-    ids = {db.write(table.submit_for, ctx, durable, 'blue',
-                    {'share_instance_id': instance})
-           for instance in ('i', 'i', 'j')}
+    ids = {
+        db.write(
+            table.submit_for,
+            ctx,
+            durable,
+            'blue',
+            {'share_instance_id': instance},
+        )
+        for instance in ('i', 'i', 'j')
+    }
     assert len(ids) == 2
 
 
 # Claiming
 
+
 def test_of_many_who_claim_exactly_one_wins(db):
     for _ in range(5):
         work_id = put(db)
-        jobs = at_once(*[
-            functools.partial(claim, db, work_id, f'worker-{n}')
-            for n in range(THREADS)])
-        winner, = filter(None, jobs)
+        jobs = at_once(
+            *[
+                functools.partial(claim, db, work_id, f'worker-{n}')
+                for n in range(THREADS)
+            ]
+        )
+        (winner,) = filter(None, jobs)
         found = row(db, work_id)
         assert (found.owner, found.fence, found.attempt) == (
-            winner.owner, 1, 1)
+            winner.owner,
+            1,
+            1,
+        )
 
 
 def test_of_many_who_take_abandoned_work_over_exactly_one_wins(db):
     work_id = put(db)
     claim(db, work_id, lease=-1.0)
-    jobs = at_once(*[
-        functools.partial(claim, db, work_id, f'worker-{n}', abandoned=True)
-        for n in range(THREADS)])
-    winner, = filter(None, jobs)
+    jobs = at_once(
+        *[
+            functools.partial(
+                claim, db, work_id, f'worker-{n}', abandoned=True
+            )
+            for n in range(THREADS)
+        ]
+    )
+    (winner,) = filter(None, jobs)
     assert (winner.fence, winner.attempt, winner.abandoned) == (2, 2, True)
 
 
@@ -173,8 +205,7 @@ def test_who_has_lost_work_cannot_renew_it(db):
 
 
 @pytest.mark.parametrize('abandoned', [False, True])
-def test_work_waits_while_other_work_on_the_same_resource_runs(
-        db, abandoned):
+def test_work_waits_while_other_work_on_the_same_resource_runs(db, abandoned):
     first, second = (put(db, resource_id='w') for _ in range(2))
     another = put(db, resource_id='x')
     same_id = put(db, resource='ceiling', resource_id='w')
@@ -193,9 +224,13 @@ def test_work_waits_while_other_work_on_the_same_resource_runs(
 def test_abandoned_work_does_not_wait_for_other_abandoned_work(db):
     first, second = (put(db, resource_id='w') for _ in range(2))
     claim(db, first, lease=-1.0)
-    db.write(lambda session: session.run(
-        sa.update(table.WORK).where(table.WORK.c.id == second)
-        .values(state='running', lease_until=0.0)))
+    db.write(
+        lambda session: session.run(
+            sa.update(table.WORK)
+            .where(table.WORK.c.id == second)
+            .values(state='running', lease_until=0.0)
+        )
+    )
     assert claim(db, first, abandoned=True)
     assert claim(db, second, abandoned=True)
 
@@ -203,16 +238,17 @@ def test_abandoned_work_does_not_wait_for_other_abandoned_work(db):
 # The fence
 
 WRITES = {
-    'checkpoint': lambda session, job: table.checkpoint(
-        session, job, 'half'),
+    'checkpoint': lambda session, job: table.checkpoint(session, job, 'half'),
     'set_charges': lambda session, job: table.set_charges(
-        session, job, [['p', None, None, {}]]),
+        session, job, [['p', None, None, {}]]
+    ),
     'finish': table.finish,
     'go_on': lambda session, job: table.go_on(session, job, {'n': 1}),
     'put_back': lambda session, job: table.put_back(session, job, 0.0),
     'retry': lambda session, job: table.retry(session, job, 0.0, 'wet'),
     'hand_over': lambda session, job: table.hand_over(
-        session, job, kind='k', topic='t', queue='q', args={}),
+        session, job, kind='k', topic='t', queue='q', args={}
+    ),
 }
 
 
@@ -239,16 +275,18 @@ def test_who_has_let_go_of_work_changes_nothing_more(db, name):
         db.write(table.finish, job)
 
 
-def test_the_end_and_its_results_are_one_transaction(db, add_instance,
-                                                     status_of):
+def test_the_end_and_its_results_are_one_transaction(
+    db, add_instance, status_of
+):
     add_instance('i')
     job = claim(db, put(db))
 
     def half(session):
         table.finish(session, job)
         session.run(sa.text("UPDATE share_instances SET status = 'error'"))
-        raise exception.InvalidStatus(resource='x', id='i', status='y',
-                                      event='z', allowed='')
+        raise exception.InvalidStatus(
+            resource='x', id='i', status='y', event='z', allowed=''
+        )
 
     with pytest.raises(exception.InvalidStatus):
         db.write(half)
@@ -258,10 +296,14 @@ def test_the_end_and_its_results_are_one_transaction(db, add_instance,
 
 # Coalesced work
 
+
 def test_many_requests_of_one_key_are_one_row(db):
-    ids = at_once(*[
-        functools.partial(put, db, one_key='wall-1', resource_id='w')
-        for _ in range(THREADS)])
+    ids = at_once(
+        *[
+            functools.partial(put, db, one_key='wall-1', resource_id='w')
+            for _ in range(THREADS)
+        ]
+    )
     assert len(set(ids)) == 1
     assert row(db, ids[0]).asked == THREADS
     assert len(sweep(db)) == 1
@@ -327,6 +369,7 @@ def test_requests_and_ends_at_once_lose_no_request(db):
 
 # Going on, handing over, putting back
 
+
 def test_work_goes_on_with_other_arguments(db, hints):
     job = claim(db, put(db, args={'after': ''}))
     hints.clear()
@@ -346,14 +389,24 @@ def test_work_begins_anew_when_asked_for_while_it_goes_on(db):
 def test_handed_over_work_keeps_its_id_and_drops_the_fence(db, hints):
     job = claim(db, put(db, charges=[['p', None, None, {}]]))
     hints.clear()
-    db.write(table.hand_over, job, kind='gilding.gild', topic='gilders',
-             queue='gold', args={'leaves': 3})
+    db.write(
+        table.hand_over,
+        job,
+        kind='gilding.gild',
+        topic='gilders',
+        queue='gold',
+        args={'leaves': 3},
+    )
     assert hints == [Hint('gilders', 'gold', job.id)]
     with pytest.raises(exception.WorkLost):
         db.write(table.checkpoint, job, 'late')
     given = claim(db, job.id, queues=('gold',))
     assert (given.kind, given.topic, given.args, given.charges) == (
-        'gilding.gild', 'gilders', {'leaves': 3}, [['p', None, None, {}]])
+        'gilding.gild',
+        'gilders',
+        {'leaves': 3},
+        [['p', None, None, {}]],
+    )
     assert (given.fence, given.attempt, given.abandoned) == (2, 1, False)
 
 
@@ -368,8 +421,9 @@ def test_retried_work_remembers_tries_and_the_error(db):
 def test_abandoned_work_that_is_let_go_stays_abandoned(db, name):
     """Otherwise the next would run again what has to be rescued."""
     _, held = taken_over(db)
-    db.write(getattr(table, name), held, SOON,
-             *['wet'] if name == 'retry' else [])
+    db.write(
+        getattr(table, name), held, SOON, *['wet'] if name == 'retry' else []
+    )
     assert claim(db, held.id) is None
     assert claim(db, held.id, abandoned=True) is None
     db.write(table.expire_leases, ['blue'])
@@ -378,6 +432,7 @@ def test_abandoned_work_that_is_let_go_stays_abandoned(db, name):
 
 
 # Looking around
+
 
 def test_a_sweep_finds_the_oldest_of_known_kinds_first(db):
     ids = [put(db) for _ in range(4)]
@@ -435,8 +490,16 @@ def test_work_is_followed_by_other_work_on_its_resource(db):
 def test_the_journal_forgets_what_is_old(db, add_instance):
     add_instance('i')
     journal = engine.Transition.__table__
-    assert db.write(table.prune_journal,
-                    db.utcnow() - datetime.timedelta(hours=1)) == 0
-    assert db.write(table.prune_journal,
-                    db.utcnow() + datetime.timedelta(hours=1)) == 1
+    assert (
+        db.write(
+            table.prune_journal, db.utcnow() - datetime.timedelta(hours=1)
+        )
+        == 0
+    )
+    assert (
+        db.write(
+            table.prune_journal, db.utcnow() + datetime.timedelta(hours=1)
+        )
+        == 1
+    )
     assert db.read(lambda session: session.rows(sa.select(journal))) == []

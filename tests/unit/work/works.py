@@ -7,9 +7,14 @@ from manila_lite.work import table
 
 def submit(session, **facts):
     """Leave work about something of its own; its id."""
-    values = {'kind': 'painting.paint', 'topic': 'painters', 'queue': 'blue',
-              'resource': 'wall', 'resource_id': session.new_id(),
-              'args': {}}
+    values = {
+        'kind': 'painting.paint',
+        'topic': 'painters',
+        'queue': 'blue',
+        'resource': 'wall',
+        'resource_id': session.new_id(),
+        'args': {},
+    }
     return table.submit(session, facts.pop('context', {}), **values | facts)
 
 
@@ -30,8 +35,11 @@ def taken_over(db, **facts):
 
 
 def row(db, work_id):
-    return db.read(lambda session: session.one(
-        sa.select(table.WORK).where(table.WORK.c.id == work_id)))
+    return db.read(
+        lambda session: session.one(
+            sa.select(table.WORK).where(table.WORK.c.id == work_id)
+        )
+    )
 
 
 def sweep(db, queues=('blue',), kinds=('painting.paint',), batch=50):

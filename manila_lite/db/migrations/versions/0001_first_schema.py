@@ -24,13 +24,26 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     for table in (
-            'transitions', 'work', 'quota_usages', 'quota_classes',
-            'project_share_type_quotas', 'project_user_quotas', 'quotas',
-            'share_instance_export_locations_metadata',
-            'share_instance_export_locations', 'share_instances',
-            'share_metadata', 'shares', 'messages', 'pools', 'services',
-            'availability_zones', 'share_type_projects',
-            'share_type_extra_specs', 'share_types'):
+        'transitions',
+        'work',
+        'quota_usages',
+        'quota_classes',
+        'project_share_type_quotas',
+        'project_user_quotas',
+        'quotas',
+        'share_instance_export_locations_metadata',
+        'share_instance_export_locations',
+        'share_instances',
+        'share_metadata',
+        'shares',
+        'messages',
+        'pools',
+        'services',
+        'availability_zones',
+        'share_type_projects',
+        'share_type_extra_specs',
+        'share_types',
+    ):
         op.drop_table(table)
 
 
@@ -44,22 +57,31 @@ def _create_types() -> None:
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         sa.UniqueConstraint('name'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_type_extra_specs',
-        sa.Column('share_type_id', ID,
-                  sa.ForeignKey('share_types.id', ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'share_type_id',
+            ID,
+            sa.ForeignKey('share_types.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
         sa.Column('spec_key', NAME, primary_key=True),
         sa.Column('spec_value', NAME, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_type_projects',
-        sa.Column('share_type_id', ID,
-                  sa.ForeignKey('share_types.id', ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'share_type_id',
+            ID,
+            sa.ForeignKey('share_types.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
         sa.Column('project_id', NAME, primary_key=True),
-        **OPTIONS)
+        **OPTIONS,
+    )
 
 
 def _create_services() -> None:
@@ -70,15 +92,20 @@ def _create_services() -> None:
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         sa.UniqueConstraint('name'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'services',
         sa.Column('id', COUNTER, primary_key=True, autoincrement=True),
         sa.Column('host', NAME, nullable=False),
         sa.Column('binary', NAME, nullable=False),
         sa.Column('topic', NAME, nullable=False),
-        sa.Column('availability_zone_id', ID,
-                  sa.ForeignKey('availability_zones.id'), nullable=False),
+        sa.Column(
+            'availability_zone_id',
+            ID,
+            sa.ForeignKey('availability_zones.id'),
+            nullable=False,
+        ),
         sa.Column('incarnation', ID, nullable=False),
         sa.Column('heartbeat_at', sa.Double, nullable=False),
         sa.Column('health', sa.Text),
@@ -89,7 +116,8 @@ def _create_services() -> None:
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         sa.UniqueConstraint('host', 'binary'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'pools',
         sa.Column('host', NAME, primary_key=True),
@@ -101,7 +129,8 @@ def _create_services() -> None:
         sa.Column('pending_gb', sa.BigInteger, nullable=False),
         sa.Column('reported_at', sa.Double, nullable=False),
         sa.Index(None, 'service_host'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'messages',
         sa.Column('id', ID, primary_key=True),
@@ -116,7 +145,8 @@ def _create_services() -> None:
         sa.Column('expires_at', STAMP, nullable=False),
         sa.Index(None, 'expires_at'),
         sa.Index(None, 'project_id', 'created_at', 'id'),
-        **OPTIONS)
+        **OPTIONS,
+    )
 
 
 def _create_shares() -> None:
@@ -131,12 +161,14 @@ def _create_shares() -> None:
         sa.Column('snapshot_id', ID),
         sa.Column('source_backup_id', ID),
         sa.Column('snapshot_support', sa.Boolean, nullable=False),
-        sa.Column('create_share_from_snapshot_support', sa.Boolean,
-                  nullable=False),
+        sa.Column(
+            'create_share_from_snapshot_support', sa.Boolean, nullable=False
+        ),
         sa.Column('revert_to_snapshot_support', sa.Boolean, nullable=False),
         sa.Column('mount_snapshot_support', sa.Boolean, nullable=False),
-        sa.Column('snapshot_inherit_share_access_support', sa.Boolean,
-                  nullable=False),
+        sa.Column(
+            'snapshot_inherit_share_access_support', sa.Boolean, nullable=False
+        ),
         sa.Column('replication_type', NAME),
         sa.Column('share_proto', NAME, nullable=False),
         sa.Column('is_public', sa.Boolean, nullable=False),
@@ -151,15 +183,20 @@ def _create_shares() -> None:
         sa.Index(None, 'is_public', 'created_at'),
         sa.Index(None, 'is_soft_deleted', 'scheduled_to_be_deleted_at'),
         sa.Index(None, 'project_id', 'created_at', 'id'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_metadata',
-        sa.Column('share_id', ID,
-                  sa.ForeignKey('shares.id', ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'share_id',
+            ID,
+            sa.ForeignKey('shares.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
         sa.Column('key', NAME, primary_key=True),
         sa.Column('value', sa.String(1023), nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_instances',
         sa.Column('id', ID, primary_key=True),
@@ -173,8 +210,9 @@ def _create_shares() -> None:
         sa.Column('replica_state', NAME),
         sa.Column('cast_rules_to_readonly', sa.Boolean, nullable=False),
         sa.Column('share_type_id', ID, sa.ForeignKey('share_types.id')),
-        sa.Column('availability_zone_id', ID,
-                  sa.ForeignKey('availability_zones.id')),
+        sa.Column(
+            'availability_zone_id', ID, sa.ForeignKey('availability_zones.id')
+        ),
         sa.Column('share_network_id', ID),
         sa.Column('share_server_id', ID),
         sa.Column('created_at', STAMP, nullable=False),
@@ -184,28 +222,38 @@ def _create_shares() -> None:
         sa.Index(None, 'share_id'),
         sa.Index(None, 'share_type_id'),
         sa.Index(None, 'status'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_instance_export_locations',
         sa.Column('id', ID, primary_key=True),
-        sa.Column('share_instance_id', ID,
-                  sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
-                  nullable=False),
+        sa.Column(
+            'share_instance_id',
+            ID,
+            sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
+            nullable=False,
+        ),
         sa.Column('path', sa.String(2000), nullable=False),
         sa.Column('is_admin_only', sa.Boolean, nullable=False),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         sa.Index(None, 'share_instance_id'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_instance_export_locations_metadata',
-        sa.Column('export_location_id', ID,
-                  sa.ForeignKey('share_instance_export_locations.id',
-                                ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'export_location_id',
+            ID,
+            sa.ForeignKey(
+                'share_instance_export_locations.id', ondelete='CASCADE'
+            ),
+            primary_key=True,
+        ),
         sa.Column('key', NAME, primary_key=True),
         sa.Column('value', sa.String(1023), nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
 
 
 def _create_quotas() -> None:
@@ -214,29 +262,36 @@ def _create_quotas() -> None:
         sa.Column('project_id', NAME, primary_key=True),
         sa.Column('resource', NAME, primary_key=True),
         sa.Column('hard_limit', sa.BigInteger, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'project_user_quotas',
         sa.Column('project_id', NAME, primary_key=True),
         sa.Column('user_id', NAME, primary_key=True),
         sa.Column('resource', sa.String(64), primary_key=True),
         sa.Column('hard_limit', sa.BigInteger, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'project_share_type_quotas',
         sa.Column('project_id', NAME, primary_key=True),
-        sa.Column('share_type_id', ID,
-                  sa.ForeignKey('share_types.id', ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'share_type_id',
+            ID,
+            sa.ForeignKey('share_types.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
         sa.Column('resource', sa.String(64), primary_key=True),
         sa.Column('hard_limit', sa.BigInteger, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'quota_classes',
         sa.Column('class_name', NAME, primary_key=True),
         sa.Column('resource', NAME, primary_key=True),
         sa.Column('hard_limit', sa.BigInteger, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'quota_usages',
         sa.Column('project_id', NAME, primary_key=True),
@@ -246,7 +301,8 @@ def _create_quotas() -> None:
         sa.Column('in_use', sa.BigInteger, nullable=False),
         sa.Column('reserved', sa.BigInteger, nullable=False),
         sa.Column('hard_limit', sa.BigInteger, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
 
 
 def _create_engine() -> None:
@@ -277,7 +333,8 @@ def _create_engine() -> None:
         sa.Index(None, 'resource', 'resource_id'),
         sa.Index(None, 'state', 'lease_until'),
         sa.Index(None, 'state', 'queue', 'created_at'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'transitions',
         sa.Column('id', COUNTER, primary_key=True, autoincrement=True),
@@ -291,4 +348,5 @@ def _create_engine() -> None:
         sa.Column('made_at', STAMP, nullable=False),
         sa.Index(None, 'made_at'),
         sa.Index(None, 'resource', 'resource_id', 'id'),
-        **OPTIONS)
+        **OPTIONS,
+    )

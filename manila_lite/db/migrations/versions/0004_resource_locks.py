@@ -23,16 +23,26 @@ def upgrade() -> None:
         sa.Column('resource_type', sa.String(64), nullable=False),
         sa.Column('resource_action', sa.String(64), nullable=False),
         sa.Column('lock_reason', sa.String(1023)),
-        sa.Column('share_id', ID,
-                  sa.ForeignKey('shares.id', ondelete='CASCADE'),
-                  nullable=False),
-        sa.Column('access_id', ID,
-                  sa.ForeignKey('share_access_map.id', ondelete='CASCADE')),
-        sa.Column('because_of', ID,
-                  sa.ForeignKey('resource_locks.id', ondelete='CASCADE')),
+        sa.Column(
+            'share_id',
+            ID,
+            sa.ForeignKey('shares.id', ondelete='CASCADE'),
+            nullable=False,
+        ),
+        sa.Column(
+            'access_id',
+            ID,
+            sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
+        ),
+        sa.Column(
+            'because_of',
+            ID,
+            sa.ForeignKey('resource_locks.id', ondelete='CASCADE'),
+        ),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(None, 'resource_locks', ['access_id'])
     op.create_index(None, 'resource_locks', ['because_of'])
     op.create_index(None, 'resource_locks', ['created_at', 'id'])

@@ -30,13 +30,13 @@ def upgrade() -> None:
         sa.Column('asked_by', NAME),
         sa.Column('request_id', NAME),
         sa.Column('made_at', STAMP, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(None, 'recovery_log', ['resource_id', 'id'])
     op.create_index(None, 'recovery_log', ['made_at'])
     op.create_index(None, 'share_instances', ['access_rules_status'])
 
 
 def downgrade() -> None:
-    op.drop_index('ix_share_instances_access_rules_status',
-                  'share_instances')
+    op.drop_index('ix_share_instances_access_rules_status', 'share_instances')
     op.drop_table('recovery_log')

@@ -23,17 +23,23 @@ def upgrade() -> None:
         sa.Column('status', NAME, nullable=False),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(None, 'share_networks', ['created_at', 'id'])
     op.create_index(None, 'share_networks', ['project_id', 'created_at', 'id'])
     op.create_index(None, 'share_networks', ['status'])
     op.create_table(
         'share_network_subnets',
         sa.Column('id', ID, primary_key=True),
-        sa.Column('share_network_id', ID,
-                  sa.ForeignKey('share_networks.id'), nullable=False),
-        sa.Column('availability_zone_id', ID,
-                  sa.ForeignKey('availability_zones.id')),
+        sa.Column(
+            'share_network_id',
+            ID,
+            sa.ForeignKey('share_networks.id'),
+            nullable=False,
+        ),
+        sa.Column(
+            'availability_zone_id', ID, sa.ForeignKey('availability_zones.id')
+        ),
         sa.Column('neutron_net_id', ID),
         sa.Column('neutron_subnet_id', ID),
         sa.Column('network_type', sa.String(32)),
@@ -44,20 +50,26 @@ def upgrade() -> None:
         sa.Column('ip_version', sa.Integer),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(None, 'share_network_subnets', ['neutron_net_id'])
     op.create_index(
-        None, 'share_network_subnets',
-        ['share_network_id', 'availability_zone_id'])
+        None,
+        'share_network_subnets',
+        ['share_network_id', 'availability_zone_id'],
+    )
     op.create_table(
         'share_network_subnet_metadata',
-        sa.Column('share_network_subnet_id', ID,
-                  sa.ForeignKey('share_network_subnets.id',
-                                ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'share_network_subnet_id',
+            ID,
+            sa.ForeignKey('share_network_subnets.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
         sa.Column('key', NAME, primary_key=True),
         sa.Column('value', sa.String(1023), nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'security_services',
         sa.Column('id', ID, primary_key=True),
@@ -74,34 +86,47 @@ def upgrade() -> None:
         sa.Column('default_ad_site', NAME),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(None, 'security_services', ['created_at', 'id'])
     op.create_index(
-        None, 'security_services',
-        ['project_id', 'created_at', 'id'])
+        None, 'security_services', ['project_id', 'created_at', 'id']
+    )
     op.create_table(
         'share_network_security_services',
-        sa.Column('share_network_id', ID,
-                  sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
-                  primary_key=True),
-        sa.Column('security_service_id', ID,
-                  sa.ForeignKey('security_services.id'), primary_key=True),
+        sa.Column(
+            'share_network_id',
+            ID,
+            sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
+        sa.Column(
+            'security_service_id',
+            ID,
+            sa.ForeignKey('security_services.id'),
+            primary_key=True,
+        ),
         sa.Column('type', sa.String(32), nullable=False),
         sa.UniqueConstraint('share_network_id', 'type'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(
-        None, 'share_network_security_services',
-        ['security_service_id'])
+        None, 'share_network_security_services', ['security_service_id']
+    )
     op.create_table(
         'share_network_checks',
-        sa.Column('share_network_id', ID,
-                  sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'share_network_id',
+            ID,
+            sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
         sa.Column('operation', sa.String(64), primary_key=True),
         sa.Column('host', NAME, primary_key=True),
         sa.Column('compatible', sa.Boolean),
         sa.Column('created_at', STAMP, nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_servers',
         sa.Column('id', ID, primary_key=True),
@@ -112,19 +137,23 @@ def upgrade() -> None:
         sa.Column('identifier', NAME),
         sa.Column('is_auto_deletable', sa.Boolean, nullable=False),
         sa.Column('source_share_server_id', ID),
-        sa.Column('security_service_update_support', sa.Boolean,
-                  nullable=False),
-        sa.Column('network_allocation_update_support', sa.Boolean,
-                  nullable=False),
-        sa.Column('share_replicas_migration_support', sa.Boolean,
-                  nullable=False),
+        sa.Column(
+            'security_service_update_support', sa.Boolean, nullable=False
+        ),
+        sa.Column(
+            'network_allocation_update_support', sa.Boolean, nullable=False
+        ),
+        sa.Column(
+            'share_replicas_migration_support', sa.Boolean, nullable=False
+        ),
         sa.Column('encryption_key_ref', ID),
         sa.Column('founding', sa.String(64)),
         sa.Column('idle_since', STAMP),
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         sa.UniqueConstraint('founding'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(None, 'share_servers', ['created_at', 'id'])
     op.create_index(None, 'share_servers', ['host', 'status'])
     op.create_index(None, 'share_servers', ['share_network_id'])
@@ -133,32 +162,52 @@ def upgrade() -> None:
     op.create_index(None, 'share_servers', ['task_state'])
     op.create_table(
         'share_server_backend_details',
-        sa.Column('share_server_id', ID,
-                  sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
-                  primary_key=True),
+        sa.Column(
+            'share_server_id',
+            ID,
+            sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
         sa.Column('key', NAME, primary_key=True),
         sa.Column('value', sa.String(1023), nullable=False),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'share_server_subnets',
-        sa.Column('share_server_id', ID,
-                  sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
-                  primary_key=True),
-        sa.Column('share_network_subnet_id', ID,
-                  sa.ForeignKey('share_network_subnets.id'), primary_key=True),
-        **OPTIONS)
+        sa.Column(
+            'share_server_id',
+            ID,
+            sa.ForeignKey('share_servers.id', ondelete='CASCADE'),
+            primary_key=True,
+        ),
+        sa.Column(
+            'share_network_subnet_id',
+            ID,
+            sa.ForeignKey('share_network_subnets.id'),
+            primary_key=True,
+        ),
+        **OPTIONS,
+    )
     op.create_index(None, 'share_server_subnets', ['share_network_subnet_id'])
     op.create_table(
         'network_segments',
         sa.Column('segment', sa.String(128), primary_key=True),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_table(
         'network_allocations',
         sa.Column('id', ID, primary_key=True),
-        sa.Column('share_server_id', ID,
-                  sa.ForeignKey('share_servers.id'), nullable=False),
-        sa.Column('share_network_subnet_id', ID,
-                  sa.ForeignKey('share_network_subnets.id')),
+        sa.Column(
+            'share_server_id',
+            ID,
+            sa.ForeignKey('share_servers.id'),
+            nullable=False,
+        ),
+        sa.Column(
+            'share_network_subnet_id',
+            ID,
+            sa.ForeignKey('share_network_subnets.id'),
+        ),
         sa.Column('label', sa.String(32), nullable=False),
         sa.Column('segment', sa.String(128), nullable=False),
         sa.Column('ip_address', sa.String(64), nullable=False),
@@ -172,7 +221,8 @@ def upgrade() -> None:
         sa.Column('created_at', STAMP, nullable=False),
         sa.Column('updated_at', STAMP),
         sa.UniqueConstraint('segment', 'ip_address'),
-        **OPTIONS)
+        **OPTIONS,
+    )
     op.create_index(None, 'network_allocations', ['share_network_subnet_id'])
     op.create_index(None, 'network_allocations', ['share_server_id'])
     for column in ('share_network_id', 'share_server_id'):
@@ -183,14 +233,16 @@ def downgrade() -> None:
     for column in ('share_network_id', 'share_server_id'):
         op.drop_index(f'ix_share_instances_{column}', 'share_instances')
     for table in (
-            'network_allocations', 'network_segments',
-            'share_server_subnets',
-            'share_server_backend_details',
-            'share_servers',
-            'share_network_checks',
-            'share_network_security_services',
-            'security_services',
-            'share_network_subnet_metadata',
-            'share_network_subnets',
-            'share_networks'):
+        'network_allocations',
+        'network_segments',
+        'share_server_subnets',
+        'share_server_backend_details',
+        'share_servers',
+        'share_network_checks',
+        'share_network_security_services',
+        'security_services',
+        'share_network_subnet_metadata',
+        'share_network_subnets',
+        'share_networks',
+    ):
         op.drop_table(table)

@@ -43,11 +43,12 @@ def upgrade() -> None:
         sa.Column('updated_at', STAMP),
         sa.Column('ended_at', STAMP),
         sa.UniqueConstraint('open_for'),
-        **OPTIONS)
-    op.create_index(None, 'share_server_migrations',
-                    ['source_server_id', 'created_at'])
-    op.create_index(None, 'share_server_migrations',
-                    ['destination_server_id'])
+        **OPTIONS,
+    )
+    op.create_index(
+        None, 'share_server_migrations', ['source_server_id', 'created_at']
+    )
+    op.create_index(None, 'share_server_migrations', ['destination_server_id'])
     op.create_index(None, 'share_server_migrations', ['ended_at'])
 
 

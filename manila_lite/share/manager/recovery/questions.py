@@ -61,8 +61,12 @@ class Questions:
         self._asked: dict[str, _Asked] = {}
         self._lock = threading.Lock()
 
-    def ask(self, method: Callable[..., typing.Any], *args: typing.Any,
-            late: Callable[[], object] | None = None) -> Answer:
+    def ask(
+        self,
+        method: Callable[..., typing.Any],
+        *args: typing.Any,
+        late: Callable[[], object] | None = None,
+    ) -> Answer:
         """The answer, or why there is none; raises BackEndAway.
 
         Trouble that may pass is raised as it is. `late` is called when
@@ -75,8 +79,9 @@ class Questions:
         futures.wait([asked.said], asked.until - time.monotonic())
         return self._answer(asked, method)
 
-    def ask_for(self, key: str, method: Callable[..., typing.Any],
-                *args: typing.Any) -> Answer:
+    def ask_for(
+        self, key: str, method: Callable[..., typing.Any], *args: typing.Any
+    ) -> Answer:
         """The same for who has other work to do meanwhile.
 
         Raises StillAsked when there is no answer for `PATIENCE` seconds:
@@ -87,8 +92,7 @@ class Questions:
         if asked is None:
             asked = self._begin(method, args)
             futures.wait([asked.said], min(PATIENCE, self.timeout))
-        is_open = not (asked.said.done()
-                       or time.monotonic() >= asked.until)
+        is_open = not (asked.said.done() or time.monotonic() >= asked.until)
         with self._lock:
             self._asked.pop(key, None)
             if is_open:
@@ -96,31 +100,43 @@ class Questions:
                 raise StillAsked
         return self._answer(asked, method)
 
-    def _begin(self, method: Callable[..., typing.Any],
-               args: tuple) -> _Asked:
+    def _begin(self, method: Callable[..., typing.Any], args: tuple) -> _Asked:
         if not self._free.acquire(blocking=False):
             raise BackEndAway(count=self.limit)
         asked = _Asked(futures.Future(), time.monotonic() + self.timeout)
         with self._lock:
             # What nobody has come back for, others have rescued.
             self._asked = {
-                key: one for key, one in self._asked.items()
-                if time.monotonic() < one.until + FORGET_AFTER}
-        threading.Thread(target=self._ask, args=(asked.said, method, args),
-                         name='question', daemon=True).start()
+                key: one
+                for key, one in self._asked.items()
+                if time.monotonic() < one.until + FORGET_AFTER
+            }
+        threading.Thread(
+            target=self._ask,
+            args=(asked.said, method, args),
+            name='question',
+            daemon=True,
+        ).start()
         return asked
 
-    def _answer(self, asked: _Asked,
-                method: Callable[..., typing.Any]) -> Answer:
+    def _answer(
+        self, asked: _Asked, method: Callable[..., typing.Any]
+    ) -> Answer:
         if asked.said.done():
             return _answer(asked.said)
-        LOG.error('The driver has not answered %s within %s s',
-                  method, self.timeout)
-        return Answer(None, 'the back end did not answer within '
-                      f'{self.timeout:g} s')
+        LOG.error(
+            'The driver has not answered %s within %s s', method, self.timeout
+        )
+        return Answer(
+            None, f'the back end did not answer within {self.timeout:g} s'
+        )
 
-    def _ask(self, said: futures.Future, method: Callable[..., typing.Any],
-             args: tuple) -> None:
+    def _ask(
+        self,
+        said: futures.Future,
+        method: Callable[..., typing.Any],
+        args: tuple,
+    ) -> None:
         value, error = None, None
         try:
             value = method(*args)
@@ -139,8 +155,10 @@ def _answer(said: futures.Future) -> Answer:
         return Answer(said.result(), None)
     if isinstance(error, NotImplementedError):
         return Answer(None, 'the back end cannot tell what became of it')
-    if isinstance(error, (exception.ShareResourceNotFound,
-                          exception.SnapshotResourceNotFound)):
+    if isinstance(
+        error,
+        (exception.ShareResourceNotFound, exception.SnapshotResourceNotFound),
+    ):
         return Answer(None, 'the back end does not have it')
     if isinstance(error, _PASSING) or not isinstance(error, Exception):
         raise error

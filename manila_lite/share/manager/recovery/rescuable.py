@@ -86,21 +86,23 @@ class Rescuable(abc.ABC):
         """What the state table says is done; None when it is at rest."""
         return self.machine.in_flight.get(self.status_of(case))
 
-    def submit(self, session: Session, id: str, owner: typing.Any,
-               asked_by: str = '') -> None:
+    def submit(
+        self, session: Session, id: str, owner: typing.Any, asked_by: str = ''
+    ) -> None:
         """Have somebody rescue what has this id, for whose it is."""
         argument = self.rescues.contract.methods[self.rescue].resource
         getattr(self.rescues, self.rescue)(
-            session, owner_context(owner), asked_by=asked_by,
-            **{argument: id})
+            session, owner_context(owner), asked_by=asked_by, **{argument: id}
+        )
 
     def again(self, session: Session, case: Case, kind: str) -> None:
         """Submit the work of a rescue once more."""
         contract, _, method = kind.partition('.')
         work = self.works[contract]
         argument = work.contract.methods[method].resource
-        getattr(work, method)(session, owner_context(case.row),
-                              **{argument: case.row.id})
+        getattr(work, method)(
+            session, owner_context(case.row), **{argument: case.row.id}
+        )
 
     def give_back(self, session: Session, job: typing.Any) -> None:
         """Return what lost work had reserved."""
@@ -119,21 +121,27 @@ class Askable(Rescuable):
         """What an answer of the driver means for the resource."""
 
     @abc.abstractmethod
-    def converge(self, session: Session, job: typing.Any, case: Case,
-                 event: str, facts: typing.Any) -> None:
+    def converge(
+        self,
+        session: Session,
+        job: typing.Any,
+        case: Case,
+        event: str,
+        facts: typing.Any,
+    ) -> None:
         """Make the rows say what the back end has."""
 
     @abc.abstractmethod
-    def give_up(self, session: Session, job: typing.Any, case: Case,
-                event: str) -> None:
+    def give_up(
+        self, session: Session, job: typing.Any, case: Case, event: str
+    ) -> None:
         """Make the loss visible, to users too."""
 
     def is_comparable(self, case: Case) -> bool:
         """Whether the back end may have changed what is at rest."""
         return False
 
-    def correct(self, session: Session, case: Case,
-                facts: typing.Any) -> bool:
+    def correct(self, session: Session, case: Case, facts: typing.Any) -> bool:
         """Note what has changed; whether anything had."""
         return False
 

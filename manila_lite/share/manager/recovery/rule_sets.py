@@ -6,7 +6,6 @@ and tells the driver the whole set then: all there is to do is to ask for
 it. A record is about the set, and so has the id of the instance.
 """
 
-
 from manila_lite.db.queries import share_instances as instances
 from manila_lite.db.queries import snapshots
 from manila_lite.db.session import Session
@@ -30,8 +29,9 @@ class RuleSets(Rescuable):
 
     machine = STATUS_MACHINE
 
-    def __init__(self, rescues: Client, works: dict[str, Client],
-                 access: Access):
+    def __init__(
+        self, rescues: Client, works: dict[str, Client], access: Access
+    ):
         super().__init__(rescues, works)
         self.access = access
 
@@ -45,8 +45,9 @@ class RuleSets(Rescuable):
 
     def rescue_of(self, case: Case) -> Rescue | None:
         """Whoever asks has seen that something of the set is in flight."""
-        return None if case.row.status in UNTOLD else Resume(
-            'access.sync_access')
+        return (
+            None if case.row.status in UNTOLD else Resume('access.sync_access')
+        )
 
     def again(self, session: Session, case: Case, kind: str) -> None:
         self.access.resync(session, owner_context(case.row), case.row.id)
@@ -66,5 +67,8 @@ class SnapshotRuleSets(Rescuable):
         return A.QUEUED_TO_APPLY
 
     def rescue_of(self, case: Case) -> Rescue | None:
-        return None if case.row.status in SNAPSHOT_GOING else Resume(
-            'snapshot_access.sync_snapshot_access')
+        return (
+            None
+            if case.row.status in SNAPSHOT_GOING
+            else Resume('snapshot_access.sync_snapshot_access')
+        )

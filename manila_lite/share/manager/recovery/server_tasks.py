@@ -13,7 +13,6 @@ from manila_lite.states.share_server import T
 
 
 class ServerTasks(Rescuable):
-
     machine = TASK_MACHINE
 
     def find(self, session: Session, id: str) -> Case | None:

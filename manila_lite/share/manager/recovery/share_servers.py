@@ -23,8 +23,9 @@ class ShareServers(Rescuable):
 
     machine = MACHINE
 
-    def __init__(self, rescues: Client, works: dict[str, Client],
-                 setup: ServerSetup):
+    def __init__(
+        self, rescues: Client, works: dict[str, Client], setup: ServerSetup
+    ):
         super().__init__(rescues, works)
         self.setup = setup
 
@@ -32,10 +33,17 @@ class ShareServers(Rescuable):
         row = share_servers.find(session, id)
         return row and Case(row)
 
-    def give_up(self, session: Session, job: typing.Any, case: Case,
-                event: str) -> None:
+    def give_up(
+        self, session: Session, job: typing.Any, case: Case, event: str
+    ) -> None:
         if case.row.status == S.MANAGE_STARTING:  # not ours, as before
             self.setup.give_up(session, case.row.id, event)
         else:
-            fire(session, MACHINE, case.row.id, event, founding=None,
-                 updated_at=session.now)
+            fire(
+                session,
+                MACHINE,
+                case.row.id,
+                event,
+                founding=None,
+                updated_at=session.now,
+            )

@@ -19,28 +19,39 @@ from manila_lite.states.snapshot_instance import MACHINE
 from manila_lite.states.snapshot_instance import S
 from manila_lite.work.telling import tell
 
-_OF_REPLICAS = {'snapshots.delete_snapshot_instance':
-                'replicated_snapshots.delete_replicated_snapshot'}
+_OF_REPLICAS = {
+    'snapshots.delete_snapshot_instance': (
+        'replicated_snapshots.delete_replicated_snapshot'
+    )
+}
 
 
 class SnapshotInstances(Askable):
-
     machine = MACHINE
 
-    def __init__(self, rescues: Client, works: dict[str, Client],
-                 snapshots: Snapshots, message_ttl: int):
+    def __init__(
+        self,
+        rescues: Client,
+        works: dict[str, Client],
+        snapshots: Snapshots,
+        message_ttl: int,
+    ):
         super().__init__(rescues, works)
         self.snapshots = snapshots
         self.message_ttl = message_ttl
 
     def find(self, session: Session, id: str) -> Case | None:
         found = rows.find(session, id) and driver_view.find_snapshot(
-            session, id)
+            session, id
+        )
         return found and Case(found.row, found)
 
     def question(self, case: Case, name: str) -> Question:
-        return (getattr(self.snapshots.driver, name),
-                self.snapshots.view(case.found), case.found.share_server)
+        return (
+            getattr(self.snapshots.driver, name),
+            self.snapshots.view(case.found),
+            case.found.share_server,
+        )
 
     def read(self, case: Case, answer: typing.Any) -> Reading:
         """The answer itself, where it is one that can be noted."""
@@ -61,18 +72,31 @@ class SnapshotInstances(Askable):
 
     def again(self, session: Session, case: Case, kind: str) -> None:
         """In the way of replication where there is more than one copy."""
-        if (case.row.replica_state is not None
-                and replicas.count(session, case.row.share_id) > 1):
+        if (
+            case.row.replica_state is not None
+            and replicas.count(session, case.row.share_id) > 1
+        ):
             kind = _OF_REPLICAS[kind]
         super().again(session, case, kind)
 
-    def converge(self, session: Session, job: typing.Any, case: Case,
-                 event: str, facts: typing.Any) -> None:
+    def converge(
+        self,
+        session: Session,
+        job: typing.Any,
+        case: Case,
+        event: str,
+        facts: typing.Any,
+    ) -> None:
         self.snapshots.created(session, case.row, facts)
 
-    def give_up(self, session: Session, job: typing.Any, case: Case,
-                event: str) -> None:
+    def give_up(
+        self, session: Session, job: typing.Any, case: Case, event: str
+    ) -> None:
         self.snapshots.given_up(session, case.row, event)
-        tell(session, job,
-             Action.CREATE if case.row.status == S.CREATING
-             else Action.UPDATE, Detail.UNKNOWN_ERROR, self.message_ttl)
+        tell(
+            session,
+            job,
+            Action.CREATE if case.row.status == S.CREATING else Action.UPDATE,
+            Detail.UNKNOWN_ERROR,
+            self.message_ttl,
+        )

@@ -30,19 +30,33 @@ class SignedIn:
     def __call__(self, environ, start_response):
         roles = environ['HTTP_X_ROLES'].split(',')
         environ['manila_lite.context'] = context.RequestContext(
-            user_id='u1', project_id=environ['HTTP_X_PROJECT'], roles=roles,
-            is_admin='admin' in roles, enforcer=self.enforcer,
-            request_id=environ['openstack.request_id'])
+            user_id='u1',
+            project_id=environ['HTTP_X_PROJECT'],
+            roles=roles,
+            is_admin='admin' in roles,
+            enforcer=self.enforcer,
+            request_id=environ['openstack.request_id'],
+        )
         return self.app(environ, start_response)
 
 
 def pool_matches(capabilities, specs):
     """Ask the scheduler itself, as the service does."""
-    pool = Pool(host='', capabilities=capabilities, zone=None,
-                service_up=True, service_enabled=True, total_gb=None,
-                free_gb=None, allocated_gb=0, pending_gb=0)
-    return all(extra_specs.why_unmet(pool, key, wanted) is None
-               for key, wanted in specs.items())
+    pool = Pool(
+        host='',
+        capabilities=capabilities,
+        zone=None,
+        service_up=True,
+        service_enabled=True,
+        total_gb=None,
+        free_gb=None,
+        allocated_gb=0,
+        pending_gb=0,
+    )
+    return all(
+        extra_specs.why_unmet(pool, key, wanted) is None
+        for key, wanted in specs.items()
+    )
 
 
 class Api:
@@ -51,25 +65,38 @@ class Api:
     def __init__(self, db, conf, enforcer):
         self.db = db
         self.app = app.build_app(
-            conf, types.SimpleNamespace(db=db, conf=conf, enforcer=enforcer,
-                                        pool_matches=pool_matches),
-            enforcer, routes_plain.CONTROLLERS,
-            lambda v2: SignedIn(v2, enforcer), table=routes_plain.ROUTES)
+            conf,
+            types.SimpleNamespace(
+                db=db, conf=conf, enforcer=enforcer, pool_matches=pool_matches
+            ),
+            enforcer,
+            routes_plain.CONTROLLERS,
+            lambda v2: SignedIn(v2, enforcer),
+            table=routes_plain.ROUTES,
+        )
 
     def __call__(self, method, path, body=None, *, expect=200, **how):
         answer = self.send(method, path, body, **how)
         assert answer.status_int == expect, answer.text
         return answer.json if answer.body else None
 
-    def send(self, method, path, body=None, *, minor=99, roles=ADMIN,
-             project=MINE):
+    def send(
+        self, method, path, body=None, *, minor=99, roles=ADMIN, project=MINE
+    ):
         """The whole answer, whatever it is."""
-        req = webob.Request.blank('/v2' + path, method=method, headers={
-            versions.HEADER: versions.text(minor), 'X-Roles': roles,
-            'X-Project': project})
+        req = webob.Request.blank(
+            '/v2' + path,
+            method=method,
+            headers={
+                versions.HEADER: versions.text(minor),
+                'X-Roles': roles,
+                'X-Project': project,
+            },
+        )
         if body is not None:
-            req.body = (body if isinstance(body, bytes)
-                        else json.dumps(body).encode())
+            req.body = (
+                body if isinstance(body, bytes) else json.dumps(body).encode()
+            )
             req.content_type = 'application/json'
         return req.get_response(self.app)
 
@@ -78,37 +105,66 @@ class Api:
 
     def refused(self, method, path, body=None, *, expect=400, **how):
         """The message of the fault that the request is answered with."""
-        fault, = self(method, path, body, expect=expect, **how).values()
+        (fault,) = self(method, path, body, expect=expect, **how).values()
         assert fault['code'] == expect
         return fault['message']
 
     def create_type(self, name='fast', specs=None, *, public=True, **how):
         """Create a share type; the item of the answer."""
-        return self('POST', '/types', {'share_type': {
-            'name': name,
-            'share_type_access:is_public': public,
-            'extra_specs': {'driver_handles_share_servers': False,
-                            **(specs or {})}}}, **how)['share_type']
+        return self(
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'name': name,
+                    'share_type_access:is_public': public,
+                    'extra_specs': {
+                        'driver_handles_share_servers': False,
+                        **(specs or {}),
+                    },
+                }
+            },
+            **how,
+        )['share_type']
 
-    def register(self, host, binary='manila-share', zone='nova', *,
-                 enabled=True, health=None):
+    def register(
+        self,
+        host,
+        binary='manila-share',
+        zone='nova',
+        *,
+        enabled=True,
+        health=None,
+    ):
         """Have a service report for duty."""
-        self.db.write(services.register, host=host, binary=binary,
-                      topic=binary, zone=zone, incarnation='i1',
-                      enabled=enabled, health=health)
+        self.db.write(
+            services.register,
+            host=host,
+            binary=binary,
+            topic=binary,
+            zone=zone,
+            incarnation='i1',
+            enabled=enabled,
+            health=health,
+        )
 
     @contextlib.contextmanager
     def statements(self):
         """Collects the probes of statements sent meanwhile."""
         sent = []
-        self.db.probe = lambda name: sent.append(name) if (
-            name == 'statement') else None
+        self.db.probe = lambda name: (
+            sent.append(name) if (name == 'statement') else None
+        )
         yield sent
         self.db.probe = lambda name: None
 
     def everything(self):
         """All rows of all tables, to tell whether anything changed."""
-        return self.db.read(lambda session: {
-            table.name: [tuple(row) for row in session.rows(
-                sa.select(table))]
-            for table in models.metadata.sorted_tables})
+        return self.db.read(
+            lambda session: {
+                table.name: [
+                    tuple(row) for row in session.rows(sa.select(table))
+                ]
+                for table in models.metadata.sorted_tables
+            }
+        )

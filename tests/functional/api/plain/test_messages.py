@@ -21,20 +21,36 @@ NO_MESSAGE = '4b319d29-d5b7-4b6e-8e7c-8d6e53f3c3d5'
 def tell(api, clock):
     """Leaves a message, one second after the one before; its id."""
 
-    def tell(project=MINE, action=Action.ALLOCATE_HOST,
-             detail=Detail.NO_VALID_HOST, request_id='req-1',
-             resource_id=SHARE, ttl=3600):
+    def tell(
+        project=MINE,
+        action=Action.ALLOCATE_HOST,
+        detail=Detail.NO_VALID_HOST,
+        request_id='req-1',
+        resource_id=SHARE,
+        ttl=3600,
+    ):
         clock.now += 1
         return api.db.write(
-            messages.record, project_id=project, request_id=request_id,
-            action=action, resource_type='SHARE', resource_id=resource_id,
-            detail=detail, ttl=ttl)
+            messages.record,
+            project_id=project,
+            request_id=request_id,
+            action=action,
+            resource_type='SHARE',
+            resource_id=resource_id,
+            detail=detail,
+            ttl=ttl,
+        )
+
     return tell
 
 
 def ids(api, query='', **how):
-    return [item['id'] for item in api.get(
-        '/messages' + query, **{'roles': MEMBER} | how)['messages']]
+    return [
+        item['id']
+        for item in api.get('/messages' + query, **{'roles': MEMBER} | how)[
+            'messages'
+        ]
+    ]
 
 
 def test_a_message_shows_what_it_is_about(api, tell):
@@ -43,18 +59,30 @@ def test_a_message_shows_what_it_is_about(api, tell):
     text = shown.pop('user_message')
     assert text == messages.user_message('001', '002')
     assert shown == {
-        'id': message_id, 'project_id': MINE, 'action_id': '001',
-        'detail_id': '002', 'message_level': 'ERROR',
+        'id': message_id,
+        'project_id': MINE,
+        'action_id': '001',
+        'detail_id': '002',
+        'message_level': 'ERROR',
         'created_at': '2023-11-14T22:13:21.000000',
         'expires_at': '2023-11-14T23:13:21.000000',
-        'request_id': 'req-1', 'resource_type': 'SHARE',
-        'resource_id': SHARE, 'links': [
-            {'rel': 'self',
-             'href': f'http://localhost/v2/messages/{message_id}'},
-            {'rel': 'bookmark',
-             'href': f'http://localhost/messages/{message_id}'}]}
+        'request_id': 'req-1',
+        'resource_type': 'SHARE',
+        'resource_id': SHARE,
+        'links': [
+            {
+                'rel': 'self',
+                'href': f'http://localhost/v2/messages/{message_id}',
+            },
+            {
+                'rel': 'bookmark',
+                'href': f'http://localhost/messages/{message_id}',
+            },
+        ],
+    }
     assert api.get('/messages', roles=READER) == {
-        'messages': [shown | {'user_message': text}]}
+        'messages': [shown | {'user_message': text}]
+    }
 
 
 def test_links_keep_the_project_of_the_url(api, tell):
@@ -62,7 +90,8 @@ def test_links_keep_the_project_of_the_url(api, tell):
     shown = api.get(f'/{MINE}/messages/{message_id}')['message']
     assert [link['href'] for link in shown['links']] == [
         f'http://localhost/v2/{MINE}/messages/{message_id}',
-        f'http://localhost/{MINE}/messages/{message_id}']
+        f'http://localhost/{MINE}/messages/{message_id}',
+    ]
 
 
 def test_projects_see_their_own(api, tell):
@@ -70,8 +99,7 @@ def test_projects_see_their_own(api, tell):
     assert ids(api) == [mine]
     assert ids(api, '?all_tenants=1&project_id=' + FOREIGN) == [mine]
     for method in ('GET', 'DELETE'):
-        api.refused(method, f'/messages/{foreign}', expect=404,
-                    roles=MEMBER)
+        api.refused(method, f'/messages/{foreign}', expect=404, roles=MEMBER)
     assert ids(api, project=FOREIGN) == [foreign]
 
 
@@ -99,40 +127,65 @@ def test_expired_messages_are_gone(api, tell, clock):
     api.refused('DELETE', f'/messages/{short}', expect=404)
 
 
-@pytest.mark.parametrize('query, found', [
-    ('action_id=002', [1]), ('action_id=nothing', []),
-    ('detail_id=002', [0]), ('request_id=req-2', [1]),
-    ('resource_id=other', [2]), ('resource_type=SHARE', [2, 1, 0]),
-    ('message_level=ERROR', [2, 1, 0]), ('message_level=INFO', []),
-    ('unknown=1', [2, 1, 0]), ('action_id=001&detail_id=007', [2])])
+@pytest.mark.parametrize(
+    'query, found',
+    [
+        ('action_id=002', [1]),
+        ('action_id=nothing', []),
+        ('detail_id=002', [0]),
+        ('request_id=req-2', [1]),
+        ('resource_id=other', [2]),
+        ('resource_type=SHARE', [2, 1, 0]),
+        ('message_level=ERROR', [2, 1, 0]),
+        ('message_level=INFO', []),
+        ('unknown=1', [2, 1, 0]),
+        ('action_id=001&detail_id=007', [2]),
+    ],
+)
 def test_messages_are_found_by_what_they_say(api, tell, query, found):
-    told = [tell(),
-            tell(action=Action.CREATE, request_id='req-2',
-                 detail=Detail.UNKNOWN_ERROR),
-            tell(resource_id='other', detail=Detail.FILTER_AVAILABILITY)]
+    told = [
+        tell(),
+        tell(
+            action=Action.CREATE,
+            request_id='req-2',
+            detail=Detail.UNKNOWN_ERROR,
+        ),
+        tell(resource_id='other', detail=Detail.FILTER_AVAILABILITY),
+    ]
     assert ids(api, '?' + query) == [told[number] for number in found]
 
 
-@pytest.mark.parametrize('query, found', [
-    ('created_since=2023-11-14T22:13:22', [2, 1]),
-    ('created_before=2023-11-14T22:13:22', [1, 0]),
-    ('created_since=2023-11-14T22:13:22Z'
-     '&created_before=2023-11-14T22:13:22.000000', [1]),
-    ('created_since=2023-11-15T00:13:23%2B02:00', [2]),
-    ('created_since=2023-11-15', []), ('created_before=2023-11-14', [])])
+@pytest.mark.parametrize(
+    'query, found',
+    [
+        ('created_since=2023-11-14T22:13:22', [2, 1]),
+        ('created_before=2023-11-14T22:13:22', [1, 0]),
+        (
+            'created_since=2023-11-14T22:13:22Z'
+            '&created_before=2023-11-14T22:13:22.000000',
+            [1],
+        ),
+        ('created_since=2023-11-15T00:13:23%2B02:00', [2]),
+        ('created_since=2023-11-15', []),
+        ('created_before=2023-11-14', []),
+    ],
+)
 def test_messages_are_found_by_time(api, tell, query, found):
     told = [tell(), tell(), tell()]
-    assert ids(api, '?' + query, minor=52) == [told[number]
-                                               for number in found]
+    assert ids(api, '?' + query, minor=52) == [
+        told[number] for number in found
+    ]
     assert ids(api, '?' + query, minor=51) == told[::-1]
 
 
 @pytest.mark.parametrize('name', ['created_since', 'created_before'])
-@pytest.mark.parametrize('text', ['', 'now', '2023-13-01', '1',
-                                  '0001-01-01T00:00:00%2B23:00'])
+@pytest.mark.parametrize(
+    'text', ['', 'now', '2023-13-01', '1', '0001-01-01T00:00:00%2B23:00']
+)
 def test_what_is_no_time_is_refused(api, name, text):
     assert f'{name} must be a time' in api.refused(
-        'GET', f'/messages?{name}={text}')
+        'GET', f'/messages?{name}={text}'
+    )
 
 
 def test_pages_follow_each_other(api, tell):
@@ -146,27 +199,42 @@ def test_pages_follow_each_other(api, tell):
     assert seen == told
 
 
-@pytest.mark.parametrize('query, order', [
-    ('', 'desc'), ('sort_dir=asc', 'asc'), ('sort_dir=odd', 'asc'),
-    ('sort_key=request_id&sort_dir=desc', 'desc'),
-    ('sort_key=expires_at', 'desc'), ('limit=0', 'desc')])
+@pytest.mark.parametrize(
+    'query, order',
+    [
+        ('', 'desc'),
+        ('sort_dir=asc', 'asc'),
+        ('sort_dir=odd', 'asc'),
+        ('sort_key=request_id&sort_dir=desc', 'desc'),
+        ('sort_key=expires_at', 'desc'),
+        ('limit=0', 'desc'),
+    ],
+)
 def test_messages_are_sorted(api, tell, query, order):
     told = [tell(request_id=f'req-{number}') for number in range(3)]
-    assert ids(api, '?' + query) == (told if order == 'asc'
-                                     else told[::-1])
+    assert ids(api, '?' + query) == (told if order == 'asc' else told[::-1])
 
 
-@pytest.mark.parametrize('query, named', [
-    ('sort_key=user_message', 'sort_key'), ('limit=x', 'limit'),
-    ('limit=-1', 'limit'), ('offset=x', 'offset')])
+@pytest.mark.parametrize(
+    'query, named',
+    [
+        ('sort_key=user_message', 'sort_key'),
+        ('limit=x', 'limit'),
+        ('limit=-1', 'limit'),
+        ('offset=x', 'offset'),
+    ],
+)
 def test_bad_paging_is_refused(api, query, named):
     assert named in api.refused('GET', f'/messages?{query}')
 
 
 def test_messages_show_the_published_fields(api, tell):
     path = f'/messages/{tell()}'
-    fields = {row['field'] for row in reference.table('response-fields.csv')
-              if (row['resource'], row['view']) == ('message', 'item')}
+    fields = {
+        row['field']
+        for row in reference.table('response-fields.csv')
+        if (row['resource'], row['view']) == ('message', 'item')
+    }
     for minor in range(37, 100):
         shown = api.get(path, minor=minor)['message']
         assert set(shown) == fields, minor
@@ -185,8 +253,9 @@ def test_the_length_of_a_list_costs_no_statements(api, tell):
 def test_times_are_compared_to_the_microsecond(api, tell, clock):
     clock.now += 0.25
     told = tell()
-    moment = datetime.datetime.fromtimestamp(
-        clock.now, datetime.UTC).replace(tzinfo=None)
+    moment = datetime.datetime.fromtimestamp(clock.now, datetime.UTC).replace(
+        tzinfo=None
+    )
     later = moment + datetime.timedelta(microseconds=1)
     assert ids(api, f'?created_since={moment.isoformat()}') == [told]
     assert ids(api, f'?created_since={later.isoformat()}') == []

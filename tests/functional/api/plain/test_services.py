@@ -15,32 +15,51 @@ def three(api, clock):
 
 
 def hosts(api, query='', **how):
-    return [item['host'] for item in
-            api.get('/services' + query, **how)['services']]
+    return [
+        item['host']
+        for item in api.get('/services' + query, **how)['services']
+    ]
 
 
 def test_a_service_shows_its_state(api, three):
     dead, living, broken = api.get('/services')['services']
     assert living == {
-        'id': living['id'], 'binary': 'manila-share', 'host': 'node@a',
-        'zone': 'west', 'status': 'enabled', 'state': 'up',
-        'updated_at': '2023-11-14T22:14:21.000000', 'disabled_reason': None,
-        'ensuring': False}
+        'id': living['id'],
+        'binary': 'manila-share',
+        'host': 'node@a',
+        'zone': 'west',
+        'status': 'enabled',
+        'state': 'up',
+        'updated_at': '2023-11-14T22:14:21.000000',
+        'disabled_reason': None,
+        'ensuring': False,
+    }
     assert isinstance(living['id'], int)
     assert (dead['state'], dead['status']) == ('down', 'enabled')
     assert (broken['state'], broken['status']) == ('down', 'disabled')
 
 
-@pytest.mark.parametrize('query, shown', [
-    ('?host=node', ['node']), ('?host=node@a', ['node@a']),
-    ('?host=nod', []), ('?binary=manila-share', ['node@a', 'node@b']),
-    ('?zone=west', ['node@a', 'node@b']), ('?zone=west&host=node', []),
-    ('?state=up', ['node@a']), ('?state=down', ['node', 'node@b']),
-    ('?state=sideways', []), ('?status=disabled', ['node@b']),
-    ('?status=enabled', ['node', 'node@a']), ('?status=off', []),
-    ('?ensuring=False', ['node', 'node@a', 'node@b']),
-    ('?ensuring=true', []), ('?ensuring=perhaps', []),
-    ('?unknown=1', ['node', 'node@a', 'node@b'])])
+@pytest.mark.parametrize(
+    'query, shown',
+    [
+        ('?host=node', ['node']),
+        ('?host=node@a', ['node@a']),
+        ('?host=nod', []),
+        ('?binary=manila-share', ['node@a', 'node@b']),
+        ('?zone=west', ['node@a', 'node@b']),
+        ('?zone=west&host=node', []),
+        ('?state=up', ['node@a']),
+        ('?state=down', ['node', 'node@b']),
+        ('?state=sideways', []),
+        ('?status=disabled', ['node@b']),
+        ('?status=enabled', ['node', 'node@a']),
+        ('?status=off', []),
+        ('?ensuring=False', ['node', 'node@a', 'node@b']),
+        ('?ensuring=true', []),
+        ('?ensuring=perhaps', []),
+        ('?unknown=1', ['node', 'node@a', 'node@b']),
+    ],
+)
 def test_filters_are_exact(api, three, query, shown):
     assert hosts(api, query, minor=93) == shown
 
@@ -51,16 +70,26 @@ def test_ensuring_is_no_filter_in_older_versions(api, three):
 
 def test_a_service_is_disabled_with_a_reason_and_enabled(api, three):
     told = {'host': 'node@a', 'binary': 'manila-share'}
-    assert api('PUT', '/services/disable',
-               told | {'disabled_reason': 'new disks'}) == told | {
-        'status': 'disabled', 'disabled_reason': 'new disks',
-        'ensuring': None}
+    assert api(
+        'PUT', '/services/disable', told | {'disabled_reason': 'new disks'}
+    ) == told | {
+        'status': 'disabled',
+        'disabled_reason': 'new disks',
+        'ensuring': None,
+    }
     item = api.get('/services?host=node@a')['services'][0]
     assert (item['status'], item['disabled_reason'], item['state']) == (
-        'disabled', 'new disks', 'up')
-    assert api('PUT', '/services/enable',
-               told | {'disabled_reason': 'none any more'}) == told | {
-        'status': 'enabled', 'disabled_reason': None, 'ensuring': None}
+        'disabled',
+        'new disks',
+        'up',
+    )
+    assert api(
+        'PUT', '/services/enable', told | {'disabled_reason': 'none any more'}
+    ) == told | {
+        'status': 'enabled',
+        'disabled_reason': None,
+        'ensuring': None,
+    }
     item = api.get('/services?host=node@a')['services'][0]
     assert (item['status'], item['disabled_reason']) == ('enabled', None)
 
@@ -68,25 +97,47 @@ def test_a_service_is_disabled_with_a_reason_and_enabled(api, three):
 def test_older_versions_say_less_and_have_other_paths(api, three):
     told = {'host': 'node@a', 'binary': 'manila-share'}
     assert api('PUT', '/os-services/disable', told, minor=6) == told | {
-        'status': 'disabled'}
+        'status': 'disabled'
+    }
     assert api('PUT', '/services/enable', told, minor=83) == told | {
-        'status': 'enabled', 'disabled_reason': None}
+        'status': 'enabled',
+        'disabled_reason': None,
+    }
     api.refused('GET', '/os-services', expect=404, minor=7)
     api.refused('GET', '/services', expect=404, minor=6)
     api.refused('PUT', '/os-services/enable', told, expect=404, minor=7)
     api.refused('PUT', '/services/enable', told, expect=404, minor=6)
 
 
-@pytest.mark.parametrize('body, named', [
-    ({}, 'is required'), ({'host': 'node@a'}, 'binary is required'),
-    ({'binary': 'manila-share'}, 'host is required'),
-    ({'host': 5, 'binary': 'manila-share'}, 'host must be'),
-    ({'host': 'node@a', 'binary': ''}, 'binary must be'),
-    ({'host': 'node@a', 'binary': 'manila-share', 'disabled_reason': ''},
-     'disabled_reason must be'),
-    ({'host': 'node@a', 'binary': 'manila-share',
-      'disabled_reason': 'x' * 256}, 'disabled_reason must be'),
-    (None, 'Malformed'), ([], 'Malformed'), (b'\xff', 'Malformed')])
+@pytest.mark.parametrize(
+    'body, named',
+    [
+        ({}, 'is required'),
+        ({'host': 'node@a'}, 'binary is required'),
+        ({'binary': 'manila-share'}, 'host is required'),
+        ({'host': 5, 'binary': 'manila-share'}, 'host must be'),
+        ({'host': 'node@a', 'binary': ''}, 'binary must be'),
+        (
+            {
+                'host': 'node@a',
+                'binary': 'manila-share',
+                'disabled_reason': '',
+            },
+            'disabled_reason must be',
+        ),
+        (
+            {
+                'host': 'node@a',
+                'binary': 'manila-share',
+                'disabled_reason': 'x' * 256,
+            },
+            'disabled_reason must be',
+        ),
+        (None, 'Malformed'),
+        ([], 'Malformed'),
+        (b'\xff', 'Malformed'),
+    ],
+)
 def test_a_bad_body_is_refused_and_changes_nothing(api, three, body, named):
     before = api.everything()
     assert named in api.refused('PUT', '/services/disable', body)
@@ -94,20 +145,36 @@ def test_a_bad_body_is_refused_and_changes_nothing(api, three, body, named):
 
 
 def test_reasons_are_of_later_versions(api, three):
-    assert 'disabled_reason' in api.refused('PUT', '/services/disable', {
-        'host': 'node@a', 'binary': 'manila-share',
-        'disabled_reason': 'because'}, minor=82)
+    assert 'disabled_reason' in api.refused(
+        'PUT',
+        '/services/disable',
+        {
+            'host': 'node@a',
+            'binary': 'manila-share',
+            'disabled_reason': 'because',
+        },
+        minor=82,
+    )
 
 
 def test_what_is_not_there_cannot_be_disabled(api, three):
     before = api.everything()
-    for host, binary in (('node@c', 'manila-share'),
-                         ('node@a', 'manila-data')):
+    for host, binary in (
+        ('node@c', 'manila-share'),
+        ('node@a', 'manila-data'),
+    ):
         assert host in api.refused(
-            'PUT', '/services/disable', {'host': host, 'binary': binary},
-            expect=404)
-    api.refused('PUT', '/services/restart',
-                {'host': 'node@a', 'binary': 'manila-share'}, expect=404)
+            'PUT',
+            '/services/disable',
+            {'host': host, 'binary': binary},
+            expect=404,
+        )
+    api.refused(
+        'PUT',
+        '/services/restart',
+        {'host': 'node@a', 'binary': 'manila-share'},
+        expect=404,
+    )
     assert api.everything() == before
 
 

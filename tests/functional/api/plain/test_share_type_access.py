@@ -16,15 +16,21 @@ def private(api):
 
 
 def add(api, path, project, **how):
-    return api('POST', f'{path}/action',
-               {'addProjectAccess': {'project': project}},
-               **{'expect': 202} | how)
+    return api(
+        'POST',
+        f'{path}/action',
+        {'addProjectAccess': {'project': project}},
+        **{'expect': 202} | how,
+    )
 
 
 def remove(api, path, project, **how):
-    return api('POST', f'{path}/action',
-               {'removeProjectAccess': {'project': project}},
-               **{'expect': 202} | how)
+    return api(
+        'POST',
+        f'{path}/action',
+        {'removeProjectAccess': {'project': project}},
+        **{'expect': 202} | how,
+    )
 
 
 @pytest.mark.parametrize('minor', [0, 6, 7, 99])
@@ -34,19 +40,26 @@ def test_access_is_given_listed_and_taken(api, private, word, minor):
     assert api.get(path, minor=minor) == {'share_type_access': []}
     for project in (MINE, FOREIGN):
         assert add(api, private, project, minor=minor) is None
-    assert api.get(path, minor=minor) == {'share_type_access': [
-        {'share_type_id': type_id, 'project_id': FOREIGN},
-        {'share_type_id': type_id, 'project_id': MINE}]}
+    assert api.get(path, minor=minor) == {
+        'share_type_access': [
+            {'share_type_id': type_id, 'project_id': FOREIGN},
+            {'share_type_id': type_id, 'project_id': MINE},
+        ]
+    }
     remove(api, private, MINE, minor=minor)
     assert api.get(path)['share_type_access'] == [
-        {'share_type_id': type_id, 'project_id': FOREIGN}]
+        {'share_type_id': type_id, 'project_id': FOREIGN}
+    ]
 
 
 def test_access_is_given_once_and_taken_once(api, private):
     add(api, private, MINE)
     assert MINE in api.refused(
-        'POST', f'{private}/action',
-        {'addProjectAccess': {'project': MINE}}, expect=409)
+        'POST',
+        f'{private}/action',
+        {'addProjectAccess': {'project': MINE}},
+        expect=409,
+    )
     remove(api, private, MINE)
     remove(api, private, MINE, expect=404)
 
@@ -68,16 +81,25 @@ def test_unknown_types_have_no_access_list(api):
     remove(api, path, MINE, expect=404)
 
 
-@pytest.mark.parametrize('value', [
-    None, {}, [], 'x', {'project': None}, {'project': 'demo'},
-    {'project': 7}, {'project': MINE + 'a'}, {'project': MINE[:-1]},
-    {'project': {'id': MINE}}])
-@pytest.mark.parametrize('action', ['addProjectAccess',
-                                    'removeProjectAccess'])
+@pytest.mark.parametrize(
+    'value',
+    [
+        None,
+        {},
+        [],
+        'x',
+        {'project': None},
+        {'project': 'demo'},
+        {'project': 7},
+        {'project': MINE + 'a'},
+        {'project': MINE[:-1]},
+        {'project': {'id': MINE}},
+    ],
+)
+@pytest.mark.parametrize('action', ['addProjectAccess', 'removeProjectAccess'])
 def test_the_project_must_look_like_a_uuid(api, private, action, value):
     before = api.everything()
-    assert action in api.refused('POST', f'{private}/action',
-                                 {action: value})
+    assert action in api.refused('POST', f'{private}/action', {action: value})
     assert api.everything() == before
 
 
@@ -85,9 +107,17 @@ def test_ids_with_dashes_are_projects_too(api, private):
     add(api, private, 'e1284ade-a3ee-4d24-82af-5ed214f3ad90')
 
 
-@pytest.mark.parametrize('body', [
-    {}, {'a': 1, 'b': 2}, {'renameProject': {}}, [], 'addProjectAccess',
-    None])
+@pytest.mark.parametrize(
+    'body',
+    [
+        {},
+        {'a': 1, 'b': 2},
+        {'renameProject': {}},
+        [],
+        'addProjectAccess',
+        None,
+    ],
+)
 def test_what_is_no_action_is_refused(api, private, body):
     api.refused('POST', f'{private}/action', body)
 

@@ -12,8 +12,12 @@ from tests.functional.api.plain.client import FOREIGN
 from tests.functional.api.plain.client import MEMBER
 from tests.functional.api.plain.client import MINE
 
-TABLES = [types.ShareType.__table__, types.ShareTypeExtraSpec.__table__,
-          types.ShareTypeProject.__table__, rows.LIMIT]
+TABLES = [
+    types.ShareType.__table__,
+    types.ShareTypeExtraSpec.__table__,
+    types.ShareTypeProject.__table__,
+    rows.LIMIT,
+]
 
 
 @pytest.fixture
@@ -28,20 +32,29 @@ def at_once(*calls):
     def run(call):
         start.wait()
         return call()
+
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
 
 
 def test_a_type_lives(api):
-    type_id = api.create_type('fast', {'a': '1', 'b': '2'},
-                              public=False)['id']
+    type_id = api.create_type('fast', {'a': '1', 'b': '2'}, public=False)['id']
     path = f'/types/{type_id}'
-    api.refused('POST', '/types', {'share_type': {
-        'name': 'fast', 'extra_specs': {
-            'driver_handles_share_servers': True}}}, expect=409)
+    api.refused(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'fast',
+                'extra_specs': {'driver_handles_share_servers': True},
+            }
+        },
+        expect=409,
+    )
     other = api.create_type('Fast')['id']  # another name than fast
-    api.refused('PUT', f'/types/{other}', {'share_type': {'name': 'fast'}},
-                expect=409)
+    api.refused(
+        'PUT', f'/types/{other}', {'share_type': {'name': 'fast'}}, expect=409
+    )
     api('PUT', path, {'share_type': {'name': 'faster', 'description': 'x'}})
     api('PUT', path, {'share_type': {'name': 'faster'}})
     api('POST', f'{path}/extra_specs', {'extra_specs': {'b': '3', 'B': '4'}})
@@ -49,16 +62,25 @@ def test_a_type_lives(api):
     add = {'addProjectAccess': {'project': MINE}}
     api('POST', f'{path}/action', add, expect=202)
     api.refused('POST', f'{path}/action', add, expect=409)
-    shown, = (item for item in
-              api.get('/types?is_public=False')['share_types'])
+    (shown,) = (
+        item for item in api.get('/types?is_public=False')['share_types']
+    )
     assert (shown['name'], shown['description'], shown['extra_specs']) == (
-        'faster', 'x',
-        {'driver_handles_share_servers': 'False', 'b': '3', 'B': '4'})
+        'faster',
+        'x',
+        {'driver_handles_share_servers': 'False', 'b': '3', 'B': '4'},
+    )
     for project, seen in ((MINE, 2), (FOREIGN, 1)):
-        assert len(api.get('/types', roles=MEMBER,
-                           project=project)['share_types']) == seen
-    assert [access['project_id'] for access in api.get(
-        f'{path}/share_type_access')['share_type_access']] == [MINE]
+        assert (
+            len(
+                api.get('/types', roles=MEMBER, project=project)['share_types']
+            )
+            == seen
+        )
+    assert [
+        access['project_id']
+        for access in api.get(f'{path}/share_type_access')['share_type_access']
+    ] == [MINE]
 
 
 def test_a_type_in_use_stays(api):
@@ -76,41 +98,68 @@ def test_all_that_belongs_to_a_type_goes_with_it(api):
     gone = api.create_type('gone', public=False)['id']
     kept = api.create_type('kept', public=False)['id']
     for type_id, project in ((gone, MINE), (kept, FOREIGN)):
-        api('POST', f'/types/{type_id}/action',
-            {'addProjectAccess': {'project': project}}, expect=202)
+        api(
+            'POST',
+            f'/types/{type_id}/action',
+            {'addProjectAccess': {'project': project}},
+            expect=202,
+        )
         api.db.write(rows.insert_quota, type_id, project)
     api('DELETE', f'/types/{gone}', expect=202)
     api.refused('GET', f'/types/{gone}', expect=404)
-    assert api.db.read(lambda session: [
-        rows.count(session, table) for table in TABLES]) == [1, 1, 1, 1]
+    assert api.db.read(
+        lambda session: [rows.count(session, table) for table in TABLES]
+    ) == [1, 1, 1, 1]
     # of the project itself there is one usage row each, as before
     assert api.db.read(rows.count, rows.USAGE) == 3
 
 
 def test_one_of_many_gets_the_name(api):
-    body = {'share_type': {'name': 'n', 'extra_specs': {
-        'driver_handles_share_servers': True}}}
+    body = {
+        'share_type': {
+            'name': 'n',
+            'extra_specs': {'driver_handles_share_servers': True},
+        }
+    }
     answers = at_once(*[lambda: api.send('POST', '/types', body)] * 4)
     assert sorted(answer.status_int for answer in answers) == [
-        200, 409, 409, 409]
+        200,
+        409,
+        409,
+        409,
+    ]
 
 
 def test_one_of_many_gives_access(api):
     path = '/types/' + api.create_type(public=False)['id']
     add = {'addProjectAccess': {'project': MINE}}
-    answers = at_once(
-        *[lambda: api.send('POST', f'{path}/action', add)] * 4)
+    answers = at_once(*[lambda: api.send('POST', f'{path}/action', add)] * 4)
     assert sorted(answer.status_int for answer in answers) == [
-        202, 409, 409, 409]
+        202,
+        409,
+        409,
+        409,
+    ]
 
 
 def test_extra_specs_set_at_once_are_all_set(api):
     path = '/types/{id}/extra_specs'.format(**api.create_type())
-    at_once(*[lambda number=number: api('POST', path, {'extra_specs': {
-        'same': 'v', f'k{number}': 'v'}}) for number in range(4)])
+    at_once(
+        *[
+            lambda number=number: api(
+                'POST', path, {'extra_specs': {'same': 'v', f'k{number}': 'v'}}
+            )
+            for number in range(4)
+        ]
+    )
     assert api.get(path)['extra_specs'] == {
-        'driver_handles_share_servers': 'False', 'same': 'v', 'k0': 'v',
-        'k1': 'v', 'k2': 'v', 'k3': 'v'}
+        'driver_handles_share_servers': 'False',
+        'same': 'v',
+        'k0': 'v',
+        'k1': 'v',
+        'k2': 'v',
+        'k3': 'v',
+    }
 
 
 @pytest.mark.parametrize('round', range(5))
@@ -122,8 +171,10 @@ def test_deleting_against_a_new_share_keeps_one_of_both(api, round):
             return api.db.write(rows.insert_share, type_id, MINE)
         except db_exc.DBReferenceError:
             return None
+
     share_id, deletion = at_once(
-        create, lambda: api.send('DELETE', f'/types/{type_id}'))
+        create, lambda: api.send('DELETE', f'/types/{type_id}')
+    )
     assert deletion.status_int == (202 if share_id is None else 400)
     types_left = 0 if share_id is None else 1
     assert api.db.read(rows.count, TABLES[0]) == types_left

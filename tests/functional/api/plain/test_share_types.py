@@ -21,35 +21,64 @@ def both(answer):
 
 
 def test_a_type_shows_what_it_was_created_with(api):
-    created = both(api('POST', '/types', {'share_type': {
-        'extra_specs': {'replication_type': 'readable',
+    created = both(
+        api(
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'extra_specs': {
+                        'replication_type': 'readable',
                         'driver_handles_share_servers': True,
-                        'snapshot_support': False},
-        'share_type_access:is_public': True,
-        'name': 'testing', 'description': 'share type description'}}))
+                        'snapshot_support': False,
+                    },
+                    'share_type_access:is_public': True,
+                    'name': 'testing',
+                    'description': 'share type description',
+                }
+            },
+        )
+    )
     assert created == {
-        'id': created['id'], 'name': 'testing', 'is_default': False,
+        'id': created['id'],
+        'name': 'testing',
+        'is_default': False,
         'description': 'share type description',
         'share_type_access:is_public': True,
         'required_extra_specs': {'driver_handles_share_servers': 'True'},
-        'extra_specs': {'driver_handles_share_servers': 'True',
-                        'replication_type': 'readable',
-                        'snapshot_support': 'False'}}
+        'extra_specs': {
+            'driver_handles_share_servers': 'True',
+            'replication_type': 'readable',
+            'snapshot_support': 'False',
+        },
+    }
     assert both(api.get(f'/types/{created["id"]}')) == created
 
 
 @pytest.mark.parametrize('wrapper', ['share_type', 'volume_type'])
-@pytest.mark.parametrize('key', ['share_type_access:is_public',
-                                 'os-share-type-access:is_public'])
+@pytest.mark.parametrize(
+    'key', ['share_type_access:is_public', 'os-share-type-access:is_public']
+)
 def test_both_wrappers_and_both_keys_are_read(api, wrapper, key):
-    answer = both(api('POST', '/types', {wrapper: {
-        'name': 'odd', key: 'false',
-        'extra_specs': {'driver_handles_share_servers': 'no'}}}))
+    answer = both(
+        api(
+            'POST',
+            '/types',
+            {
+                wrapper: {
+                    'name': 'odd',
+                    key: 'false',
+                    'extra_specs': {'driver_handles_share_servers': 'no'},
+                }
+            },
+        )
+    )
     assert answer['share_type_access:is_public'] is False
 
 
-@pytest.mark.parametrize('minor, shown', [(0, 'True'), (23, 'True'),
-                                          (24, None), (99, None)])
+@pytest.mark.parametrize(
+    'minor, shown', [(0, 'True'), (23, 'True'), (24, None), (99, None)]
+)
 def test_older_versions_give_types_snapshots(api, minor, shown):
     item = api.create_type(minor=minor)
     assert item['extra_specs'].get('snapshot_support') == shown
@@ -61,42 +90,72 @@ def test_older_versions_keep_snapshots_that_were_refused(api):
 
 
 def test_projects_see_how_shares_behave_and_no_back_ends(api):
-    type_id = api.create_type(specs={
-        'share_backend_name': 'secret', 'vendor': 'secret',
-        'mount_snapshot_support': '<is> True',
-        'provisioning:max_share_size': '10'})['id']
+    type_id = api.create_type(
+        specs={
+            'share_backend_name': 'secret',
+            'vendor': 'secret',
+            'mount_snapshot_support': '<is> True',
+            'provisioning:max_share_size': '10',
+        }
+    )['id']
     show = f'/types/{type_id}'
-    seen = {minor: api.get(show, roles=MEMBER, minor=minor)['share_type'][
-        'extra_specs'] for minor in (23, 24, 98, 99)}
-    assert seen[23] == {'driver_handles_share_servers': 'False',
-                        'mount_snapshot_support': '<is> True',
-                        'provisioning:max_share_size': '10'}
-    assert seen[24] == seen[98] == seen[23] | {
-        'snapshot_support': False, 'revert_to_snapshot_support': False,
-        'create_share_from_snapshot_support': False}
+    seen = {
+        minor: api.get(show, roles=MEMBER, minor=minor)['share_type'][
+            'extra_specs'
+        ]
+        for minor in (23, 24, 98, 99)
+    }
+    assert seen[23] == {
+        'driver_handles_share_servers': 'False',
+        'mount_snapshot_support': '<is> True',
+        'provisioning:max_share_size': '10',
+    }
+    assert (
+        seen[24]
+        == seen[98]
+        == seen[23]
+        | {
+            'snapshot_support': False,
+            'revert_to_snapshot_support': False,
+            'create_share_from_snapshot_support': False,
+        }
+    )
     assert seen[99] == seen[98] | {
-        'snapshot_inherit_share_access_support': False}
-    in_list, = api.get('/types', roles=MEMBER)['share_types']
+        'snapshot_inherit_share_access_support': False
+    }
+    (in_list,) = api.get('/types', roles=MEMBER)['share_types']
     assert in_list['extra_specs'] == seen[99]
 
 
 def test_private_types_exist_for_projects_with_access_only(api):
     type_id = api.create_type('private', public=False)['id']
     api.create_type('public')
-    api('POST', f'/types/{type_id}/action',
-        {'addProjectAccess': {'project': MINE}}, expect=202)
+    api(
+        'POST',
+        f'/types/{type_id}/action',
+        {'addProjectAccess': {'project': MINE}},
+        expect=202,
+    )
     assert names(api.get('/types', roles=MEMBER)) == ['private', 'public']
     api.get(f'/types/{type_id}', roles=MEMBER)
     assert names(api.get('/types', roles=MEMBER, project=FOREIGN)) == [
-        'public']
-    api.refused('GET', f'/types/{type_id}', expect=404, roles=MEMBER,
-                project=FOREIGN)
+        'public'
+    ]
+    api.refused(
+        'GET', f'/types/{type_id}', expect=404, roles=MEMBER, project=FOREIGN
+    )
 
 
-@pytest.mark.parametrize('query, shown', [
-    ('', ['public']), ('?is_public=true', ['public']),
-    ('?is_public=0', ['private']), ('?is_public=all', ['private', 'public']),
-    ('?is_public=None&all_tenants=1', ['private', 'public'])])
+@pytest.mark.parametrize(
+    'query, shown',
+    [
+        ('', ['public']),
+        ('?is_public=true', ['public']),
+        ('?is_public=0', ['private']),
+        ('?is_public=all', ['private', 'public']),
+        ('?is_public=None&all_tenants=1', ['private', 'public']),
+    ],
+)
 def test_administrators_choose_by_publicity(api, query, shown):
     api.create_type('public')
     api.create_type('private', public=False)
@@ -109,14 +168,17 @@ def test_a_publicity_that_is_no_boolean_is_refused(api):
     api.get('/types?is_public=x', roles=MEMBER)  # which ignores it
 
 
-@pytest.mark.parametrize('wanted, shown', [
-    ("{'thin': 'True'}", ['thin']),
-    ("{'thin': True, 'snapshot_support': 'True'}", []),
-    ("{'availability_zones': 'a'}", ['anywhere', 'in-a-and-b', 'thin']),
-    ("{'availability_zones': 'b, a'}", ['anywhere', 'in-a-and-b', 'thin']),
-    ("{'availability_zones': 'a,c'}", ['anywhere', 'thin']),
-    ("{}", ['anywhere', 'in-a-and-b', 'thin']),
-])
+@pytest.mark.parametrize(
+    'wanted, shown',
+    [
+        ("{'thin': 'True'}", ['thin']),
+        ("{'thin': True, 'snapshot_support': 'True'}", []),
+        ("{'availability_zones': 'a'}", ['anywhere', 'in-a-and-b', 'thin']),
+        ("{'availability_zones': 'b, a'}", ['anywhere', 'in-a-and-b', 'thin']),
+        ("{'availability_zones': 'a,c'}", ['anywhere', 'thin']),
+        ('{}', ['anywhere', 'in-a-and-b', 'thin']),
+    ],
+)
 def test_types_are_found_by_extra_specs(api, wanted, shown):
     api.create_type('anywhere')
     api.create_type('thin', {'thin': True})
@@ -130,12 +192,24 @@ def test_extra_specs_are_no_filter_in_older_versions(api):
     assert '2.43' in message
 
 
-@pytest.mark.parametrize('text', [
-    '{', '[]', 'x', '1+1', "{'a': open('x')}", '{[]: 1}', '(' * 300,
-    '-' * 3000 + '1', "{'a': '" + 'b' * 5000 + "'}"])
+@pytest.mark.parametrize(
+    'text',
+    [
+        '{',
+        '[]',
+        'x',
+        '1+1',
+        "{'a': open('x')}",
+        '{[]: 1}',
+        '(' * 300,
+        '-' * 3000 + '1',
+        "{'a': '" + 'b' * 5000 + "'}",
+    ],
+)
 def test_a_filter_that_is_no_object_is_refused(api, text):
     assert 'extra_specs must be an object' in api.refused(
-        'GET', f'/types?extra_specs={text}')
+        'GET', f'/types?extra_specs={text}'
+    )
 
 
 def test_the_default_type_is_told_by_name_and_by_flag(api):
@@ -143,10 +217,12 @@ def test_the_default_type_is_told_by_name_and_by_flag(api):
     created = api.create_type('default')
     api.create_type('other')
     assert created['is_default'] is True
-    assert both(api.get('/types/default', roles=MEMBER))['id'] == (
-        created['id'])
-    assert [item['is_default'] for item in api.get('/types')['share_types']
-            ] == [True, False]
+    assert (
+        both(api.get('/types/default', roles=MEMBER))['id'] == (created['id'])
+    )
+    assert [
+        item['is_default'] for item in api.get('/types')['share_types']
+    ] == [True, False]
 
 
 def test_types_are_shown_by_id_only(api):
@@ -156,39 +232,63 @@ def test_types_are_shown_by_id_only(api):
     api.refused('GET', '/types/' + 'x' * 5000, expect=404)
 
 
-@pytest.mark.parametrize('change, column, shown', [
-    ({'name': 'new'}, 'name', 'new'),
-    ({'name': 'fast'}, 'name', 'fast'),
-    ({'description': 'told'}, 'description', 'told'),
-    ({'description': ''}, 'description', None),
-    ({'description': 'x', 'name': None}, 'description', 'x'),
-    ({'share_type_access:is_public': 'no'},
-     'share_type_access:is_public', False)])
+@pytest.mark.parametrize(
+    'change, column, shown',
+    [
+        ({'name': 'new'}, 'name', 'new'),
+        ({'name': 'fast'}, 'name', 'fast'),
+        ({'description': 'told'}, 'description', 'told'),
+        ({'description': ''}, 'description', None),
+        ({'description': 'x', 'name': None}, 'description', 'x'),
+        (
+            {'share_type_access:is_public': 'no'},
+            'share_type_access:is_public',
+            False,
+        ),
+    ],
+)
 @pytest.mark.parametrize('wrapper', ['share_type', 'volume_type'])
 def test_a_type_can_be_changed(api, wrapper, change, column, shown):
-    created = api('POST', '/types', {'share_type': {
-        'name': 'fast', 'description': 'old',
-        'extra_specs': {'driver_handles_share_servers': False}}}
-        )['share_type']
-    changed = both(api('PUT', f'/types/{created["id"]}', {wrapper: change},
-                       minor=50))
+    created = api(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'fast',
+                'description': 'old',
+                'extra_specs': {'driver_handles_share_servers': False},
+            }
+        },
+    )['share_type']
+    changed = both(
+        api('PUT', f'/types/{created["id"]}', {wrapper: change}, minor=50)
+    )
     # is_default is of 2.46; nothing else differs
     assert changed == created | {column: shown}
 
 
-@pytest.mark.parametrize('body, named', [
-    ({}, 'share_type is required'),
-    ({'share_type': {}}, 'at least one of name'),
-    ({'share_type': {'name': None, 'description': None}}, 'at least one'),
-    ({'share_type': {'name': ''}}, 'share_type.name must be'),
-    ({'share_type': {'name': '  '}}, 'share_type.name must be'),
-    ({'share_type': {'name': 'x' * 256}}, 'share_type.name must be'),
-    ({'volume_type': {'description': 'x' * 256}},
-     'volume_type.description must be'),
-    ({'share_type': {'share_type_access:is_public': 'perhaps'}},
-     'share_type.share_type_access:is_public must be a boolean'),
-    ({'share_type': []}, 'share_type must be an object'),
-    (b'{', 'Malformed'), (None, 'Malformed')])
+@pytest.mark.parametrize(
+    'body, named',
+    [
+        ({}, 'share_type is required'),
+        ({'share_type': {}}, 'at least one of name'),
+        ({'share_type': {'name': None, 'description': None}}, 'at least one'),
+        ({'share_type': {'name': ''}}, 'share_type.name must be'),
+        ({'share_type': {'name': '  '}}, 'share_type.name must be'),
+        ({'share_type': {'name': 'x' * 256}}, 'share_type.name must be'),
+        (
+            {'volume_type': {'description': 'x' * 256}},
+            'volume_type.description must be',
+        ),
+        (
+            {'share_type': {'share_type_access:is_public': 'perhaps'}},
+            'share_type.share_type_access:is_public must be a boolean',
+        ),
+        ({'share_type': []}, 'share_type must be an object'),
+        (b'{', 'Malformed'),
+        (None, 'Malformed'),
+    ],
+)
 def test_a_bad_change_is_refused_and_changes_nothing(api, body, named):
     type_id = api.create_type()['id']
     before = api.everything()
@@ -196,65 +296,104 @@ def test_a_bad_change_is_refused_and_changes_nothing(api, body, named):
     assert api.everything() == before
 
 
-@pytest.mark.parametrize('asked, named', [
-    ({'name': None}, 'share_type.name'), ({'name': ''}, 'share_type.name'),
-    ({'name': 7}, 'share_type.name'), ({'name': 'x' * 256}, 'name'),
-    ({'name': ' \t'}, 'share_type.name'),
-    ({'description': 'x' * 256}, 'share_type.description'),
-    ({'share_type_access:is_public': 2}, 'access:is_public must be'),
-    ({'extra_specs': {}},
-     'share_type.extra_specs.driver_handles_share_servers is required'),
-    ({'extra_specs': None}, 'share_type.extra_specs must be an object'),
-    ({'extra_specs': []}, 'share_type.extra_specs must be an object'),
-    ({'extra_specs': {'driver_handles_share_servers': 'perhaps'}},
-     'extra_specs.driver_handles_share_servers must be a boolean'),
-    ({'extra_specs': {'driver_handles_share_servers': False,
-                      'encryption_support': 'share_server'}},
-     'encryption_support share_server needs'),
-])
+@pytest.mark.parametrize(
+    'asked, named',
+    [
+        ({'name': None}, 'share_type.name'),
+        ({'name': ''}, 'share_type.name'),
+        ({'name': 7}, 'share_type.name'),
+        ({'name': 'x' * 256}, 'name'),
+        ({'name': ' \t'}, 'share_type.name'),
+        ({'description': 'x' * 256}, 'share_type.description'),
+        ({'share_type_access:is_public': 2}, 'access:is_public must be'),
+        (
+            {'extra_specs': {}},
+            'share_type.extra_specs.driver_handles_share_servers is required',
+        ),
+        ({'extra_specs': None}, 'share_type.extra_specs must be an object'),
+        ({'extra_specs': []}, 'share_type.extra_specs must be an object'),
+        (
+            {'extra_specs': {'driver_handles_share_servers': 'perhaps'}},
+            'extra_specs.driver_handles_share_servers must be a boolean',
+        ),
+        (
+            {
+                'extra_specs': {
+                    'driver_handles_share_servers': False,
+                    'encryption_support': 'share_server',
+                }
+            },
+            'encryption_support share_server needs',
+        ),
+    ],
+)
 def test_a_bad_type_is_refused_and_not_created(api, asked, named):
     before = api.everything()
-    good = {'name': 'n',
-            'extra_specs': {'driver_handles_share_servers': False}}
-    assert named in api.refused('POST', '/types',
-                                {'share_type': good | asked})
+    good = {
+        'name': 'n',
+        'extra_specs': {'driver_handles_share_servers': False},
+    }
+    assert named in api.refused('POST', '/types', {'share_type': good | asked})
     assert api.everything() == before
 
 
 @pytest.mark.parametrize('missing', ['name', 'extra_specs'])
 def test_name_and_extra_specs_are_required(api, missing):
-    body = {'name': 'n',
-            'extra_specs': {'driver_handles_share_servers': False}}
+    body = {
+        'name': 'n',
+        'extra_specs': {'driver_handles_share_servers': False},
+    }
     del body[missing]
     assert f'share_type.{missing} is required' in api.refused(
-        'POST', '/types', {'share_type': body})
+        'POST', '/types', {'share_type': body}
+    )
 
 
 def test_description_is_of_later_versions(api):
-    body = {'share_type': {
-        'name': 'n', 'description': 'd',
-        'extra_specs': {'driver_handles_share_servers': False}}}
-    assert 'share_type.description' in api.refused('POST', '/types', body,
-                                                   minor=40)
-    assert api('POST', '/types', body,
-               minor=41)['share_type']['description'] == 'd'
+    body = {
+        'share_type': {
+            'name': 'n',
+            'description': 'd',
+            'extra_specs': {'driver_handles_share_servers': False},
+        }
+    }
+    assert 'share_type.description' in api.refused(
+        'POST', '/types', body, minor=40
+    )
+    assert (
+        api('POST', '/types', body, minor=41)['share_type']['description']
+        == 'd'
+    )
 
 
 def test_names_are_unique(api):
     api.create_type('taken')
     type_id = api.create_type('free')['id']
     before = api.everything()
-    assert 'taken' in api.refused('POST', '/types', {'share_type': {
-        'name': 'taken',
-        'extra_specs': {'driver_handles_share_servers': True}}}, expect=409)
-    api.refused('PUT', f'/types/{type_id}',
-                {'share_type': {'name': 'taken'}}, expect=409)
+    assert 'taken' in api.refused(
+        'POST',
+        '/types',
+        {
+            'share_type': {
+                'name': 'taken',
+                'extra_specs': {'driver_handles_share_servers': True},
+            }
+        },
+        expect=409,
+    )
+    api.refused(
+        'PUT',
+        f'/types/{type_id}',
+        {'share_type': {'name': 'taken'}},
+        expect=409,
+    )
     assert api.everything() == before
 
 
 def test_unknown_types_cannot_be_changed_or_deleted(api):
-    api.refused('PUT', f'/types/{NO_TYPE}', {'share_type': {'name': 'x'}},
-                expect=404)
+    api.refused(
+        'PUT', f'/types/{NO_TYPE}', {'share_type': {'name': 'x'}}, expect=404
+    )
     api.refused('DELETE', f'/types/{NO_TYPE}', expect=404)
 
 
@@ -262,15 +401,25 @@ def test_projects_change_nothing(api):
     type_id = api.create_type()['id']
     before = api.everything()
     for method, path, body in (
-            ('POST', '/types', {'share_type': {
-                'name': 'n', 'extra_specs': {
-                    'driver_handles_share_servers': True}}}),
-            ('PUT', f'/types/{type_id}', {'share_type': {'name': 'n'}}),
-            ('DELETE', f'/types/{type_id}', None),
-            ('POST', f'/types/{type_id}/action',
-             {'addProjectAccess': {'project': MINE}}),
-            ('POST', f'/types/{type_id}/extra_specs',
-             {'extra_specs': {'a': 'b'}})):
+        (
+            'POST',
+            '/types',
+            {
+                'share_type': {
+                    'name': 'n',
+                    'extra_specs': {'driver_handles_share_servers': True},
+                }
+            },
+        ),
+        ('PUT', f'/types/{type_id}', {'share_type': {'name': 'n'}}),
+        ('DELETE', f'/types/{type_id}', None),
+        (
+            'POST',
+            f'/types/{type_id}/action',
+            {'addProjectAccess': {'project': MINE}},
+        ),
+        ('POST', f'/types/{type_id}/extra_specs', {'extra_specs': {'a': 'b'}}),
+    ):
         api.refused(method, path, body, expect=403, roles=MEMBER)
     assert api.everything() == before
 

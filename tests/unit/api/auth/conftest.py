@@ -14,49 +14,83 @@ from manila_lite.api import auth
 from manila_lite.api import faults
 from manila_lite.policies import enforcer
 
-VERSIONS = {'versions': [{
-    'id': 'v2.0', 'status': 'CURRENT', 'version': '2.99',
-    'min_version': '2.0', 'updated': '2015-08-27T11:33:21Z',
-    'links': [{'rel': 'self', 'href': '/v2/'}]}]}
+VERSIONS = {
+    'versions': [
+        {
+            'id': 'v2.0',
+            'status': 'CURRENT',
+            'version': '2.99',
+            'min_version': '2.0',
+            'updated': '2015-08-27T11:33:21Z',
+            'links': [{'rel': 'self', 'href': '/v2/'}],
+        }
+    ]
+}
 
 
 def whoami(environ, start_response):
     """Answers every request by who asks, and as version discovery."""
     ctx = environ['manila_lite.context']
     body = VERSIONS | {
-        'user': ctx.user_id, 'project': ctx.project_id, 'roles': ctx.roles,
-        'is_admin': ctx.is_admin, 'request_id': ctx.request_id,
-        'token': ctx.auth_token, 'system': ctx.system_scope,
-        'domain': ctx.domain_id, 'service_roles': ctx.service_roles,
-        'may': [rule for rule in ('share:get', 'share:create',
-                                  'service:index') if ctx.can(rule)]}
+        'user': ctx.user_id,
+        'project': ctx.project_id,
+        'roles': ctx.roles,
+        'is_admin': ctx.is_admin,
+        'request_id': ctx.request_id,
+        'token': ctx.auth_token,
+        'system': ctx.system_scope,
+        'domain': ctx.domain_id,
+        'service_roles': ctx.service_roles,
+        'may': [
+            rule
+            for rule in ('share:get', 'share:create', 'service:index')
+            if ctx.can(rule)
+        ],
+    }
     data = json.dumps(body).encode()
-    start_response('200 OK', [('Content-Type', 'application/json'),
-                              ('Content-Length', str(len(data)))])
+    start_response(
+        '200 OK',
+        [
+            ('Content-Type', 'application/json'),
+            ('Content-Length', str(len(data))),
+        ],
+    )
     return [data]
 
 
 @pytest.fixture
 def signed_in(tmp_path):
     """`signed_in(strategy, text)`: the app, configured by that file."""
+
     def make(strategy, text=''):
         file = tmp_path / 'manila.conf'
-        file.write_text(f'[DEFAULT]\nauth_strategy = {strategy}\n'
-                        f'state_path = {tmp_path}\n{text}')
+        file.write_text(
+            f'[DEFAULT]\nauth_strategy = {strategy}\n'
+            f'state_path = {tmp_path}\n{text}'
+        )
         conf = configuration.new(files=[str(file)])
         return faults.Faults(
-            auth.pipeline(conf, whoami, enforcer.Enforcer(conf)))
+            auth.pipeline(conf, whoami, enforcer.Enforcer(conf))
+        )
+
     return make
 
 
 @pytest.fixture
 def ask():
     """`ask(app, path, **headers)`: a webob response."""
+
     def get(app, path='/v2/shares', environ=None, **headers):
-        request = webob.Request.blank(path, environ, headers={
-            name.replace('_', '-'): value
-            for name, value in headers.items()})
+        request = webob.Request.blank(
+            path,
+            environ,
+            headers={
+                name.replace('_', '-'): value
+                for name, value in headers.items()
+            },
+        )
         return request.get_response(app)
+
     return get
 
 
@@ -73,13 +107,19 @@ class _Silent(simple_server.WSGIRequestHandler):
 def serve():
     """`serve(app)`: the URL at which the app answers over HTTP."""
     with contextlib.ExitStack() as stack:
+
         def start(app):
-            httpd = stack.enter_context(simple_server.make_server(
-                '127.0.0.1', 0, app, _Server, _Silent))
-            thread = threading.Thread(target=httpd.serve_forever,
-                                      args=(0.02,), daemon=True)
+            httpd = stack.enter_context(
+                simple_server.make_server(
+                    '127.0.0.1', 0, app, _Server, _Silent
+                )
+            )
+            thread = threading.Thread(
+                target=httpd.serve_forever, args=(0.02,), daemon=True
+            )
             thread.start()
             stack.callback(thread.join)
             stack.callback(httpd.shutdown)
             return f'http://127.0.0.1:{httpd.server_port}'
+
         yield start

@@ -11,8 +11,13 @@ from manila_lite import exception
 from manila_lite.api.auth import users
 
 CHEAP = 4  # the least cost bcrypt allows
-ALICE = {'name': 'alice', 'password': 'wonderland', 'user_id': 'u1',
-         'project_id': 'a1', 'roles': ['member']}
+ALICE = {
+    'name': 'alice',
+    'password': 'wonderland',
+    'user_id': 'u1',
+    'project_id': 'a1',
+    'roles': ['member'],
+}
 
 
 @pytest.fixture
@@ -76,23 +81,41 @@ def test_file_stays_with_the_account_of_the_service(file):
     assert (file.stat().st_uid, file.stat().st_gid) == (1234, 5678)
 
 
-@pytest.mark.parametrize('given, listed', [
-    (['admin'], ['admin', 'member', 'reader']),
-    (['member'], ['member', 'reader']),
-    (['reader'], ['reader']),
-    (['service', 'member'], ['member', 'reader', 'service']),
-])
+@pytest.mark.parametrize(
+    'given, listed',
+    [
+        (['admin'], ['admin', 'member', 'reader']),
+        (['member'], ['member', 'reader']),
+        (['reader'], ['reader']),
+        (['service', 'member'], ['member', 'reader', 'service']),
+    ],
+)
 def test_roles_imply_lesser_ones(file, given, listed):
     assert add(file, roles=given).all_roles == listed
 
 
-@pytest.mark.parametrize('values', [
-    {'name': ''}, {'name': 'a:b'}, {'name': 'a b'}, {'name': '#alice'},
-    {'name': 'alice\nbob'}, {'name': 'é'}, {'name': 'a' * 256},
-    {'user_id': ''}, {'user_id': 'u:1'}, {'project_id': ''},
-    {'project_id': 'a/b'}, {'roles': []}, {'roles': ['']},
-    {'roles': ['a,b']}, {'password': ''}, {'password': 'x' * 73},
-], ids=str)
+@pytest.mark.parametrize(
+    'values',
+    [
+        {'name': ''},
+        {'name': 'a:b'},
+        {'name': 'a b'},
+        {'name': '#alice'},
+        {'name': 'alice\nbob'},
+        {'name': 'é'},
+        {'name': 'a' * 256},
+        {'user_id': ''},
+        {'user_id': 'u:1'},
+        {'project_id': ''},
+        {'project_id': 'a/b'},
+        {'roles': []},
+        {'roles': ['']},
+        {'roles': ['a,b']},
+        {'password': ''},
+        {'password': 'x' * 73},
+    ],
+    ids=str,
+)
 def test_values_of_no_use_are_refused(file, values):
     with pytest.raises(exception.InvalidInput):
         add(file, **values)
@@ -139,13 +162,20 @@ def test_users_added_at_once_are_all_there(file):
 HASH = '$2b$04$' + 'a' * 21 + 'u' + 'b' * 31
 
 
-@pytest.mark.parametrize('line', [
-    'alice', f'alice:{HASH}:u1:a1', f'alice:{HASH}:u1:a1:member:more',
-    f':{HASH}:u1:a1:member', f'alice:{HASH}:u1:a1:',
-    'alice:wonderland:u1:a1:member', f'alice:{HASH[:-1]}:u1:a1:member',
-    'alice:' + HASH.replace('$04', '$03') + ':u1:a1:member',
-    'alice:' + HASH.replace('u', 'z') + ':u1:a1:member',
-])
+@pytest.mark.parametrize(
+    'line',
+    [
+        'alice',
+        f'alice:{HASH}:u1:a1',
+        f'alice:{HASH}:u1:a1:member:more',
+        f':{HASH}:u1:a1:member',
+        f'alice:{HASH}:u1:a1:',
+        'alice:wonderland:u1:a1:member',
+        f'alice:{HASH[:-1]}:u1:a1:member',
+        'alice:' + HASH.replace('$04', '$03') + ':u1:a1:member',
+        'alice:' + HASH.replace('u', 'z') + ':u1:a1:member',
+    ],
+)
 def test_line_without_sense_is_told_by_its_number_alone(file, line):
     file.write_text(f'# one\nbob:{HASH}:u2:a2:member\n{line}\n')
     with pytest.raises(cfg.ConfigFileParseError, match='line 3') as error:

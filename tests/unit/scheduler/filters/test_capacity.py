@@ -53,32 +53,50 @@ ROOMS = [
 
 
 @pytest.mark.parametrize(
-    'total, free, allocated, pending, capabilities, expected',
-    ROOMS)
+    'total, free, allocated, pending, capabilities, expected', ROOMS
+)
 def test_room(total, free, allocated, pending, capabilities, expected):
-    there = pool(total_gb=total, free_gb=free, allocated_gb=allocated,
-                 pending_gb=pending, capabilities=capabilities)
+    there = pool(
+        total_gb=total,
+        free_gb=free,
+        allocated_gb=allocated,
+        pending_gb=pending,
+        capabilities=capabilities,
+    )
     assert room(there, request()) == expected
 
 
-@pytest.mark.parametrize('special, asked', [
-    ('reserved_snapshot_percentage', {'from_snapshot': True}),
-    ('reserved_share_extend_percentage', {'is_extend': True}),
-])
-@pytest.mark.parametrize('value, expected', [
-    (5, 95), (50, 50), (0, 80), (None, 80)])
+@pytest.mark.parametrize(
+    'special, asked',
+    [
+        ('reserved_snapshot_percentage', {'from_snapshot': True}),
+        ('reserved_share_extend_percentage', {'is_extend': True}),
+    ],
+)
+@pytest.mark.parametrize(
+    'value, expected', [(5, 95), (50, 50), (0, 80), (None, 80)]
+)
 def test_special_reserve_falls_back_to_the_general_one(
-        special, asked, value, expected):
+    special, asked, value, expected
+):
     there = pool(capabilities={'reserved_percentage': 20, special: value})
     assert room(there, request(**asked)) == expected
     assert room(there, request()) == 80
 
 
-@pytest.mark.parametrize('key', [
-    'thin_provisioning', 'capabilities:thin_provisioning'])
-@pytest.mark.parametrize('value, expected', [
-    ('False', 100), ('<is> False', 100), ('no', 100),
-    ('True', 200), ('<is> True', 200)])
+@pytest.mark.parametrize(
+    'key', ['thin_provisioning', 'capabilities:thin_provisioning']
+)
+@pytest.mark.parametrize(
+    'value, expected',
+    [
+        ('False', 100),
+        ('<is> False', 100),
+        ('no', 100),
+        ('True', 200),
+        ('<is> True', 200),
+    ],
+)
 def test_share_type_may_refuse_to_be_thin(key, value, expected):
     there = pool(capabilities=THIN | {'thin_provisioning': [True, False]})
     assert room(there, request(extra_specs={key: value})) == expected
@@ -89,31 +107,46 @@ def test_last_gigabyte_is_given_and_no_more():
     rule = CapacityFilter()
     assert rule.why_not(there, request(size=4)) is None
     assert rule.why_not(there, request(size=5)) == (
-        '5 GiB asked, 6 GiB allocated of at most 10 GiB')
+        '5 GiB asked, 6 GiB allocated of at most 10 GiB'
+    )
 
 
 POOLS = st.builds(
     pool,
     total_gb=st.none() | st.integers(0, 500),
     free_gb=st.none() | st.integers(0, 500),
-    capabilities=st.fixed_dictionaries({}, optional={
-        'reserved_percentage': st.integers(0, 100),
-        'reserved_snapshot_percentage': st.integers(0, 100),
-        'thin_provisioning': st.sampled_from(
-            [True, False, [True, False], [False]]),
-        'max_over_subscription_ratio': st.floats(1, 20),
-        'provisioned_capacity_gb': st.integers(0, 500),
-    })).flatmap(lambda made: st.integers(0, 500).flatmap(
+    capabilities=st.fixed_dictionaries(
+        {},
+        optional={
+            'reserved_percentage': st.integers(0, 100),
+            'reserved_snapshot_percentage': st.integers(0, 100),
+            'thin_provisioning': st.sampled_from(
+                [True, False, [True, False], [False]]
+            ),
+            'max_over_subscription_ratio': st.floats(1, 20),
+            'provisioned_capacity_gb': st.integers(0, 500),
+        },
+    ),
+).flatmap(
+    lambda made: st.integers(0, 500).flatmap(
         lambda allocated: st.integers(0, allocated).map(
-            lambda pending: replace(made, allocated_gb=allocated,
-                                    pending_gb=pending))))
-REQUESTS = st.builds(request, size=st.integers(1, 100),
-                     from_snapshot=st.booleans())
+            lambda pending: replace(
+                made, allocated_gb=allocated, pending_gb=pending
+            )
+        )
+    )
+)
+REQUESTS = st.builds(
+    request, size=st.integers(1, 100), from_snapshot=st.booleans()
+)
 
 
 def placed(there, size):
-    return replace(there, allocated_gb=there.allocated_gb + size,
-                   pending_gb=there.pending_gb + size)
+    return replace(
+        there,
+        allocated_gb=there.allocated_gb + size,
+        pending_gb=there.pending_gb + size,
+    )
 
 
 @given(POOLS, REQUESTS)
@@ -146,8 +179,11 @@ def test_what_the_filter_lets_through_fits(there, asked):
 
 @given(POOLS, REQUESTS)
 def test_a_reserve_never_makes_room(there, asked):
-    bare = {name: value for name, value in there.capabilities.items()
-            if not name.startswith('reserved_')}
+    bare = {
+        name: value
+        for name, value in there.capabilities.items()
+        if not name.startswith('reserved_')
+    }
     without = room(replace(there, capabilities=bare), asked)
     limit = room(there, asked)
     assert (limit is None) == (without is None)

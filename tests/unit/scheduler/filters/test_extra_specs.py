@@ -55,10 +55,12 @@ OPERATORS = [
     ('<in> NFS',          [['CIFS', 'NFS']],        [['CIFS']]),
 ]
 # fmt: on
-CASES = [(wanted, value, expected)
-         for wanted, met, unmet in OPERATORS
-         for values, expected in ((met, True), (unmet, False))
-         for value in values]
+CASES = [
+    (wanted, value, expected)
+    for wanted, met, unmet in OPERATORS
+    for values, expected in ((met, True), (unmet, False))
+    for value in values
+]
 
 
 @pytest.mark.parametrize('wanted, value, expected', CASES)
@@ -67,17 +69,32 @@ def test_operator(wanted, value, expected):
 
 
 def test_every_published_operator_is_in_the_table():
-    line = next(line for line in notes().splitlines()
-                if line.startswith('- Operators in values'))
-    published = set(line.partition(': ')[2].partition('. ')[0]
-                    .replace('`', '').replace(',', '').split())
+    line = next(
+        line
+        for line in notes().splitlines()
+        if line.startswith('- Operators in values')
+    )
+    published = set(
+        line.partition(': ')[2]
+        .partition('. ')[0]
+        .replace('`', '')
+        .replace(',', '')
+        .split()
+    )
     assert len(published) == 14
     assert published <= {wanted.split()[0] for wanted, _, _ in OPERATORS}
 
 
-@given(st.text(max_size=30),
-       st.none() | st.booleans() | st.integers() | st.floats() | st.text()
-       | st.lists(st.text()) | st.dictionaries(st.text(), st.text()))
+@given(
+    st.text(max_size=30),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.lists(st.text())
+    | st.dictionaries(st.text(), st.text()),
+)
 def test_no_value_is_too_strange(wanted, value):
     assert matches(value, wanted) in (True, False)
 
@@ -113,6 +130,7 @@ KEYS = [
 
 @pytest.mark.parametrize('key, wanted, reason', KEYS)
 def test_which_capability_a_key_means(key, wanted, reason):
-    there = pool(capabilities={'tier': 'ssd', 'cache': {'size': 8},
-                               'empty': None})
+    there = pool(
+        capabilities={'tier': 'ssd', 'cache': {'size': 8}, 'empty': None}
+    )
     assert why_unmet(there, key, wanted) == reason

@@ -176,8 +176,9 @@ def test_why_not(rule, there, asked, reason):
     assert rule().why_not(pool(host=HERE, **there), request(**asked)) == reason
 
 
-@pytest.mark.parametrize('key', [
-    'share_backend_name', 'capabilities:share_backend_name'])
+@pytest.mark.parametrize(
+    'key', ['share_backend_name', 'capabilities:share_backend_name']
+)
 def test_back_end_name_may_carry_the_scope(key):
     asked = request(extra_specs={key: 'silver'})
     assert ShareBackendNameFilter().why_not(pool(), asked)

@@ -42,18 +42,29 @@ class OlderDriver(SilentDriver):
 
 
 class NewerDriver(SilentDriver):
-
     answer = None
 
-    def update_access(self, context, share, access_rules, add_rules,
-                      delete_rules, update_rules, share_server=None):
+    def update_access(
+        self,
+        context,
+        share,
+        access_rules,
+        add_rules,
+        delete_rules,
+        update_rules,
+        share_server=None,
+    ):
         self.lists = [access_rules, add_rules, delete_rules, update_rules]
         return self.answer
 
 
 def start(driver_class):
-    return driver_class(False, configuration=Configuration.from_values(
-        {'driver_handles_share_servers': False}))
+    return driver_class(
+        False,
+        configuration=Configuration.from_values(
+            {'driver_handles_share_servers': False}
+        ),
+    )
 
 
 def test_rule_has_its_id_by_both_names():
@@ -61,9 +72,15 @@ def test_rule_has_its_id_by_both_names():
     assert dict(ONE)['access_level'] == 'rw'
 
 
-@pytest.mark.parametrize('answer, told', [
-    (None, {}), ({}, {}), ({ONE.id: None}, {ONE.id: {}}),
-    ({ONE.id: {'access_key': 'k'}}, {ONE.id: {'access_key': 'k'}})])
+@pytest.mark.parametrize(
+    'answer, told',
+    [
+        (None, {}),
+        ({}, {}),
+        ({ONE.id: None}, {ONE.id: {}}),
+        ({ONE.id: {'access_key': 'k'}}, {ONE.id: {'access_key': 'k'}}),
+    ],
+)
 def test_answer_has_one_form(answer, told):
     driver = start(NewerDriver)
     driver.answer = answer
@@ -73,29 +90,41 @@ def test_answer_has_one_form(answer, told):
 
 def test_older_driver_shuts_out_before_it_lets_in():
     driver = start(OlderDriver)
-    assert driver.apply_access(CTX, SHARE, [ONE, THREE], [ONE], [TWO],
-                               [THREE]) == {}
-    assert driver.heard == [('deny', TWO), ('deny', THREE),
-                            ('allow', THREE), ('allow', ONE)]
+    assert (
+        driver.apply_access(CTX, SHARE, [ONE, THREE], [ONE], [TWO], [THREE])
+        == {}
+    )
+    assert driver.heard == [
+        ('deny', TWO),
+        ('deny', THREE),
+        ('allow', THREE),
+        ('allow', ONE),
+    ]
 
 
 def test_older_driver_hears_all_rules_where_nothing_changed():
     driver = start(OlderDriver)
     driver.errors['allow', ONE] = exception.ShareAccessExists(
-        access_type='ip', access='10.0.0.0')
+        access_type='ip', access='10.0.0.0'
+    )
     assert driver.apply_access(CTX, SHARE, [ONE, TWO]) == {}
     assert driver.heard == [('allow', ONE), ('allow', TWO)]
 
 
-@pytest.mark.parametrize('error', [
-    exception.ShareBackendException(msg='no'),
-    exception.InvalidShareAccess(reason='no'),
-    exception.InvalidShareAccessLevel(level='no')])
+@pytest.mark.parametrize(
+    'error',
+    [
+        exception.ShareBackendException(msg='no'),
+        exception.InvalidShareAccess(reason='no'),
+        exception.InvalidShareAccessLevel(level='no'),
+    ],
+)
 def test_failure_of_one_rule_is_told_and_harms_no_other(error):
     driver = start(OlderDriver)
     driver.errors['allow', ONE] = error
     assert driver.apply_access(CTX, SHARE, [ONE, TWO], [ONE, TWO]) == {
-        ONE.id: {'state': 'error'}}
+        ONE.id: {'state': 'error'}
+    }
     assert driver.heard[-1] == ('allow', TWO)
 
 
@@ -103,7 +132,8 @@ def test_level_that_could_not_be_taken_away_is_not_changed():
     driver = start(OlderDriver)
     driver.errors['deny', ONE] = exception.ShareBackendException(msg='no')
     assert driver.apply_access(CTX, SHARE, [ONE], (), (), [ONE]) == {
-        ONE.id: {'state': 'error'}}
+        ONE.id: {'state': 'error'}
+    }
     assert driver.heard == [('deny', ONE)]
 
 

@@ -45,14 +45,21 @@ class PortedDriver(PlainDriver):
     def delete_snapshot(self, context, snapshot, share_server=None):
         return None
 
-    def revert_to_snapshot(self, context, snapshot, share_access_rules,
-                           snapshot_access_rules, share_server=None):
+    def revert_to_snapshot(
+        self,
+        context,
+        snapshot,
+        share_access_rules,
+        snapshot_access_rules,
+        share_server=None,
+    ):
         return None
 
 
 def configuration(**values):
     return Configuration.from_values(
-        {'driver_handles_share_servers': False, **values}, group='section')
+        {'driver_handles_share_servers': False, **values}, group='section'
+    )
 
 
 def stats_of(driver_class, **values):
@@ -61,15 +68,17 @@ def stats_of(driver_class, **values):
 
 
 class TestModes:
-
     @pytest.mark.parametrize('mode', [None, 'yes', 1])
     def test_mode_must_be_set_to_a_bool(self, mode):
         with pytest.raises(exception.BadConfiguration, match='section'):
             PlainDriver(
-                configuration=configuration(driver_handles_share_servers=mode))
+                configuration=configuration(driver_handles_share_servers=mode)
+            )
 
-    @pytest.mark.parametrize('offered, wanted', [
-        (True, False), (False, True), ([True], False), ({False}, True)])
+    @pytest.mark.parametrize(
+        'offered, wanted',
+        [(True, False), (False, True), ([True], False), ({False}, True)],
+    )
     def test_mode_must_be_one_the_driver_has(self, offered, wanted):
         class Driver(PlainDriver):
             def __init__(self, **kwargs):
@@ -80,25 +89,30 @@ class TestModes:
             Driver(configuration=configuration(**values))
 
     def test_mode_with_servers_needs_the_methods_for_them(self):
-        with pytest.raises(exception.BadConfiguration,
-                           match='ShareServerSupport'):
-            PlainDriver(configuration=configuration(
-                driver_handles_share_servers=True))
+        with pytest.raises(
+            exception.BadConfiguration, match='ShareServerSupport'
+        ):
+            PlainDriver(
+                configuration=configuration(driver_handles_share_servers=True)
+            )
 
     def test_driver_says_its_mode(self):
         driver = ServersDriver(
-            configuration=configuration(driver_handles_share_servers=True))
+            configuration=configuration(driver_handles_share_servers=True)
+        )
         assert driver.driver_handles_share_servers is True
         assert driver.get_share_stats()['max_share_server_size'] == -1
 
 
 class TestOptions:
-
     def test_driver_brings_options_of_its_own(self):
         class Driver(PlainDriver):
             def __init__(self, *args, **kwargs):
-                super().__init__(*args, config_opts=[
-                    [cfg.StrOpt('colour', default='red')]], **kwargs)
+                super().__init__(
+                    *args,
+                    config_opts=[[cfg.StrOpt('colour', default='red')]],
+                    **kwargs,
+                )
 
         driver = Driver(configuration=configuration(), private_storage='kept')
         assert driver.configuration.colour == 'red'
@@ -107,7 +121,6 @@ class TestOptions:
 
 
 class TestCapabilities:
-
     @pytest.mark.parametrize('name', base.CAPABILITIES)
     def test_plain_driver_offers_nothing(self, name):
         assert stats_of(PlainDriver)[name] is False
@@ -125,24 +138,35 @@ class TestCapabilities:
     def test_stats_narrow_what_is_offered(self):
         class Driver(PortedDriver):
             def _update_share_stats(self, data=None):
-                super()._update_share_stats({
-                    'revert_to_snapshot_support': False,
-                    'pools': [{'pool_name': 'a', 'snapshot_support': False},
-                              {'pool_name': 'b'}]})
+                super()._update_share_stats(
+                    {
+                        'revert_to_snapshot_support': False,
+                        'pools': [
+                            {'pool_name': 'a', 'snapshot_support': False},
+                            {'pool_name': 'b'},
+                        ],
+                    }
+                )
 
         stats = stats_of(Driver)
         assert stats['snapshot_support'] is True
         assert stats['revert_to_snapshot_support'] is False
         assert stats['pools'] == [
             {'pool_name': 'a', 'snapshot_support': False},
-            {'pool_name': 'b'}]
+            {'pool_name': 'b'},
+        ]
 
     def test_stats_cannot_offer_what_is_not_there(self):
         class Driver(PlainDriver):
             def _update_share_stats(self, data=None):
-                super()._update_share_stats({
-                    'snapshot_support': True,
-                    'pools': [{'pool_name': 'a', 'snapshot_support': True}]})
+                super()._update_share_stats(
+                    {
+                        'snapshot_support': True,
+                        'pools': [
+                            {'pool_name': 'a', 'snapshot_support': True}
+                        ],
+                    }
+                )
 
         stats = stats_of(Driver)
         assert stats['snapshot_support'] is False
@@ -157,15 +181,17 @@ class TestCapabilities:
 
 
 class TestStatistics:
-
     def test_back_end_is_called_as_configured(self):
         assert stats_of(PlainDriver)['share_backend_name'] == 'section'
         named = stats_of(PlainDriver, share_backend_name='named')
         assert named['share_backend_name'] == 'named'
 
     def test_reserves_fall_back_to_the_general_one(self):
-        stats = stats_of(PlainDriver, reserved_share_percentage=10,
-                         reserved_share_extend_percentage=5)
+        stats = stats_of(
+            PlainDriver,
+            reserved_share_percentage=10,
+            reserved_share_extend_percentage=5,
+        )
         assert stats['reserved_percentage'] == 10
         assert stats['reserved_snapshot_percentage'] == 10
         assert stats['reserved_share_extend_percentage'] == 5
@@ -219,25 +245,28 @@ class TestStatistics:
         assert driver.get_share_stats(refresh=True)['qos'] == 2
 
 
-@pytest.mark.parametrize('method, args', [
-    ('extend_share', (None, 2)),
-    ('shrink_share', (None, 1)),
-    ('get_share_status', (None,)),
-    ('get_snapshot_status', (None,)),
-    ('get_replica_status', (None,)),
-    ('get_share_group_status', (None,)),
-    ('get_share_group_snapshot_status', (None,)),
-    ('update_access', (CTX, None, [], [], [], [])),
-    ('allow_access', (CTX, None, None)),
-    ('deny_access', (CTX, None, None)),
-    ('manage_existing', (None, {})),
-    ('manage_existing_with_server', (None, {})),
-    ('manage_existing_snapshot', (None, {})),
-    ('manage_existing_snapshot_with_server', (None, {})),
-    ('revert_to_replicated_snapshot', (CTX, None, [], None, [], [], [])),
-    ('ensure_shares', (CTX, [])),
-    ('get_backend_info', (CTX,)),
-])
+@pytest.mark.parametrize(
+    'method, args',
+    [
+        ('extend_share', (None, 2)),
+        ('shrink_share', (None, 1)),
+        ('get_share_status', (None,)),
+        ('get_snapshot_status', (None,)),
+        ('get_replica_status', (None,)),
+        ('get_share_group_status', (None,)),
+        ('get_share_group_snapshot_status', (None,)),
+        ('update_access', (CTX, None, [], [], [], [])),
+        ('allow_access', (CTX, None, None)),
+        ('deny_access', (CTX, None, None)),
+        ('manage_existing', (None, {})),
+        ('manage_existing_with_server', (None, {})),
+        ('manage_existing_snapshot', (None, {})),
+        ('manage_existing_snapshot_with_server', (None, {})),
+        ('revert_to_replicated_snapshot', (CTX, None, [], None, [], [], [])),
+        ('ensure_shares', (CTX, [])),
+        ('get_backend_info', (CTX,)),
+    ],
+)
 def test_method_a_driver_lacks_is_not_implemented(method, args):
     driver = PlainDriver(configuration=configuration())
     with pytest.raises(NotImplementedError):
@@ -246,21 +275,33 @@ def test_method_a_driver_lacks_is_not_implemented(method, args):
 
 def test_methods_are_called_as_published():
     """Names and order of parameters, which callers give by position."""
-    published = {row['name']: row['signature_or_type'] for row
-                 in reference.table('driver-interface.csv')
-                 if row['kind'] == 'method'}
-    ours = {**vars(base.ShareDriver), **{
-        name: method for interface in base.CAPABILITIES.values()
-        for name, method in vars(interface).items()}}
+    published = {
+        row['name']: row['signature_or_type']
+        for row in reference.table('driver-interface.csv')
+        if row['kind'] == 'method'
+    }
+    ours = {
+        **vars(base.ShareDriver),
+        **{
+            name: method
+            for interface in base.CAPABILITIES.values()
+            for name, method in vars(interface).items()
+        },
+    }
     for name, method in ours.items():
         if not inspect.isfunction(method) or name not in published:
             continue
-        given = [part.partition('=')[0].strip()
-                 for part in published[name].split(',') if part.strip()]
+        given = [
+            part.partition('=')[0].strip()
+            for part in published[name].split(',')
+            if part.strip()
+        ]
         if name == '__init__':  # the rest of it comes by name
             continue
         assert list(inspect.signature(method).parameters) == [
-            'self', *given], name
+            'self',
+            *given,
+        ], name
 
 
 def test_methods_a_driver_may_go_without():

@@ -30,15 +30,17 @@ def test_unknown_option_is_an_error_or_none(from_file):
 
 
 def test_driver_makes_its_own_options_known(from_file):
-    from_file.append_config_values([cfg.StrOpt('colour'),
-                                    cfg.IntOpt('weight', default=7)])
+    from_file.append_config_values(
+        [cfg.StrOpt('colour'), cfg.IntOpt('weight', default=7)]
+    )
     assert from_file.colour == 'red'
     assert from_file.safe_get('weight') == 7
 
 
 def test_plain_values_stand_before_defaults():
     configuration = Configuration.from_values(
-        {'share_backend_name': 'named', 'colour': 'blue'}, group='fast')
+        {'share_backend_name': 'named', 'colour': 'blue'}, group='fast'
+    )
     assert configuration.config_group == 'fast'
     assert configuration.share_backend_name == 'named'
     assert configuration.safe_get('colour') == 'blue'

@@ -13,16 +13,23 @@ from tests.drivers.subject import Subject
 @pytest.fixture
 def start(tmp_path):
     """Make a driver on one and the same state."""
+
     def start(sleep=None, **options):
-        values = {'driver_handles_share_servers': False,
-                  'dummy_driver_state_path': str(tmp_path / 'state'),
-                  'dummy_driver_default_driver_method_delay': 0.0,
-                  'dummy_driver_driver_methods_delays': {}, **options}
-        driver = DummyDriver(configuration=Configuration.from_values(values),
-                             **({'sleep': sleep} if sleep else {}))
+        values = {
+            'driver_handles_share_servers': False,
+            'dummy_driver_state_path': str(tmp_path / 'state'),
+            'dummy_driver_default_driver_method_delay': 0.0,
+            'dummy_driver_driver_methods_delays': {},
+            **options,
+        }
+        driver = DummyDriver(
+            configuration=Configuration.from_values(values),
+            **({'sleep': sleep} if sleep else {}),
+        )
         driver.do_setup(CTX)
         driver.check_for_setup_error()
         return driver
+
     return start
 
 
@@ -50,14 +57,13 @@ def test_both_server_modes_are_taken(start):
     share = make.share()
     server = make.set_up_server(driver)
     driver.create_share(CTX, share, share_server=server)
-    assert dummy.servers_of_shares(driver.configuration
-                                   .dummy_driver_state_path) == {
-        share.id: server.id}
+    assert dummy.servers_of_shares(
+        driver.configuration.dummy_driver_state_path
+    ) == {share.id: server.id}
     assert driver.get_share_stats()['driver_handles_share_servers'] is True
 
 
 class TestFaults:
-
     def test_failed_create_leaves_nothing(self, start):
         driver = start()
         driver.fail_next('create_share')
@@ -72,10 +78,12 @@ class TestFaults:
             driver.create_share(CTX, share)
         assert driver.get_share_status(share)['status'] == 'available'
 
-    @pytest.mark.parametrize('repair, left', [
-        ('create_share', 1), ('delete_share', 0)])
-    def test_half_made_share_is_an_error_until_repaired(self, start, repair,
-                                                        left):
+    @pytest.mark.parametrize(
+        'repair, left', [('create_share', 1), ('delete_share', 0)]
+    )
+    def test_half_made_share_is_an_error_until_repaired(
+        self, start, repair, left
+    ):
         driver, share = start(), make.share()
         driver.half_fail_next('create_share')
         with pytest.raises(exception.ShareBackendException):
@@ -110,15 +118,22 @@ class TestFaults:
         driver, share = start(), make.share()
         driver.create_share(CTX, share)
         driver.extend_share(share, 2)
-        assert driver.calls[-2:] == [('create_share', share.id),
-                                     ('extend_share', share.id)]
+        assert driver.calls[-2:] == [
+            ('create_share', share.id),
+            ('extend_share', share.id),
+        ]
 
     def test_options_order_faults(self, start):
-        driver, share = start(
-            dummy_driver_fail_methods={'create_share': '1',
-                                       'extend_share': 'always'},
-            dummy_driver_answer_lost_methods=['delete_share'],
-        ), make.share()
+        driver, share = (
+            start(
+                dummy_driver_fail_methods={
+                    'create_share': '1',
+                    'extend_share': 'always',
+                },
+                dummy_driver_answer_lost_methods=['delete_share'],
+            ),
+            make.share(),
+        )
         with pytest.raises(exception.ShareBackendException):
             driver.create_share(CTX, share)
         driver.create_share(CTX, share)
@@ -138,12 +153,15 @@ class TestFaults:
             driver.faults.clear()
             call.result(timeout=30)
 
-    @pytest.mark.parametrize('options', [
-        {'dummy_driver_fail_methods': {'creat_share': '1'}},
-        {'dummy_driver_fail_methods': {'create_share': 'often'}},
-        {'dummy_driver_hang_methods': ['creat_share']},
-        {'dummy_driver_answer_lost_methods': ['creat_share']},
-    ])
+    @pytest.mark.parametrize(
+        'options',
+        [
+            {'dummy_driver_fail_methods': {'creat_share': '1'}},
+            {'dummy_driver_fail_methods': {'create_share': 'often'}},
+            {'dummy_driver_hang_methods': ['creat_share']},
+            {'dummy_driver_answer_lost_methods': ['creat_share']},
+        ],
+    )
     def test_options_that_make_no_sense_are_refused(self, start, options):
         with pytest.raises(exception.BadConfiguration, match='dummy_driver_'):
             start(**options)
@@ -153,8 +171,11 @@ class TestFaults:
         driver = start(
             sleep=slept.append,
             dummy_driver_default_driver_method_delay=2.0,
-            dummy_driver_driver_methods_delays={'create_share': '3.98',
-                                                'create_replica': '3.99'})
+            dummy_driver_driver_methods_delays={
+                'create_share': '3.98',
+                'create_replica': '3.99',
+            },
+        )
         slept.clear()
         driver.create_share(CTX, make.share())
         driver.delete_share(CTX, make.share())
@@ -162,7 +183,6 @@ class TestFaults:
 
 
 class TestShares:
-
     def test_users_tell_how_full_a_share_is(self, start):
         driver = start()
         share = make.share(size=5, metadata={dummy.USED_GB: '2.5'})
@@ -172,15 +192,20 @@ class TestShares:
         driver.shrink_share(share, 3)
         assert driver.inventory() == {share.id: 3}
 
-    @pytest.mark.parametrize('proto, path', [
-        ('NFS', '10.0.0.10:/shares/{}'), ('CIFS', r'\\10.0.0.10\{}')])
-    def test_one_export_is_for_users_and_one_for_admins(self, start, proto,
-                                                        path):
+    @pytest.mark.parametrize(
+        'proto, path',
+        [('NFS', '10.0.0.10:/shares/{}'), ('CIFS', r'\\10.0.0.10\{}')],
+    )
+    def test_one_export_is_for_users_and_one_for_admins(
+        self, start, proto, path
+    ):
         share = make.share(share_proto=proto)
         users, admins = start().create_share(CTX, share)
-        assert users == {'path': path.format(share.name),
-                         'is_admin_only': False,
-                         'metadata': {'preferred': 'True'}}
+        assert users == {
+            'path': path.format(share.name),
+            'is_admin_only': False,
+            'metadata': {'preferred': 'True'},
+        }
         assert admins['is_admin_only'] is True
         assert admins['metadata'] == {'preferred': 'False'}
 
@@ -190,7 +215,6 @@ class TestShares:
 
 
 class TestAccess:
-
     @pytest.fixture
     def driver(self, start):
         return start()
@@ -201,18 +225,22 @@ class TestAccess:
         driver.create_share(CTX, share)
         return share
 
-    def test_changes_are_made_to_what_is_there(self, start, driver, share,
-                                               tmp_path):
+    def test_changes_are_made_to_what_is_there(
+        self, start, driver, share, tmp_path
+    ):
         one, two = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
         driver.update_access(CTX, share, [one], [one], [], [])
         driver.update_access(CTX, share, [two], [two], [], [])
-        assert driver.access_inventory() == {share.id: {
-            ('ip', '10.0.0.1', 'rw'), ('ip', '10.0.0.2', 'rw')}}
+        assert driver.access_inventory() == {
+            share.id: {('ip', '10.0.0.1', 'rw'), ('ip', '10.0.0.2', 'rw')}
+        }
         driver.update_access(CTX, share, [two], [], [], [])
-        assert start().access_inventory() == {share.id: {
-            ('ip', '10.0.0.2', 'rw')}}
-        assert dummy.access_inventory(tmp_path / 'state') == {share.id: {
-            ('ip', '10.0.0.2', 'rw')}}
+        assert start().access_inventory() == {
+            share.id: {('ip', '10.0.0.2', 'rw')}
+        }
+        assert dummy.access_inventory(tmp_path / 'state') == {
+            share.id: {('ip', '10.0.0.2', 'rw')}
+        }
 
     def test_calls_tell_what_had_changed(self, driver, share):
         one, two = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
@@ -220,19 +248,23 @@ class TestAccess:
         driver.update_access(CTX, share, [two], [two], [one], [])
         driver.update_access(CTX, share, [two], [], [], [two])
         assert [call[2:] for call in driver.access_calls] == [
-            (1, [one.id], [], []), (1, [two.id], [one.id], []),
-            (1, [], [], [two.id])]
+            (1, [one.id], [], []),
+            (1, [two.id], [one.id], []),
+            (1, [], [], [two.id]),
+        ]
         assert {call[:2] for call in driver.access_calls} == {
-            ('update_access', share.id)}
+            ('update_access', share.id)
+        }
 
     def test_refused_rules_are_told_and_not_applied(self, driver, share):
         good, bad = make.rule(share, '10.0.0.1'), make.rule(share, '10.0.0.2')
         driver.refuse_rules(lambda verb, rule: rule is bad)
         assert driver.update_access(
-            CTX, share, [good, bad], [good, bad], [], []) == {
-            good.id: {'state': 'active'}, bad.id: {'state': 'error'}}
+            CTX, share, [good, bad], [good, bad], [], []
+        ) == {good.id: {'state': 'active'}, bad.id: {'state': 'error'}}
         assert driver.access_inventory() == {
-            share.id: {('ip', '10.0.0.1', 'rw')}}
+            share.id: {('ip', '10.0.0.1', 'rw')}
+        }
         driver.refuse_rules(None)
         driver.update_access(CTX, share, [good, bad], [bad], [], [])
         assert len(driver.access_inventory()[share.id]) == 2
@@ -242,7 +274,8 @@ class TestAccess:
         driver.update_access(CTX, share, [rule], [rule], [], [])
         driver.refuse_rules(lambda verb, _: verb == 'deny')
         assert driver.update_access(CTX, share, [], [], [rule], []) == {
-            rule.id: {'state': 'error'}}
+            rule.id: {'state': 'error'}
+        }
         assert len(driver.access_inventory()[share.id]) == 1
 
     def test_option_refuses_clients(self, start, share):
@@ -250,18 +283,22 @@ class TestAccess:
         rules = [make.rule(share, to) for to in ('10.6.6.6', '10.7.0.1')]
         answer = driver.update_access(CTX, share, rules, rules, [], [])
         assert [answer[rule.id]['state'] for rule in rules] == [
-            'error', 'active']
+            'error',
+            'active',
+        ]
 
-    def test_half_of_the_rules_are_applied_before_it_fails(self, driver,
-                                                           share):
+    def test_half_of_the_rules_are_applied_before_it_fails(
+        self, driver, share
+    ):
         rules = [make.rule(share, f'10.0.0.{i}') for i in range(4)]
         driver.half_fail_next('update_access')
         with pytest.raises(exception.ShareBackendException):
             driver.update_access(CTX, share, rules, rules, [], [])
         assert len(driver.access_inventory()[share.id]) == 2
 
-    def test_keys_are_made_for_clients_that_need_one(self, start, driver,
-                                                     share):
+    def test_keys_are_made_for_clients_that_need_one(
+        self, start, driver, share
+    ):
         rule = make.rule(share, 'alice', access_type='cephx')
         answer = driver.update_access(CTX, share, [rule], [rule], [], [])
         assert answer[rule.id]['access_key']
@@ -275,7 +312,6 @@ class TestAccess:
 
 
 class TestSnapshots:
-
     @pytest.fixture
     def driver(self, start):
         return start()
@@ -288,16 +324,20 @@ class TestSnapshots:
         driver.create_snapshot(CTX, snapshot)
         return snapshot
 
-    def test_inventory_is_what_is_really_there(self, driver, snapshot,
-                                               tmp_path):
+    def test_inventory_is_what_is_really_there(
+        self, driver, snapshot, tmp_path
+    ):
         assert driver.snapshot_inventory() == {snapshot.id: 2}
         driver.delete_snapshot(CTX, snapshot)
         assert dummy.snapshot_inventory(tmp_path / 'state') == {}
 
-    @pytest.mark.parametrize('repair, left', [
-        ('create_snapshot', 'available'), ('delete_snapshot', None)])
+    @pytest.mark.parametrize(
+        'repair, left',
+        [('create_snapshot', 'available'), ('delete_snapshot', None)],
+    )
     def test_half_made_snapshot_is_an_error_until_repaired(
-            self, driver, snapshot, repair, left):
+        self, driver, snapshot, repair, left
+    ):
         other = make.snapshot(snapshot.share)
         driver.half_fail_next('create_snapshot')
         with pytest.raises(exception.ShareBackendException):
@@ -312,12 +352,14 @@ class TestSnapshots:
         assert driver.inventory() == {snapshot.share.id: 7}
         assert driver.revert_to_snapshot(CTX, snapshot, [], []) == 2
 
-    def test_clients_of_snapshots_are_kept_apart(self, driver, snapshot,
-                                                 tmp_path):
+    def test_clients_of_snapshots_are_kept_apart(
+        self, driver, snapshot, tmp_path
+    ):
         rule = make.rule(snapshot.share, '10.0.0.1', access_level='ro')
         driver.snapshot_update_access(CTX, snapshot, [rule], [rule], [])
         assert driver.snapshot_access_inventory() == {
-            snapshot.id: {('ip', '10.0.0.1', 'ro')}}
+            snapshot.id: {('ip', '10.0.0.1', 'ro')}
+        }
         assert driver.access_inventory() == {}
         driver.delete_snapshot(CTX, snapshot)
         assert dummy.snapshot_access_inventory(tmp_path / 'state') == {}
@@ -329,11 +371,14 @@ class TestSnapshots:
             answer = driver.create_share_from_snapshot(CTX, clone, snapshot)
             assert answer['status'] == 'creating_from_snapshot'
         answers = [driver.get_share_status(clone) for _ in range(4)]
-        assert [(answer['status'], answer.get('progress'))
-                for answer in answers] == [
+        assert [
+            (answer['status'], answer.get('progress')) for answer in answers
+        ] == [
             ('creating_from_snapshot', '33%'),
             ('creating_from_snapshot', '66%'),
-            ('available', None), ('available', None)]
+            ('available', None),
+            ('available', None),
+        ]
 
     def test_share_that_spoils_on_its_way_is_an_error(self, start, snapshot):
         driver = start(dummy_driver_from_snapshot_steps=3)
@@ -344,15 +389,17 @@ class TestSnapshots:
 
 
 class TestManaging:
-
     @pytest.fixture
     def driver(self, start):
         return start()
 
     def found_at(self, path, **values):
-        return make.share(export_locations=[
-            {'path': path, 'is_admin_only': False, 'metadata': {}}],
-            **values)
+        return make.share(
+            export_locations=[
+                {'path': path, 'is_admin_only': False, 'metadata': {}}
+            ],
+            **values,
+        )
 
     def test_share_of_others_is_taken_over(self, start, driver):
         path = driver.place_share('old', size=3, content='theirs')
@@ -380,8 +427,10 @@ class TestManaging:
 
     def test_unknown_path_and_other_protocol_are_refused(self, driver):
         path = driver.place_share('old')
-        for share in (self.found_at('10.0.0.10:/shares/none'),
-                      self.found_at(path, share_proto='CIFS')):
+        for share in (
+            self.found_at('10.0.0.10:/shares/none'),
+            self.found_at(path, share_proto='CIFS'),
+        ):
             with pytest.raises(exception.ManageInvalidShare):
                 driver.manage_existing(share, {})
         assert driver.inventory() == {}
@@ -417,7 +466,8 @@ class TestManaging:
         location = driver.place_snapshot(one.id, 'theirs')
         with pytest.raises(exception.ManageInvalidShareSnapshot):
             driver.manage_existing_snapshot(
-                make.snapshot(other, provider_location=location), {})
+                make.snapshot(other, provider_location=location), {}
+            )
         snapshot = make.snapshot(one, provider_location=location)
         assert driver.manage_existing_snapshot(snapshot, {})['size'] == 1
 
@@ -426,44 +476,50 @@ class TestManaging:
         driver = start(driver_handles_share_servers=True)
         share = make.share()
         server = make.set_up_server(driver)
-        path = driver.create_share(CTX, share,
-                                   share_server=server)[0]['path']
+        path = driver.create_share(CTX, share, share_server=server)[0]['path']
         old, new = share, self.found_at(path)
         if kind:
             old = make.snapshot(share)
             location = driver.create_snapshot(CTX, old)['provider_location']
             new = make.snapshot(share, provider_location=location)
-        getattr(driver, f'unmanage{kind}_with_server')(old,
-                                                   share_server=server)
+        getattr(driver, f'unmanage{kind}_with_server')(
+            old, share_server=server
+        )
         manage = getattr(driver, f'manage_existing{kind}_with_server')
         assert manage(new, {}, share_server=server)['size'] == 1
 
 
 class TestPools:
-
     def test_shares_take_from_their_pool(self, start):
-        driver = start(dummy_driver_pools=['fast', 'slow'],
-                       dummy_driver_capacity_gb=10.0)
+        driver = start(
+            dummy_driver_pools=['fast', 'slow'], dummy_driver_capacity_gb=10.0
+        )
         share = make.share(size=4, host='host@backend#slow')
         driver.create_share(CTX, share)
         driver.create_share(CTX, make.share(size=1, host='host@backend'))
         pools = driver.get_share_stats(refresh=True)['pools']
-        assert [(pool['pool_name'], pool['total_capacity_gb'],
-                 pool['free_capacity_gb'], pool['allocated_capacity_gb'],
-                 pool['provisioned_capacity_gb']) for pool in pools] == [
-            ('fast', 10, 9, 1, 1), ('slow', 10, 6, 4, 4)]
+        assert [
+            (
+                pool['pool_name'],
+                pool['total_capacity_gb'],
+                pool['free_capacity_gb'],
+                pool['allocated_capacity_gb'],
+                pool['provisioned_capacity_gb'],
+            )
+            for pool in pools
+        ] == [('fast', 10, 9, 1, 1), ('slow', 10, 6, 4, 4)]
         assert driver.get_pool(share) == 'slow'
 
     def test_full_pool_has_nothing_left(self, start):
         driver = start(dummy_driver_capacity_gb=1.0)
         driver.create_share(CTX, make.share(size=4))
-        pool, = driver.get_share_stats(refresh=True)['pools']
+        (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['free_capacity_gb'] == 0
 
     def test_free_room_can_be_told(self, start):
         driver = start(dummy_driver_free_gb=0.5)
         driver.create_share(CTX, make.share(size=4))
-        pool, = driver.get_share_stats(refresh=True)['pools']
+        (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['free_capacity_gb'] == 0.5
 
     def test_pool_taken_away_harms_nothing(self, start):
@@ -471,7 +527,7 @@ class TestPools:
         start(dummy_driver_pools=['old']).create_share(CTX, share)
         driver = start(dummy_driver_pools=['new'])
         assert driver.get_pool(share) == 'old'
-        pool, = driver.get_share_stats(refresh=True)['pools']
+        (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['pool_name'] == 'new'
         assert pool['allocated_capacity_gb'] == 0
 

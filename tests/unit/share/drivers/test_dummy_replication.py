@@ -26,8 +26,10 @@ FAULTS = ('fail_next', 'half_fail_next', 'lose_answer_next')
 @pytest.fixture
 def make(tmp_path):
     """A share on the first of three back ends, of any style."""
+
     def make(style='dr', **kwargs):
         return Sites(tmp_path, 'dummy', style, **kwargs)
+
     return make
 
 
@@ -50,31 +52,50 @@ class TestVerbs:
             'delete_replica': (sites.there, sites.delete),
             'promote_replica': (sites.there, sites.promote),
             'update_replica_state': (sites.there, sites.update),
-            'create_replicated_snapshot':
-                (sites.here, lambda: sites.take(id)),
-            'update_replicated_snapshot':
-                (sites.there, lambda: sites.poll(id)),
-            'delete_replicated_snapshot':
-                (sites.here, lambda: sites.drop(id)),
-            'revert_to_replicated_snapshot':
-                (sites.here, lambda: sites.revert(id))}[verb]
+            'create_replicated_snapshot': (sites.here, lambda: sites.take(id)),
+            'update_replicated_snapshot': (
+                sites.there,
+                lambda: sites.poll(id),
+            ),
+            'delete_replicated_snapshot': (sites.here, lambda: sites.drop(id)),
+            'revert_to_replicated_snapshot': (
+                sites.here,
+                lambda: sites.revert(id),
+            ),
+        }[verb]
 
     def everything(self, sites):
-        return [(site.driver.inventory(), site.driver.snapshot_inventory(),
-                 site.driver.access_inventory(),
-                 {id: (replica.role, replica.synced, sites.read(site))
-                  for id, replica in site.driver.replica_inventory().items()
-                  }) for site in sites.sites]
+        return [
+            (
+                site.driver.inventory(),
+                site.driver.snapshot_inventory(),
+                site.driver.access_inventory(),
+                {
+                    id: (replica.role, replica.synced, sites.read(site))
+                    for id, replica in site.driver.replica_inventory().items()
+                },
+            )
+            for site in sites.sites
+        ]
 
     @pytest.mark.parametrize('fault', FAULTS)
     @pytest.mark.parametrize('style', STYLES)
-    @pytest.mark.parametrize('verb', [
-        'create_replica', 'delete_replica', 'promote_replica',
-        'update_replica_state', 'create_replicated_snapshot',
-        'update_replicated_snapshot', 'delete_replicated_snapshot',
-        'revert_to_replicated_snapshot'])
-    def test_repeated_after_a_fault_it_ends_right(self, make, verb, style,
-                                                  fault):
+    @pytest.mark.parametrize(
+        'verb',
+        [
+            'create_replica',
+            'delete_replica',
+            'promote_replica',
+            'update_replica_state',
+            'create_replicated_snapshot',
+            'update_replicated_snapshot',
+            'delete_replicated_snapshot',
+            'revert_to_replicated_snapshot',
+        ],
+    )
+    def test_repeated_after_a_fault_it_ends_right(
+        self, make, verb, style, fault
+    ):
         if style == 'writable' and verb == 'promote_replica':
             style = 'readable'
         sites = make(style)
@@ -122,7 +143,6 @@ class TestVerbs:
 
 
 class TestPromotion:
-
     def half_promoted(self, sites):
         sites.write('one')
         sites.made()
@@ -138,12 +158,12 @@ class TestPromotion:
             with pytest.raises(exception.ShareBackendException):
                 sites.write('lost', site)
             assert 'rw' not in sites.levels(site)
-            assert [one.role for one in
-                    site.driver.replica_inventory().values()] == ['passive']
+            assert [
+                one.role for one in site.driver.replica_inventory().values()
+            ] == ['passive']
 
     @pytest.mark.parametrize('question', ['status', 'update'])
-    def test_broken_half_way_it_is_taken_back_when_asked(self, make,
-                                                         question):
+    def test_broken_half_way_it_is_taken_back_when_asked(self, make, question):
         sites = make()
         self.half_promoted(sites)
         if question == 'update':
@@ -166,10 +186,14 @@ class TestPromotion:
             sites.promote(sites.beyond)
         for question, active in ((before, []), (after, [sites.there.id])):
             sites.beyond.driver.update_replica_state(
-                CTX, question, question[2], [], [])
-            assert [id for site in sites.sites for id, replica
-                    in site.driver.replica_inventory().items()
-                    if replica.role == 'active'] == active
+                CTX, question, question[2], [], []
+            )
+            assert [
+                id
+                for site in sites.sites
+                for id, replica in site.driver.replica_inventory().items()
+                if replica.role == 'active'
+            ] == active
         assert sites.read(sites.beyond) == 'two'
 
     def test_broken_half_way_another_can_be_promoted(self, make):
@@ -197,11 +221,12 @@ class TestPromotion:
         before = sites.list
         sites.promote()
         sites.write('two')
-        sites.there.driver.update_replica_state(CTX, before, before[1], [],
-                                                [])
+        sites.there.driver.update_replica_state(CTX, before, before[1], [], [])
         sites.here.driver.get_replica_status(before[0])
-        assert sites.there.driver.replica_inventory()[
-            sites.there.id].role == 'active'
+        assert (
+            sites.there.driver.replica_inventory()[sites.there.id].role
+            == 'active'
+        )
         assert sites.read() == 'two'
 
     def test_promoting_again_lets_nobody_in_who_was_shut_out(self, make):
@@ -218,17 +243,13 @@ class TestPromotion:
         sites = make().made()
         sites.made(sites.beyond)
         sites.promote()
-        assert not sites.here.driver.replica_inventory()[
-            sites.here.id].synced
+        assert not sites.here.driver.replica_inventory()[sites.here.id].synced
         sites.update(sites.beyond)
-        assert sites.beyond.driver.replica_inventory()[
-            sites.beyond.id].synced
+        assert sites.beyond.driver.replica_inventory()[sites.beyond.id].synced
 
 
 class TestSites:
-
-    def test_services_with_states_of_their_own_find_each_other(self,
-                                                               tmp_path):
+    def test_services_with_states_of_their_own_find_each_other(self, tmp_path):
         files = [tmp_path / name / 'manila.conf' for name in 'ab']
         for file in files:
             file.parent.mkdir()
@@ -241,7 +262,8 @@ class TestSites:
                 'dummy_driver_default_driver_method_delay = 0\n'
                 'dummy_driver_driver_methods_delays =\n'
                 # Both back ends have the same name.
-                f'dummy_driver_state_path = {file.parent}/state\n')
+                f'dummy_driver_state_path = {file.parent}/state\n'
+            )
         sites = Sites.of_services('dummy', files, 'dummy')
         sites.write('one')
         assert sites.made().read() == 'one'
@@ -256,7 +278,8 @@ class TestSites:
         head, name, rest = file.read_text().partition('[there]')
         file.write_text(head + name + rest.replace('= domain', '= other', 1))
         sites.there.subject.configure = lambda: Configuration(
-            manila_lite.conf.new(files=[str(file)]), 'there')
+            manila_lite.conf.new(files=[str(file)]), 'there'
+        )
         sites.there.restart()
         sites.create()
         assert sites.there.state == 'out_of_sync'
@@ -267,9 +290,12 @@ class TestSites:
         sites.there.host = 'host@here#two'
         sites.write('one')
         assert sites.made().read() == 'one'
-        assert {pool['pool_name']: pool['allocated_capacity_gb'] for pool in
-                sites.here.driver.get_share_stats(refresh=True)['pools']} == {
-            'one': 1, 'two': 1}
+        assert {
+            pool['pool_name']: pool['allocated_capacity_gb']
+            for pool in sites.here.driver.get_share_stats(refresh=True)[
+                'pools'
+            ]
+        } == {'one': 1, 'two': 1}
         sites.promote()
         sites.write('two')
         assert sites.update(sites.here) == 'in_sync'
@@ -277,10 +303,12 @@ class TestSites:
     def test_nobody_reaches_one_that_is_away(self, make):
         sites = make().made()
         sites.here.lose()
-        for call in (lambda: sites.status(sites.here),
-                     lambda: sites.tell_rules(sites.here),
-                     lambda: sites.here.driver.get_share_stats(refresh=True),
-                     lambda: sites.write('two')):
+        for call in (
+            lambda: sites.status(sites.here),
+            lambda: sites.tell_rules(sites.here),
+            lambda: sites.here.driver.get_share_stats(refresh=True),
+            lambda: sites.write('two'),
+        ):
             with pytest.raises(exception.ShareBackendException):
                 call()
         assert dummy.replica_inventory(state_of(sites.here))
@@ -289,35 +317,44 @@ class TestSites:
         assert sites.update() == 'in_sync'
 
     def test_without_a_style_it_does_not_replicate(self, tmp_path):
-        driver = DummyDriver(configuration=Configuration.from_values({
-            'driver_handles_share_servers': False,
-            'dummy_driver_state_path': str(tmp_path),
-            'dummy_driver_default_driver_method_delay': 0.0,
-            'dummy_driver_driver_methods_delays': {}}))
+        driver = DummyDriver(
+            configuration=Configuration.from_values(
+                {
+                    'driver_handles_share_servers': False,
+                    'dummy_driver_state_path': str(tmp_path),
+                    'dummy_driver_default_driver_method_delay': 0.0,
+                    'dummy_driver_driver_methods_delays': {},
+                }
+            )
+        )
         assert 'replication_type' not in driver.get_share_stats(refresh=True)
-        for method, given in (('create_replica', 5), ('delete_replica', 4),
-                              ('promote_replica', 4),
-                              ('update_replica_state', 5),
-                              ('get_replica_status', 1),
-                              ('create_replicated_snapshot', 3),
-                              ('delete_replicated_snapshot', 3),
-                              ('update_replicated_snapshot', 5),
-                              ('revert_to_replicated_snapshot', 7)):
+        for method, given in (
+            ('create_replica', 5),
+            ('delete_replica', 4),
+            ('promote_replica', 4),
+            ('update_replica_state', 5),
+            ('get_replica_status', 1),
+            ('create_replicated_snapshot', 3),
+            ('delete_replicated_snapshot', 3),
+            ('update_replicated_snapshot', 5),
+            ('revert_to_replicated_snapshot', 7),
+        ):
             with pytest.raises(NotImplementedError):
                 getattr(driver, method)(*([{'id': 'replica'}] * given))
 
 
 class TestReplicas:
-
     def test_inventory_is_read_from_outside(self, make):
         sites = make()
         sites.write('one')
         sites.made()
         sites.write('two')
         assert dummy.replica_inventory(state_of(sites.here)) == {
-            sites.here.id: Replica('active', version=2, synced=True)}
+            sites.here.id: Replica('active', version=2, synced=True)
+        }
         assert dummy.replica_inventory(state_of(sites.there)) == {
-            sites.there.id: Replica('passive', version=1, synced=True)}
+            sites.there.id: Replica('passive', version=1, synced=True)
+        }
         sites.delete()
         assert dummy.replica_inventory(state_of(sites.there)) == {}
 
@@ -330,9 +367,11 @@ class TestReplicas:
         assert sites.update() == 'out_of_sync'
         assert sites.read() == ''
         assert not sites.there.driver.replica_inventory()[
-            sites.there.id].synced
+            sites.there.id
+        ].synced
         assert sites.update() == (
-            'active' if style == 'writable' else 'in_sync')
+            'active' if style == 'writable' else 'in_sync'
+        )
         assert sites.read() == 'one'
 
     @pytest.mark.parametrize('style', PROMOTABLE)
@@ -378,14 +417,19 @@ class TestReplicas:
         sites.made()
         for site in (sites.here, sites.there):
             site.driver.snapshot_update_access(
-                CTX, sites.instance(id, site),
-                [sites.rule('10.0.0.1', 'ro')], [], [])
+                CTX,
+                sites.instance(id, site),
+                [sites.rule('10.0.0.1', 'ro')],
+                [],
+                [],
+            )
         there = sites.there.driver
         assert there.snapshot_access_inventory() == {}
         assert sites.here.driver.snapshot_access_inventory()
         sites.promote()
         assert there.snapshot_access_inventory() == {
-            sites.instance(id, sites.there).id: {('ip', '10.0.0.1', 'ro')}}
+            sites.instance(id, sites.there).id: {('ip', '10.0.0.1', 'ro')}
+        }
 
     def test_rule_that_is_refused_is_told(self, make):
         sites = make('readable')
@@ -393,11 +437,11 @@ class TestReplicas:
         answer = sites.create()
         assert answer['access_rules_status'] == 'error'
         assert answer['share_access_rules'] == {
-            sites.rules[0].id: {'state': 'error'}}
+            sites.rules[0].id: {'state': 'error'}
+        }
 
 
 class TestWritable:
-
     def test_snapshot_is_had_by_all_or_none(self, make):
         sites = make('writable').made()
         sites.there.lose()
@@ -424,10 +468,10 @@ class TestWritable:
         sites.write('two', sites.here)
         sites.there.bring_back()
         assert not sites.there.driver.replica_inventory()[
-            sites.there.id].synced
+            sites.there.id
+        ].synced
         assert sites.status()['status'] == 'available'
-        assert sites.there.driver.replica_inventory()[
-            sites.there.id].synced
+        assert sites.there.driver.replica_inventory()[sites.there.id].synced
         assert sites.read() == 'two'
 
     def test_nothing_is_changed_on_one_that_is_behind(self, make):
@@ -437,9 +481,11 @@ class TestWritable:
         sites.here.lose()
         sites.there.bring_back()
         there = sites.of(sites.there)
-        for change in (lambda: sites.write('old', sites.there),
-                       lambda: sites.there.driver.extend_share(there, 3),
-                       lambda: sites.there.driver.shrink_share(there, 1)):
+        for change in (
+            lambda: sites.write('old', sites.there),
+            lambda: sites.there.driver.extend_share(there, 3),
+            lambda: sites.there.driver.shrink_share(there, 1),
+        ):
             with pytest.raises(exception.ShareBackendException):
                 change()
         sites.here.bring_back()
@@ -484,16 +530,16 @@ class TestWritable:
             sites.write('two')
             assert sites.read(sites.here) == 'two'
 
-    def test_what_a_killed_process_wrote_is_on_all_or_none(self, make,
-                                                           tmp_path):
+    def test_what_a_killed_process_wrote_is_on_all_or_none(
+        self, make, tmp_path
+    ):
         for step in itertools.count(1):
             (tmp_path / str(step)).mkdir()
             sites = Sites(tmp_path / str(step), 'dummy', 'writable')
             sites.made()
             sites.write('one')
             sites.made(sites.beyond)
-            killed = killed_at(step, lambda s=sites: s.write('two'),
-                               changes)
+            killed = killed_at(step, lambda s=sites: s.write('two'), changes)
             found = {sites.read(site) for site in sites.sites}
             assert found in ({'one'}, {'two'})
             sites.write('three', sites.there)
@@ -502,8 +548,9 @@ class TestWritable:
                 break
         assert found == {'two'}
 
-    def test_what_was_written_alone_outlives_a_killed_process(self, make,
-                                                              tmp_path):
+    def test_what_was_written_alone_outlives_a_killed_process(
+        self, make, tmp_path
+    ):
         for step in itertools.count(1):
             (tmp_path / str(step)).mkdir()
             sites = Sites(tmp_path / str(step), 'dummy', 'writable')
@@ -512,8 +559,7 @@ class TestWritable:
             sites.there.lose()
             sites.write('two', sites.here)
             sites.there.bring_back()
-            killed = killed_at(step, lambda s=sites: s.write('three'),
-                               changes)
+            killed = killed_at(step, lambda s=sites: s.write('three'), changes)
             found = {sites.read(site) for site in sites.sites[:2]}
             assert found in ({'two'}, {'three'})
             if not killed:
@@ -521,18 +567,27 @@ class TestWritable:
 
     def test_processes_lose_nothing_of_each_other(self, make):
         sites = make('writable').made()
-        children = [_child(lambda site=site: [
-            sites.write(f'{site.name} {number}', site)
-            for number in range(20)]) for site in (sites.here, sites.there)]
+        children = [
+            _child(
+                lambda site=site: [
+                    sites.write(f'{site.name} {number}', site)
+                    for number in range(20)
+                ]
+            )
+            for site in (sites.here, sites.there)
+        ]
         assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
-        here, there = ({*site.driver.replica_inventory().values()}
-                       for site in (sites.here, sites.there))
+        here, there = (
+            {*site.driver.replica_inventory().values()}
+            for site in (sites.here, sites.there)
+        )
         assert here == there == {Replica('active', 40, True)}
         assert sites.read(sites.here) == sites.read()
 
 
-def test_no_record_is_made_by_questions_about_what_is_not_there(make,
-                                                               tmp_path):
+def test_no_record_is_made_by_questions_about_what_is_not_there(
+    make, tmp_path
+):
     sites = make()
     sites.there.state = 'out_of_sync'
     before = _stamps(tmp_path)

@@ -10,8 +10,9 @@ class Machine:
     """Something with methods to be faulted; `done` is what they did."""
 
     def __init__(self, **options):
-        self.faults = faults.Faults(faults.observed_methods(type(self)),
-                                    **options)
+        self.faults = faults.Faults(
+            faults.observed_methods(type(self)), **options
+        )
         self.done = []
 
     @faults.observed
@@ -50,11 +51,14 @@ def test_without_orders_the_work_is_done(machine):
     assert machine.done == ['start', 'end']
 
 
-@pytest.mark.parametrize('order, done', [
-    ('fail_next', []),
-    ('half_fail_next', ['start']),
-    ('lose_answer_next', ['start', 'end']),
-])
+@pytest.mark.parametrize(
+    'order, done',
+    [
+        ('fail_next', []),
+        ('half_fail_next', ['start']),
+        ('lose_answer_next', ['start', 'end']),
+    ],
+)
 def test_ordered_call_fails_where_it_should(machine, order, done):
     getattr(machine.faults, order)('work', times=2)
     for _ in range(2):
@@ -96,10 +100,12 @@ def test_half_of_a_method_is_not_half_of_what_it_calls(machine):
     assert machine.done == ['start', 'end']
 
 
-@pytest.mark.parametrize('after_work, done', [
-    (False, []), (True, ['start', 'end'])])
-def test_hanging_call_goes_on_when_released(machine, elsewhere, after_work,
-                                            done):
+@pytest.mark.parametrize(
+    'after_work, done', [(False, []), (True, ['start', 'end'])]
+)
+def test_hanging_call_goes_on_when_released(
+    machine, elsewhere, after_work, done
+):
     hang = machine.faults.hang_next('work', after_work=after_work)
     call = elsewhere.submit(machine.work, SUBJECT)
     assert hang.reached()
@@ -134,8 +140,9 @@ def test_hang_that_nobody_reaches_is_told(machine):
     assert not machine.faults.hang_next('work').reached(timeout=0)
 
 
-@pytest.mark.parametrize('order', [
-    'fail_next', 'half_fail_next', 'lose_answer_next', 'hang_next'])
+@pytest.mark.parametrize(
+    'order', ['fail_next', 'half_fail_next', 'lose_answer_next', 'hang_next']
+)
 @pytest.mark.parametrize('method', ['wrok', 'plain'])
 def test_order_for_no_such_method_is_refused(machine, order, method):
     with pytest.raises(ValueError, match='outer, work'):
@@ -147,8 +154,11 @@ def test_calls_are_recorded_with_their_subject(machine):
     with pytest.raises(exception.ShareBackendException):
         machine.outer(SUBJECT)
     machine.outer({'id': 'other'})
-    assert machine.faults.calls == [('outer', 'subject'), ('outer', 'other'),
-                                    ('work', 'other')]
+    assert machine.faults.calls == [
+        ('outer', 'subject'),
+        ('outer', 'other'),
+        ('work', 'other'),
+    ]
 
 
 def test_recorded_calls_are_bounded(machine, monkeypatch):
@@ -168,6 +178,5 @@ def test_methods_take_the_time_they_are_told_to():
 
 def test_no_delay_is_no_sleep():
     slept = []
-    Machine(delay=2.0, delays={'work': 0.0},
-            sleep=slept.append).work(SUBJECT)
+    Machine(delay=2.0, delays={'work': 0.0}, sleep=slept.append).work(SUBJECT)
     assert slept == []

@@ -20,16 +20,22 @@ NOBODY = 65534
 
 
 def start(root, **options):
-    driver = LocalDriver(configuration=Configuration.from_values({
-        'driver_handles_share_servers': False, 'local_root': str(root),
-        **options}))
+    driver = LocalDriver(
+        configuration=Configuration.from_values(
+            {
+                'driver_handles_share_servers': False,
+                'local_root': str(root),
+                **options,
+            }
+        )
+    )
     driver.do_setup(CTX)
     driver.check_for_setup_error()
     return driver
 
 
 def directory(driver, share):
-    location, = driver.create_share(CTX, share)
+    (location,) = driver.create_share(CTX, share)
     return pathlib.Path(location['path'])
 
 
@@ -51,7 +57,6 @@ def share(driver):
 
 
 class TestStart:
-
     def test_relative_root_is_refused(self):
         with pytest.raises(exception.BadConfiguration, match='absolute'):
             start('somewhere')
@@ -75,9 +80,8 @@ class TestStart:
 
 
 class TestShares:
-
     def test_export_is_an_absolute_directory(self, driver, share):
-        location, = driver.create_share(CTX, share)
+        (location,) = driver.create_share(CTX, share)
         assert os.path.isabs(location['path'])
         assert os.path.isdir(location['path'])
         assert location['metadata'] == {'preferred': 'True'}
@@ -90,26 +94,27 @@ class TestShares:
                 verb(CTX, share)
         assert sorted(os.listdir(root.parent)) == ['root']
 
-    def test_deleting_leaves_nothing_of_any_content(self, root, driver,
-                                                    share):
+    def test_deleting_leaves_nothing_of_any_content(self, root, driver, share):
         content.populate(directory(driver, share))
         driver.delete_share(CTX, share)
         assert not any(path.is_file() for path in root.rglob('*'))
         assert os.listdir(root / 'work') == []
 
-    def test_share_whose_directory_was_taken_away_is_an_error(self, driver,
-                                                              share):
+    def test_share_whose_directory_was_taken_away_is_an_error(
+        self, driver, share
+    ):
         shutil.rmtree(directory(driver, share))
         assert driver.get_share_status(share)['status'] == 'error'
         driver.delete_share(CTX, share)
         with pytest.raises(exception.ShareResourceNotFound):
             driver.get_share_status(share)
 
-    def test_what_fills_the_share_is_counted_not_its_holes(self, driver,
-                                                           share):
+    def test_what_fills_the_share_is_counted_not_its_holes(
+        self, driver, share
+    ):
         users = DirectoryUsers(directory(driver, share))
         with (users.path / 'holes').open('wb') as file:
-            file.truncate(10 * 1024 ** 3)
+            file.truncate(10 * 1024**3)
         driver.shrink_share(share, 1)
         driver.extend_share(share, 2)
         users.fill(1.2)
@@ -118,7 +123,6 @@ class TestShares:
 
 
 class TestRevert:
-
     def test_every_byte_and_attribute_is_back(self, driver, share):
         top = directory(driver, share)
         content.populate(top)
@@ -148,7 +152,8 @@ class TestRevert:
             assert (top / 'file').read_text() == 'then'
 
     def test_failing_before_the_copy_is_whole_changes_nothing(
-            self, root, driver, share):
+        self, root, driver, share
+    ):
         top, snapshot = directory(driver, share), make.snapshot(share)
         (top / 'file').write_text('then')
         driver.create_snapshot(CTX, snapshot)
@@ -171,7 +176,6 @@ class TestRevert:
 
 
 class TestAccess:
-
     def exports(self, root, thing):
         file = root / 'exports' / f'{thing.name}.exports'
         return file.read_text() if file.exists() else None
@@ -180,17 +184,23 @@ class TestAccess:
         return driver.update_access(CTX, share, list(rules), [], [], [])
 
     def test_file_is_for_an_nfs_server(self, root, driver, share):
-        self.let_in(driver, share, make.rule(share, '10.0.0.0/24'),
-                    make.rule(share, '10.0.0.9', access_level='ro'))
+        self.let_in(
+            driver,
+            share,
+            make.rule(share, '10.0.0.0/24'),
+            make.rule(share, '10.0.0.9', access_level='ro'),
+        )
         _, line = self.exports(root, share).splitlines()
-        assert line == (f'{directory(driver, share)} '
-                        '10.0.0.9(ro,sync,no_subtree_check) '
-                        '10.0.0.0/24(rw,sync,no_subtree_check)')
+        assert line == (
+            f'{directory(driver, share)} '
+            '10.0.0.9(ro,sync,no_subtree_check) '
+            '10.0.0.0/24(rw,sync,no_subtree_check)'
+        )
         assert sorted(os.listdir(root / 'exports')) == [
-            f'{share.name}.exports']
+            f'{share.name}.exports'
+        ]
 
-    def test_where_nobody_comes_in_there_is_no_file(self, root, driver,
-                                                    share):
+    def test_where_nobody_comes_in_there_is_no_file(self, root, driver, share):
         rule = make.rule(share, '10.0.0.1')
         self.let_in(driver, share, rule)
         self.let_in(driver, share)
@@ -203,7 +213,8 @@ class TestAccess:
         driver = start(root, local_export_options='async,no_root_squash')
         self.let_in(driver, share, make.rule(share, '10.0.0.1'))
         assert ' 10.0.0.1(rw,async,no_root_squash)\n' in self.exports(
-            root, share)
+            root, share
+        )
 
     @pytest.mark.parametrize('options', ['', 'sync rw', 'sync) *(rw', '#'])
     def test_options_that_break_the_line_are_refused(self, root, options):
@@ -219,7 +230,8 @@ class TestAccess:
         for line in index.read_text().splitlines()[1:]:
             assert line.startswith('include = ')
             found.read_string(
-                pathlib.Path(line.partition('= ')[2]).read_text())
+                pathlib.Path(line.partition('= ')[2]).read_text()
+            )
         return {name: dict(found[name]) for name in found.sections()}
 
     def windows(self, driver):
@@ -227,24 +239,33 @@ class TestAccess:
         driver.create_share(CTX, share)
         return share
 
-    def test_file_is_for_samba_where_the_protocol_is_cifs(self, root,
-                                                          driver):
+    def test_file_is_for_samba_where_the_protocol_is_cifs(self, root, driver):
         first, second = self.windows(driver), self.windows(driver)
-        self.let_in(driver, first,
-                    make.rule(first, 'bob smith', access_type='user'),
-                    make.rule(first, 'alice', access_type='user',
-                              access_level='ro'))
-        self.let_in(driver, second, make.rule(
-            second, 'carol', access_type='user', access_level='ro'))
+        self.let_in(
+            driver,
+            first,
+            make.rule(first, 'bob smith', access_type='user'),
+            make.rule(first, 'alice', access_type='user', access_level='ro'),
+        )
+        self.let_in(
+            driver,
+            second,
+            make.rule(second, 'carol', access_type='user', access_level='ro'),
+        )
         same = {'guest ok': 'no', 'read only': 'yes'}
         assert self.samba(root) == {
-            first.name: same | {
+            first.name: same
+            | {
                 'path': str(directory(driver, first)),
                 'valid users': '"alice" "bob smith"',
-                'write list': '"bob smith"'},
-            second.name: same | {
+                'write list': '"bob smith"',
+            },
+            second.name: same
+            | {
                 'path': str(directory(driver, second)),
-                'valid users': '"carol"'}}
+                'valid users': '"carol"',
+            },
+        }
         assert self.exports(root, first) is None
         self.let_in(driver, first)
         assert list(self.samba(root)) == [second.name]
@@ -256,7 +277,9 @@ class TestAccess:
         address = make.rule(share, '10.0.0.1')
         user = make.rule(share, 'alice', access_type='user')
         assert self.let_in(driver, share, address, user) == {
-            address.id: {'state': 'error'}, user.id: {'state': 'active'}}
+            address.id: {'state': 'error'},
+            user.id: {'state': 'active'},
+        }
         assert self.samba(root)[share.name]['valid users'] == '"alice"'
         self.let_in(driver, share, address)
         assert self.samba(root) == {}
@@ -275,8 +298,9 @@ class TestAccess:
         shares = [self.windows(driver) for _ in range(12)]
 
         def let_in(share):
-            self.let_in(driver, share, make.rule(
-                share, 'alice', access_type='user'))
+            self.let_in(
+                driver, share, make.rule(share, 'alice', access_type='user')
+            )
 
         with futures.ThreadPoolExecutor(len(shares)) as pool:
             list(pool.map(let_in, shares))
@@ -299,7 +323,6 @@ class TestAccess:
 
 
 class TestManaging:
-
     @pytest.fixture
     def old(self, root, driver):
         old = root / 'imported' / 'old'
@@ -332,11 +355,13 @@ class TestManaging:
         assert os.listdir(root / 'imported') == []
         assert os.listdir(root / 'shares') == []
 
-    def test_unmanaged_and_managed_again_leaves_no_trace(self, root, driver,
-                                                         share):
+    def test_unmanaged_and_managed_again_leaves_no_trace(
+        self, root, driver, share
+    ):
         top = directory(driver, share)
-        driver.update_access(CTX, share, [make.rule(share, '10.0.0.1')],
-                             [], [], [])
+        driver.update_access(
+            CTX, share, [make.rule(share, '10.0.0.1')], [], [], []
+        )
         driver.unmanage(share)
         assert os.listdir(root / 'exports')  # they may use it still
         again, answer = self.manage(driver, top)
@@ -345,10 +370,10 @@ class TestManaging:
         driver.delete_share(CTX, again)
         assert os.listdir(root / 'shares') == []
 
-    @pytest.mark.parametrize('asked, size', [
-        ({'size': '7'}, 7), ({'size': 7}, 7), ({}, 2)])
-    def test_size_is_as_asked_or_what_it_holds(self, driver, old, asked,
-                                               size):
+    @pytest.mark.parametrize(
+        'asked, size', [({'size': '7'}, 7), ({'size': 7}, 7), ({}, 2)]
+    )
+    def test_size_is_as_asked_or_what_it_holds(self, driver, old, asked, size):
         DirectoryUsers(old).fill(1.2)
         _, answer = self.manage(driver, old, **asked)
         assert answer['size'] == size
@@ -359,28 +384,45 @@ class TestManaging:
         with pytest.raises(exception.ManageInvalidShare):
             self.manage(driver, old, size=size)
 
-    @pytest.mark.parametrize('path', [
-        '/etc', '{root}', '{root}/shares', '{root}/work', '{root}/exports',
-        '{root}/snapshots', '{root}/imported/../../elsewhere',
-        '{root}/imported/none', '{root}/imported/old/script',
-        '{root}/imported/old/link-to-directory', '{root}/way-out',
-        '{root}/way-out/inside', '{root}/imported/new\nline',
-        '{root}/shares/{share}', 'imported/old'])
+    @pytest.mark.parametrize(
+        'path',
+        [
+            '/etc',
+            '{root}',
+            '{root}/shares',
+            '{root}/work',
+            '{root}/exports',
+            '{root}/snapshots',
+            '{root}/imported/../../elsewhere',
+            '{root}/imported/none',
+            '{root}/imported/old/script',
+            '{root}/imported/old/link-to-directory',
+            '{root}/way-out',
+            '{root}/way-out/inside',
+            '{root}/imported/new\nline',
+            '{root}/shares/{share}',
+            'imported/old',
+        ],
+    )
     def test_what_is_no_directory_of_the_root_is_refused(
-            self, root, driver, share, old, path, tmp_path):
+        self, root, driver, share, old, path, tmp_path
+    ):
         (tmp_path / 'elsewhere' / 'inside').mkdir(parents=True)
         (root / 'way-out').symlink_to(tmp_path / 'elsewhere')
         (root / 'imported' / 'new\nline').mkdir()
         with pytest.raises(exception.ManageInvalidShare):
             self.manage(driver, path.format(root=root, share=share.name))
 
-    def test_what_overlaps_a_share_is_refused(self, root, driver, share,
-                                              old):
+    def test_what_overlaps_a_share_is_refused(self, root, driver, share, old):
         (directory(driver, share) / 'inside').mkdir()
         self.manage(driver, old)
-        for path in (old, old / 'one', old.parent,
-                     directory(driver, share),
-                     directory(driver, share) / 'inside'):
+        for path in (
+            old,
+            old / 'one',
+            old.parent,
+            directory(driver, share),
+            directory(driver, share) / 'inside',
+        ):
             with pytest.raises(exception.ManageInvalidShare):
                 self.manage(driver, path)
 
@@ -401,7 +443,7 @@ class TestManaging:
 
     def test_unmanaged_shares_are_not_promised(self, driver, share):
         driver.unmanage(share)
-        pool, = driver.get_share_stats(refresh=True)['pools']
+        (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['allocated_capacity_gb'] == 0
 
     def test_root_may_be_a_link(self, tmp_path, root, driver, old):
@@ -412,23 +454,23 @@ class TestManaging:
 
 
 class TestStatistics:
-
     def test_capacity_is_that_of_the_file_system(self, root, driver):
         disk = shutil.disk_usage(root)
-        pool, = driver.get_share_stats(refresh=True)['pools']
+        (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['total_capacity_gb'] == pytest.approx(
-            disk.total / 1024 ** 3, rel=0.01)
+            disk.total / 1024**3, rel=0.01
+        )
         assert 0 < pool['free_capacity_gb'] <= pool['total_capacity_gb']
 
     def test_capacity_can_be_limited(self, root):
         driver = start(root, local_capacity_gb=0.25)
-        pool, = driver.get_share_stats()['pools']
+        (pool,) = driver.get_share_stats()['pools']
         assert pool['total_capacity_gb'] == 0.25
         assert pool['free_capacity_gb'] <= 0.25
 
     def test_promises_are_the_sizes_of_shares(self, driver, share):
         driver.create_share(CTX, make.share(size=3))
-        pool, = driver.get_share_stats(refresh=True)['pools']
+        (pool,) = driver.get_share_stats(refresh=True)['pools']
         assert pool['allocated_capacity_gb'] == 5
         assert pool['provisioned_capacity_gb'] == 5
         assert pool['thin_provisioning'] is True

@@ -65,47 +65,58 @@ def at(site, now, **options):
     """Have the site be one at that time, with these options."""
     configuration = site.subject.configure()
     configuration._given = options
-    site.driver = LocalDriver(configuration=configuration,
-                              clock=lambda: now)
+    site.driver = LocalDriver(configuration=configuration, clock=lambda: now)
     site.driver.check_for_setup_error()
 
 
 def _configure(site, file):
     """Have it read this file from now on."""
     site.subject.configure = lambda: Configuration(
-        manila_lite.conf.new(files=[str(file)]), site.name)
+        manila_lite.conf.new(files=[str(file)]), site.name
+    )
     site.restart()
 
 
 class TestOptions:
-
     def test_style_without_a_domain_is_refused(self, tmp_path, style):
-        driver = LocalDriver(configuration=Configuration.from_values({
-            'driver_handles_share_servers': False,
-            'local_root': str(tmp_path / 'root'),
-            'local_replication_type': style}))
+        driver = LocalDriver(
+            configuration=Configuration.from_values(
+                {
+                    'driver_handles_share_servers': False,
+                    'local_root': str(tmp_path / 'root'),
+                    'local_replication_type': style,
+                }
+            )
+        )
         with pytest.raises(exception.BadConfiguration, match='domain'):
             driver.check_for_setup_error()
 
     def test_no_replica_is_made_of_another_domain(self, sites, tmp_path):
         file = tmp_path / 'sites.conf'
-        file.write_text(file.read_text().replace(
-            'replication_domain = domain', 'replication_domain = other', 1))
+        file.write_text(
+            file.read_text().replace(
+                'replication_domain = domain', 'replication_domain = other', 1
+            )
+        )
         _configure(sites.there, file)
-        with pytest.raises(exception.ShareBackendException,
-                           match='out of reach'):
+        with pytest.raises(
+            exception.ShareBackendException, match='out of reach'
+        ):
             sites.create()
 
     def test_back_end_of_another_service_is_named_by_an_option(
-            self, sites, tmp_path):
+        self, sites, tmp_path
+    ):
         """Whose section is not in the file, as on another machine."""
         whole = (tmp_path / 'sites.conf').read_text()
         here, there = re.split(r'(?=\[there\])', whole)
         for name, own in (('here', here), ('there', f'[DEFAULT]\n{there}')):
             file = tmp_path / f'{name}.conf'
-            peers = ','.join(f'host@{other}:{tmp_path}/{other}'
-                             for other in ('here', 'there')
-                             if other != name)
+            peers = ','.join(
+                f'host@{other}:{tmp_path}/{other}'
+                for other in ('here', 'there')
+                if other != name
+            )
             file.write_text(f'{own}local_replication_peers = {peers}\n')
             _configure(getattr(sites, name), file)
         sites.write('one')
@@ -117,20 +128,20 @@ class TestOptions:
 
 
 class TestBeingInSync:
-
     def test_time_of_the_last_copy_is_noted_on_disk(self, sites):
         sites.made()
         for now in (NOW, NOW + 300):
             at(sites.there, now)
             sites.update()
             assert marker(sites.there)['synced_at'] == now
-            assert marker(sites.there)['source'] == (
-                sites.of(sites.here).name)
+            assert marker(sites.there)['source'] == (sites.of(sites.here).name)
 
-    @pytest.mark.parametrize('age, state', [(60, 'in_sync'),
-                                            (61, 'out_of_sync')])
+    @pytest.mark.parametrize(
+        'age, state', [(60, 'in_sync'), (61, 'out_of_sync')]
+    )
     def test_lost_active_replica_is_missed_after_the_recovery_point(
-            self, sites, age, state):
+        self, sites, age, state
+    ):
         sites.made()
         at(sites.there, NOW)
         sites.update()
@@ -169,11 +180,14 @@ class TestBeingInSync:
         assert sites.update() == 'out_of_sync'
         sites.here.bring_back()
         assert sites.update() == 'in_sync'
-        assert sites.there.driver.get_snapshot_status(
-            sites.instance(id, sites.there))['status'] == 'available'
+        assert (
+            sites.there.driver.get_snapshot_status(
+                sites.instance(id, sites.there)
+            )['status']
+            == 'available'
+        )
 
-    def test_nothing_is_copied_from_where_a_revert_was_cut_short(self,
-                                                                 sites):
+    def test_nothing_is_copied_from_where_a_revert_was_cut_short(self, sites):
         sites.write('one')
         sites.made()
         record = data(sites.here).parent / 'share.json'
@@ -187,16 +201,17 @@ class TestBeingInSync:
 
 
 class TestContent:
-
     def test_all_kinds_of_files_follow(self, sites):
         content.populate(data(sites.here))
         sites.made()
-        assert (content.describe(data(sites.there))
-                == content.describe(data(sites.here)))
+        assert content.describe(data(sites.there)) == content.describe(
+            data(sites.here)
+        )
         content.damage(data(sites.here))
         sites.update()
-        assert (content.describe(data(sites.there))
-                == content.describe(data(sites.here)))
+        assert content.describe(data(sites.there)) == content.describe(
+            data(sites.here)
+        )
 
     def test_who_comes_back_loses_what_only_it_has(self, sites):
         content.populate(data(sites.here))
@@ -207,8 +222,9 @@ class TestContent:
         sites.here.bring_back()
         (data(sites.here) / 'only here').write_text('lost')
         assert sites.update(sites.here) == 'in_sync'
-        assert (content.describe(data(sites.here))
-                == content.describe(data(sites.there)))
+        assert content.describe(data(sites.here)) == content.describe(
+            data(sites.there)
+        )
 
     def test_what_was_managed_is_replicated_where_it_lies(self, sites):
         folder = root(sites.here) / 'old' / 'files'
@@ -216,8 +232,9 @@ class TestContent:
         (folder / 'notes').write_text('from before')
         driver = sites.here.driver
         driver.delete_share(CTX, sites.of(sites.here))
-        sites.here.locations = [{'path': str(folder), 'metadata': {},
-                                 'is_admin_only': False}]
+        sites.here.locations = [
+            {'path': str(folder), 'metadata': {}, 'is_admin_only': False}
+        ]
         driver.manage_existing(sites.of(sites.here), {})
         assert sites.made().read() == 'from before'
         sites.promote()
@@ -233,7 +250,6 @@ class TestContent:
         full_disk()
         assert sites.update() == 'out_of_sync'
         assert content.describe(data(sites.there)) == before
-
 
     def test_snapshot_without_room_is_fetched_later(self, sites):
         sites.made()
@@ -253,17 +269,19 @@ def _no_room(*args):
 @pytest.fixture
 def full_disk(monkeypatch):
     """Has every file that is copied from then on find no room."""
+
     def fill(then=lambda: None):
         def full(*args):
             then()
             _no_room()
+
         monkeypatch.setattr(os, 'sendfile', full)
         monkeypatch.setattr('fcntl.ioctl', full)
+
     return fill
 
 
 class TestPromotion:
-
     def test_last_writes_are_copied(self, sites):
         sites.made()
         sites.write('at the last moment')
@@ -276,7 +294,9 @@ class TestPromotion:
         sites.there.driver = LocalDriver(
             configuration=sites.there.subject.configure(),
             sleep=lambda seconds: waited.append(
-                (seconds, sites.levels(sites.here))))
+                (seconds, sites.levels(sites.here))
+            ),
+        )
         sites.promote(quiesce_wait_time=7)
         assert waited == [(7, {'rw'})]
 
@@ -289,8 +309,9 @@ class TestPromotion:
             sites.promote()
         assert seen[0] == set()
 
-    def test_promotion_that_fails_lets_clients_in_again(self, sites,
-                                                        full_disk):
+    def test_promotion_that_fails_lets_clients_in_again(
+        self, sites, full_disk
+    ):
         sites.write('one')
         sites.made()
         sites.write('two')
@@ -303,15 +324,17 @@ class TestPromotion:
         assert sites.levels(sites.here) == {'rw'}
         assert sites.read() == 'one'
 
-    def test_replica_that_was_never_whole_is_not_promoted(self, sites,
-                                                          full_disk):
+    def test_replica_that_was_never_whole_is_not_promoted(
+        self, sites, full_disk
+    ):
         sites.write('one')
         full_disk()
         sites.create()
         assert sites.there.state == 'out_of_sync'
         sites.here.lose()
-        with pytest.raises(exception.ShareBackendException,
-                           match='never been in sync'):
+        with pytest.raises(
+            exception.ShareBackendException, match='never been in sync'
+        ):
             sites.promote()
 
     def test_quiet_files_are_kept_as_they_are(self, sites):
@@ -333,22 +356,24 @@ class TestPromotion:
         sites.promote()
         sites.here.driver.apply_access(CTX, late, sites.rules)
         assert 'rw' not in sites.levels(sites.here)
-        assert sites.here.driver.get_replica_status(late)[
-            'status'] == 'error'
+        assert sites.here.driver.get_replica_status(late)['status'] == 'error'
 
     def test_snapshots_of_a_replica_are_read_as_its_style_says(self, sites):
         sites.made()
         id = sites.snapshot()
         sites.poll(id)
         snapshot = sites.instance(id, sites.there)
-        sites.there.driver.snapshot_update_access(CTX, snapshot, sites.rules,
-                                                  [], [])
+        sites.there.driver.snapshot_update_access(
+            CTX, snapshot, sites.rules, [], []
+        )
         file = root(sites.there) / 'exports' / f'{snapshot.name}.exports'
         assert {level for _, _, level in exported(file)} == (
-            {'ro'} if sites.style == 'readable' else set())
+            {'ro'} if sites.style == 'readable' else set()
+        )
 
-    def test_read_only_disk_of_the_active_one_is_copied(self, sites,
-                                                        monkeypatch):
+    def test_read_only_disk_of_the_active_one_is_copied(
+        self, sites, monkeypatch
+    ):
         """Nobody can write to it, and it can be told nothing."""
         sites.made()
         sites.write('two')
@@ -356,23 +381,31 @@ class TestPromotion:
 
         def refuse(real):
             def act(path, mode=0, *args, **kwargs):
-                if (mode not in ('r', 'rb')
-                        and pathlib.Path(path).is_relative_to(top)):
+                if mode not in ('r', 'rb') and pathlib.Path(
+                    path
+                ).is_relative_to(top):
                     raise OSError(errno.EROFS, 'read-only', str(path))
                 return real(path, mode, *args, **kwargs)
+
             return act
+
         monkeypatch.setattr(os, 'mkdir', refuse(os.mkdir))
         monkeypatch.setattr(pathlib.Path, 'open', refuse(pathlib.Path.open))
         answers = sites.there.driver.promote_replica(
-            CTX, sites.list, sites.of(sites.there), sites.rules)
+            CTX, sites.list, sites.of(sites.there), sites.rules
+        )
         assert {one['id']: one['replica_state'] for one in answers} == {
-            sites.there.id: 'active', sites.here.id: 'out_of_sync'}
+            sites.there.id: 'active',
+            sites.here.id: 'out_of_sync',
+        }
         assert sites.read() == 'two'
 
 
 def _inodes(top):
-    return {str(path.relative_to(top)): path.lstat().st_ino
-            for path in top.rglob('*')}
+    return {
+        str(path.relative_to(top)): path.lstat().st_ino
+        for path in top.rglob('*')
+    }
 
 
 def _sites_of(folder):
@@ -381,7 +414,6 @@ def _sites_of(folder):
 
 
 class TestKills:
-
     def test_copy_is_as_before_or_as_after_and_never_between(self, tmp_path):
         """Nobody else is needed to see to that."""
         for step in itertools.count(1):
@@ -415,8 +447,9 @@ class TestKills:
                 site.restart()
             sites.tell_rules(sites.here)
             is_open = sites.levels(sites.here) == {'rw'}
-            assert (sites.status(sites.here)['status']
-                    == 'available') == is_open
+            assert (
+                sites.status(sites.here)['status'] == 'available'
+            ) == is_open
             if is_open:
                 assert sites.update() == 'in_sync'
             else:
@@ -434,7 +467,6 @@ class TestKills:
 
 
 class TestManyAtOnce:
-
     def test_copies_and_promotions_at_once_lose_nothing(self, sites):
         content.populate(data(sites.here))
         sites.made()
@@ -444,7 +476,8 @@ class TestManyAtOnce:
         def update(number):
             driver = sites.there.subject.start()
             return driver.update_replica_state(
-                CTX, began, replica, sites.rules_for(sites.there), [])
+                CTX, began, replica, sites.rules_for(sites.there), []
+            )
 
         def promote(number):
             driver = sites.there.subject.start()
@@ -455,6 +488,7 @@ class TestManyAtOnce:
         def act(number):
             barrier.wait()
             return (promote if number % 2 else update)(number)
+
         content.damage(data(sites.here))
         written = content.describe(data(sites.here))
         with futures.ThreadPoolExecutor(8) as pool:
@@ -475,6 +509,7 @@ class TestManyAtOnce:
                 for name in ('a', 'b'):
                     with contextlib.suppress(OSError):
                         _mess(folder, name, number)
+
         with futures.ThreadPoolExecutor(1) as pool:
             using = pool.submit(use)
             try:
@@ -484,10 +519,11 @@ class TestManyAtOnce:
             using.result()
         assert told == {'in_sync'}
         assert sites.update() == 'in_sync'
-        assert (content.describe(data(sites.there))
-                == content.describe(folder))
-        assert (pathlib.Path('/etc/passwd').stat().st_nlink,
-                pathlib.Path('/etc').is_symlink()) == (1, False)
+        assert content.describe(data(sites.there)) == content.describe(folder)
+        assert (
+            pathlib.Path('/etc/passwd').stat().st_nlink,
+            pathlib.Path('/etc').is_symlink(),
+        ) == (1, False)
 
 
 def _mess(folder, name, number):

@@ -25,8 +25,10 @@ def test_all_records_are_told_by_name(folder):
     assert list(folder.records()) == []
     folder.put('b', {'size': 2})
     folder.put('a.json', {'size': 1})
-    assert list(folder.records()) == [('a.json', {'size': 1}),
-                                      ('b', {'size': 2})]
+    assert list(folder.records()) == [
+        ('a.json', {'size': 1}),
+        ('b', {'size': 2}),
+    ]
 
 
 def test_what_a_killed_writer_left_is_no_record(folder, tmp_path):
@@ -36,9 +38,22 @@ def test_what_a_killed_writer_left_is_no_record(folder, tmp_path):
     assert list(folder.records()) == [('one', {'size': 1})]
 
 
-@pytest.mark.parametrize('name', [
-    '', '.', '..', '../up', 'a/b', '/etc/passwd', '.hidden', 'a\0b', 'a\nb',
-    'ä', 'a' * 201])
+@pytest.mark.parametrize(
+    'name',
+    [
+        '',
+        '.',
+        '..',
+        '../up',
+        'a/b',
+        '/etc/passwd',
+        '.hidden',
+        'a\0b',
+        'a\nb',
+        'ä',
+        'a' * 201,
+    ],
+)
 def test_names_that_could_lead_elsewhere_are_refused(folder, name):
     with pytest.raises(exception.ShareBackendException):
         folder.put(name, {})

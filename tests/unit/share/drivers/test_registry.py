@@ -8,11 +8,14 @@ from manila_lite.share.drivers.dummy import DummyDriver
 from manila_lite.share.drivers.local import LocalDriver
 
 
-@pytest.mark.parametrize('name, driver_class', [
-    ('dummy', DummyDriver),
-    ('local', LocalDriver),
-    ('manila_lite.share.drivers.local.LocalDriver', LocalDriver),
-])
+@pytest.mark.parametrize(
+    'name, driver_class',
+    [
+        ('dummy', DummyDriver),
+        ('local', LocalDriver),
+        ('manila_lite.share.drivers.local.LocalDriver', LocalDriver),
+    ],
+)
 def test_driver_is_found_by_name_or_path(name, driver_class):
     assert registry.load(name) is driver_class
 
@@ -27,29 +30,36 @@ def test_incumbents_dummy_is_ours_with_a_warning(caplog):
 def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
     (tmp_path / 'elsewhere_driver.py').write_text(
         'from manila_lite.share.drivers.local import LocalDriver\n'
-        'class ElsewhereDriver(LocalDriver):\n    pass\n')
+        'class ElsewhereDriver(LocalDriver):\n    pass\n'
+    )
     installed = tmp_path / 'elsewhere-1.0.dist-info'
     installed.mkdir()
     (installed / 'METADATA').write_text('Name: elsewhere\nVersion: 1.0\n')
     (installed / 'entry_points.txt').write_text(
         '[manila_lite.share.drivers]\n'
-        'elsewhere = elsewhere_driver:ElsewhereDriver\n')
+        'elsewhere = elsewhere_driver:ElsewhereDriver\n'
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     registry.known.cache_clear()  # a process looks for them once
     assert issubclass(registry.load('elsewhere'), LocalDriver)
     registry.known.cache_clear()
 
 
-@pytest.mark.parametrize('name, said', [
-    ('dumy', 'dummy, local'),
-    ('', 'dummy, local'),
-    ('no.such.module.Driver', "No module named 'no'"),
-    ('manila_lite.share.drivers.local.NoDriver', 'NoDriver'),
-    ('manila_lite.share.drivers.local.GIB', 'not a ShareDriver'),
-    ('pathlib.Path', 'not a ShareDriver'),
-    ('manila_lite.share.drivers.base.ShareDriver',
-     'lacks create_share, delete_share'),
-])
+@pytest.mark.parametrize(
+    'name, said',
+    [
+        ('dumy', 'dummy, local'),
+        ('', 'dummy, local'),
+        ('no.such.module.Driver', "No module named 'no'"),
+        ('manila_lite.share.drivers.local.NoDriver', 'NoDriver'),
+        ('manila_lite.share.drivers.local.GIB', 'not a ShareDriver'),
+        ('pathlib.Path', 'not a ShareDriver'),
+        (
+            'manila_lite.share.drivers.base.ShareDriver',
+            'lacks create_share, delete_share',
+        ),
+    ],
+)
 def test_what_cannot_be_a_driver_is_refused_with_words(name, said):
     with pytest.raises(exception.BadConfiguration) as refused:
         registry.load(name)

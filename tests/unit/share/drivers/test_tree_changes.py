@@ -39,8 +39,9 @@ class Follower:
     def stage(self):
         self.rounds += 1
         self.staged = self.tmp_path / f'staged-{self.rounds}'
-        staged = tree_changes.stage(self.original, self.copy, self.staged,
-                                    self.known, time.time_ns())
+        staged = tree_changes.stage(
+            self.original, self.copy, self.staged, self.known, time.time_ns()
+        )
         self.known = staged.known
         return staged.changes
 
@@ -48,8 +49,10 @@ class Follower:
         """What was changed, told in short."""
         changes = self.stage()
         tree_changes.apply(self.copy, self.staged, changes)
-        return {(kind, '/'.join((*steps, name or '')))
-                for kind, steps, name, _ in changes}
+        return {
+            (kind, '/'.join((*steps, name or '')))
+            for kind, steps, name, _ in changes
+        }
 
 
 @pytest.fixture
@@ -72,7 +75,8 @@ def test_what_was_damaged_follows(original, copy, follower):
 
 
 def test_copy_that_has_gone_its_own_way_is_like_the_original_again(
-        original, copy, follower):
+    original, copy, follower
+):
     content.populate(original)
     follower.follow()
     content.damage(copy)
@@ -94,8 +98,7 @@ def test_only_what_has_changed_is_copied(original, copy, follower):
     (original / 'closed').chmod(0o700)
     (original / 'closed' / 'inside').write_text('changed')
     (original / 'pipe').unlink()
-    assert follower.follow() >= {('put', 'closed/inside'),
-                                 ('remove', 'pipe')}
+    assert follower.follow() >= {('put', 'closed/inside'), ('remove', 'pipe')}
     assert (copy / 'one' / 'two' / 'three' / 'file').stat().st_ino == kept
     assert content.describe(copy) == content.describe(original)
 
@@ -120,7 +123,8 @@ def test_content_changed_behind_its_times_follows(original, copy, follower):
 
 
 def test_directory_swapped_for_one_with_the_same_times_follows(
-        original, copy, follower, monkeypatch):
+    original, copy, follower, monkeypatch
+):
     for name in ('shown', 'hidden'):
         (original / name).mkdir()
         (original / name / 'file').write_text(name[:5])
@@ -138,8 +142,9 @@ def test_directory_swapped_for_one_with_the_same_times_follows(
     assert (copy / 'hidden' / 'file').read_text() == 'shown'
 
 
-def test_what_is_known_is_not_read_again(original, copy, follower,
-                                         monkeypatch):
+def test_what_is_known_is_not_read_again(
+    original, copy, follower, monkeypatch
+):
     (original / 'file').write_text('x')
     now = time.time_ns()
     monkeypatch.setattr(time, 'time_ns', lambda: now + 10**12)
@@ -148,21 +153,25 @@ def test_what_is_known_is_not_read_again(original, copy, follower,
     assert follower.follow() == set()
 
 
-def test_what_has_just_been_written_is_looked_at_again(original, copy,
-                                                       follower):
+def test_what_has_just_been_written_is_looked_at_again(
+    original, copy, follower
+):
     (original / 'file').write_text('x')
     follower.follow()
     assert follower.known == {}
 
 
-@pytest.mark.parametrize('before, after', [
-    ([('a', 'b')], [('a',), ('b',)]),
-    ([('a',), ('b',)], [('a', 'b')]),
-    ([('a', 'b'), ('c', 'd')], [('a', 'c'), ('b', 'd')]),
-    ([('a', 'b', 'c')], [('b', 'c', 'd/e')]),
-    ([('a', 'd/b')], [('d/b', 'd/c'), ('a',)]),
-    ([('a', 'b')], [('x/y/a', 'x/z', 'a')]),
-])
+@pytest.mark.parametrize(
+    'before, after',
+    [
+        ([('a', 'b')], [('a',), ('b',)]),
+        ([('a',), ('b',)], [('a', 'b')]),
+        ([('a', 'b'), ('c', 'd')], [('a', 'c'), ('b', 'd')]),
+        ([('a', 'b', 'c')], [('b', 'c', 'd/e')]),
+        ([('a', 'd/b')], [('d/b', 'd/c'), ('a',)]),
+        ([('a', 'b')], [('x/y/a', 'x/z', 'a')]),
+    ],
+)
 def test_hard_links_follow(original, copy, follower, before, after):
     def write(groups, where):
         shutil.rmtree(where)
@@ -175,6 +184,7 @@ def test_hard_links_follow(original, copy, follower, before, after):
             os.utime(first, ns=(LONG_AGO, LONG_AGO))
             for other in others:
                 os.link(first, other)
+
     write(before, original)
     follower.follow()
     assert content.describe(copy) == content.describe(original)
@@ -238,8 +248,9 @@ def test_changes_made_twice_are_made_once(original, copy, follower):
     assert content.describe(copy) == content.describe(original)
 
 
-def test_until_changes_are_made_the_copy_is_as_it_was(original, copy,
-                                                      follower):
+def test_until_changes_are_made_the_copy_is_as_it_was(
+    original, copy, follower
+):
     content.populate(original)
     follower.follow()
     before = content.describe(copy)
@@ -262,8 +273,10 @@ def test_any_changes_follow(original, copy, follower, seed):
 def mess_about(top: pathlib.Path, chance: random.Random) -> None:
     """One change of any kind, anywhere."""
     paths = sorted(top.rglob('*'))
-    directories = [top, *(path for path in paths
-                          if path.is_dir() and not path.is_symlink())]
+    directories = [
+        top,
+        *(path for path in paths if path.is_dir() and not path.is_symlink()),
+    ]
     place = chance.choice(directories) / chance.choice('abcdef')
     some = chance.choice(paths) if paths else None
     act = chance.randrange(9)

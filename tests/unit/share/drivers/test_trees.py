@@ -57,7 +57,6 @@ def test_what_was_swapped_meanwhile_is_told_and_not_followed(source):
 
 
 class TestCopy:
-
     def test_copy_is_like_the_original(self, source, target):
         content.populate(source)
         original = content.describe(source)
@@ -69,8 +68,9 @@ class TestCopy:
         content.populate(source)
         trees.copy_tree(source, target)
         assert (target / 'holes').stat().st_blocks * 512 < 1_000_000
-        assert ((target / 'holes').read_bytes()
-                == (source / 'holes').read_bytes())
+        assert (target / 'holes').read_bytes() == (
+            source / 'holes'
+        ).read_bytes()
 
     def test_content_before_and_after_a_hole_is_copied(self, source, target):
         with (source / 'file').open('wb') as file:
@@ -78,11 +78,9 @@ class TestCopy:
             file.seek(3_000_000)
             file.write(b'b' * 70_000)
         trees.copy_tree(source, target)
-        assert ((target / 'file').read_bytes()
-                == (source / 'file').read_bytes())
+        assert (target / 'file').read_bytes() == (source / 'file').read_bytes()
 
-    def test_copy_does_not_share_files_with_the_original(self, source,
-                                                         target):
+    def test_copy_does_not_share_files_with_the_original(self, source, target):
         (source / 'file').write_text('original')
         trees.copy_tree(source, target)
         (source / 'file').write_text('changed')
@@ -124,7 +122,6 @@ class TestCopy:
 
 
 class TestUsedBytes:
-
     def test_each_file_counts_once(self, source):
         (source / 'file').write_bytes(b'x' * 1_000_000)
         alone = trees.used_bytes(source)
@@ -140,7 +137,6 @@ class TestUsedBytes:
 
 
 class TestRemove:
-
     def test_nothing_is_left(self, source):
         content.populate(source)
         trees.remove_tree(source)
@@ -149,8 +145,9 @@ class TestRemove:
     def test_gone_is_fine(self, tmp_path):
         trees.remove_tree(tmp_path / 'nothing')
 
-    @pytest.mark.parametrize('depth, name', [(DEPTH, LONG_NAME),
-                                             (3000, 'down')])
+    @pytest.mark.parametrize(
+        'depth, name', [(DEPTH, LONG_NAME), (3000, 'down')]
+    )
     def test_depth_does_not_matter(self, source, depth, name):
         dig(source, depth, name)
         trees.remove_tree(source)
@@ -178,6 +175,7 @@ def test_content_is_moved_and_the_directory_stays(source, target):
     trees.copy_attributes(source, target)
     moved = content.describe(target)
     assert {name: moved[name] for name in moved if name != '.'} == {
-        name: original[name] for name in original if name != '.'}
+        name: original[name] for name in original if name != '.'
+    }
     assert os.listdir(source) == []
     assert pathlib.Path(target).stat().st_ino == inode

@@ -7,15 +7,26 @@ from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import export_locations
 
 SHARE = ShareForDriver(
-    id='instance', share_id='share', name='share-instance', size=2,
-    share_proto='NFS', project_id='project', host='host@backend#pool',
+    id='instance',
+    share_id='share',
+    name='share-instance',
+    size=2,
+    share_proto='NFS',
+    project_id='project',
+    host='host@backend#pool',
     metadata={'key': 'value'},
-    export_locations=[{'path': 'first', 'is_admin_only': False,
-                       'metadata': {}},
-                      {'path': 'second', 'is_admin_only': True,
-                       'metadata': {}}])
-SNAPSHOT = SnapshotForDriver(id='taken', snapshot_id='snapshot',
-                             name='snapshot-taken', size=1, share=SHARE)
+    export_locations=[
+        {'path': 'first', 'is_admin_only': False, 'metadata': {}},
+        {'path': 'second', 'is_admin_only': True, 'metadata': {}},
+    ],
+)
+SNAPSHOT = SnapshotForDriver(
+    id='taken',
+    snapshot_id='snapshot',
+    name='snapshot-taken',
+    size=1,
+    share=SHARE,
+)
 
 
 def test_fields_are_attributes_and_items():
@@ -56,17 +67,28 @@ def test_snapshot_tells_of_its_share():
     assert dict(SNAPSHOT)['project_id'] == 'project'
 
 
-@pytest.mark.parametrize('answer, expected', [
-    (None, []),
-    ([], []),
-    ('path', [('path', False, {})]),
-    (['one', 'two'], [('one', False, {}), ('two', False, {})]),
-    ([{'path': 'one'}, 'two'], [('one', False, {}), ('two', False, {})]),
-    (({'path': 'one', 'is_admin_only': True,
-       'metadata': {'preferred': True}},),
-     [('one', True, {'preferred': 'True'})]),
-    ([{'path': 'one', 'metadata': None}], [('one', False, {})]),
-])
+@pytest.mark.parametrize(
+    'answer, expected',
+    [
+        (None, []),
+        ([], []),
+        ('path', [('path', False, {})]),
+        (['one', 'two'], [('one', False, {}), ('two', False, {})]),
+        ([{'path': 'one'}, 'two'], [('one', False, {}), ('two', False, {})]),
+        (
+            (
+                {
+                    'path': 'one',
+                    'is_admin_only': True,
+                    'metadata': {'preferred': True},
+                },
+            ),
+            [('one', True, {'preferred': 'True'})],
+        ),
+        ([{'path': 'one', 'metadata': None}], [('one', False, {})]),
+    ],
+)
 def test_export_locations_are_told_in_any_form(answer, expected):
-    assert [tuple(location.values())
-            for location in export_locations(answer)] == expected
+    assert [
+        tuple(location.values()) for location in export_locations(answer)
+    ] == expected

@@ -91,10 +91,10 @@ def test_a_late_answer_counts_for_the_same_question(questions, slow):
     assert questions.ask(ONE, raising).error  # asked anew
 
 
-@pytest.mark.parametrize('later', [
-    ONE._replace(round=1), ONE._replace(what='snapshot')])
-def test_a_late_answer_to_another_question_is_dropped(
-        questions, slow, later):
+@pytest.mark.parametrize(
+    'later', [ONE._replace(round=1), ONE._replace(what='snapshot')]
+)
+def test_a_late_answer_to_another_question_is_dropped(questions, slow, later):
     with pytest.raises(Unanswered):
         questions.ask(ONE, slow)
     slow.end(questions)
