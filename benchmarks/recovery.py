@@ -25,7 +25,7 @@ from manila_lite.db.models import quotas
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.share.drivers import remembered
+from manila_lite.share.drivers.dummy import state as remembered
 from tests.support.installation import Installation
 
 STUCK = 10_000

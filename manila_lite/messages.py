@@ -8,7 +8,7 @@ import datetime
 import enum
 import typing
 
-from manila_lite.db.queries import messages
+from manila_lite.db.queries.admin import messages
 from manila_lite.db.session import Session
 
 ERROR = 'ERROR'

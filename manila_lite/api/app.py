@@ -13,8 +13,8 @@ from manila_lite.api import router
 from manila_lite.api import routes
 from manila_lite.api import versions
 from manila_lite.api import wsgi
-from manila_lite.api.v2 import extensions
 from manila_lite.api.v2 import versions as version_list
+from manila_lite.api.v2.admin import extensions
 
 App = typing.Callable[..., typing.Iterable[bytes]]
 

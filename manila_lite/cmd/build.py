@@ -18,12 +18,12 @@ from manila_lite.api.app import build_app
 from manila_lite.api.v2.controllers import CONTROLLERS
 from manila_lite.context import RequestContext
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries import messages as message_rows
-from manila_lite.db.queries import recovery as recovery_rows
-from manila_lite.db.queries import server_migrations as server_migration_rows
-from manila_lite.db.queries import services
-from manila_lite.db.queries import shares
-from manila_lite.db.queries.share_servers import Limits as ServerLimits
+from manila_lite.db.queries.admin import messages as message_rows
+from manila_lite.db.queries.admin import recovery as recovery_rows
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.servers import migrations as server_migration_rows
+from manila_lite.db.queries.servers.share_servers import Limits as ServerLimits
+from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.network.base import ADMIN
 from manila_lite.network.base import USER
@@ -58,16 +58,20 @@ from manila_lite.scheduler.manager import Rules
 from manila_lite.scheduler.unplaced import Unplaced
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.configuration import Configuration
-from manila_lite.share.manager.access import Access as AccessEndpoint
+from manila_lite.share.manager.access.share_access import (
+    Access as AccessEndpoint,
+)
+from manila_lite.share.manager.access.snapshot_access import (
+    SnapshotAccess as SnapshotAccessEndpoint,
+)
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
-from manila_lite.share.manager.driver_view import Names
+from manila_lite.share.manager.driver_probe import Questions
+from manila_lite.share.manager.driver_view.instances import Names
 from manila_lite.share.manager.ensuring import Ensuring
 from manila_lite.share.manager.managing import Managing as ManagingEndpoint
-from manila_lite.share.manager.network_updates import NetworkUpdates
 from manila_lite.share.manager.provisioning import Provisioning
-from manila_lite.share.manager.reconciliation import Reconciliation
-from manila_lite.share.manager.recovery.questions import Questions
+from manila_lite.share.manager.recovery.reconciliation import Reconciliation
 from manila_lite.share.manager.recovery.rule_sets import RuleSets
 from manila_lite.share.manager.recovery.rule_sets import SnapshotRuleSets
 from manila_lite.share.manager.recovery.server_tasks import ServerTasks
@@ -78,41 +82,41 @@ from manila_lite.share.manager.recovery.share_servers import (
 from manila_lite.share.manager.recovery.snapshot_instances import (
     SnapshotInstances,
 )
-from manila_lite.share.manager.replica_notes import ReplicaNotes
-from manila_lite.share.manager.replica_promotion import Promotion
-from manila_lite.share.manager.replica_questions import ReplicaQuestions
-from manila_lite.share.manager.replica_rules import RuleTelling
-from manila_lite.share.manager.replica_updates import ReplicaUpdates
-from manila_lite.share.manager.replicas import Replicas as ReplicasEndpoint
-from manila_lite.share.manager.replicated_snapshots import ReplicatedSnapshots
-from manila_lite.share.manager.server_migration_phases import Phases
-from manila_lite.share.manager.server_migrations import (
+from manila_lite.share.manager.replication.outcome_writer import ReplicaNotes
+from manila_lite.share.manager.replication.probe import ReplicaQuestions
+from manila_lite.share.manager.replication.promotion import Promotion
+from manila_lite.share.manager.replication.replicas import (
+    Replicas as ReplicasEndpoint,
+)
+from manila_lite.share.manager.replication.rules import RuleTelling
+from manila_lite.share.manager.replication.snapshots import ReplicatedSnapshots
+from manila_lite.share.manager.replication.updates import ReplicaUpdates
+from manila_lite.share.manager.servers.migration_phases import Phases
+from manila_lite.share.manager.servers.migrations import (
     ServerMigrations as ServerMigrationsEndpoint,
 )
-from manila_lite.share.manager.server_setup import Networks
-from manila_lite.share.manager.server_setup import ServerSetup
-from manila_lite.share.manager.share_servers import (
+from manila_lite.share.manager.servers.network_updates import NetworkUpdates
+from manila_lite.share.manager.servers.setup import Networks
+from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.servers.share_servers import (
     ShareServers as ShareServersEndpoint,
 )
-from manila_lite.share.manager.snapshot_access import (
-    SnapshotAccess as SnapshotAccessEndpoint,
-)
 from manila_lite.share.manager.snapshots import Snapshots as SnapshotsEndpoint
-from manila_lite.share.operations.access import Access
-from manila_lite.share.operations.locks import Locks
+from manila_lite.share.operations.access.locks import Locks
+from manila_lite.share.operations.access.share_access import Access
+from manila_lite.share.operations.access.snapshot_access import SnapshotAccess
 from manila_lite.share.operations.managing import Managing
-from manila_lite.share.operations.network_changes import NetworkChanges
+from manila_lite.share.operations.networks.changes import NetworkChanges
+from manila_lite.share.operations.networks.share_networks import ShareNetworks
 from manila_lite.share.operations.recovery import Recovery
-from manila_lite.share.operations.replicas import Replicas
-from manila_lite.share.operations.server_migrations import ServerMigrations
+from manila_lite.share.operations.replication.replicas import Replicas
+from manila_lite.share.operations.servers.migrations import ServerMigrations
+from manila_lite.share.operations.servers.share_servers import ShareServers
 from manila_lite.share.operations.services import Services
-from manila_lite.share.operations.share_networks import ShareNetworks
-from manila_lite.share.operations.share_servers import ShareServers
-from manila_lite.share.operations.shares import Shares
-from manila_lite.share.operations.snapshot_access import SnapshotAccess
+from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.snapshots import Snapshots
 from manila_lite.work import table
-from manila_lite.work.brake import Brake
+from manila_lite.work.admission import Brake
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
 

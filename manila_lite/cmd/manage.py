@@ -22,7 +22,7 @@ from manila_lite.cmd import recovery
 from manila_lite.cmd import start
 from manila_lite.cmd import upgrade_check
 from manila_lite.db import schema
-from manila_lite.db.queries import services
+from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.work import table as work

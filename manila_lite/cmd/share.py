@@ -4,8 +4,8 @@ import pathlib
 import sys
 import typing
 
-from manila_lite.cmd import alive
 from manila_lite.cmd import build
+from manila_lite.cmd import liveness as alive
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments

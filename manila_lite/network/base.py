@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries import network_allocations
+from manila_lite.db.queries.networks import allocations as network_allocations
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 

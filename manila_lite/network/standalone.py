@@ -12,7 +12,7 @@ import itertools
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries import network_allocations
+from manila_lite.db.queries.networks import allocations as network_allocations
 from manila_lite.db.session import Session
 from manila_lite.network.base import NetworkPlugin
 

@@ -14,12 +14,12 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries.quotas import PROJECT
-from manila_lite.db.queries.quotas import SHARE_TYPE
-from manila_lite.db.queries.quotas import USAGE
-from manila_lite.db.queries.quotas import USER
-from manila_lite.db.queries.quotas import Key
-from manila_lite.db.queries.quotas import Owner
+from manila_lite.db.queries.admin.quotas import PROJECT
+from manila_lite.db.queries.admin.quotas import SHARE_TYPE
+from manila_lite.db.queries.admin.quotas import USAGE
+from manila_lite.db.queries.admin.quotas import USER
+from manila_lite.db.queries.admin.quotas import Key
+from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.quota import recount

@@ -12,9 +12,9 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries import quotas
-from manila_lite.db.queries.quotas import Key
-from manila_lite.db.queries.quotas import Owner
+from manila_lite.db.queries.admin import quotas
+from manila_lite.db.queries.admin.quotas import Key
+from manila_lite.db.queries.admin.quotas import Owner
 from manila_lite.db.session import Session
 from manila_lite.quota import sets
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS

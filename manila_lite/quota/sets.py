@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping
 import itertools
 import typing
 
-from manila_lite.db.queries import quotas
-from manila_lite.db.queries.quotas import DEFAULT_CLASS
-from manila_lite.db.queries.quotas import PROJECT
-from manila_lite.db.queries.quotas import SHARE_TYPE
-from manila_lite.db.queries.quotas import USER
-from manila_lite.db.queries.quotas import Key
-from manila_lite.db.queries.quotas import Layers
-from manila_lite.db.queries.quotas import Scope
+from manila_lite.db.queries.admin import quotas
+from manila_lite.db.queries.admin.quotas import DEFAULT_CLASS
+from manila_lite.db.queries.admin.quotas import PROJECT
+from manila_lite.db.queries.admin.quotas import SHARE_TYPE
+from manila_lite.db.queries.admin.quotas import USER
+from manila_lite.db.queries.admin.quotas import Key
+from manila_lite.db.queries.admin.quotas import Layers
+from manila_lite.db.queries.admin.quotas import Scope
 from manila_lite.db.session import Session
 from manila_lite.quota import limits
 from manila_lite.quota.limits import UNLIMITED

@@ -9,10 +9,10 @@ import collections
 from collections.abc import Collection, Sequence
 import typing
 
-from manila_lite.db.queries import pools
-from manila_lite.db.queries import replicas
-from manila_lite.db.queries import share_instances
-from manila_lite.db.queries import shares
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner

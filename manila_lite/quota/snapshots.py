@@ -2,7 +2,7 @@
 
 import typing
 
-from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner

@@ -10,12 +10,12 @@ import orjson
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries import pools as pool_rows
-from manila_lite.db.queries import replicas as replica_rows
-from manila_lite.db.queries import services
-from manila_lite.db.queries import share_instances as instances
-from manila_lite.db.queries import share_types
-from manila_lite.db.queries import subnets as subnet_rows
+from manila_lite.db.queries.admin import pools as pool_rows
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.networks import subnets as subnet_rows
+from manila_lite.db.queries.replicas import replicas as replica_rows
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.messages import Detail

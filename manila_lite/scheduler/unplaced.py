@@ -15,11 +15,11 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite import messages
-from manila_lite.db.queries import recovery
-from manila_lite.db.queries import replicas
-from manila_lite.db.queries import share_instances as instances
-from manila_lite.db.queries import share_networks
-from manila_lite.db.queries import shares
+from manila_lite.db.queries.admin import recovery
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -32,7 +32,7 @@ from manila_lite.states.machine import Repeat
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_network import MACHINE as NETWORK
 from manila_lite.states.share_replica import PASSIVE
-from manila_lite.work.telling import instance_known_as
+from manila_lite.work.notify import instance_known_as
 
 LOG = logging.getLogger(__name__)
 

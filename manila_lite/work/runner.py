@@ -27,8 +27,8 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.rpc import contract
+from manila_lite.work import notify as telling
 from manila_lite.work import table
-from manila_lite.work import telling
 
 LOG = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ import pytest
 
 from manila_lite import exception
 import manila_lite.conf
-from manila_lite.share.drivers import server_migrations
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract import server_migrations
 from tests.drivers import subject as subjects
 from tests.drivers.subject import CTX
 

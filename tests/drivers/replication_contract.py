@@ -16,9 +16,9 @@ import pytest
 from manila_lite import exception
 import manila_lite.conf
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers import values
 from manila_lite.share.drivers.configuration import Configuration
-from manila_lite.share.drivers.local import LocalDriver
+from manila_lite.share.drivers.contract import values
+from manila_lite.share.drivers.local.driver import LocalDriver
 from tests.drivers import subject as subjects
 from tests.drivers.contract import optional
 from tests.drivers.subject import CTX

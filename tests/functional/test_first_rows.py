@@ -2,8 +2,8 @@
 
 from concurrent import futures
 
-from manila_lite.db.queries import pools
-from manila_lite.db.queries import services
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
 
 COUNT = 8

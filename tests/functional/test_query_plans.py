@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from manila_lite.api import paging
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
-from manila_lite.db.queries import share_views
+from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.session import Database
 from tests.support import databases
 

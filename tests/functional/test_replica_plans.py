@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.queries import replica_pages
+from manila_lite.db.queries.replicas import pages as replica_pages
 from manila_lite.db.session import Database
 from tests.functional.test_query_plans import plans
 from tests.functional.test_snapshot_plans import SHARES

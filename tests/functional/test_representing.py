@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from manila_lite.api import paging
 from manila_lite.db.models import shares
-from manila_lite.db.queries import representing
-from manila_lite.db.queries import share_views
-from manila_lite.db.queries import shares as share_rows
+from manila_lite.db.queries.shares import displayed_instance as representing
+from manila_lite.db.queries.shares import shares as share_rows
+from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.session import Database
 from manila_lite.states.share_instance import MACHINE
 from tests.support import databases

@@ -12,8 +12,8 @@ from manila_lite.api import paging
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots as models
 from manila_lite.db.models import types
-from manila_lite.db.queries import snapshot_views
-from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.snapshots import views as snapshot_views
 from manila_lite.db.session import Database
 from tests.functional.test_query_plans import FLAGS
 from tests.functional.test_query_plans import plans

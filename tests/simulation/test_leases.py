@@ -6,7 +6,7 @@ it writes nothing, and what the other has written is what is there.
 
 import pytest
 
-from manila_lite.db.queries import recovery
+from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import MACHINE
 from tests.simulation import album

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import access
 from manila_lite.db.models import snapshots
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.access import Rules
 from tests.support.cloud import Crash
 from tests.support.replicated import ReplicatedCloud

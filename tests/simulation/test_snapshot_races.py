@@ -6,7 +6,7 @@ import pytest
 
 from manila_lite.cmd import build
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import shares
+from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from tests.simulation import album
 from tests.support.cloud import Cloud

@@ -30,7 +30,7 @@ from manila_lite.db.models import types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.policies.enforcer import Enforcer
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.work import table
 from tests.support import databases
 from tests.support import invariants

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.states.share_server import MACHINE
 from manila_lite.states.share_server import TASK_MACHINE
 from manila_lite.states.share_server import S

@@ -6,9 +6,9 @@ import time
 import typing
 import uuid
 
-from manila_lite.db.queries import recovery
+from manila_lite.db.queries.admin import recovery
 from manila_lite.db.session import Database
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.work import table
 from tests.support import invariants
 from tests.support import snapshot_access_invariants

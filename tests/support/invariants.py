@@ -13,7 +13,7 @@ from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
 from manila_lite.quota import recount
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.states import access_rule
 from manila_lite.states import share_network
 from manila_lite.states import share_replica

@@ -10,8 +10,8 @@ from manila_lite.context import RequestContext
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.models import types
-from manila_lite.db.queries import replicas
-from manila_lite.db.queries import shares as share_rows
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Session
 from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Cloud

@@ -3,7 +3,7 @@
 import pathlib
 import typing
 
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Api
 from tests.support.cloud import Cloud

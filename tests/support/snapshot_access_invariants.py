@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.remembered import Clients
+from manila_lite.share.drivers.dummy.state import Clients
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE
 from manila_lite.states.access_rule import A
 from manila_lite.states.share_replica import DR

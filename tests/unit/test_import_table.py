@@ -19,7 +19,7 @@ THIRD = (
     'coordination',
     'network',
 )
-FOURTH = ('work.telling', 'work.brake', 'rpc', 'work.runner')
+FOURTH = ('work.notify', 'work.admission', 'rpc', 'work.runner')
 FIRST_FOUR = FIRST + SECOND + THIRD + FOURTH
 
 # A part may import itself and what stands beside it here; a module of no
@@ -32,7 +32,7 @@ TABLE = {
     **dict.fromkeys(THIRD, FIRST + SECOND),
     **dict.fromkeys(FOURTH, FIRST + SECOND + THIRD),
     # What a runner runs are the handlers of contracts.
-    'work.runner': (*FIRST, *SECOND, *THIRD, 'work.telling', 'rpc.contract'),
+    'work.runner': (*FIRST, *SECOND, *THIRD, 'work.notify', 'rpc.contract'),
     # Options and the caller's type are part of what drivers are given.
     'share.drivers': ('exception', 'conf', 'context'),
     'scheduler': FIRST_FOUR,

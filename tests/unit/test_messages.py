@@ -6,7 +6,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite import messages
-from manila_lite.db.queries import messages as records
+from manila_lite.db.queries.admin import messages as records
 from manila_lite.db.session import Database
 from manila_lite.messages import Action
 from manila_lite.messages import Detail

@@ -1,7 +1,6 @@
 """The controllers by the names that the route table uses."""
 
 from manila_lite.api import wsgi
-from manila_lite.api.v2 import export_locations
 from manila_lite.api.v2 import routes_access
 from manila_lite.api.v2 import routes_managing
 from manila_lite.api.v2 import routes_networks
@@ -11,10 +10,11 @@ from manila_lite.api.v2 import routes_recovery
 from manila_lite.api.v2 import routes_replicas
 from manila_lite.api.v2 import routes_share_servers
 from manila_lite.api.v2 import routes_snapshots
-from manila_lite.api.v2 import share_actions
-from manila_lite.api.v2 import share_instances
-from manila_lite.api.v2 import share_metadata
-from manila_lite.api.v2 import shares
+from manila_lite.api.v2.shares import actions as share_actions
+from manila_lite.api.v2.shares import export_locations
+from manila_lite.api.v2.shares import instances as share_instances
+from manila_lite.api.v2.shares import metadata as share_metadata
+from manila_lite.api.v2.shares import shares
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'shares': shares.Shares,

@@ -2,8 +2,8 @@
 
 from manila_lite.api import wsgi
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import share_manage
-from manila_lite.api.v2 import snapshot_manage
+from manila_lite.api.v2.shares import manage as share_manage
+from manila_lite.api.v2.snapshots import manage as snapshot_manage
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_manage': share_manage.ShareManage,

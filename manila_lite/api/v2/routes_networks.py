@@ -3,11 +3,13 @@
 from manila_lite.api import wsgi
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import security_services
-from manila_lite.api.v2 import share_network_actions
-from manila_lite.api.v2 import share_network_subnet_metadata
-from manila_lite.api.v2 import share_network_subnets
-from manila_lite.api.v2 import share_networks
+from manila_lite.api.v2.networks import actions as share_network_actions
+from manila_lite.api.v2.networks import security_services
+from manila_lite.api.v2.networks import share_networks
+from manila_lite.api.v2.networks import (
+    subnet_metadata as share_network_subnet_metadata,
+)
+from manila_lite.api.v2.networks import subnets as share_network_subnets
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_networks': share_networks.ShareNetworks,

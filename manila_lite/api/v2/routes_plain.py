@@ -3,13 +3,13 @@
 from manila_lite.api import wsgi
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import availability_zones
-from manila_lite.api.v2 import messages
-from manila_lite.api.v2 import scheduler_stats
-from manila_lite.api.v2 import services
-from manila_lite.api.v2 import share_type_access
-from manila_lite.api.v2 import share_type_extra_specs
-from manila_lite.api.v2 import share_types
+from manila_lite.api.v2.admin import availability_zones
+from manila_lite.api.v2.admin import messages
+from manila_lite.api.v2.admin import scheduler_stats
+from manila_lite.api.v2.admin import services
+from manila_lite.api.v2.types import access as share_type_access
+from manila_lite.api.v2.types import extra_specs as share_type_extra_specs
+from manila_lite.api.v2.types import share_types
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'availability_zones': availability_zones.AvailabilityZones,

@@ -2,9 +2,9 @@
 
 from manila_lite.api import wsgi
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import limits
-from manila_lite.api.v2 import quota_class_sets
-from manila_lite.api.v2 import quota_sets
+from manila_lite.api.v2.admin import limits
+from manila_lite.api.v2.admin import quota_class_sets
+from manila_lite.api.v2.admin import quota_sets
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'limits': limits.Limits,

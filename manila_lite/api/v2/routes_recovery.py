@@ -2,7 +2,7 @@
 
 from manila_lite.api import wsgi
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import recovery
+from manila_lite.api.v2.admin import recovery
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'recovery': recovery.Recovery,

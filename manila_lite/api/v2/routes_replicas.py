@@ -3,11 +3,13 @@
 from manila_lite.api import wsgi
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import share_replica_actions
-from manila_lite.api.v2 import share_replica_export_locations
-from manila_lite.api.v2 import share_replica_metadata
-from manila_lite.api.v2 import share_replicas
-from manila_lite.api.v2.share_replicas import EXPERIMENTAL
+from manila_lite.api.v2.replicas import actions as share_replica_actions
+from manila_lite.api.v2.replicas import (
+    export_locations as share_replica_export_locations,
+)
+from manila_lite.api.v2.replicas import metadata as share_replica_metadata
+from manila_lite.api.v2.replicas import replicas as share_replicas
+from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_replicas': share_replicas.ShareReplicas,

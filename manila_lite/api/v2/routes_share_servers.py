@@ -3,8 +3,8 @@
 from manila_lite.api import wsgi
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import share_server_actions
-from manila_lite.api.v2 import share_servers
+from manila_lite.api.v2.servers import actions as share_server_actions
+from manila_lite.api.v2.servers import share_servers
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'share_servers': share_servers.ShareServers,

@@ -3,12 +3,14 @@
 from manila_lite.api import wsgi
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
-from manila_lite.api.v2 import snapshot_access
-from manila_lite.api.v2 import snapshot_actions
-from manila_lite.api.v2 import snapshot_export_locations
-from manila_lite.api.v2 import snapshot_instances
-from manila_lite.api.v2 import snapshot_metadata
-from manila_lite.api.v2 import snapshots
+from manila_lite.api.v2.access import snapshot_access
+from manila_lite.api.v2.snapshots import actions as snapshot_actions
+from manila_lite.api.v2.snapshots import (
+    export_locations as snapshot_export_locations,
+)
+from manila_lite.api.v2.snapshots import instances as snapshot_instances
+from manila_lite.api.v2.snapshots import metadata as snapshot_metadata
+from manila_lite.api.v2.snapshots import snapshots
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'snapshots': snapshots.Snapshots,

@@ -16,40 +16,44 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.access import access_answers
-from manila_lite.share.drivers.access import apply_one_by_one
 from manila_lite.share.drivers.configuration import Configuration
-from manila_lite.share.drivers.interfaces import CAPABILITIES
-from manila_lite.share.drivers.interfaces import CreateFromSnapshotSupport
-from manila_lite.share.drivers.interfaces import MountSnapshotSupport
-from manila_lite.share.drivers.interfaces import RevertSupport
-from manila_lite.share.drivers.interfaces import ShareServer
-from manila_lite.share.drivers.interfaces import SnapshotSupport
-from manila_lite.share.drivers.replication import Replication
-from manila_lite.share.drivers.server_migrations import ServerMigrations
-from manila_lite.share.drivers.servers import ShareServers
-from manila_lite.share.drivers.servers import ShareServerSupport
-from manila_lite.share.drivers.values import AccessAnswer
-from manila_lite.share.drivers.values import AccessAnswers
-from manila_lite.share.drivers.values import AccessRuleForDriver
-from manila_lite.share.drivers.values import EnsureAnswer
-from manila_lite.share.drivers.values import ExportLocation
-from manila_lite.share.drivers.values import ExportLocationsAnswer
-from manila_lite.share.drivers.values import ManageAnswer
-from manila_lite.share.drivers.values import ManageSnapshotAnswer
-from manila_lite.share.drivers.values import NetworkAllocation
-from manila_lite.share.drivers.values import NetworkInfo
-from manila_lite.share.drivers.values import NewShareAnswer
-from manila_lite.share.drivers.values import ReplicaAnswer
-from manila_lite.share.drivers.values import ReplicaSnapshot
-from manila_lite.share.drivers.values import ReplicatedSnapshotAnswer
-from manila_lite.share.drivers.values import SecurityServiceForDriver
-from manila_lite.share.drivers.values import ShareForDriver
-from manila_lite.share.drivers.values import ShareServerForDriver
-from manila_lite.share.drivers.values import SnapshotAnswer
-from manila_lite.share.drivers.values import SnapshotForDriver
-from manila_lite.share.drivers.values import StatusAnswer
-from manila_lite.share.drivers.values import export_locations
+from manila_lite.share.drivers.contract.access import access_answers
+from manila_lite.share.drivers.contract.access import apply_one_by_one
+from manila_lite.share.drivers.contract.interfaces import CAPABILITIES
+from manila_lite.share.drivers.contract.interfaces import (
+    CreateFromSnapshotSupport,
+)
+from manila_lite.share.drivers.contract.interfaces import MountSnapshotSupport
+from manila_lite.share.drivers.contract.interfaces import RevertSupport
+from manila_lite.share.drivers.contract.interfaces import ShareServer
+from manila_lite.share.drivers.contract.interfaces import SnapshotSupport
+from manila_lite.share.drivers.contract.replication import Replication
+from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigrations,
+)
+from manila_lite.share.drivers.contract.servers import ShareServers
+from manila_lite.share.drivers.contract.servers import ShareServerSupport
+from manila_lite.share.drivers.contract.values import AccessAnswer
+from manila_lite.share.drivers.contract.values import AccessAnswers
+from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+from manila_lite.share.drivers.contract.values import EnsureAnswer
+from manila_lite.share.drivers.contract.values import ExportLocation
+from manila_lite.share.drivers.contract.values import ExportLocationsAnswer
+from manila_lite.share.drivers.contract.values import ManageAnswer
+from manila_lite.share.drivers.contract.values import ManageSnapshotAnswer
+from manila_lite.share.drivers.contract.values import NetworkAllocation
+from manila_lite.share.drivers.contract.values import NetworkInfo
+from manila_lite.share.drivers.contract.values import NewShareAnswer
+from manila_lite.share.drivers.contract.values import ReplicaAnswer
+from manila_lite.share.drivers.contract.values import ReplicaSnapshot
+from manila_lite.share.drivers.contract.values import ReplicatedSnapshotAnswer
+from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
+from manila_lite.share.drivers.contract.values import ShareForDriver
+from manila_lite.share.drivers.contract.values import ShareServerForDriver
+from manila_lite.share.drivers.contract.values import SnapshotAnswer
+from manila_lite.share.drivers.contract.values import SnapshotForDriver
+from manila_lite.share.drivers.contract.values import StatusAnswer
+from manila_lite.share.drivers.contract.values import export_locations
 
 # Who deals with drivers needs this module and no other.
 __all__ = [

@@ -10,16 +10,16 @@ import time
 from oslo_db import exception as db_exc
 
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import pools
-from manila_lite.db.queries import services
-from manila_lite.db.queries import shares
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import TOPIC
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager import statistics
+from manila_lite.share.manager import pool_reports as statistics
 from manila_lite.share.manager.ensuring import Ensuring
-from manila_lite.share.manager.server_setup import ServerSetup
+from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.work.runner import Runner
 
 LOG = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 import contextlib
 
 from manila_lite import exception
-from manila_lite.db.queries import share_instances as instances
+from manila_lite.db.queries.shares import instances
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire

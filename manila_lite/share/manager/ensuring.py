@@ -15,10 +15,10 @@ import orjson
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import access
-from manila_lite.db.queries import services
-from manila_lite.db.queries import share_instances as instances
-from manila_lite.db.queries import shares
+from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -30,9 +30,9 @@ from manila_lite.share.drivers.base import EnsureAnswer
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager import driver_view
-from manila_lite.share.manager.access import Access
-from manila_lite.share.manager.driver_view import Found
+from manila_lite.share.manager.access.share_access import Access
+from manila_lite.share.manager.driver_view import instances as driver_view
+from manila_lite.share.manager.driver_view.instances import Found
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S
 

@@ -11,10 +11,10 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import access
-from manila_lite.db.queries import snapshot_access
-from manila_lite.db.queries import snapshot_exports
-from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.snapshots import exports as snapshot_exports
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -29,17 +29,19 @@ from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager import driver_view
-from manila_lite.share.manager import snapshot_access as access_of_snapshots
-from manila_lite.share.manager.driver_view import FoundSnapshot
-from manila_lite.share.manager.driver_view import Names
+from manila_lite.share.manager.access import (
+    snapshot_access as access_of_snapshots,
+)
+from manila_lite.share.manager.driver_view import instances as driver_view
+from manila_lite.share.manager.driver_view.instances import FoundSnapshot
+from manila_lite.share.manager.driver_view.instances import Names
 from manila_lite.states.access_rule import A
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S as ShareS
 from manila_lite.states.share_replica import P
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import S
-from manila_lite.work.telling import tell
+from manila_lite.work.notify import tell
 
 PROGRESS_DONE = '100%'
 

@@ -7,17 +7,17 @@ from oslo_db import exception as db_exc
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import locks
-from manila_lite.db.queries import pools
-from manila_lite.db.queries import replicas as replica_rows
-from manila_lite.db.queries import services
-from manila_lite.db.queries import share_instances as instances
-from manila_lite.db.queries import share_servers
-from manila_lite.db.queries import share_sources
-from manila_lite.db.queries import share_types
-from manila_lite.db.queries import shares
-from manila_lite.db.queries import snapshots
-from manila_lite.db.queries.share_types import TypeWithSpecs
+from manila_lite.db.queries.access import locks
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.replicas import replicas as replica_rows
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import sources as share_sources
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -27,10 +27,10 @@ from manila_lite.db.transitions import fire_all
 from manila_lite.quota.shares import discard
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.operations import on_networks
-from manila_lite.share.operations import replicated
-from manila_lite.share.operations import share_request
-from manila_lite.share.operations.share_request import ShareRequest
+from manila_lite.share.operations.replication import guards as replicated
+from manila_lite.share.operations.shares import network_rules as on_networks
+from manila_lite.share.operations.shares import share_request
+from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.share.operations.snapshots import user_for
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S

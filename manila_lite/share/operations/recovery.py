@@ -4,8 +4,8 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import recovery as rows
-from manila_lite.db.queries import services
+from manila_lite.db.queries.admin import recovery as rows
+from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import reading

@@ -2,7 +2,7 @@
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import services
+from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction

@@ -5,10 +5,10 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import replicas
-from manila_lite.db.queries import share_sources
-from manila_lite.db.queries import snapshot_access
-from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import sources as share_sources
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
@@ -22,16 +22,16 @@ from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations import replicated_snapshots as replicated
-from manila_lite.share.operations.replicated_snapshots import Replicas
+from manila_lite.share.operations.replication import snapshots as replicated
+from manila_lite.share.operations.replication.snapshots import Replicas
 from manila_lite.states.access_rule import R
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import INSTANCE_RESETS
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
 from manila_lite.states.snapshot_instance import S
-from manila_lite.work.brake import Brake
-from manila_lite.work.brake import braked
+from manila_lite.work.admission import Brake
+from manila_lite.work.admission import braked
 
 
 class Snapshots:

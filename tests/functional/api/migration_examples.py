@@ -1,6 +1,6 @@
 """Examples and refusals of what moves share servers."""
 
-from manila_lite.db.queries import server_migrations
+from manila_lite.db.queries.servers import migrations as server_migrations
 from tests.functional.api import refusals
 from tests.functional.api.examples import of
 from tests.functional.api.refusals import Refused

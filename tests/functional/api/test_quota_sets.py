@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import types
-from manila_lite.db.queries import share_type_records
+from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.session import Database
 from manila_lite.quota.limits import NAMES
 from manila_lite.quota.limits import NAMES_PER_TYPE

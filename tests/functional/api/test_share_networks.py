@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import subnets as records
+from manila_lite.db.queries.networks import subnets as records
 from tests.support.cloud import Api
 from tests.support.share_servers import plant_server
 from tests.support.share_servers import plant_share

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manila_lite.db.queries import services
+from manila_lite.db.queries.admin import services
 from tests.functional.api import album
 from tests.functional.api.conftest import member_of
 

@@ -4,7 +4,7 @@ import urllib.parse
 
 import pytest
 
-from manila_lite.api.v2 import share_filters
+from manila_lite.api.v2.shares import filters as share_filters
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.support.cloud import TYPE_ID

@@ -4,7 +4,7 @@ import urllib.parse
 
 import pytest
 
-from manila_lite.db.queries import shares
+from manila_lite.db.queries.shares import shares
 from tests.functional.api.album import UNKNOWN
 from tests.functional.api.album import act
 from tests.functional.api.album import taken

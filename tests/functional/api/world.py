@@ -19,8 +19,8 @@ from manila_lite.db.models import quotas
 from manila_lite.db.models import services as service_models
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries import services
-from manila_lite.db.queries import snapshot_exports
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from tests.functional.api import published
 from tests.functional.api.replica_world import ReplicaWorld
 from tests.functional.api.server_world import ServerWorld

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from manila_lite.api.auth import users
 from manila_lite.cmd import upgrade_check
 from manila_lite.db import schema
-from manila_lite.db.queries import services
+from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
 from manila_lite.work import table
 from tests.support import databases

@@ -21,11 +21,11 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
-from manila_lite.db.queries import shares as share_rows
+from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
-from manila_lite.share.drivers import dummy
-from manila_lite.share.operations.share_request import ShareRequest
+from manila_lite.share.drivers.dummy import driver as dummy
+from manila_lite.share.operations.shares.share_request import ShareRequest
 from tests.support import invariants
 
 WORK = engine.Work.__table__

@@ -11,11 +11,11 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries import locks as lock_rows
+from manila_lite.db.queries.access import locks as lock_rows
 from manila_lite.policies.enforcer import Enforcer
-from manila_lite.share.operations.access import LocksWanted
-from manila_lite.share.operations.locks import LockRequest
-from manila_lite.share.operations.locks import Locks
+from manila_lite.share.operations.access.locks import LockRequest
+from manila_lite.share.operations.access.locks import Locks
+from manila_lite.share.operations.access.share_access import LocksWanted
 
 ROUNDS = 8
 

@@ -7,9 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries import pools
-from manila_lite.db.queries import services
-from manila_lite.db.queries import share_instances
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.shares import instances as share_instances
 from tests.functional.engine.house import CTX
 from tests.functional.engine.house import INSTANCE
 from tests.functional.engine.house import POOL

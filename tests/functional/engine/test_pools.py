@@ -3,8 +3,8 @@
 import pytest
 import sqlalchemy as sa
 
-from manila_lite.db.queries import pools
-from manila_lite.share.manager import statistics
+from manila_lite.db.queries.admin import pools
+from manila_lite.share.manager import pool_reports as statistics
 from tests.functional.engine.house import CTX
 from tests.functional.engine.house import POOL
 

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from manila_lite.db.queries import recovery
+from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_instance import S

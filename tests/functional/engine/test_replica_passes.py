@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from manila_lite.coordination import Coordinator
-from manila_lite.db.queries import replicas
-from manila_lite.share.manager import replica_turn
-from manila_lite.share.manager.recovery.questions import Questions
-from manila_lite.share.manager.replica_questions import ReplicaQuestions
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.share.manager.driver_probe import Questions
+from manila_lite.share.manager.replication import lock as replica_turn
+from manila_lite.share.manager.replication.probe import ReplicaQuestions
 from tests.support.updating import rewound
 
 

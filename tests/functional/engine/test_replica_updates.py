@@ -10,9 +10,9 @@ from manila_lite import exception
 from manila_lite.coordination import Coordinator
 from manila_lite.db.models import engine
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries import replicas
+from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.transitions import fire
-from manila_lite.share.manager import replica_turn
+from manila_lite.share.manager.replication import lock as replica_turn
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.snapshot_instance import aggregate

@@ -8,8 +8,8 @@ from manila_lite.coordination import Coordinator
 from manila_lite.db.models import access
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
-from manila_lite.db.queries import shares as share_rows
-from manila_lite.share.drivers import dummy
+from manila_lite.db.queries.shares import shares as share_rows
+from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support import rescues
 from tests.support.dhss import ServersCloud
 from tests.support.replicated import ADMIN

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.quota import recount
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.operations.managing import ManageSnapshotRequest
 from tests.support.access import Rules
 from tests.support.cloud import Crash

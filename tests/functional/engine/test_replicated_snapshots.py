@@ -11,9 +11,9 @@ from manila_lite.coordination import Coordinator
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots as models
-from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.quota.snapshots import discard
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from tests.simulation import album
 from tests.support.cloud import Crash
 from tests.support.replicated import ReplicatedCloud

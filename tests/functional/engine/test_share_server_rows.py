@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import share_servers as models
 from manila_lite.db.models import shares
-from manila_lite.db.queries import share_servers
-from manila_lite.db.queries.share_servers import Limits
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.servers.share_servers import Limits
 from manila_lite.db.session import Database
 from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire

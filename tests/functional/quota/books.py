@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
-from manila_lite.db.queries import quotas
+from manila_lite.db.queries.admin import quotas
 from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota import sets

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import engine
-from manila_lite.db.queries.quotas import USAGE
+from manila_lite.db.queries.admin.quotas import USAGE
 from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota import sets

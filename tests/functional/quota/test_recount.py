@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import engine
-from manila_lite.db.queries.quotas import USAGE
-from manila_lite.db.queries.quotas import Key
+from manila_lite.db.queries.admin.quotas import USAGE
+from manila_lite.db.queries.admin.quotas import Key
 from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota.charges import Owner

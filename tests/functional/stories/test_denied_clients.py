@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from manila_lite.share.drivers import dummy
+from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
 from tests.support.processes import until

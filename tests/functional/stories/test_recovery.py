@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
-from manila_lite.db.queries import recovery
-from manila_lite.share.drivers import remembered
+from manila_lite.db.queries.admin import recovery
+from manila_lite.share.drivers.dummy import state as remembered
 from manila_lite.states.machine import GONE
 from tests.functional.stories.test_kill import make_default_type
 from tests.support import dhss

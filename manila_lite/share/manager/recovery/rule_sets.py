@@ -6,11 +6,11 @@ and tells the driver the whole set then: all there is to do is to ask for
 it. A record is about the set, and so has the id of the instance.
 """
 
-from manila_lite.db.queries import share_instances as instances
-from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.access import Access
+from manila_lite.share.manager.access.share_access import Access
 from manila_lite.share.manager.recovery.rescuable import Case
 from manila_lite.share.manager.recovery.rescuable import Rescuable
 from manila_lite.share.manager.recovery.rescuable import owner_context

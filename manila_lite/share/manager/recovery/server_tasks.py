@@ -4,7 +4,7 @@ The work of every step may be done again, by the service that the server
 goes to. A step that nobody owes is asked for anew.
 """
 
-from manila_lite.db.queries import share_servers
+from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
 from manila_lite.share.manager.recovery.rescuable import Case
 from manila_lite.share.manager.recovery.rescuable import Rescuable

@@ -3,10 +3,10 @@
 import typing
 
 from manila_lite import messages
-from manila_lite.db.queries import pools
-from manila_lite.db.queries import replicas
-from manila_lite.db.queries import share_instances as instances
-from manila_lite.db.queries import snapshots
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
@@ -16,15 +16,15 @@ from manila_lite.quota.shares import resize
 from manila_lite.quota.shares import take_copies
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager import driver_view
+from manila_lite.share.manager.driver_view import instances as driver_view
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.provisioning import Provisioning
 from manila_lite.share.manager.recovery.rescuable import Askable
 from manila_lite.share.manager.recovery.rescuable import Case
 from manila_lite.share.manager.recovery.rescuable import Question
 from manila_lite.share.manager.recovery.rescuable import Reading
-from manila_lite.share.manager.replicas import Replicas
-from manila_lite.share.manager.replicas import Told
+from manila_lite.share.manager.replication.replicas import Replicas
+from manila_lite.share.manager.replication.replicas import Told
 from manila_lite.share.manager.snapshots import release_share
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import Repeat
@@ -34,7 +34,7 @@ from manila_lite.states.share_instance import S
 from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import S as SnapshotS
-from manila_lite.work.telling import tell
+from manila_lite.work.notify import tell
 
 _ACTIONS = {
     S.CREATING: Action.CREATE,

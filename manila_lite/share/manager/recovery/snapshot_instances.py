@@ -2,14 +2,14 @@
 
 import typing
 
-from manila_lite.db.queries import replicas
-from manila_lite.db.queries import snapshots as rows
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.snapshots import snapshots as rows
 from manila_lite.db.session import Session
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager import driver_view
+from manila_lite.share.manager.driver_view import instances as driver_view
 from manila_lite.share.manager.recovery.rescuable import Askable
 from manila_lite.share.manager.recovery.rescuable import Case
 from manila_lite.share.manager.recovery.rescuable import Question
@@ -17,7 +17,7 @@ from manila_lite.share.manager.recovery.rescuable import Reading
 from manila_lite.share.manager.snapshots import Snapshots
 from manila_lite.states.snapshot_instance import MACHINE
 from manila_lite.states.snapshot_instance import S
-from manila_lite.work.telling import tell
+from manila_lite.work.notify import tell
 
 _OF_REPLICAS = {
     'snapshots.delete_snapshot_instance': (

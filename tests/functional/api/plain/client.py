@@ -12,7 +12,7 @@ from manila_lite.api import app
 from manila_lite.api import versions
 from manila_lite.api.v2 import routes_plain
 from manila_lite.db import models
-from manila_lite.db.queries import services
+from manila_lite.db.queries.admin import services
 from manila_lite.scheduler.filters import extra_specs
 from manila_lite.scheduler.pools import Pool
 

@@ -8,7 +8,7 @@ from manila_lite import messages
 from manila_lite.api import router
 from manila_lite.api import versions
 from manila_lite.api.v2 import routes_plain
-from manila_lite.db.queries import pools
+from manila_lite.db.queries.admin import pools
 from tests.functional.api.plain.client import ADMIN
 from tests.functional.api.plain.client import MEMBER
 from tests.functional.api.plain.client import MINE

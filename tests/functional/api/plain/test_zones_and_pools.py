@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from manila_lite.db.queries import pools
+from manila_lite.db.queries.admin import pools
 from tests.functional.api.plain.client import MEMBER
 from tests.functional.api.plain.client import NOBODY
 from tests.functional.api.plain.client import READER

@@ -4,8 +4,8 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import registry
-from manila_lite.share.drivers.dummy import DummyDriver
-from manila_lite.share.drivers.local import LocalDriver
+from manila_lite.share.drivers.dummy.driver import DummyDriver
+from manila_lite.share.drivers.local.driver import LocalDriver
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from manila_lite.share.drivers.local import LocalDriver
     [
         ('dummy', DummyDriver),
         ('local', LocalDriver),
-        ('manila_lite.share.drivers.local.LocalDriver', LocalDriver),
+        ('manila_lite.share.drivers.local.driver.LocalDriver', LocalDriver),
     ],
 )
 def test_driver_is_found_by_name_or_path(name, driver_class):
@@ -29,7 +29,7 @@ def test_incumbents_dummy_is_ours_with_a_warning(caplog):
 
 def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
     (tmp_path / 'elsewhere_driver.py').write_text(
-        'from manila_lite.share.drivers.local import LocalDriver\n'
+        'from manila_lite.share.drivers.local.driver import LocalDriver\n'
         'class ElsewhereDriver(LocalDriver):\n    pass\n'
     )
     installed = tmp_path / 'elsewhere-1.0.dist-info'
@@ -51,8 +51,8 @@ def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
         ('dumy', 'dummy, local'),
         ('', 'dummy, local'),
         ('no.such.module.Driver', "No module named 'no'"),
-        ('manila_lite.share.drivers.local.NoDriver', 'NoDriver'),
-        ('manila_lite.share.drivers.local.GIB', 'not a ShareDriver'),
+        ('manila_lite.share.drivers.local.driver.NoDriver', 'NoDriver'),
+        ('manila_lite.share.drivers.local.driver.GIB', 'not a ShareDriver'),
         ('pathlib.Path', 'not a ShareDriver'),
         (
             'manila_lite.share.drivers.base.ShareDriver',

@@ -1,0 +1,1 @@
+"""Access rules of shares and snapshots, and resource locks."""

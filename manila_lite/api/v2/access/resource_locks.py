@@ -1,0 +1,148 @@
+"""Resource locks: what users forbid others, and themselves, to do."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import links
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import LINKS
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.db.queries.access import locks
+from manila_lite.share.operations.access.locks import LockRequest
+from manila_lite.states.locks import Kind
+from manila_lite.states.locks import Locked
+
+_RULES_SINCE = 82
+"""The minor version from which access rules can be locked."""
+
+_SORT_KEYS = {name: name for name in locks.SORT_KEYS}
+_REASON = s.string(1023, nullable=True)
+_ACTION = s.one_of(Locked.DELETE, Locked.SHOW)
+
+CREATE = s.schema(
+    ['resource_id', 'resource_type'],
+    wrapper='resource_lock',
+    missing=400,
+    resource_id=s.uuid,
+    resource_type=s.one_of(Kind.SHARE, Kind.ACCESS_RULE),
+    resource_action=_ACTION,
+    lock_reason=_REASON,
+)
+
+UPDATE = s.schema(
+    wrapper='resource_lock',
+    missing=400,
+    extra='refuse',
+    resource_action=_ACTION,
+    lock_reason=_REASON,
+)
+
+ITEM = fields(
+    Field('id'),
+    Field('user_id'),
+    Field('project_id'),
+    Field('lock_context'),
+    Field('resource_type'),
+    Field('resource_id'),
+    Field('resource_action'),
+    Field('lock_reason'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('links', LINKS),
+)
+
+
+class ResourceLocks(wsgi.Controller):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._most = services.conf.osapi_max_limit
+
+    def target(self, req: wsgi.Request, lock_id: str) -> typing.Any:
+        """The lock, which projects keep from each other."""
+        row = self.services.db.read(locks.get, lock_id)
+        if row.project_id != req.ctx.project_id and not req.ctx.can(
+            'resource_lock:get_all_projects'
+        ):
+            raise exception.ResourceLockNotFound(lock_id=lock_id)
+        return row
+
+    @wsgi.method('resource_lock:get_all')
+    def index(self, req: wsgi.Request) -> dict:
+        """A page of the locks of the project, or of all."""
+        page = paging.parse(
+            req.query,
+            cap=self._most,
+            sort_keys=_SORT_KEYS,
+            strict_direction=False,
+        )
+        counts = paging.flag(req.query, 'with_count')
+        rows, total = self.services.db.read(
+            locks.list_locks, self._wanted(req), page, counts
+        )
+        shown = ITEM.many(req.minor)(rows, _more(req))
+        answer: dict = {'resource_locks': shown}
+        following = paging.next_links(req, page, 'resource-locks', shown)
+        if following:
+            answer['resource_locks_links'] = following
+        if total:
+            answer['count'] = total
+        return answer
+
+    def _wanted(self, req):
+        query = req.query
+        exact = {name: query[name] for name in locks.FILTERS if name in query}
+        if not (
+            paging.flag(query, 'all_projects')
+            and req.ctx.can('resource_lock:get_all_projects')
+        ):
+            exact['project_id'] = req.ctx.project_id
+        return locks.Filter(
+            exact,
+            query.get('lock_reason~'),
+            paging.moment(query, 'created_since'),
+            paging.moment(query, 'created_before'),
+        )
+
+    @wsgi.method('resource_lock:get', target=True)
+    def show(self, req: wsgi.Request, lock: typing.Any) -> dict:
+        return _shown(req, lock)
+
+    @wsgi.method('resource_lock:create', body=CREATE)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        kind = args['resource_type']
+        if kind == Kind.ACCESS_RULE and req.minor < _RULES_SINCE:
+            raise exception.InvalidInput(
+                reason='resource_type must be share before version '
+                f'2.{_RULES_SINCE}'
+            )
+        return _shown(
+            req,
+            self.services.locks.create(
+                req.ctx,
+                LockRequest(
+                    args['resource_id'],
+                    kind,
+                    args.get('resource_action', Locked.DELETE),
+                    args.get('lock_reason'),
+                ),
+            ),
+        )
+
+    @wsgi.method('resource_lock:update', target=True, body=UPDATE)
+    def update(self, req: wsgi.Request, lock: typing.Any, args: dict) -> dict:
+        return _shown(req, self.services.locks.update(req.ctx, lock, args))
+
+    @wsgi.method('resource_lock:delete', target=True, status=204)
+    def delete(self, req: wsgi.Request, lock: typing.Any) -> None:
+        self.services.locks.delete(req.ctx, lock)
+
+
+def _shown(req, lock):
+    return {'resource_lock': ITEM.function(req.minor)(lock, _more(req))}
+
+
+def _more(req):
+    return {'links': links.Links(req, 'resource-locks')}

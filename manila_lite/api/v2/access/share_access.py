@@ -1,0 +1,231 @@
+"""Access rules by actions on their share, and how rules are shown."""
+
+from collections.abc import Iterable
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import Value
+from manila_lite.api.fields import child
+from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn
+from manila_lite.api.fields import fn2
+from manila_lite.api.v2.shares.shares import ShareTarget
+from manila_lite.db.queries.access import views as access_views
+from manila_lite.share.operations.access import targets as access_targets
+from manila_lite.share.operations.access.share_access import LocksWanted
+from manila_lite.states.access_rule import A
+from manila_lite.states.access_rule import R
+
+MASK = '******'
+"""Shown of a rule whose visibility is locked for the caller."""
+
+LEVEL = s.one_of('rw', 'ro')
+_REASON = s.string(1023, nullable=True)
+_TARGET = s.string(255, 1)
+
+ALLOW = s.schema(
+    ['access_type', 'access_to'],
+    access_type=s.string(255, 1),
+    access_to=_TARGET,
+    access_level=s.one_of('rw', 'ro', None),
+    metadata=s.since('2.45', s.mapping(s.string(1023, 1), nullable=True)),
+    lock_visibility=s.since('2.82', s.boolean),
+    lock_deletion=s.since('2.82', s.boolean),
+    lock_reason=s.since('2.82', _REASON),
+)
+
+# `unrestrict` is documented from 2.82 on, and heeded by every version.
+DENY = s.schema(
+    ['access_id'], access_id=s.string(255, 1), unrestrict=s.boolean
+)
+
+
+def _without_machine(row, more):
+    """The state as it was before rules had states of their own."""
+    if row.state in (A.ACTIVE, A.ERROR):
+        return row.state
+    if row.state in (A.QUEUED_TO_DENY, A.DENYING):
+        return _OF_STATUS[more['rules_status']]
+    return 'new'
+
+
+_OF_STATUS = {R.ERROR: 'error', R.OUT_OF_SYNC: 'new', R.ACTIVE: 'active'}
+
+
+def _without_update(row):
+    return _BEFORE_UPDATES.get(row.state, row.state)
+
+
+# A rule whose level changes is applied anew, as far as older clients know.
+_BEFORE_UPDATES = {
+    A.QUEUED_TO_UPDATE: A.QUEUED_TO_APPLY,
+    A.UPDATING: A.APPLYING,
+}
+
+
+def _masked(name: str) -> Value:
+    """The attribute, unless the rule is hidden from the caller."""
+    return Value(f"$ if row.id in more['hidden'] else row.{name}", MASK)
+
+
+_SHOWN = (
+    Field('id'),
+    Field('access_type'),
+    Field('access_to', _masked('access_to')),
+    Field('access_level'),
+    Field('state', fn2(_without_machine), until='2.27'),
+    Field('state', fn(_without_update), since='2.28', until='2.87'),
+    Field('state', since='2.88'),
+    Field('access_key', _masked('access_key'), since='2.21'),
+    Field('created_at', since='2.33'),
+    Field('updated_at', since='2.33'),
+    Field('metadata', child('metadata'), since='2.45'),
+)
+IN_LIST = fields(*_SHOWN)
+DETAIL = fields(*_SHOWN, Field('share_id'))
+
+
+def show(req: wsgi.Request, found: access_views.Found) -> dict:
+    """The answer about one rule."""
+    return {
+        'access': DETAIL.function(req.minor)(found.rules[0], _more(req, found))
+    }
+
+
+def show_all(
+    req: wsgi.Request, found: access_views.Found, by_target: bool = False
+) -> dict:
+    """The answer about rules of a share.
+
+    Who found them `by_target` is not told of rules hidden from him: that
+    would tell whom they are for.
+    """
+    more, rules = _more(req, found), found.rules
+    if by_target:
+        rules = [rule for rule in rules if rule.id not in more['hidden']]
+    return {'access_list': IN_LIST.many(req.minor)(rules, more)}
+
+
+def _more(req, found):
+    return {
+        'metadata': found.metadata,
+        'rules_status': found.rules_status,
+        'hidden': _hidden(req, found.locks),
+    }
+
+
+def _hidden(req, locks) -> set[str]:
+    """The rules whose visibility is locked for the caller."""
+    return {
+        access_id
+        for access_id, held in locks.items()
+        if not _may_see(req.ctx, held)
+    }
+
+
+def _may_see(ctx, locks: Iterable[typing.Any]) -> bool:
+    return all(
+        ctx.can('resource_lock:bypass_locked_show_action', lock)
+        for lock in locks
+    )
+
+
+class AccessActions(ShareTarget):
+    """The actions on shares that concern their access rules."""
+
+    @wsgi.action(
+        'os-allow_access',
+        until='2.6',
+        policy='share:allow_access',
+        body=ALLOW,
+        status=200,
+    )
+    @wsgi.action(
+        'allow_access',
+        since='2.7',
+        policy='share:allow_access',
+        body=ALLOW,
+        status=200,
+    )
+    def allow_access(
+        self, req: wsgi.Request, share: typing.Any, args: dict
+    ) -> dict:
+        """Accept a rule; answered before the back end has acted."""
+        locked = _locks_wanted(args)
+        target = access_targets.normalised(
+            args['access_type'],
+            args['access_to'],
+            ipv6=req.minor >= 38,
+            cephx=req.minor >= 13,
+        )
+        metadata = args.get('metadata') or {}
+        rule = self.services.access.allow(
+            req.ctx,
+            share,
+            access_type=args['access_type'],
+            access_to=args['access_to'],
+            target=target,
+            access_level=args.get('access_level') or 'rw',
+            metadata=metadata,
+            locked=locked,
+            error_tolerated=req.minor >= 74,
+            rule_errors_tolerated=req.minor >= 28,
+        )
+        return show(
+            req,
+            access_views.Found(
+                [rule], rule.access_rules_status, {rule.id: metadata}, {}
+            ),
+        )
+
+    @wsgi.action(
+        'os-deny_access', until='2.6', policy='share:deny_access', body=DENY
+    )
+    @wsgi.action(
+        'deny_access', since='2.7', policy='share:deny_access', body=DENY
+    )
+    def deny_access(
+        self, req: wsgi.Request, share: typing.Any, args: dict
+    ) -> None:
+        """Have a rule taken back; answered before the back end has acted."""
+        self.services.access.deny(
+            req.ctx,
+            share,
+            args['access_id'],
+            unrestrict=args.get('unrestrict', False),
+            error_tolerated=req.minor >= 74,
+        )
+
+    @wsgi.action(
+        'os-access_list',
+        until='2.6',
+        policy='share:access_get_all',
+        status=200,
+    )
+    @wsgi.action(
+        'access_list',
+        since='2.7',
+        until='2.44',
+        policy='share:access_get_all',
+        status=200,
+    )
+    def access_list(self, req: wsgi.Request, share: typing.Any) -> dict:
+        return show_all(
+            req, self.services.db.read(access_views.of_share, share.id)
+        )
+
+
+def _locks_wanted(args) -> LocksWanted | None:
+    visibility = args.get('lock_visibility', False)
+    deletion = args.get('lock_deletion', False)
+    reason = args.get('lock_reason')
+    if visibility or deletion:
+        return LocksWanted(visibility, deletion, reason)
+    if reason:
+        raise exception.InvalidInput(
+            reason='lock_reason needs lock_visibility or lock_deletion'
+        )
+    return None

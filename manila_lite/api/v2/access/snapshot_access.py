@@ -1,0 +1,68 @@
+"""Who may mount a snapshot."""
+
+import typing
+
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.api.v2.snapshots.snapshots import SnapshotTarget
+from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+
+IPV6_SINCE = 38
+"""The first minor version whose rules may name IPv6 clients."""
+
+ALLOW = s.schema(
+    ['access_type', 'access_to'],
+    access_type=s.string(255, 1),
+    access_to=s.string(255, 1),
+)
+DENY = s.schema(['access_id'], access_id=s.string(255, 1))
+
+VIEW = fields(
+    Field('id'),
+    Field('access_type'),
+    Field('access_to'),
+    Field('state'),
+)
+
+
+class SnapshotAccessActions(SnapshotTarget):
+    @wsgi.action(
+        'allow_access',
+        since='2.32',
+        policy='share_snapshot:allow_access',
+        body=ALLOW,
+    )
+    def allow_access(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+    ) -> dict:
+        """Let a client mount the snapshot; answered before it can."""
+        rule = self.services.snapshot_access.allow(
+            req.ctx,
+            snapshot,
+            args['access_type'],
+            args['access_to'],
+            ipv6=req.minor >= IPV6_SINCE,
+        )
+        return {'snapshot_access': VIEW.function(req.minor)(rule)}
+
+    @wsgi.action(
+        'deny_access',
+        since='2.32',
+        policy='share_snapshot:deny_access',
+        body=DENY,
+    )
+    def deny_access(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+    ) -> None:
+        self.services.snapshot_access.deny(
+            req.ctx, snapshot, args['access_id']
+        )
+
+
+class SnapshotAccessList(SnapshotTarget):
+    @wsgi.method('share_snapshot:access_list', target=True)
+    def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
+        rules = self.services.db.read(snapshot_access.list_shown, snapshot.id)
+        return {'snapshot_access_list': VIEW.many(req.minor)(rules)}

@@ -1,0 +1,1 @@
+"""Services, pools, quotas, limits, messages, zones, recovery."""

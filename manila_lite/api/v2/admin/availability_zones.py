@@ -1,0 +1,21 @@
+"""Availability zones, which come into being with their first service."""
+
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.db.queries.admin import services
+
+ITEM = fields(
+    Field('id'),
+    Field('name'),
+    Field('created_at'),
+    Field('updated_at'),
+)
+
+
+class AvailabilityZones(wsgi.Controller):
+    @wsgi.method('availability_zone:index')
+    def index(self, req: wsgi.Request) -> dict:
+        """All zones, by name."""
+        rows = self.services.db.read(services.list_zones)
+        return {'availability_zones': ITEM.many(req.minor)(rows)}

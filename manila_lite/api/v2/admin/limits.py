@@ -1,0 +1,51 @@
+"""Limits: what the caller's project may have in all, and what it has."""
+
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import Value
+from manila_lite.api.fields import fields
+from manila_lite.db.queries.admin.quotas import Scope
+from manila_lite.quota import sets
+
+# fmt: off
+_WORDS = (
+    # resource,              in names of fields,     since
+    ('shares',                'Shares',              '2.0'),
+    ('gigabytes',             'ShareGigabytes',      '2.0'),
+    ('snapshots',             'ShareSnapshots',      '2.0'),
+    ('snapshot_gigabytes',    'SnapshotGigabytes',   '2.0'),
+    ('share_networks',        'ShareNetworks',       '2.0'),
+    ('share_replicas',        'ShareReplicas',       '2.53'),
+    ('replica_gigabytes',     'ReplicaGigabytes',    '2.53'),
+    ('share_groups',          'ShareGroups',         '2.58'),
+    ('share_group_snapshots', 'ShareGroupSnapshots', '2.58'),
+    ('backups',               'ShareBackups',        '2.80'),
+    ('backup_gigabytes',      'BackupGigabytes',     '2.80'),
+)
+# fmt: on
+
+ABSOLUTE = fields(
+    *(
+        Field(name, Value(f'row[{resource!r}].{part}'), since=since)
+        for resource, word, since in _WORDS
+        for name, part in (
+            (f'maxTotal{word}', 'limit'),
+            (f'total{word}Used', 'in_use'),
+        )
+    )
+)
+
+
+class Limits(wsgi.Controller):
+    @wsgi.method()
+    def index(self, req: wsgi.Request) -> dict:
+        """Show the limits to anybody of the project; no rate is limited."""
+        found = self.services.db.read(
+            sets.show_usage, self.services.limits, Scope(req.ctx.project_id)
+        )
+        return {
+            'limits': {
+                'rate': [],
+                'absolute': ABSOLUTE.function(req.minor)(found),
+            }
+        }

@@ -1,0 +1,112 @@
+"""User messages: why something that was accepted failed later on."""
+
+import datetime
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite import messages as words
+from manila_lite.api import links
+from manila_lite.api import paging
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+from manila_lite.api.fields import LINKS
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.db.queries.admin import messages as queries
+from manila_lite.db.session import Session
+
+_SORT_KEYS = {name: name for name in queries.SORT_KEYS}
+_FILTER_BY_TIME = versions.window(since='2.52')
+
+ITEM = fields(
+    Field('id'),
+    Field('project_id'),
+    Field('action_id'),
+    Field('detail_id'),
+    Field('message_level'),
+    Field('created_at'),
+    Field('expires_at'),
+    Field('request_id'),
+    Field('links', LINKS),
+    Field('resource_type'),
+    Field('resource_id'),
+    Field(
+        'user_message',
+        lambda row: words.user_message(row.action_id, row.detail_id),
+    ),
+)
+
+
+class Messages(wsgi.Controller):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._most = services.conf.osapi_max_limit
+
+    def target(self, req: wsgi.Request, message_id: str) -> sa.Row:
+        """The message, which projects keep from each other."""
+        row = self.services.db.read(_get, message_id)
+        if row.project_id != req.ctx.project_id and not req.ctx.is_admin:
+            raise exception.MessageNotFound(message_id=message_id)
+        return row
+
+    @wsgi.method('message:get_all')
+    def index(self, req: wsgi.Request) -> dict:
+        """A page of the messages of the project."""
+        page = paging.parse(
+            req.query,
+            cap=self._most,
+            sort_keys=_SORT_KEYS,
+            strict_direction=False,
+        )
+        rows = self.services.db.read(
+            queries.list_messages,
+            project_id=req.ctx.project_id,
+            filters={
+                name: req.query[name]
+                for name in queries.FILTERS
+                if name in req.query
+            },
+            created_since=_time(req, 'created_since'),
+            created_before=_time(req, 'created_before'),
+            limit=page.limit,
+            offset=page.offset,
+            sort_key=page.sort_key,
+            sort_dir=page.sort_dir,
+        )
+        shown = ITEM.many(req.minor)(rows, _more(req))
+        answer = {'messages': shown}
+        following = paging.next_links(req, page, 'messages', shown)
+        if following:
+            answer['messages_links'] = following
+        return answer
+
+    @wsgi.method('message:get', target=True)
+    def show(self, req: wsgi.Request, message: sa.Row) -> dict:
+        """One message."""
+        return {'message': ITEM.function(req.minor)(message, _more(req))}
+
+    @wsgi.method('message:delete', target=True, status=204)
+    def delete(self, req: wsgi.Request, message: sa.Row) -> None:
+        """Remove a message that was read."""
+        self.services.db.write(queries.delete_message, message.id, by=req.ctx)
+
+
+def _get(session: Session, message_id: str) -> sa.Row:
+    """The message, unless its time is over and it only waits to go."""
+    row = queries.get_message(session, message_id)
+    if row.expires_at <= session.now:
+        raise exception.MessageNotFound(message_id=message_id)
+    return row
+
+
+def _more(req: wsgi.Request) -> dict:
+    return {'links': links.Links(req, 'messages')}
+
+
+def _time(req: wsgi.Request, name: str) -> datetime.datetime | None:
+    """The moment a filter names, in UTC."""
+    if req.minor not in _FILTER_BY_TIME:
+        return None
+    return paging.moment(req.query, name)

@@ -1,0 +1,47 @@
+"""Quota class sets: the limits that hold where no own ones are set.
+
+Only the class `default` counts, as defaults of every project; others are
+kept and shown.
+"""
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.admin.quota_sets import LIMITS
+from manila_lite.api.v2.admin.quota_sets import shown
+from manila_lite.quota import sets
+
+_NAME_LENGTH = 255
+
+UPDATE = s.schema(
+    wrapper='quota_class_set',
+    missing=400,
+    extra='refuse',
+    class_name=s.anything,
+    **LIMITS,
+)
+
+
+class QuotaClassSets(wsgi.Controller):
+    @wsgi.method('quota_class_set:show')
+    def show(self, req: wsgi.Request, class_name: str) -> dict:
+        limits = self.services.db.read(
+            sets.show_class, self.services.limits, class_name
+        )
+        return {
+            'quota_class_set': {'id': class_name, **shown(limits, req.minor)}
+        }
+
+    @wsgi.method('quota_class_set:update', body=UPDATE)
+    def update(self, req: wsgi.Request, args: dict, class_name: str) -> dict:
+        """Set some limits; projects without own ones have them at once."""
+        if len(class_name) > _NAME_LENGTH:
+            raise exception.InvalidInput(
+                reason=f'the name of a class has at most {_NAME_LENGTH} '
+                'characters'
+            )
+        args.pop('class_name', None)  # the one in the URL counts
+        limits = self.services.db.write(
+            sets.change_class, self.services.limits, class_name, args
+        )
+        return {'quota_class_set': shown(limits, req.minor)}

@@ -1,0 +1,148 @@
+"""The pools that the scheduler chooses from."""
+
+from collections.abc import Mapping, Sequence
+import re
+import typing
+
+import orjson
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import View
+from manila_lite.api.fields import fields
+from manila_lite.api.v2 import literals
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services as service_queries
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.session import Session
+
+_FILTERS = ('host', 'backend', 'pool')
+_FILTER_BY_TYPE = versions.window(since='2.23')
+_LONGEST = 255  # characters of a regular expression
+
+SUMMARY = fields(
+    Field('name'),
+    Field('host'),
+    Field('backend'),
+    Field('pool'),
+)
+DETAIL = fields(
+    *SUMMARY.rows,
+    Field('capabilities'),
+)
+
+
+class Pool(typing.NamedTuple):
+    """A pool as it is shown; its name is host@backend#pool."""
+
+    name: str
+    host: str
+    backend: str
+    pool: str
+    capabilities: dict[str, typing.Any]
+
+
+class Wanted(typing.NamedTuple):
+    """What a pool must be like; all expressions hold from the start on."""
+
+    parts: Mapping[str, re.Pattern]
+    capabilities: Mapping[str, re.Pattern]
+    share_type: str | None
+
+    def fits(self, pool: Pool) -> bool:
+        return all(
+            pattern.match(getattr(pool, name))
+            for name, pattern in self.parts.items()
+        ) and all(
+            _has(pool.capabilities.get(name), pattern)
+            for name, pattern in self.capabilities.items()
+        )
+
+
+class SchedulerStats(wsgi.Controller):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._down_time = services.conf.service_down_time
+
+    @wsgi.method('scheduler_stats:pools:index')
+    def index(self, req: wsgi.Request) -> dict:
+        """The names of pools."""
+        return self._answer(req, SUMMARY)
+
+    @wsgi.method('scheduler_stats:pools:detail')
+    def detail(self, req: wsgi.Request) -> dict:
+        """Pools with what their back ends report."""
+        return self._answer(req, DETAIL)
+
+    def _answer(self, req: wsgi.Request, view: View) -> dict:
+        wanted = _wanted(req)
+        rows, specs = self.services.db.read(_found, req.ctx, wanted.share_type)
+        found = [
+            pool
+            for pool in map(_pool, filter(self._serves, rows))
+            if wanted.fits(pool)
+            and self.services.pool_matches(pool.capabilities, specs)
+        ]
+        return {'pools': view.many(req.minor)(found)}
+
+    def _serves(self, row: sa.Row) -> bool:
+        return not row.disabled and service_queries.is_up(row, self._down_time)
+
+
+def _pool(row: sa.Row) -> Pool:
+    service, _, pool = row.host.partition('#')
+    host, _, backend = service.partition('@')
+    return Pool(row.host, host, backend, pool, orjson.loads(row.capabilities))
+
+
+def _found(
+    session: Session, ctx: RequestContext, share_type: str | None
+) -> tuple[Sequence[sa.Row], Mapping[str, str]]:
+    """All pools, and the extra specs that they are to match."""
+    if not share_type:
+        return pools.list_all(session), {}
+    found = share_types.find_usable(
+        session, share_type, ctx.project_id, ctx.is_admin
+    )
+    if found is None:
+        raise exception.InvalidInput(
+            reason='share_type must be the id or name of a share type'
+        )
+    return pools.list_all(session), found.extra_specs
+
+
+def _wanted(req: wsgi.Request) -> Wanted:
+    return Wanted(
+        {
+            name: _expression(name, req.query[name])
+            for name in _FILTERS
+            if name in req.query
+        },
+        {
+            name: _expression('capabilities', text)
+            for name, text in literals.parse(req.query, 'capabilities').items()
+        },
+        req.query.get('share_type') if req.minor in _FILTER_BY_TYPE else None,
+    )
+
+
+def _expression(name: str, text: str) -> re.Pattern:
+    try:
+        if len(text) > _LONGEST:
+            raise ValueError
+        return re.compile(text)
+    except (re.error, ValueError, OverflowError, RecursionError):
+        raise exception.InvalidInput(
+            reason=f'{name} must be a regular expression of at most '
+            f'{_LONGEST} characters'
+        ) from None
+
+
+def _has(capability: object, pattern: re.Pattern) -> bool:
+    """Whether the capability, or one of several, is as wanted."""
+    several = capability if type(capability) is list else [capability]
+    return any(pattern.match(str(value)) for value in several)

@@ -1,0 +1,133 @@
+"""Services: who lives, and who is to be given work."""
+
+from collections.abc import Mapping
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn2
+from manila_lite.db.queries.admin import services as queries
+
+_VERBS = {'enable': False, 'disable': True}
+_FILTERS = ('host', 'binary', 'zone', 'state', 'status')
+_FILTER_BY_ENSURING = versions.window(since='2.93')
+
+_name = schema.string(255, 1)
+UPDATE = schema.schema(
+    ['host', 'binary'],
+    host=_name,
+    binary=_name,
+    disabled_reason=schema.since('2.83', _name, below='refuse'),
+)
+
+ENSURE = schema.schema(['host'], host=_name)
+ENSURE_WRAPPER = 'ensure_shares'
+
+
+class Updated(typing.NamedTuple):
+    """What is told of a service that was enabled or disabled."""
+
+    host: str
+    binary: str
+    disabled: bool
+    disabled_reason: str | None
+    ensuring: None = None
+
+
+def _status(row: typing.Any) -> str:
+    return 'disabled' if row.disabled else 'enabled'
+
+
+def _state(row: typing.Any, more: Mapping) -> str:
+    return 'up' if queries.is_up(row, more['down_time']) else 'down'
+
+
+UPDATED = fields(
+    Field('host'),
+    Field('binary'),
+    Field('status', _status),
+    Field('disabled_reason', since='2.83'),
+    Field('ensuring', since='2.86'),
+)
+LIST_ITEM = fields(
+    Field('id'),
+    *UPDATED.rows,
+    Field('zone'),
+    Field('state', fn2(_state)),
+    Field('updated_at'),
+)
+
+
+class Services(wsgi.Controller):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._more = {'down_time': services.conf.service_down_time}
+
+    @wsgi.method('service:index')
+    def index(self, req: wsgi.Request) -> dict:
+        """The services that show what the query wants."""
+        wanted = _wanted(req)
+        rows = self.services.db.read(queries.list_all)
+        return {
+            'services': [
+                item
+                for item in LIST_ITEM.many(req.minor)(rows, self._more)
+                if all(item[name] == value for name, value in wanted.items())
+            ]
+        }
+
+    @wsgi.method('service:update', body=UPDATE)
+    def update(self, req: wsgi.Request, args: dict, verb: str) -> dict:
+        """Let a service have new work, or no longer."""
+        if verb not in _VERBS:
+            raise exception.NotFound()
+        disabled = _VERBS[verb]
+        told = Updated(
+            args['host'],
+            args['binary'],
+            disabled,
+            args.get('disabled_reason') if disabled else None,
+        )
+        self.services.db.write(
+            queries.set_disabled,
+            told.host,
+            told.binary,
+            disabled,
+            told.disabled_reason,
+            by=req.ctx,
+        )
+        return UPDATED.function(req.minor)(told)
+
+    @wsgi.method('service:ensure_shares', status=202)
+    def ensure_shares(self, req: wsgi.Request) -> None:
+        """Have a service make sure of the exports of its shares.
+
+        The host is published inside a wrapper, and sent without one by
+        the official clients.
+        """
+        body = req.json
+        if isinstance(body, dict) and ENSURE_WRAPPER in body:
+            body = body[ENSURE_WRAPPER]
+        args = ENSURE.arguments(body, req.minor)
+        self.services.services.ensure_shares(req.ctx, args['host'])
+
+
+def _wanted(req: wsgi.Request) -> dict[str, object]:
+    """What an item must show to be listed."""
+    wanted: dict[str, object] = {
+        name: req.query[name] for name in _FILTERS if name in req.query
+    }
+    if 'ensuring' in req.query and req.minor in _FILTER_BY_ENSURING:
+        wanted['ensuring'] = _truth(req.query['ensuring'])
+    return wanted
+
+
+def _truth(text: str) -> bool | str:
+    """The boolean a word means; another word stays one and fits nothing."""
+    if text in schema.TRUE_WORDS:
+        return True
+    return False if text in schema.FALSE_WORDS else text

@@ -1,0 +1,1 @@
+"""Share networks, subnets and security services."""

@@ -1,0 +1,179 @@
+"""What is done to a share network by POST .../action."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.networks.share_networks import NetworkTarget
+from manila_lite.api.v2.networks.share_networks import is_of
+from manila_lite.api.v2.networks.share_networks import of_subnet
+from manila_lite.api.v2.networks.subnets import SUBNET
+from manila_lite.db.queries.networks import security_services
+
+_ID = s.string(255, 1)
+_SERVICE: dict[str, s.Type] = {'security_service_id': _ID}
+_SERVICES: dict[str, s.Type] = {
+    'current_service_id': _ID,
+    'new_service_id': _ID,
+}
+_AGAIN: dict[str, s.Type] = {'reset_operation': s.boolean}
+SERVICE = s.schema([*_SERVICE], **_SERVICE)
+SERVICE_CHECK = s.schema([*_SERVICE], **_SERVICE, **_AGAIN)
+SERVICES = s.schema([*_SERVICES], **_SERVICES)
+SERVICES_CHECK = s.schema([*_SERVICES], **_SERVICES, **_AGAIN)
+SUBNET_CHECK = s.schema(**SUBNET, **_AGAIN)
+STATUS = s.schema(['status'], status=s.string(255, 1))
+
+_IN_USE = 63
+"""The version from which services may be added to networks in use."""
+
+
+class ShareNetworkActions(NetworkTarget):
+    @wsgi.action(
+        'add_security_service',
+        status=200,
+        body=SERVICE,
+        policy='share_network:add_security_service',
+    )
+    def add_security_service(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Have the network use a service, one of each type at most."""
+        service = self._service(req, args['security_service_id'])
+        self.services.network_changes.add_security_service(
+            req.ctx, network.id, service.id, in_use=req.minor >= _IN_USE
+        )
+        return self.shown(req, network.id)
+
+    @wsgi.action(
+        'add_security_service_check',
+        since='2.63',
+        body=SERVICE_CHECK,
+        policy='share_network:add_security_service_check',
+    )
+    def add_security_service_check(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Ask whether a network in use could have one service more."""
+        service = self._service(req, args['security_service_id'])
+        return self._check_services(req, network, args, 'add', service.id)
+
+    @wsgi.action(
+        'update_security_service',
+        since='2.63',
+        body=SERVICES,
+        policy='share_network:update_security_service',
+    )
+    def update_security_service(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Have the network use a service instead of one of its type."""
+        current, new = self._two_services(req, args)
+        self.services.network_changes.replace_security_service(
+            req.ctx, network.id, current, new
+        )
+        return self.shown(req, network.id)
+
+    @wsgi.action(
+        'update_security_service_check',
+        since='2.63',
+        body=SERVICES_CHECK,
+        policy='share_network:update_security_service_check',
+    )
+    def update_security_service_check(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Ask whether a network in use could have another service."""
+        current, new = self._two_services(req, args)
+        return self._check_services(req, network, args, 'update', new, current)
+
+    def _check_services(self, req, network, args, verb, new, current=None):
+        checked = self.services.network_changes.check_security_service(
+            req.ctx,
+            network.id,
+            new,
+            current,
+            anew=args.get('reset_operation', False),
+        )
+        return _said(req, checked) | {
+            'requested_operation': {
+                'operation': f'{verb}_security_service',
+                'current_security_service': current,
+                'new_security_service': new,
+            }
+        }
+
+    @wsgi.action(
+        'share_network_subnet_create_check',
+        since='2.70',
+        body=SUBNET_CHECK,
+        policy='share_network:subnet_create_check',
+    )
+    def subnet_create_check(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Ask whether a network in use could have one subnet more."""
+        return _said(
+            req,
+            self.services.network_changes.check_subnet(
+                req.ctx,
+                network.id,
+                zone=args.get('availability_zone'),
+                subnet=of_subnet(args),
+                anew=args.get('reset_operation', False),
+            ),
+        )
+
+    @wsgi.action(
+        'remove_security_service',
+        status=200,
+        body=SERVICE,
+        policy='share_network:remove_security_service',
+    )
+    def remove_security_service(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Have the network no longer use a service."""
+        service = self._service(req, args['security_service_id'])
+        self.services.network_changes.remove_security_service(
+            req.ctx, network.id, service.id
+        )
+        return self.shown(req, network.id)
+
+    @wsgi.action(
+        'reset_status',
+        since='2.63',
+        body=STATUS,
+        policy='share_network:reset_status',
+    )
+    def reset_status(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> None:
+        self.services.share_networks.reset_status(
+            req.ctx, network.id, args['status']
+        )
+
+    def _two_services(self, req: wsgi.Request, args: dict) -> tuple[str, str]:
+        """The service that is used, and the one to take its place."""
+        current, new = (
+            self._service(req, args[name]).id for name in _SERVICES
+        )
+        return current, new
+
+    def _service(self, req: wsgi.Request, service_id: str) -> typing.Any:
+        """A service that a body names, as far as it exists for the caller."""
+        row = self.services.db.read(security_services.get, service_id)
+        if not is_of(req.ctx, row):
+            raise exception.SecurityServiceNotFound(
+                security_service_id=service_id
+            )
+        return row
+
+
+def _said(req: wsgi.Request, checked: typing.Any) -> dict:
+    """What back ends have said; only administrators learn of hosts."""
+    found: dict = {'compatible': checked.compatible}
+    if req.ctx.is_admin:
+        found['hosts_check_result'] = checked.hosts
+    return found

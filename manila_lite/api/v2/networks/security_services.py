@@ -1,0 +1,177 @@
+"""Security services: list, show, create, update, delete."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import child
+from manila_lite.api.fields import const
+from manila_lite.api.fields import fields
+from manila_lite.api.v2.networks.share_networks import is_of
+from manila_lite.db.queries.networks import security_services as records
+from manila_lite.db.queries.networks import share_networks
+
+ACTIVE_DIRECTORY = 'active_directory'
+TYPES = ('ldap', 'kerberos', ACTIVE_DIRECTORY)
+
+_TEXT = s.string(255, nullable=True)
+_FIELDS: dict[str, s.Type] = {
+    'name': _TEXT,
+    'description': _TEXT,
+    'dns_ip': s.string(64, nullable=True),
+    'server': _TEXT,
+    'domain': _TEXT,
+    'user': _TEXT,
+    'password': _TEXT,
+    'ou': _TEXT,
+    'default_ad_site': s.since('2.76', _TEXT, below='refuse'),
+}
+_TYPE = s.one_of(*TYPES)
+
+CREATE = s.schema(['type'], wrapper='security_service', type=_TYPE, **_FIELDS)
+UPDATE = s.schema(wrapper='security_service', type=_TYPE, **_FIELDS)
+
+_STATUS = Field('status', const('new'))
+
+SUMMARY = fields(Field('id'), Field('name'), Field('type'), _STATUS)
+_DETAIL = (
+    Field('id'),
+    Field('name'),
+    Field('type'),
+    _STATUS,
+    Field('created_at'),
+    Field('updated_at'),
+    Field('description'),
+    Field('dns_ip'),
+    Field('server'),
+    Field('domain'),
+    Field('user'),
+    Field('password'),
+    Field('project_id'),
+    Field('ou', since='2.44'),
+    Field('default_ad_site', since='2.76'),
+)
+DETAIL = fields(*_DETAIL)
+LISTED = fields(*_DETAIL, Field('share_networks', child('networks', [])))
+
+_FILTERS = {
+    'id': 0,
+    'name': 0,
+    'type': 0,
+    'user': 0,
+    'server': 0,
+    'dns_ip': 0,
+    'domain': 0,
+    'ou': 44,
+    'default_ad_site': 76,
+}
+"""The exact filters, and the versions from which they are known."""
+
+
+class SecurityServices(wsgi.Controller):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._most = services.conf.osapi_max_limit
+
+    def target(
+        self, req: wsgi.Request, security_service_id: str
+    ) -> typing.Any:
+        """The service of the URL, as far as it exists for the caller."""
+        row = self.services.db.read(records.get, security_service_id)
+        if not is_of(req.ctx, row):
+            raise exception.SecurityServiceNotFound(
+                security_service_id=security_service_id
+            )
+        return row
+
+    @wsgi.method('security_service:index')
+    def index(self, req: wsgi.Request) -> dict:
+        return self._listed(req, records.summaries, SUMMARY)
+
+    @wsgi.method('security_service:detail')
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._listed(req, records.details, LISTED)
+
+    def _listed(self, req, read, view):
+        page = paging.parse(req.query, cap=self._most)
+        found = self.services.db.read(read, self._wanted(req), page)
+        return {
+            'security_services': view.many(req.minor)(
+                found.rows, {'networks': found.networks}
+            )
+        }
+
+    def _wanted(self, req: wsgi.Request) -> records.Filter:
+        """The filter that the query asks for; `status` says nothing."""
+        query = req.query
+        everybody = paging.flag(query, 'all_tenants') and req.ctx.can(
+            'security_service:get_all_security_services'
+        )
+        network_id = query.get('share_network_id')
+        if network_id is not None:
+            network = self.services.db.read(share_networks.target, network_id)
+            if not is_of(req.ctx, network):
+                raise exception.ShareNetworkNotFound(
+                    share_network_id=network_id
+                )
+            everybody = everybody or req.ctx.is_admin
+        return records.Filter(
+            project_id=None if everybody else req.ctx.project_id,
+            exact={
+                key: query[key]
+                for key, since in _FILTERS.items()
+                if key in query and req.minor >= since
+            },
+            share_network_id=network_id,
+        )
+
+    @wsgi.method('security_service:show', target=True)
+    def show(self, req: wsgi.Request, service: typing.Any) -> dict:
+        return _shown(req, service)
+
+    @wsgi.method('security_service:create', body=CREATE)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        _check_site(args)
+        return _shown(
+            req,
+            self.services.db.write(
+                records.create, req.ctx.project_id, args, by=req.ctx
+            ),
+        )
+
+    @wsgi.method('security_service:update', target=True, body=UPDATE)
+    def update(
+        self, req: wsgi.Request, service: typing.Any, args: dict
+    ) -> dict:
+        """Change a service; one in use keeps all but its name."""
+        if args.keys() & {'type', 'server', 'default_ad_site'}:
+            _check_site({**service._mapping, **args})
+        return _shown(
+            req,
+            self.services.db.write(
+                records.update, service.id, args, by=req.ctx
+            ),
+        )
+
+    @wsgi.method('security_service:delete', target=True, status=202)
+    def delete(self, req: wsgi.Request, service: typing.Any) -> None:
+        self.services.db.write(records.delete, service.id, by=req.ctx)
+
+
+def _check_site(values: typing.Mapping[str, typing.Any]) -> None:
+    if (
+        values['type'] == ACTIVE_DIRECTORY
+        and values.get('server')
+        and values.get('default_ad_site')
+    ):
+        raise exception.InvalidInput(
+            reason='server and default_ad_site exclude each other in a '
+            f'service of type {ACTIVE_DIRECTORY}'
+        )
+
+
+def _shown(req: wsgi.Request, service: typing.Any) -> dict:
+    return {'security_service': DETAIL.function(req.minor)(service)}

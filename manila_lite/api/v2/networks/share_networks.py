@@ -1,0 +1,139 @@
+"""Share networks: list, show, create, update, delete."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.networks import filters as share_network_filters
+from manila_lite.api.v2.networks import views
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.networks import views as share_network_views
+
+_NAME = s.string(255, nullable=True)
+NEUTRON = {
+    # Not all clients send ids of this form only.
+    name: s.string(36, 1, nullable=True)
+    for name in ('neutron_net_id', 'neutron_subnet_id')
+}
+
+CREATE = s.schema(
+    wrapper='share_network',
+    name=_NAME,
+    description=_NAME,
+    nova_net_id=s.anything,
+    availability_zone=s.since('2.51', s.string(255, 1, nullable=True)),
+    **NEUTRON,
+)
+
+UPDATE = s.schema(
+    wrapper='share_network',
+    name=_NAME,
+    description=_NAME,
+    nova_net_id=s.anything,
+    **NEUTRON,
+)
+
+
+def of_subnet(args: dict) -> dict[str, typing.Any]:
+    """The ids of a subnet elsewhere, of which there are both or none."""
+    found = {name: args[name] for name in NEUTRON if name in args}
+    if len({found.get(name) is None for name in NEUTRON}) > 1:
+        raise exception.InvalidInput(
+            reason=' and '.join(NEUTRON) + ' must be given together'
+        )
+    return found
+
+
+class NetworkTarget(wsgi.Controller):
+    """The network that a request is about, as far as it exists for it."""
+
+    def target(self, req: wsgi.Request, share_network_id: str) -> typing.Any:
+        row = self.services.db.read(share_networks.target, share_network_id)
+        if not is_of(req.ctx, row):
+            raise exception.ShareNetworkNotFound(
+                share_network_id=share_network_id
+            )
+        return row
+
+    def shown(self, req: wsgi.Request, network_id: str) -> dict:
+        """The network in detail."""
+        found = self.services.db.read(share_network_views.get, network_id)
+        if not found.rows:
+            raise exception.ShareNetworkNotFound(share_network_id=network_id)
+        return {'share_network': views.shown(req, found)[0]}
+
+
+def is_of(ctx: typing.Any, row: typing.Any) -> bool:
+    """Whether what belongs to a project exists for the caller at all."""
+    return row.project_id == ctx.project_id or ctx.is_admin
+
+
+class ShareNetworks(NetworkTarget):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._most = services.conf.osapi_max_limit
+
+    @wsgi.method('share_network:index')
+    def index(self, req: wsgi.Request) -> dict:
+        found = self._list(req, share_network_views.summaries)
+        return {'share_networks': views.SUMMARY.many(req.minor)(found.rows)}
+
+    @wsgi.method('share_network:detail')
+    def detail(self, req: wsgi.Request) -> dict:
+        found = self._list(req, share_network_views.details)
+        return {'share_networks': views.shown(req, found)}
+
+    def _list(self, req, read):
+        page = paging.parse(req.query, cap=self._most)
+        wanted = share_network_filters.parse(req)
+        return self.services.db.read(read, wanted, page)
+
+    @wsgi.method('share_network:show', target=True)
+    def show(self, req: wsgi.Request, network: typing.Any) -> dict:
+        return self.shown(req, network.id)
+
+    @wsgi.method('share_network:create', body=CREATE)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Create a network with its first subnet."""
+        _refuse_nova(args)
+        return self.shown(
+            req,
+            self.services.share_networks.create(
+                req.ctx,
+                name=args.get('name'),
+                description=args.get('description'),
+                zone=args.get('availability_zone'),
+                subnet=of_subnet(args),
+            ),
+        )
+
+    @wsgi.method('share_network:update', target=True, body=UPDATE)
+    def update(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Change a network; one in use keeps all but its name."""
+        _refuse_nova(args)
+        self.services.share_networks.update(
+            req.ctx,
+            network.id,
+            {
+                name: args[name]
+                for name in ('name', 'description')
+                if name in args
+            },
+            of_subnet(args),
+        )
+        return self.shown(req, network.id)
+
+    @wsgi.method('share_network:delete', target=True, status=202)
+    def delete(self, req: wsgi.Request, network: typing.Any) -> None:
+        self.services.share_networks.delete(req.ctx, network.id)
+
+
+def _refuse_nova(args: dict) -> None:
+    if 'nova_net_id' in args:
+        raise exception.InvalidInput(
+            reason='nova_net_id is not served any more'
+        )

@@ -1,0 +1,81 @@
+"""Subnets of a share network: list, show, create, delete."""
+
+import typing
+
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.networks import views
+from manila_lite.api.v2.networks.share_networks import NEUTRON
+from manila_lite.api.v2.networks.share_networks import NetworkTarget
+from manila_lite.api.v2.networks.share_networks import of_subnet
+from manila_lite.db.queries.networks import subnets
+
+SUBNET: dict[str, s.Type] = {
+    'availability_zone': s.string(255, 1, nullable=True),
+    **NEUTRON,
+}
+CREATE = s.schema(
+    wrapper='share-network-subnet',
+    missing=400,
+    **SUBNET,
+    metadata=s.since('2.78', s.mapping(s.string(1023, 1), nullable=True)),
+)
+
+SEVERAL = 70
+"""The version from which a zone may have several subnets."""
+
+
+class SubnetTarget(NetworkTarget):
+    """A subnet of a network that exists for the caller."""
+
+    def subnet(self, network: typing.Any, subnet_id: str) -> subnets.Subnet:
+        return self.services.db.read(subnets.get, network.id, subnet_id)
+
+
+class ShareNetworkSubnets(SubnetTarget):
+    @wsgi.method('share_network_subnet:index', target=True)
+    def index(self, req: wsgi.Request, network: typing.Any) -> dict:
+        return {
+            'share_network_subnets': views.shown_subnets(
+                req,
+                network,
+                self.services.db.read(subnets.list_of, network.id),
+            )
+        }
+
+    @wsgi.method('share_network_subnet:show', target=True)
+    def show(
+        self, req: wsgi.Request, network: typing.Any, subnet_id: str
+    ) -> dict:
+        return self._shown(req, network, subnet_id)
+
+    @wsgi.method('share_network_subnet:create', target=True, body=CREATE)
+    def create(
+        self, req: wsgi.Request, network: typing.Any, args: dict
+    ) -> dict:
+        """Add a subnet; without a zone it serves all zones."""
+        subnet_id = self.services.network_changes.create_subnet(
+            req.ctx,
+            network.id,
+            zone=args.get('availability_zone'),
+            subnet=of_subnet(args),
+            metadata=args.get('metadata'),
+            several=req.minor >= SEVERAL,
+        )
+        return self._shown(req, network, subnet_id)
+
+    @wsgi.method('share_network_subnet:delete', target=True, status=202)
+    def delete(
+        self, req: wsgi.Request, network: typing.Any, subnet_id: str
+    ) -> None:
+        self.services.network_changes.delete_subnet(
+            req.ctx, network.id, subnet_id
+        )
+
+    def _shown(self, req, network, subnet_id):
+        found = self.subnet(network, subnet_id)
+        return {
+            'share_network_subnet': views.shown_subnets(req, network, [found])[
+                0
+            ]
+        }

@@ -1,0 +1,119 @@
+"""How share networks and their subnets are shown."""
+
+from collections.abc import Mapping
+import typing
+
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import Value
+from manila_lite.api.fields import child
+from manila_lite.api.fields import const
+from manila_lite.api.fields import extra
+from manila_lite.api.fields import fields
+from manila_lite.db.queries.networks import views as rows
+from manila_lite.db.queries.networks.subnets import Subnet
+
+DETAILS = 'share_network:show_network_details'
+
+
+def _of_default(name: str) -> Value:
+    """What the default subnet says, before there could be others."""
+    return Value(f"more['defaults'].get(row.id, $).{name}", _NOTHING)
+
+
+def _with_right(name: str) -> Value:
+    """What only those see who may see details of networks."""
+    return Value(f"row.{name} if more['details'] else None")
+
+
+def _of_default_with_right(name: str) -> Value:
+    return Value(
+        f"more['defaults'].get(row.id, $).{name} if more['details'] else None",
+        _NOTHING,
+    )
+
+
+_NOTHING = Subnet(*[None] * len(Subnet._fields))  # type: ignore[arg-type]
+
+SUMMARY = fields(Field('id'), Field('name'))
+
+DETAIL = fields(
+    Field('id'),
+    Field('name'),
+    Field('project_id'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('description'),
+    Field('neutron_net_id', _of_default('neutron_net_id'), until='2.50'),
+    Field('neutron_subnet_id', _of_default('neutron_subnet_id'), until='2.50'),
+    Field('cidr', _of_default('cidr'), until='2.50'),
+    Field('ip_version', _of_default('ip_version'), until='2.50'),
+    Field(
+        'network_type', _of_default_with_right('network_type'), until='2.50'
+    ),
+    Field(
+        'segmentation_id',
+        _of_default_with_right('segmentation_id'),
+        until='2.50',
+    ),
+    Field('nova_net_id', const(None), until='2.25'),
+    Field('gateway', _of_default('gateway'), since='2.18', until='2.50'),
+    Field('mtu', _of_default('mtu'), since='2.20', until='2.50'),
+    Field('share_network_subnets', child('subnets', []), since='2.51'),
+    Field('status', since='2.63'),
+    Field('security_service_update_support', since='2.63'),
+    Field('network_allocation_update_support', since='2.70'),
+)
+
+_INSIDE = (
+    Field('id'),
+    Field('availability_zone'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('neutron_net_id'),
+    Field('neutron_subnet_id'),
+    Field('ip_version'),
+    Field('cidr'),
+    Field('mtu'),
+    Field('gateway'),
+    Field('segmentation_id', _with_right('segmentation_id')),
+    Field('network_type', _with_right('network_type')),
+    Field('metadata', since='2.78'),
+)
+INSIDE = fields(*_INSIDE)
+SUBNET = fields(
+    *_INSIDE,
+    Field('share_network_id'),
+    Field('share_network_name', extra('name')),
+)
+
+
+def shown(req: wsgi.Request, found: rows.Shown) -> list[dict]:
+    """The networks in detail, as the caller sees them at the version."""
+    more: dict[str, typing.Any] = {'details': req.ctx.can(DETAILS)}
+    if req.minor >= 51:
+        view = INSIDE.many(req.minor)
+        more['subnets'] = {
+            id: view(subnets, more) for id, subnets in found.subnets.items()
+        }
+    else:
+        more['defaults'] = _defaults(found.subnets)
+    return DETAIL.many(req.minor)(found.rows, more)
+
+
+def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:
+    """The oldest default subnet of each network that has one."""
+    return {
+        id: next(one for one in found if one.is_default)
+        for id, found in subnets.items()
+        if any(one.is_default for one in found)
+    }
+
+
+def shown_subnets(
+    req: wsgi.Request, network: typing.Any, subnets: list[Subnet]
+) -> list[dict]:
+    """The subnets of a network, each by itself."""
+    return SUBNET.many(req.minor)(
+        subnets, {'details': req.ctx.can(DETAILS), 'name': network.name}
+    )

@@ -1,0 +1,97 @@
+"""What is done to a replica by POST .../action."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
+from manila_lite.api.v2.replicas.replicas import ReplicaTarget
+from manila_lite.api.v2.shares.actions import STATUS
+
+PROMOTE = s.schema(quiesce_wait_time=s.positive_int)
+REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
+
+
+class ShareReplicaActions(ReplicaTarget):
+    @wsgi.action(
+        'promote',
+        since='2.11',
+        until='2.74',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:promote',
+    )
+    @wsgi.action(
+        'promote', since='2.75', policy='share_replica:promote', body=PROMOTE
+    )
+    def promote(
+        self, req: wsgi.Request, replica: typing.Any, args: dict | None = None
+    ) -> wsgi.Result:
+        """Ask for a replica to be the active one; 200 if it is already."""
+        try:
+            accepted = self.services.replicas.promote(
+                req.ctx,
+                replica,
+                quiesce_wait_time=(args or {}).get('quiesce_wait_time'),
+            )
+        except exception.InvalidStatus as error:
+            raise exception.ReplicationException(reason=error.told) from error
+        if not accepted:
+            return wsgi.Answer(status=200)
+        return self.shown(req, replica.id)
+
+    @wsgi.action(
+        'resync',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:resync',
+    )
+    def resync(self, req: wsgi.Request, replica: typing.Any) -> wsgi.Result:
+        """Ask for a replica to be brought up to date now."""
+        try:
+            accepted = self.services.replicas.resync(req.ctx, replica)
+        except exception.InvalidStatus as error:
+            raise exception.ReplicationException(reason=error.told) from error
+        return None if accepted else wsgi.Answer(status=200)
+
+    @wsgi.action(
+        'force_delete',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:force_delete',
+    )
+    def force_delete(self, req: wsgi.Request, replica: typing.Any) -> None:
+        """Ask for a replica to be deleted, whatever becomes of it."""
+        try:
+            self.services.replicas.force_delete(req.ctx, replica)
+        except exception.InvalidStatus as error:
+            raise exception.ReplicationException(reason=error.told) from error
+
+    @wsgi.action(
+        'reset_status',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, replica: typing.Any, args: dict
+    ) -> None:
+        self.services.replicas.reset_status(req.ctx, replica, args['status'])
+
+    @wsgi.action(
+        'reset_replica_state',
+        since='2.11',
+        experimental=EXPERIMENTAL,
+        policy='share_replica:reset_replica_state',
+        body=REPLICA_STATE,
+    )
+    def reset_replica_state(
+        self, req: wsgi.Request, replica: typing.Any, args: dict
+    ) -> None:
+        # As published, whoever says how well a replica follows has to be
+        # allowed to say how it is.
+        req.ctx.authorize('share_replica:reset_status', replica)
+        self.services.replicas.reset_replica_state(
+            req.ctx, replica, args['replica_state']
+        )

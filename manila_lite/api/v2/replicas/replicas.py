@@ -1,0 +1,182 @@
+"""Replicas of shares: list, show, create, delete."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import child
+from manila_lite.api.fields import fields
+from manila_lite.api.v2.shares import shares as share_views
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.replicas import views
+from manila_lite.db.queries.shares import shares
+from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
+
+EXPERIMENTAL = '2.11-2.55'
+
+CREATE = s.schema(
+    ['share_id'],
+    wrapper='share_replica',
+    share_id=s.string(255, 1),
+    availability_zone=s.string(255, nullable=True),
+    scheduler_hints=s.since(
+        '2.67', s.obj(nullable=True, only_host=s.string(255))
+    ),
+    share_network_id=s.since(
+        '2.72', s.string(255, nullable=True), below='refuse'
+    ),
+    metadata=s.since('2.95', s.mapping(s.string(1023, 1), nullable=True)),
+)
+
+SUMMARY = fields(
+    Field('id'),
+    Field('share_id'),
+    Field('status'),
+    Field('replica_state'),
+)
+DETAIL = fields(
+    *SUMMARY.rows,
+    Field('availability_zone'),
+    Field('created_at'),
+    Field('updated_at'),
+    Field('share_network_id'),
+    Field('share_server_id', admin_only=True),
+    Field('host', admin_only=True),
+    Field('cast_rules_to_readonly', since='2.30', admin_only=True),
+    Field('metadata', child('metadata'), since='2.95'),
+)
+
+
+class ReplicaTarget(wsgi.Controller):
+    """The replica that a request is about, as far as it exists for it."""
+
+    def target(self, req: wsgi.Request, share_replica_id: str) -> typing.Any:
+        row = self.services.db.read(replicas.target, share_replica_id)
+        if not sees(req.ctx, row):
+            raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
+        return row
+
+    def shown(
+        self,
+        req: wsgi.Request,
+        share_replica_id: str,
+        policy: str | None = None,
+    ) -> dict:
+        """The replica in detail, if the policy lets the caller see it."""
+        found = self.services.db.read(views.get, share_replica_id)
+        if not found.rows or not sees(req.ctx, found.rows[0]):
+            raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
+        (row,) = found.rows
+        if policy:
+            req.ctx.authorize(policy, row)
+        view = DETAIL.function(req.minor, req.ctx.is_admin)
+        return {'share_replica': view(row, {'metadata': found.metadata})}
+
+
+def sees(ctx: typing.Any, row: typing.Any) -> bool:
+    """Whether the replica exists for the caller at all.
+
+    Those of a public share are nobody's business but its project's.
+    """
+    if row.project_id != ctx.project_id and not ctx.is_admin:
+        return False
+    return row.status not in HIDDEN_FROM_TENANTS or _sees_hidden(ctx, row)
+
+
+def _sees_hidden(ctx: typing.Any, *row: typing.Any) -> bool:
+    return ctx.can('share:list_shares_in_deferred_deletion_states', *row)
+
+
+class ShareReplicas(ReplicaTarget):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._most = services.conf.osapi_max_limit
+
+    @wsgi.method('share_replica:get_all')
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, views.summaries, SUMMARY, 'share-replicas')
+
+    @wsgi.method('share_replica:get_all')
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._list(req, views.details, DETAIL, 'share-replicas/detail')
+
+    def _list(self, req, read, view, path):
+        page = paging.parse(req.query, cap=self._most)
+        found = self.services.db.read(read, self._wanted(req), page)
+        shown = view.many(req.minor, req.ctx.is_admin)(
+            found.rows, {'metadata': found.metadata}
+        )
+        answer = {'share_replicas': shown}
+        following = paging.next_links(req, page, path, shown)
+        if following:
+            answer['share_replica_links'] = following
+        return answer
+
+    def _wanted(self, req):
+        ctx = req.ctx
+        wanted = views.Filter(
+            project_id=None if ctx.is_admin else ctx.project_id,
+            sees_hidden=_sees_hidden(ctx),
+        )
+        if 'share_id' in req.query:
+            wanted.share_id = self._share(req, req.query['share_id']).id
+        # Clients who look for no link of this name go by the last id.
+        if 'offset' not in req.query:
+            wanted.after = req.query.get('marker')
+        return wanted
+
+    @wsgi.method(None)
+    def show(self, req: wsgi.Request, share_replica_id: str) -> dict:
+        return self.shown(req, share_replica_id, 'share_replica:show')
+
+    @wsgi.method('share_replica:create', body=CREATE, status=202)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Accept a new replica; answered before it is placed."""
+        share = self._share(req, args['share_id'])
+        req.ctx.authorize('share_replica:create', share)
+        try:
+            replica_id = self.services.replicas.create(
+                req.ctx,
+                share,
+                availability_zone=args.get('availability_zone'),
+                share_network_id=self._network(
+                    req, args.get('share_network_id')
+                ),
+                scheduler_hints=args.get('scheduler_hints') or {},
+                metadata=args.get('metadata') or {},
+            )
+        except (
+            exception.AvailabilityZoneNotFound,
+            exception.ShareNetworkNotFound,
+        ) as error:
+            # The published code of what a body names wrongly.
+            raise exception.InvalidInput(reason=error.msg) from error
+        except exception.InvalidStatus as error:
+            raise exception.ReplicationException(reason=error.told) from error
+        return self.shown(req, replica_id)
+
+    def _share(self, req, share_id):
+        row = self.services.db.read(shares.target, share_id)
+        if not share_views.sees(req.ctx, row):
+            raise exception.ShareNotFound(share_id=share_id)
+        return row
+
+    def _network(self, req, network_id):
+        """The id of a network that exists for the caller, or nothing."""
+        if not network_id:
+            return None
+        row = self.services.db.read(share_networks.target, network_id)
+        if not req.ctx.can('share_network:show', row):
+            raise exception.ShareNetworkNotFound(share_network_id=network_id)
+        return row.id
+
+    @wsgi.method('share_replica:delete', target=True, status=202)
+    def delete(self, req: wsgi.Request, replica: typing.Any) -> None:
+        try:
+            self.services.replicas.delete(req.ctx, replica)
+        except exception.InvalidStatus as error:
+            raise exception.ReplicationException(reason=error.told) from error

@@ -1,0 +1,47 @@
+"""What is done to a share server by POST .../action."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.servers.migrations import ShareServerMigrations
+from manila_lite.api.v2.servers.share_servers import ShareServerTarget
+from manila_lite.api.v2.shares.actions import STATUS
+
+UNMANAGE = s.schema(force=s.boolean)
+
+
+class ShareServerActions(ShareServerMigrations, ShareServerTarget):
+    @wsgi.action(
+        'unmanage',
+        since='2.49',
+        policy='share_server:unmanage_share_server',
+        body=UNMANAGE,
+    )
+    def unmanage(
+        self, req: wsgi.Request, server: typing.Any, args: dict
+    ) -> None:
+        """Ask for a server to be forgotten; it stays where it is."""
+        try:
+            self.services.share_servers.unmanage(
+                req.ctx, server, force=args.get('force', False)
+            )
+        except exception.InvalidStatus as error:
+            raise exception.InvalidShareServer(reason=error.msg) from error
+        except exception.ShareServerInUse as error:
+            # The published code of this one error is 400 for unmanage.
+            raise exception.InvalidShareServer(reason=error.msg) from error
+
+    @wsgi.action(
+        'reset_status',
+        since='2.49',
+        policy='share_server:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, server: typing.Any, args: dict
+    ) -> None:
+        self.services.share_servers.reset_status(
+            req.ctx, server, args['status']
+        )

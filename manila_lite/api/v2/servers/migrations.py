@@ -1,0 +1,156 @@
+"""Moving share servers, as POST .../action has it; for administrators.
+
+Published clients send the experimental header, and others need not. The
+words for the states of a task are those of `share_server_words`.
+"""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import timestamp
+from manila_lite.api.v2.servers.task_state_names import task_state_meant
+from manila_lite.api.v2.servers.task_state_names import task_state_shown
+from manila_lite.share.operations.servers.migration_checks import Wish
+
+CAPABILITIES = ('writable', 'nondisruptive', 'preserve_snapshots')
+ABILITIES = ('migration_cancel', 'migration_get_progress')
+
+MIGRATE = s.schema(
+    ['host', *CAPABILITIES],
+    host=s.string(255, 1),
+    writable=s.boolean,
+    nondisruptive=s.boolean,
+    preserve_snapshots=s.boolean,
+    new_share_network_id=s.string(36, 1, nullable=True),
+)
+TASK_STATE = s.schema(
+    ['task_state'], task_state=s.string(255, 1, nullable=True)
+)
+
+
+class ShareServerMigrations(wsgi.Controller):
+    """What actions of share servers have to do with migration."""
+
+    @wsgi.action(
+        'migration_check',
+        since='2.57',
+        status=200,
+        body=MIGRATE,
+        policy='share_server:share_server_migration_check',
+    )
+    def migration_check(
+        self, req: wsgi.Request, server: typing.Any, args: dict
+    ) -> dict:
+        """Whether a server could be moved; `reasons` say why not."""
+        wish = Wish(**_wished(args))
+        found = self.services.server_migrations.check(req.ctx, server.id, wish)
+        return {
+            'compatible': found.compatible,
+            'requested_capabilities': {
+                **{name: getattr(wish, name) for name in CAPABILITIES},
+                'share_network_id': wish.new_share_network_id,
+                'host': wish.dest_host,
+            },
+            'supported_capabilities': {
+                **{
+                    name: found.supported[name]
+                    for name in (*CAPABILITIES, *ABILITIES)
+                },
+                'share_network_id': found.share_network_id,
+            },
+            'reasons': found.reasons,
+        }
+
+    @wsgi.action(
+        'migration_start',
+        since='2.57',
+        body=MIGRATE,
+        policy='share_server:share_server_migration_start',
+    )
+    def migration_start(
+        self, req: wsgi.Request, server: typing.Any, args: dict
+    ) -> None:
+        """Ask for a server, and all on it, to be moved."""
+        self.services.server_migrations.start(
+            req.ctx, server.id, Wish(**_wished(args))
+        )
+
+    @wsgi.action(
+        'migration_complete',
+        since='2.57',
+        status=200,
+        policy='share_server:share_server_migration_complete',
+    )
+    def migration_complete(
+        self, req: wsgi.Request, server: typing.Any
+    ) -> dict:
+        """Ask for the second phase, when the first is done."""
+        return {
+            'destination_share_server_id': (
+                self.services.server_migrations.complete(req.ctx, server.id)
+            )
+        }
+
+    @wsgi.action(
+        'migration_cancel',
+        since='2.57',
+        policy='share_server:share_server_migration_cancel',
+    )
+    def migration_cancel(self, req: wsgi.Request, server: typing.Any) -> None:
+        """Ask for everything to be what it was before."""
+        self.services.server_migrations.cancel(req.ctx, server.id)
+
+    @wsgi.action(
+        'migration_get_progress',
+        since='2.57',
+        status=200,
+        target=False,
+        policy='share_server:share_server_migration_get_progress',
+    )
+    def migration_get_progress(
+        self, req: wsgi.Request, share_server_id: str
+    ) -> dict:
+        """How far a migration has come; the source may be gone already.
+
+        `total_progress` is null where nobody can tell, `last_heard_at` is
+        when the back end last said anything.
+        """
+        found = self.services.server_migrations.progress(
+            req.ctx, share_server_id
+        )
+        return {
+            'total_progress': found.total,
+            'task_state': task_state_shown(found.task_state),
+            'destination_share_server_id': found.destination_server_id or '',
+            'phase': found.phase,
+            'last_heard_at': timestamp(found.heard_at),
+        }
+
+    @wsgi.action(
+        'reset_task_state',
+        since='2.57',
+        body=TASK_STATE,
+        policy='share_server:share_server_reset_task_state',
+    )
+    def reset_task_state(
+        self, req: wsgi.Request, server: typing.Any, args: dict
+    ) -> None:
+        task_state = task_state_meant(args['task_state'])
+        if task_state is None:
+            raise exception.InvalidInput(
+                reason=f'task_state {args["task_state"]!r} is no state of a '
+                'share server migration'
+            )
+        self.services.server_migrations.reset_task_state(
+            req.ctx, server.id, task_state
+        )
+
+
+def _wished(args: dict) -> dict[str, typing.Any]:
+    return {
+        'dest_host': args['host'],
+        'new_share_network_id': args.get('new_share_network_id'),
+        **{name: args[name] for name in CAPABILITIES},
+    }

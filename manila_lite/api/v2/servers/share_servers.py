@@ -1,0 +1,177 @@
+"""Share servers: list, show, delete and take over, for administrators."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import child
+from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn
+from manila_lite.api.fields import fn2
+from manila_lite.api.v2.servers.task_state_names import task_state_meant
+from manila_lite.api.v2.servers.task_state_names import task_state_shown
+from manila_lite.db.queries.servers import views
+from manila_lite.share.operations.servers.share_servers import (
+    ManageServerRequest,
+)
+from manila_lite.states.share_server import T
+
+MANAGE = s.schema(
+    ['host', 'share_network_id', 'identifier'],
+    wrapper='share_server',
+    host=s.string(255, 1),
+    share_network_id=s.string(36, 1),
+    share_network_subnet_id=s.since('2.51', s.string(36, nullable=True)),
+    identifier=s.string(255, 1),
+    driver_options=s.obj(extra='allow', nullable=True),
+)
+
+_EXACT = (
+    'host',
+    'status',
+    'share_network_id',
+    'identifier',
+    'source_share_server_id',
+)
+_FLAGS = (
+    'is_auto_deletable',
+    'security_service_update_support',
+    'network_allocation_update_support',
+    'share_replicas_migration_support',
+)
+
+
+def _first_subnet(row, more):
+    """All that a version could tell which knew of one subnet."""
+    return next(iter(more['subnets'].get(row.id, ())), None)
+
+
+_OF_ALL = (
+    Field('id'),
+    Field('project_id'),
+    Field('updated_at'),
+    Field('status'),
+    Field('host'),
+    Field('share_network_name'),
+    Field('share_network_id'),
+    Field('is_auto_deletable', since='2.49'),
+    Field('identifier', since='2.49'),
+    Field(
+        'share_network_subnet_id',
+        fn2(_first_subnet),
+        since='2.51',
+        until='2.69',
+    ),
+    Field('task_state', fn(task_state_shown, 'task_state'), since='2.57'),
+    Field('source_share_server_id', since='2.57'),
+    Field('security_service_update_support', since='2.63'),
+    Field('share_network_subnet_ids', child('subnets', []), since='2.70'),
+    Field('network_allocation_update_support', since='2.70'),
+    Field('encryption_key_ref', since='2.90'),
+)
+
+SUMMARY = fields(*_OF_ALL)
+
+DETAIL = fields(
+    *_OF_ALL,
+    Field('created_at'),
+    Field('backend_details', child('details')),
+)
+
+
+class ShareServerTarget(wsgi.Controller):
+    """The share server that a request is about."""
+
+    def target(self, req: wsgi.Request, share_server_id: str) -> typing.Any:
+        # Who may not see any does not learn which there are.
+        req.ctx.authorize('share_server:show')
+        return self.services.db.read(views.target, share_server_id)
+
+
+class ShareServers(ShareServerTarget):
+    @wsgi.method('share_server:index')
+    def index(self, req: wsgi.Request) -> dict:
+        found = self.services.db.read(views.find, wanted(req.query))
+        view = SUMMARY.many(req.minor, True)
+        return {'share_servers': view(found.rows, found.children)}
+
+    @wsgi.method('share_server:show')
+    def show(self, req: wsgi.Request, share_server_id: str) -> dict:
+        return self._shown(req, share_server_id)
+
+    def _shown(self, req: wsgi.Request, share_server_id: str) -> dict:
+        found = self.services.db.read(views.get, share_server_id)
+        view = DETAIL.function(req.minor, True)
+        return {'share_server': view(found.rows[0], found.children)}
+
+    @wsgi.method('share_server:details', target=True)
+    def details(self, req: wsgi.Request, server: typing.Any) -> dict:
+        """What the driver wants remembered of the server."""
+        return {'details': self.services.db.read(views.details, server.id)}
+
+    @wsgi.method('share_server:delete', target=True, status=202)
+    def delete(self, req: wsgi.Request, server: typing.Any) -> None:
+        try:
+            self.services.share_servers.delete(req.ctx, server)
+        except exception.InvalidStatus as error:
+            raise exception.Forbidden(error.msg) from error
+
+    @wsgi.method('share_server:manage_share_server', body=MANAGE, status=202)
+    def manage(self, req: wsgi.Request, args: dict) -> dict:
+        """Accept a server; answered before the back end was asked."""
+        try:
+            server_id = self.services.share_servers.manage(
+                req.ctx,
+                ManageServerRequest(
+                    host=args['host'],
+                    identifier=args['identifier'],
+                    share_network_id=args['share_network_id'],
+                    share_network_subnet_id=args.get(
+                        'share_network_subnet_id'
+                    ),
+                    driver_options=args.get('driver_options') or {},
+                ),
+            )
+        except (
+            exception.ShareNetworkNotFound,
+            exception.ServiceNotFound,
+        ) as error:
+            # The published code of what a body names wrongly.
+            raise exception.InvalidInput(reason=error.msg) from error
+        return self._shown(req, server_id)
+
+
+def wanted(query: typing.Mapping[str, str]) -> views.Filter:
+    """The filter that a query asks for.
+
+    With a key that nothing is known by, no server matches (notes:
+    Filters).
+    """
+    found = views.Filter()
+    for key, value in query.items():
+        if key in _EXACT:
+            found.exact[key] = value
+        elif key in _FLAGS:
+            found.exact[key] = paging.flag(query, key)
+        elif key == 'task_state':
+            _by_task_state(found, value)
+        elif key == 'project_id':
+            found.project_id = value
+        elif key == 'share_network':
+            found.network = value
+        elif key == 'share_network_subnet_id':
+            found.subnet_id = value
+        else:
+            found.none = True
+    return found
+
+
+def _by_task_state(found: views.Filter, word: str) -> None:
+    name = task_state_meant(word)
+    if name is None or name == T.NONE:
+        found.none = True
+    else:
+        found.exact['task_state'] = name

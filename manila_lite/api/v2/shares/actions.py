@@ -1,0 +1,119 @@
+"""What is done to a share by POST .../action."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.access.share_access import AccessActions
+from manila_lite.api.v2.shares import manage as share_manage
+
+NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
+EXTEND = s.schema(
+    ['new_size'], new_size=s.positive_int, force=s.since('2.64', s.boolean)
+)
+TASK_STATE = s.schema(['task_state'], task_state=s.one_of(None))
+STATUS = s.schema(['status'], status=s.string(255, 1))
+REVERT = s.schema(['snapshot_id'], snapshot_id=s.uuid)
+
+
+class ShareActions(AccessActions):
+    @wsgi.action('os-extend', until='2.6', policy='share:extend', body=EXTEND)
+    @wsgi.action('extend', since='2.7', policy='share:extend', body=EXTEND)
+    def extend(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
+        """Ask for a larger share; answered before the back end has acted."""
+        force = args.get('force', False)
+        if force:
+            req.ctx.authorize('share:force_extend', share)
+        beyond = req.ctx.can('share:extend_beyond_max_share_size_spec', share)
+        try:
+            self.services.shares.extend(
+                req.ctx,
+                share,
+                args['new_size'],
+                force=force,
+                beyond_maximum=beyond,
+            )
+        except exception.InvalidStatus as error:
+            raise exception.InvalidShare(reason=error.told) from error
+        except exception.ShareSizeExceedsAvailableQuota as error:
+            # The published code of this one error is 403 for extend.
+            raise exception.Forbidden(error.msg) from error
+
+    @wsgi.action(
+        'os-shrink', until='2.6', policy='share:shrink', body=NEW_SIZE
+    )
+    @wsgi.action('shrink', since='2.7', policy='share:shrink', body=NEW_SIZE)
+    def shrink(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
+        """Ask for a smaller share."""
+        try:
+            self.services.shares.shrink(req.ctx, share, args['new_size'])
+        except exception.InvalidStatus as error:
+            raise exception.InvalidShare(reason=error.told) from error
+
+    @wsgi.action(
+        'revert', since='2.27', policy='share:revert_to_snapshot', body=REVERT
+    )
+    def revert(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
+        """Ask for what the share was when its newest snapshot was taken."""
+        self.services.snapshots.revert(req.ctx, share, args['snapshot_id'])
+
+    @wsgi.action(
+        'os-reset_status',
+        until='2.6',
+        policy='share:reset_status',
+        body=STATUS,
+    )
+    @wsgi.action(
+        'reset_status', since='2.7', policy='share:reset_status', body=STATUS
+    )
+    def reset_status(
+        self, req: wsgi.Request, share: typing.Any, args: dict
+    ) -> None:
+        if share.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
+        self.services.shares.reset_status(
+            req.ctx, share.instance_id, args['status']
+        )
+
+    @wsgi.action(
+        'reset_task_state',
+        since='2.22',
+        experimental='2.22-2.95',
+        policy='share:reset_task_state',
+        body=TASK_STATE,
+    )
+    def reset_task_state(
+        self, req: wsgi.Request, share: typing.Any, args: dict
+    ) -> None:
+        """Accept that there is no task, which is all there can be.
+
+        Shares do not migrate yet. The official client sends this with
+        every change of a share's properties.
+        """
+
+    @wsgi.action('os-force_delete', until='2.6', policy='share:force_delete')
+    @wsgi.action('force_delete', since='2.7', policy='share:force_delete')
+    def force_delete(self, req: wsgi.Request, share: typing.Any) -> None:
+        try:
+            self.services.shares.force_delete(req.ctx, share)
+        except exception.ShareNotAllowed as error:
+            # What depends on it forbids deletion with 403 otherwise.
+            raise exception.InvalidShare(reason=error.msg) from error
+
+    @wsgi.action('unmanage', since='2.7', policy='share:unmanage')
+    def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
+        """Ask for a share to be forgotten; its data stays where it is."""
+        share_manage.unmanage(self.services, req, share)
+
+    @wsgi.action('soft_delete', since='2.69', policy='share:soft_delete')
+    def soft_delete(self, req: wsgi.Request, share: typing.Any) -> None:
+        self.services.shares.soft_delete(req.ctx, share)
+
+    @wsgi.action('restore', since='2.69', policy='share:restore')
+    def restore(
+        self, req: wsgi.Request, share: typing.Any
+    ) -> wsgi.Answer | None:
+        if self.services.shares.restore(req.ctx, share):
+            return None
+        return wsgi.Answer(status=200)

@@ -1,0 +1,127 @@
+"""Share instances, for administrators."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.api.v2.shares.shares import EXPORTS_UNTIL
+from manila_lite.api.v2.shares.shares import OF_INSTANCES
+from manila_lite.api.v2.shares.shares import ShareTarget
+from manila_lite.db.queries.shares import instance_views as views
+from manila_lite.db.queries.shares import instances as share_instances
+
+DETAIL = fields(
+    *OF_INSTANCES,
+    Field('id'),
+    Field('share_id'),
+    Field('availability_zone'),
+    Field('created_at'),
+    Field('host'),
+    Field('share_network_id'),
+    Field('share_server_id'),
+    Field('access_rules_status', since='2.10'),
+    Field('replica_state', since='2.11'),
+    Field('share_type_id', since='2.22'),
+    Field('cast_rules_to_readonly', since='2.30'),
+    Field('updated_at', since='2.71'),
+)
+
+_FILTERS = (
+    'host',
+    'share_server_id',
+    'status',
+    'share_network_id',
+    'share_type_id',
+)
+
+
+class InstanceTarget(wsgi.Controller):
+    """The share instance that a request is about."""
+
+    def target(self, req: wsgi.Request, share_instance_id: str) -> typing.Any:
+        # Who may not see any does not learn which there are.
+        req.ctx.authorize('share_instance:show')
+        return self.services.db.read(share_instances.get, share_instance_id)
+
+
+class ShareInstances(InstanceTarget):
+    @wsgi.method('share_instance:index')
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, self._wanted(req))
+
+    @wsgi.method('share_instance:show', target=True)
+    def show(self, req: wsgi.Request, instance: typing.Any) -> dict:
+        found = self.services.db.read(
+            views.find,
+            views.Filter(id=instance.id),
+            exports=req.minor <= EXPORTS_UNTIL,
+        )
+        if not found.rows:
+            raise exception.ShareInstanceNotFound(
+                share_instance_id=instance.id
+            )
+        view = DETAIL.function(req.minor, True)
+        return {'share_instance': view(found.rows[0], found.children)}
+
+    def _wanted(self, req):
+        query = req.query
+        wanted = views.Filter(
+            exact={key: query[key] for key in _FILTERS if key in query}
+        )
+        if req.minor >= 35:
+            wanted.export_id = query.get('export_location_id')
+            wanted.export_path = query.get('export_location_path')
+        if req.minor >= 69 and 'is_soft_deleted' in query:
+            wanted.soft_deleted = paging.flag(query, 'is_soft_deleted')
+        return wanted
+
+    def _list(self, req, wanted):
+        found = self.services.db.read(
+            views.find, wanted, exports=req.minor <= EXPORTS_UNTIL
+        )
+        view = DETAIL.many(req.minor, True)
+        return {'share_instances': view(found.rows, found.children)}
+
+
+class InstancesOfShare(ShareTarget):
+    @wsgi.method('share_instance:index', target=True)
+    def index(self, req: wsgi.Request, share: typing.Any) -> dict:
+        found = self.services.db.read(
+            views.find,
+            views.Filter(share_id=share.id),
+            exports=req.minor <= EXPORTS_UNTIL,
+        )
+        view = DETAIL.many(req.minor, True)
+        return {'share_instances': view(found.rows, found.children)}
+
+
+class ShareInstanceActions(InstanceTarget):
+    @wsgi.action(
+        'os-reset_status',
+        until='2.6',
+        policy='share_instance:reset_status',
+        body=STATUS,
+    )
+    @wsgi.action(
+        'reset_status',
+        since='2.7',
+        policy='share_instance:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, instance: typing.Any, args: dict
+    ) -> None:
+        self.services.shares.reset_status(req.ctx, instance.id, args['status'])
+
+    @wsgi.action(
+        'os-force_delete', until='2.6', policy='share_instance:force_delete'
+    )
+    @wsgi.action(
+        'force_delete', since='2.7', policy='share_instance:force_delete'
+    )
+    def force_delete(self, req: wsgi.Request, instance: typing.Any) -> None:
+        self.services.shares.force_delete_instance(req.ctx, instance.id)

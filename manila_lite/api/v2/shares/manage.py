@@ -1,0 +1,102 @@
+"""Shares that back ends have already: taken over, and let go again."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.shares.shares import ShareTarget
+from manila_lite.api.v2.shares.shares import shown
+from manila_lite.share.operations.managing import ManageRequest
+
+SERVERS_SINCE = 49
+"""The first minor version that knows shares on share servers."""
+
+_NAME = s.string(255, nullable=True)
+_PATH = s.string(2000, 1)
+
+
+class _ExportPath(s.Type):
+    """A path, or an object that has it as \'path\'."""
+
+    def at(self, minor: int) -> s.Check:
+        path = _PATH.at(minor)
+        inside = s.obj(['path'], path=_PATH).at(minor)
+
+        def check(value: typing.Any) -> str:
+            if isinstance(value, dict):
+                return inside(value)['path']
+            return path(value)
+
+        return check
+
+    def json_schema(self, minor: int) -> dict:
+        return {
+            'anyOf': [
+                _PATH.json_schema(minor),
+                s.obj(['path'], path=_PATH).json_schema(minor),
+            ]
+        }
+
+
+MANAGE = s.schema(
+    ['protocol', 'export_path', 'service_host'],
+    wrapper='share',
+    protocol=s.string(255, 1),
+    export_path=_ExportPath(),
+    service_host=s.string(255, 1),
+    share_type=s.string(255, nullable=True),
+    name=s.alias('display_name', _NAME),
+    description=s.alias('display_description', _NAME),
+    driver_options=s.obj(extra='allow', nullable=True),
+    is_public=s.since('2.8', s.boolean),
+    share_server_id=s.since('2.49', s.string(36, nullable=True)),
+    mount_point_name=s.since('2.92', s.string(255, nullable=True)),
+)
+
+
+class ShareManage(wsgi.Controller):
+    @wsgi.method('share:manage', body=MANAGE)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Accept a share; answered before the back end was asked."""
+        if args.get('is_public'):
+            req.ctx.authorize('share:create_public_share')
+        share_id = self.services.managing.manage_share(
+            req.ctx,
+            ManageRequest(
+                service_host=args['service_host'],
+                export_path=args['export_path'],
+                share_proto=args['protocol'],
+                share_type=args.get('share_type'),
+                name=args.get('name'),
+                description=args.get('description'),
+                is_public=args.get('is_public', False),
+                share_server_id=args.get('share_server_id'),
+                mount_point_name=args.get('mount_point_name'),
+                driver_options=args.get('driver_options') or {},
+            ),
+        )
+        return shown(self.services.db, req, share_id, 'share:manage')
+
+
+class ShareUnmanage(ShareTarget):
+    """The operation of its own that was there before the action."""
+
+    @wsgi.method('share:unmanage', target=True, status=202)
+    def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
+        unmanage(self.services, req, share)
+
+
+def unmanage(
+    services: typing.Any, req: wsgi.Request, share: typing.Any
+) -> None:
+    """Ask for a share to be forgotten; its data stays where it is."""
+    if share.share_server_id and req.minor < SERVERS_SINCE:
+        raise exception.ShareNotAllowed(
+            reason='a share on a share server can be unmanaged from '
+            'version 2.49 on'
+        )
+    try:
+        services.managing.unmanage_share(req.ctx, share)
+    except exception.InvalidStatus as error:
+        raise exception.ShareNotAllowed(reason=error.told) from error

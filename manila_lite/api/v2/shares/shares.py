@@ -1,0 +1,318 @@
+"""Shares: list, show, create, update, delete."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import links
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import LINKS
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import Value
+from manila_lite.api.fields import attr
+from manila_lite.api.fields import child
+from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn
+from manila_lite.api.fields import fn2
+from manila_lite.api.v2.shares import filters as share_filters
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.shares import views as share_views
+from manila_lite.db.queries.shares.views import Exports
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
+
+EXPORTS_UNTIL = 8
+"""The last minor version whose view shows export paths."""
+
+_NAME = s.string(255, nullable=True)
+
+CREATE = s.schema(
+    ['share_proto', 'size'],
+    wrapper='share',
+    share_proto=s.string(255, 1),
+    size=s.integer(1, nullable=True),
+    name=s.alias('display_name', _NAME),
+    description=s.alias('display_description', _NAME),
+    share_type=s.alias(
+        'volume_type', s.string(255, nullable=True), both='refuse'
+    ),
+    share_network_id=s.string(255, nullable=True),
+    snapshot_id=s.string(255, nullable=True),
+    availability_zone=s.string(255, nullable=True),
+    metadata=s.mapping(s.string(1023, 1), nullable=True),
+    is_public=s.boolean,
+    share_group_id=s.since('2.31', s.string(255, nullable=True)),
+    scheduler_hints=s.since(
+        '2.65',
+        s.obj(
+            nullable=True,
+            same_host=s.string(4096),
+            different_host=s.string(4096),
+            only_host=s.since('2.67', s.string(255)),
+        ),
+    ),
+    mount_point_name=s.since('2.84', s.string(255, nullable=True)),
+    encryption_key_ref=s.since('2.90', s.uuid),
+)
+
+UPDATE = s.schema(
+    wrapper='share',
+    display_name=_NAME,
+    display_description=_NAME,
+    is_public=s.boolean,
+)
+
+SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
+
+
+def _status_before_progress(row):
+    if row.status == 'creating_from_snapshot':
+        return 'creating'
+    return row.status
+
+
+def _size(row):
+    """The back end has yet to say how large a share is."""
+    return None if row.status == 'manage_starting' else row.size
+
+
+def _first_path(row, more):
+    return next(iter(more['exports'].get(row.id, ())), None)
+
+
+# What shares and share instances show alike.
+OF_INSTANCES = (
+    Field('status', fn(_status_before_progress), until='2.53'),
+    Field('status', since='2.54'),
+    Field('export_location', fn2(_first_path), until='2.8'),
+    Field('export_locations', child('exports', []), until='2.8'),
+    Field('progress', since='2.54'),
+)
+
+# Of several instances their sum, which few shares need.
+_RULES_STATUS = Value(
+    "more['rules_status'].get(row.id, row.access_rules_status)"
+)
+
+DETAIL = fields(
+    *OF_INSTANCES,
+    Field('id'),
+    Field('size', fn(_size)),
+    Field('availability_zone'),
+    Field('created_at'),
+    Field('name', attr('display_name')),
+    Field('description', attr('display_description')),
+    Field('project_id'),
+    Field('snapshot_id'),
+    Field('share_network_id'),
+    Field('share_proto'),
+    Field('metadata', child('metadata')),
+    Field('volume_type', attr('share_type_name')),
+    Field('is_public'),
+    Field('links', LINKS),
+    Field('share_type', attr('share_type_name'), until='2.5'),
+    Field('share_type', attr('share_type_id'), since='2.6'),
+    Field('share_type_name', since='2.6'),
+    Field('snapshot_support', since='2.2'),
+    Field('task_state', since='2.5'),
+    Field('access_rules_status', _RULES_STATUS, since='2.10'),
+    Field('replication_type', since='2.11'),
+    Field('has_replicas', child('replicated', False), since='2.11'),
+    Field('user_id', since='2.16'),
+    Field('create_share_from_snapshot_support', since='2.24'),
+    Field('revert_to_snapshot_support', since='2.27'),
+    Field('share_group_id', since='2.31'),
+    Field('source_share_group_snapshot_member_id', since='2.31'),
+    Field('mount_snapshot_support', since='2.32'),
+    Field('is_soft_deleted', since='2.69'),
+    Field('scheduled_to_be_deleted_at', since='2.69'),
+    Field('source_backup_id', since='2.80'),
+    Field('encryption_key_ref', since='2.90'),
+    Field('snapshot_inherit_share_access_support', since='2.99'),
+    Field('share_server_id', admin_only=True),
+    Field('host', admin_only=True),
+)
+
+
+def _exports(req: wsgi.Request) -> Exports:
+    """The paths that the view of the version shows to the caller."""
+    if req.minor > EXPORTS_UNTIL:
+        return Exports.NONE
+    return Exports.ALL if req.ctx.is_admin else Exports.OPEN
+
+
+class ShareTarget(wsgi.Controller):
+    """The share that a request is about, as far as the caller sees it."""
+
+    def target(self, req: wsgi.Request, share_id: str) -> typing.Any:
+        row = self.services.db.read(shares.target, share_id)
+        if not sees(req.ctx, row):
+            raise exception.ShareNotFound(share_id=share_id)
+        return row
+
+
+def sees(ctx: typing.Any, row: typing.Any) -> bool:
+    """Whether the share exists for the caller at all."""
+    if (
+        row.project_id != ctx.project_id
+        and not row.is_public
+        and not ctx.is_admin
+    ):
+        return False
+    return row.status not in HIDDEN_FROM_TENANTS or ctx.can(
+        'share:list_shares_in_deferred_deletion_states', row
+    )
+
+
+def shown(
+    db: typing.Any, req: wsgi.Request, share_id: str, policy: str
+) -> dict:
+    """One share in detail, to those whom the policy lets see it."""
+    found = db.read(share_views.get, share_id, exports=_exports(req))
+    row = found.rows[0] if found.rows else None
+    if row is None or not sees(req.ctx, row):
+        raise exception.ShareNotFound(share_id=share_id)
+    if not row.is_public and not req.ctx.can(policy, row):
+        raise exception.ShareNotFound(share_id=share_id)
+    more = found.children | {'links': links.Links(req, 'shares')}
+    view = DETAIL.function(req.minor, req.ctx.can(_HOST_ADMIN))
+    return {'share': view(row, more)}
+
+
+class Shares(ShareTarget):
+    @wsgi.method('share:get_all')
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, detailed=False)
+
+    @wsgi.method('share:get_all')
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._list(req, detailed=True)
+
+    def _list(self, req, *, detailed):
+        page = paging.parse(req.query, sort_keys=share_filters.SORT_KEYS)
+        wanted = share_filters.parse(req)
+        counts = (detailed or req.minor >= 42) and paging.flag(
+            req.query, 'with_count'
+        )
+        if detailed:
+            found = self.services.db.read(
+                share_views.details,
+                wanted,
+                page,
+                count=counts,
+                exports=_exports(req),
+            )
+        else:
+            found = self.services.db.read(
+                share_views.summaries, wanted, page, count=counts
+            )
+        view = DETAIL if detailed else SUMMARY
+        more = found.children | {'links': links.Links(req, 'shares')}
+        shown = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(
+            found.rows, more
+        )
+        answer = {'shares': shown}
+        path = 'shares/detail' if detailed else 'shares'
+        following = paging.next_links(req, page, path, shown)
+        if following:
+            answer['shares_links'] = following
+        if counts:
+            answer['count'] = found.total
+        return answer
+
+    @wsgi.method(None)
+    def show(self, req: wsgi.Request, share_id: str) -> dict:
+        return self._shown(req, share_id)
+
+    def _shown(self, req, share_id, policy='share:get'):
+        return shown(self.services.db, req, share_id, policy)
+
+    @wsgi.method('share:create', body=CREATE)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Accept a new share; answered before anything is placed."""
+        if args.get('is_public'):
+            req.ctx.authorize('share:create_public_share')
+        self._refuse_groups(args)
+        share_filters.check_metadata(
+            args.get('metadata') or {},
+            self.services.admin_only_metadata,
+            req.ctx,
+        )
+        if args['size'] is None and not args.get('snapshot_id'):
+            raise exception.InvalidInput(
+                reason='size must be an integer from 1 to 2147483647'
+            )
+        share_id = self.services.shares.create(
+            req.ctx,
+            ShareRequest(
+                share_proto=args['share_proto'],
+                size=args['size'],
+                name=args.get('name'),
+                description=args.get('description'),
+                share_type=args.get('share_type'),
+                snapshot_id=self._source(req, args.get('snapshot_id')),
+                share_network_id=self._network(
+                    req, args.get('share_network_id')
+                ),
+                availability_zone=args.get('availability_zone'),
+                metadata=args.get('metadata') or {},
+                is_public=args.get('is_public', False),
+                scheduler_hints=args.get('scheduler_hints') or {},
+                mount_point_name=args.get('mount_point_name'),
+                encryption_key_ref=args.get('encryption_key_ref'),
+                zones_of_type=req.minor >= 48,
+                clones_checked=req.minor >= 24,
+            ),
+        )
+        return self._shown(req, share_id, 'share:create')
+
+    def _refuse_groups(self, args):
+        """No group exists that could be named."""
+        if args.get('share_group_id'):
+            raise exception.ShareGroupNotFound(
+                share_group_id=args['share_group_id']
+            )
+
+    def _network(self, req, network_id):
+        """The id of a network that exists for the caller, or nothing."""
+        if not network_id:
+            return None
+        row = self.services.db.read(share_networks.target, network_id)
+        if not req.ctx.can('share_network:show', row):
+            raise exception.ShareNetworkNotFound(share_network_id=network_id)
+        return row.id
+
+    def _source(self, req, snapshot_id):
+        """The id of a snapshot that exists for the caller, or nothing."""
+        if not snapshot_id:
+            return None
+        row = self.services.db.read(snapshots.target, snapshot_id)
+        if not req.ctx.can('share_snapshot:get_snapshot', row):
+            raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
+        return row.id
+
+    @wsgi.method('share:update', target=True, body=UPDATE)
+    def update(self, req: wsgi.Request, share: typing.Any, args: dict) -> dict:
+        if args.get('is_public'):
+            req.ctx.authorize('share:set_public_share', share)
+        self.services.shares.update(req.ctx, share, args)
+        return self._shown(req, share.id, 'share:update')
+
+    @wsgi.method('share:delete', target=True, status=202)
+    def delete(self, req: wsgi.Request, share: typing.Any) -> None:
+        if share.share_group_id and (
+            req.query.get('share_group_id') != share.share_group_id
+        ):
+            raise exception.InvalidInput(
+                reason='share_group_id must name the group of the share'
+            )
+        try:
+            self.services.shares.delete(req.ctx, share)
+        except exception.InvalidStatus as error:
+            raise exception.ShareNotAllowed(reason=error.told) from error
+
+
+_HOST_ADMIN = 'context_is_host_admin'

@@ -1,0 +1,44 @@
+"""What is done to a snapshot by POST .../action."""
+
+import typing
+
+from manila_lite.api import wsgi
+from manila_lite.api.v2.access.snapshot_access import SnapshotAccessActions
+from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.api.v2.snapshots import manage as snapshot_manage
+
+
+class SnapshotActions(SnapshotAccessActions):
+    @wsgi.action(
+        'os-reset_status',
+        until='2.6',
+        policy='share_snapshot:reset_status',
+        body=STATUS,
+    )
+    @wsgi.action(
+        'reset_status',
+        since='2.7',
+        policy='share_snapshot:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+    ) -> None:
+        """Set the status of all instances of the snapshot."""
+        self.services.snapshots.reset_status(req.ctx, snapshot, args['status'])
+
+    @wsgi.action(
+        'os-force_delete', until='2.6', policy='share_snapshot:force_delete'
+    )
+    @wsgi.action(
+        'force_delete', since='2.7', policy='share_snapshot:force_delete'
+    )
+    def force_delete(self, req: wsgi.Request, snapshot: typing.Any) -> None:
+        self.services.snapshots.force_delete(req.ctx, snapshot)
+
+    @wsgi.action(
+        'unmanage', since='2.12', policy='share_snapshot:unmanage_snapshot'
+    )
+    def unmanage(self, req: wsgi.Request, snapshot: typing.Any) -> None:
+        """Ask for a snapshot to be forgotten; it stays where it is."""
+        snapshot_manage.unmanage(self.services, req, snapshot)

@@ -1,0 +1,89 @@
+"""Where snapshots and snapshot instances are exported."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import links
+from manila_lite.api import wsgi
+from manila_lite.api.fields import LINKS
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.api.v2.snapshots.instances import SnapshotInstanceTarget
+from manila_lite.api.v2.snapshots.snapshots import SnapshotTarget
+from manila_lite.db.queries.snapshots import exports as snapshot_exports
+
+SUMMARY = fields(
+    Field('id'),
+    Field('path'),
+    Field('links', LINKS),
+    Field('share_snapshot_instance_id', admin_only=True),
+    Field('is_admin_only', admin_only=True),
+)
+DETAIL = fields(
+    *SUMMARY.rows,
+    Field('created_at'),
+    Field('updated_at'),
+)
+
+
+def _shown(req: wsgi.Request, rows: typing.Sequence, parent: str) -> dict:
+    view = SUMMARY.many(req.minor, req.ctx.is_admin)
+    return {'share_snapshot_export_locations': view(rows, _more(req, parent))}
+
+
+def _shown_one(req: wsgi.Request, row: typing.Any, parent: str) -> dict:
+    view = DETAIL.function(req.minor, req.ctx.is_admin)
+    return {'share_snapshot_export_location': view(row, _more(req, parent))}
+
+
+def _more(req: wsgi.Request, parent: str) -> dict:
+    return {'links': links.Links(req, f'{parent}/export-locations')}
+
+
+class SnapshotExportLocations(SnapshotTarget):
+    @wsgi.method('share_snapshot_export_location:index', target=True)
+    def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
+        rows = [
+            row
+            for row in self._found(req, snapshot)
+            if req.ctx.is_admin or not row.is_admin_only
+        ]
+        return _shown(req, rows, f'snapshots/{snapshot.id}')
+
+    @wsgi.method('share_snapshot_export_location:show', target=True)
+    def show(
+        self, req: wsgi.Request, snapshot: typing.Any, export_location_id: str
+    ) -> dict:
+        row = snapshot_exports.one(
+            self._found(req, snapshot), export_location_id
+        )
+        if row.is_admin_only and not req.ctx.is_admin:
+            raise exception.Forbidden(
+                'The export location is for administrators only.'
+            )
+        return _shown_one(req, row, f'snapshots/{snapshot.id}')
+
+    def _found(self, req, snapshot):
+        return self.services.db.read(
+            snapshot_exports.of_snapshot,
+            snapshot.id,
+            every_instance=req.ctx.is_admin,
+        )
+
+
+class SnapshotInstanceExportLocations(SnapshotInstanceTarget):
+    @wsgi.method('share_snapshot_instance_export_location:index', target=True)
+    def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
+        return _shown(
+            req, self._found(instance), f'snapshot-instances/{instance.id}'
+        )
+
+    @wsgi.method('share_snapshot_instance_export_location:show', target=True)
+    def show(
+        self, req: wsgi.Request, instance: typing.Any, export_location_id: str
+    ) -> dict:
+        row = snapshot_exports.one(self._found(instance), export_location_id)
+        return _shown_one(req, row, f'snapshot-instances/{instance.id}')
+
+    def _found(self, instance):
+        return self.services.db.read(snapshot_exports.of_instance, instance.id)

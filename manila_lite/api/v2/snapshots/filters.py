@@ -1,0 +1,97 @@
+"""What the query of a snapshot list means."""
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import schema
+from manila_lite.api import wsgi
+from manila_lite.api.v2 import literals
+from manila_lite.db.queries.snapshots import views as snapshot_views
+
+SORT_KEYS: dict[str, str] = {
+    **{
+        name: name
+        for name in snapshot_views.SNAPSHOT_COLUMNS
+        | snapshot_views.INSTANCE_SORTS
+    },
+    'name': 'display_name',
+    'description': 'display_description',
+}
+
+_EXACT = {
+    'name': 'display_name',
+    'display_name': 'display_name',
+    'share_id': 'share_id',
+}
+_DESCRIPTION = ('description', 'display_description')
+_LIKE = {
+    'name~': 'display_name',
+    'display_name~': 'display_name',
+    'description~': 'display_description',
+    'display_description~': 'display_description',
+}
+_USAGE = {'any': None, 'used': True, 'unused': False}
+
+_size = schema.non_negative_int.at(0)
+
+
+def parse(req: wsgi.Request) -> snapshot_views.Filter:
+    """The filter a list query asks for, within the rights of the caller.
+
+    Unknown keys are ignored, and the value of a known one is not empty
+    (notes: Filters).
+    """
+    wanted = snapshot_views.Filter()
+    _whose(req, wanted)
+    for key, column in _EXACT.items():
+        if (value := _value(req, key)) is not None:
+            wanted.snapshot[column] = value
+    if (size := _value(req, 'size')) is not None:
+        wanted.snapshot['size'] = _number('size', size)
+    wanted.status = _value(req, 'status')
+    if req.minor >= 36:
+        _by_text(req, wanted)
+    if req.minor >= 73 and _value(req, 'metadata'):
+        wanted.metadata = literals.parse(req.query, 'metadata')
+    if req.ctx.is_admin and (usage := _value(req, 'usage')) is not None:
+        wanted.used = _used(usage)
+    return wanted
+
+
+def _whose(req: wsgi.Request, wanted: snapshot_views.Filter) -> None:
+    everybody = paging.flag(req.query, 'all_tenants') and req.ctx.can(
+        'share_snapshot:list_all_projects'
+    )
+    wanted.project_id = (
+        _value(req, 'project_id') if everybody else req.ctx.project_id
+    )
+
+
+def _by_text(req: wsgi.Request, wanted: snapshot_views.Filter) -> None:
+    for key, column in _LIKE.items():
+        if (text := _value(req, key)) is not None:
+            wanted.like[column] = text
+    for key in _DESCRIPTION:
+        if (text := _value(req, key)) is not None:
+            wanted.snapshot['display_description'] = text
+
+
+def _value(req: wsgi.Request, key: str) -> str | None:
+    value = req.query.get(key)
+    if value == '':
+        raise exception.InvalidInput(reason=f'{key} must not be empty')
+    return value
+
+
+def _number(key: str, text: str) -> int:
+    try:
+        return _size(text)
+    except schema.Refused as refused:
+        raise exception.InvalidInput(reason=f'{key} {refused.rule}') from None
+
+
+def _used(usage: str) -> bool | None:
+    if usage not in _USAGE:
+        raise exception.InvalidInput(
+            reason='usage must be one of: ' + ', '.join(_USAGE)
+        )
+    return _USAGE[usage]

@@ -1,0 +1,68 @@
+"""Snapshot instances, for administrators."""
+
+import typing
+
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import fields
+from manila_lite.api.v2.shares.actions import STATUS
+from manila_lite.db.queries.snapshots import instance_views as views
+
+_OF_ALL = (Field('id'), Field('snapshot_id'), Field('status'))
+
+SUMMARY = fields(*_OF_ALL)
+
+DETAIL = fields(
+    *_OF_ALL,
+    Field('created_at'),
+    Field('updated_at'),
+    Field('share_id'),
+    Field('share_instance_id'),
+    Field('progress'),
+    Field('provider_location'),
+)
+
+
+class SnapshotInstanceTarget(wsgi.Controller):
+    """The snapshot instance that a request is about."""
+
+    def target(
+        self, req: wsgi.Request, snapshot_instance_id: str
+    ) -> typing.Any:
+        # Who may not see any does not learn which there are.
+        req.ctx.authorize('share_snapshot_instance:show')
+        return self.services.db.read(views.get, snapshot_instance_id)
+
+
+class SnapshotInstances(SnapshotInstanceTarget):
+    @wsgi.method('share_snapshot_instance:index')
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, SUMMARY)
+
+    @wsgi.method('share_snapshot_instance:detail')
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._list(req, DETAIL)
+
+    def _list(self, req, view):
+        rows = self.services.db.read(views.find, req.query.get('snapshot_id'))
+        return {'snapshot_instances': view.many(req.minor, True)(rows)}
+
+    @wsgi.method('share_snapshot_instance:show', target=True)
+    def show(self, req: wsgi.Request, instance: typing.Any) -> dict:
+        view = DETAIL.function(req.minor, True)
+        return {'snapshot_instance': view(instance)}
+
+
+class SnapshotInstanceActions(SnapshotInstanceTarget):
+    @wsgi.action(
+        'reset_status',
+        since='2.19',
+        policy='share_snapshot_instance:reset_status',
+        body=STATUS,
+    )
+    def reset_status(
+        self, req: wsgi.Request, instance: typing.Any, args: dict
+    ) -> None:
+        self.services.snapshots.reset_instance_status(
+            req.ctx, instance.id, args['status']
+        )

@@ -1,0 +1,69 @@
+"""Snapshots that back ends have already: taken over, and let go again."""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.v2.shares.manage import SERVERS_SINCE
+from manila_lite.api.v2.shares.shares import sees
+from manila_lite.api.v2.snapshots.snapshots import shown
+from manila_lite.db.queries.shares import shares
+from manila_lite.share.operations.managing import ManageSnapshotRequest
+
+_NAME = s.string(255, nullable=True)
+
+MANAGE = s.schema(
+    ['share_id', 'provider_location'],
+    wrapper='snapshot',
+    share_id=s.string(255, 1),
+    provider_location=s.string(255, 1),
+    name=s.alias('display_name', _NAME),
+    description=s.alias('display_description', _NAME),
+    driver_options=s.obj(extra='allow', nullable=True),
+    metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)),
+)
+
+
+class SnapshotManage(wsgi.Controller):
+    @wsgi.method('share_snapshot:manage_snapshot', body=MANAGE, status=202)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Accept a snapshot; answered before the back end was asked."""
+        share = self.services.db.read(shares.target, args['share_id'])
+        if not sees(req.ctx, share):
+            raise exception.ShareNotFound(share_id=args['share_id'])
+        refuse_servers(req, share)
+        snapshot_id = self.services.managing.manage_snapshot(
+            req.ctx,
+            share,
+            ManageSnapshotRequest(
+                provider_location=args['provider_location'],
+                name=args.get('name'),
+                description=args.get('description'),
+                metadata=args.get('metadata') or {},
+                driver_options=args.get('driver_options') or {},
+            ),
+        )
+        return shown(self.services.db, req, snapshot_id)
+
+
+def refuse_servers(req: wsgi.Request, row: typing.Any) -> None:
+    """Refuse what lies on a share server below the version that may."""
+    if row.share_server_id and req.minor < SERVERS_SINCE:
+        raise exception.ShareNotAllowed(
+            reason='snapshots on a share server can be managed and '
+            'unmanaged from version 2.49 on'
+        )
+
+
+def unmanage(
+    services: typing.Any, req: wsgi.Request, snapshot: typing.Any
+) -> None:
+    """Ask for a snapshot to be forgotten; it stays where it is."""
+    refuse_servers(req, snapshot)
+    try:
+        services.managing.unmanage_snapshot(req.ctx, snapshot)
+    except exception.InvalidStatus as error:
+        raise exception.Forbidden(error.told) from error
+    except exception.InvalidShareSnapshot as error:
+        raise exception.Forbidden(error.msg) from error

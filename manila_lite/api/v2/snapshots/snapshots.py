@@ -1,0 +1,196 @@
+"""Snapshots: list, show, create, update, delete."""
+
+import types
+import typing
+
+from manila_lite import exception
+from manila_lite.api import links
+from manila_lite.api import paging
+from manila_lite.api import schema as s
+from manila_lite.api import wsgi
+from manila_lite.api.fields import LINKS
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import attr
+from manila_lite.api.fields import child
+from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn
+from manila_lite.api.v2.shares.shares import sees
+from manila_lite.api.v2.snapshots import filters as snapshot_filters
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.snapshots import views as snapshot_views
+from manila_lite.states.snapshot_instance import S
+
+_NAME = s.string(255, nullable=True)
+
+# The published `force` is dropped, as any other field: a share that is in
+# use has its snapshot taken as well.
+CREATE = s.schema(
+    ['share_id'],
+    wrapper='snapshot',
+    share_id=s.string(255, 1),
+    name=s.alias('display_name', _NAME),
+    description=s.alias('display_description', _NAME),
+    metadata=s.since('2.73', s.mapping(s.string(1023, 1), nullable=True)),
+)
+
+UPDATE = s.schema(
+    wrapper='snapshot', display_name=_NAME, display_description=_NAME
+)
+
+
+def _size(row):
+    """Until a back end has said how large it is, that of its share."""
+    return row.size or row.share_size
+
+
+SUMMARY = fields(Field('id'), Field('name'), Field('links', LINKS))
+
+DETAIL = fields(
+    Field('id'),
+    Field('share_id'),
+    Field('share_size'),
+    Field('created_at'),
+    Field('status'),
+    Field('name', attr('display_name')),
+    Field('description', attr('display_description')),
+    Field('size', fn(_size)),
+    Field('share_proto'),
+    Field('links', LINKS),
+    Field('provider_location', since='2.12', admin_only=True),
+    Field('user_id', since='2.17'),
+    Field('project_id', since='2.17'),
+    Field('metadata', child('metadata'), since='2.73'),
+)
+
+
+class SnapshotTarget(wsgi.Controller):
+    """The snapshot that a request is about, as far as it exists for it."""
+
+    def target(self, req: wsgi.Request, snapshot_id: str) -> typing.Any:
+        row = self.services.db.read(snapshots.target, snapshot_id)
+        if not is_of(req.ctx, row):
+            raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
+        return row
+
+
+def is_of(ctx: typing.Any, row: typing.Any) -> bool:
+    """Whether the snapshot exists for the caller at all."""
+    return row.project_id == ctx.project_id or ctx.is_admin
+
+
+def shown(
+    db: typing.Any,
+    req: wsgi.Request,
+    snapshot_id: str,
+    policy: str | None = None,
+) -> dict:
+    """One snapshot in detail, to those whom the policy lets see it."""
+    found = db.read(snapshot_views.get, snapshot_id)
+    row = found.rows[0] if found.rows else None
+    # Who may not see it does not learn that it exists.
+    if (
+        row is None
+        or not is_of(req.ctx, row)
+        or (policy and not req.ctx.can(policy, row))
+    ):
+        raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
+    return _detail(req, found)
+
+
+def _detail(req: wsgi.Request, found: snapshot_views.Shown) -> dict:
+    view = DETAIL.function(req.minor, req.ctx.is_admin)
+    return {'snapshot': view(found.rows[0], _more(req, found))}
+
+
+class Snapshots(SnapshotTarget):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._most = services.conf.osapi_max_limit
+
+    @wsgi.method('share_snapshot:get_all_snapshots')
+    def index(self, req: wsgi.Request) -> dict:
+        return self._list(req, detailed=False)
+
+    @wsgi.method('share_snapshot:get_all_snapshots')
+    def detail(self, req: wsgi.Request) -> dict:
+        return self._list(req, detailed=True)
+
+    def _list(self, req, *, detailed):
+        page = paging.parse(
+            req.query, cap=self._most, sort_keys=snapshot_filters.SORT_KEYS
+        )
+        wanted = snapshot_filters.parse(req)
+        counts = (detailed or req.minor >= 79) and paging.flag(
+            req.query, 'with_count'
+        )
+        read, view, path = (
+            (snapshot_views.details, DETAIL, 'snapshots/detail')
+            if detailed
+            else (snapshot_views.summaries, SUMMARY, 'snapshots')
+        )
+        found = self.services.db.read(read, wanted, page, count=counts)
+        shown = view.many(req.minor, req.ctx.is_admin)(
+            found.rows, _more(req, found)
+        )
+        answer = {'snapshots': shown}
+        following = paging.next_links(req, page, path, shown)
+        if following:
+            answer['share_snapshots_links'] = following
+        if counts:
+            answer['count'] = found.total
+        return answer
+
+    @wsgi.method(None)
+    def show(self, req: wsgi.Request, snapshot_id: str) -> dict:
+        return self._shown(req, snapshot_id, 'share_snapshot:get_snapshot')
+
+    def _shown(self, req, snapshot_id, policy=None):
+        return shown(self.services.db, req, snapshot_id, policy)
+
+    @wsgi.method('share:create_snapshot', body=CREATE, status=202)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Accept a new snapshot; answered before it is taken."""
+        share = self._share(req, args['share_id'])
+        metadata = args.get('metadata') or {}
+        try:
+            made = self.services.snapshots.create(
+                req.ctx,
+                share,
+                name=args.get('name'),
+                description=args.get('description'),
+                metadata=metadata,
+            )
+        except exception.InvalidStatus as error:
+            raise exception.InvalidShare(reason=error.told) from error
+        row = types.SimpleNamespace(
+            **made, status=S.CREATING, provider_location=None
+        )
+        return _detail(
+            req, snapshot_views.Shown([row], {'metadata': {row.id: metadata}})
+        )
+
+    def _share(self, req, share_id):
+        row = self.services.db.read(shares.target, share_id)
+        if not sees(req.ctx, row):
+            raise exception.ShareNotFound(share_id=share_id)
+        req.ctx.authorize('share:create_snapshot', row)
+        return row
+
+    @wsgi.method('share:snapshot_update', target=True, body=UPDATE)
+    def update(
+        self, req: wsgi.Request, snapshot: typing.Any, args: dict
+    ) -> dict:
+        self.services.snapshots.update(req.ctx, snapshot, args)
+        return self._shown(req, snapshot.id)
+
+    @wsgi.method('share:delete_snapshot', target=True, status=202)
+    def delete(self, req: wsgi.Request, snapshot: typing.Any) -> None:
+        try:
+            self.services.snapshots.delete(req.ctx, snapshot)
+        except exception.InvalidStatus as error:
+            raise exception.InvalidShareSnapshot(reason=error.told) from error
+
+
+def _more(req: wsgi.Request, found: snapshot_views.Shown) -> dict:
+    return found.children | {'links': links.Links(req, 'snapshots')}

@@ -1,0 +1,1 @@
+"""Share types, their extra specs and their access lists."""

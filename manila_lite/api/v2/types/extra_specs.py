@@ -1,0 +1,245 @@
+"""Extra specs of share types: what they may say, who sees which."""
+
+from collections.abc import Mapping
+import re
+import typing
+
+from manila_lite import exception
+from manila_lite.api import schema
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import const
+from manila_lite.api.fields import fields
+from manila_lite.api.schema import Refused
+from manila_lite.db.queries.types import records as share_type_records
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.session import Session
+
+SERVER_MODE = 'driver_handles_share_servers'
+SNAPSHOTS = 'snapshot_support'
+ZONES = 'availability_zones'
+REQUIRED = (SERVER_MODE,)
+
+# Until then every type had snapshots, and said so.
+ALWAYS_SNAPSHOTS = versions.window(until='2.23')
+
+_boolean = schema.string(
+    pattern='(?i:(<is> *)?(1|t|true|on|y|yes|0|f|false|off|n|no))',
+    called='a boolean',
+)
+_gigabytes = schema.integer(1)
+_zones = schema.string(
+    pattern=' *[^, ][^,]*(, *[^, ][^,]*)*',
+    called='a list of zones with commas between them',
+)
+_prefix = schema.string(
+    pattern=r'([A-Za-z0-9_-]|\{project_id\})*',
+    called='letters, digits, _, - and {project_id}',
+)
+_text = schema.string(255, 1)
+
+# What the service itself reads, and projects are therefore shown.
+RULES: dict[str, schema.Type] = {
+    SERVER_MODE: _boolean,
+    SNAPSHOTS: _boolean,
+    'create_share_from_snapshot_support': _boolean,
+    'revert_to_snapshot_support': _boolean,
+    'mount_snapshot_support': _boolean,
+    'mount_point_name_support': _boolean,
+    'snapshot_inherit_share_access_support': _boolean,
+    'replication_type': schema.one_of('writable', 'readable', 'dr'),
+    'encryption_support': schema.one_of('share', 'share_server'),
+    ZONES: _zones,
+    'provisioning:min_share_size': _gigabytes,
+    'provisioning:max_share_size': _gigabytes,
+    'provisioning:max_share_extend_size': _gigabytes,
+    'provisioning:mount_point_prefix': _prefix,
+    'default_qos_type': _text,
+}
+
+# What projects are told of abilities that a type does not mention.
+INFERRED = fields(
+    Field(SNAPSHOTS, const(False), since='2.24'),
+    Field('create_share_from_snapshot_support', const(False), since='2.24'),
+    Field('revert_to_snapshot_support', const(False), since='2.24'),
+    Field('mount_snapshot_support', const(False), since='2.24'),
+    Field('snapshot_inherit_share_access_support', const(False), since='2.99'),
+)
+
+_KEY = re.compile(r'[\w.:-]{1,255}')
+_CHECKS = {key: rule.at(versions.MAX) for key, rule in RULES.items()}
+_check_text = _text.at(versions.MAX)
+
+
+class _ExtraSpecs(schema.Type):
+    """An object of extra specs, each kept as text."""
+
+    def __init__(self, required: tuple[str, ...]):
+        self._required = required
+
+    def at(self, minor: int) -> schema.Check:
+        def check(specs: typing.Any) -> dict[str, str]:
+            if type(specs) is not dict:
+                raise Refused('must be an object')
+            for key in self._required:
+                if key not in specs:
+                    raise Refused('is required', key)
+            return {key: _checked(key, value) for key, value in specs.items()}
+
+        return check
+
+    def json_schema(self, minor: int) -> dict:
+        boolean = {'type': 'boolean'}
+        sent = {'anyOf': [_text.json_schema(minor), boolean]}
+        known = {key: rule.json_schema(minor) for key, rule in RULES.items()}
+        return {
+            'type': 'object',
+            'required': list(self._required),
+            'propertyNames': {'pattern': f'^{_KEY.pattern}$'},
+            'additionalProperties': sent,
+            'properties': {
+                key: {
+                    'allOf': [
+                        sent,
+                        {'anyOf': [rule, boolean]}
+                        if RULES[key] is _boolean
+                        else rule,
+                    ]
+                }
+                for key, rule in known.items()
+            },
+        }
+
+
+def _checked(key: str, value: typing.Any) -> str:
+    try:
+        if not _KEY.fullmatch(key):
+            raise Refused(
+                'must be a key of 1 to 255 letters, digits, and _ . : -'
+            )
+        if type(value) is bool:
+            value = str(value)
+        text = _check_text(value)
+        if key in _CHECKS:
+            _CHECKS[key](text)
+    except Refused as refused:
+        raise refused.inside(key[:40]) from None
+    if key == ZONES:
+        return ','.join(zones(text))
+    return text
+
+
+EXTRA_SPECS = _ExtraSpecs(())
+NEW_EXTRA_SPECS = _ExtraSpecs(REQUIRED)
+
+CREATE = schema.schema(['extra_specs'], extra_specs=EXTRA_SPECS)
+UPDATE = schema.body_of(EXTRA_SPECS)
+
+
+def zones(text: str) -> list[str]:
+    """The zones in the value of the extra spec."""
+    return [zone.strip() for zone in text.split(',')]
+
+
+def check_together(specs: Mapping[str, str]) -> None:
+    """Refuse extra specs that contradict each other."""
+    if specs.get(
+        'encryption_support'
+    ) == 'share_server' and not share_types.is_true(specs.get(SERVER_MODE)):
+        raise exception.InvalidExtraSpec(
+            reason=f'encryption_support share_server needs {SERVER_MODE}'
+        )
+
+
+def meets(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a type with these extra specs is what a filter wants.
+
+    Where it wants zones, a type that has them all or names none will do.
+    """
+    for key, value in wanted.items():
+        if key == ZONES:
+            if not set(zones(value)) <= set(zones(specs.get(key, value))):
+                return False
+        elif specs.get(key) != value:
+            return False
+    return True
+
+
+def shown(
+    specs: Mapping[str, str], minor: int, admin: bool
+) -> Mapping[str, str | bool]:
+    """The extra specs as a caller sees them.
+
+    Projects see what tells them how their shares will behave, whether it
+    is set or not, and nothing about back ends.
+    """
+    if admin:
+        return specs
+    return INFERRED.function(minor)(None) | {
+        key: value for key, value in specs.items() if key in RULES
+    }
+
+
+def required(specs: Mapping[str, str]) -> dict[str, str]:
+    """The part of the extra specs that every type has."""
+    return {key: specs[key] for key in REQUIRED if key in specs}
+
+
+def _merge(session: Session, id: str, specs: Mapping[str, str]) -> None:
+    share_type_records.hold(session, id)
+    check_together(share_types.extra_specs(session, id) | dict(specs))
+    share_type_records.set_extra_specs(session, id, specs)
+
+
+class ShareTypeExtraSpecs(wsgi.Controller):
+    def _specs(self, req: wsgi.Request, type_id: str) -> dict[str, str]:
+        return self.services.db.read(
+            share_type_records.get, req.ctx, type_id
+        ).extra_specs
+
+    @wsgi.method('share_types_extra_spec:index')
+    def index(self, req: wsgi.Request, type_id: str) -> dict:
+        """All extra specs of the type."""
+        return {'extra_specs': self._specs(req, type_id)}
+
+    @wsgi.method('share_types_extra_spec:show')
+    def show(self, req: wsgi.Request, type_id: str, key: str) -> dict:
+        """One extra spec of the type."""
+        specs = self._specs(req, type_id)
+        if key not in specs:
+            raise exception.ShareTypeExtraSpecNotFound(
+                share_type_id=type_id, key=key
+            )
+        return {key: specs[key]}
+
+    @wsgi.method('share_types_extra_spec:create', body=CREATE)
+    def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
+        """Set some extra specs; answers them as they were sent."""
+        self.services.db.write(
+            _merge, type_id, args['extra_specs'], by=req.ctx
+        )
+        return {'extra_specs': req.json['extra_specs']}
+
+    @wsgi.method('share_types_extra_spec:update', body=UPDATE)
+    def update(
+        self, req: wsgi.Request, args: dict, type_id: str, key: str
+    ) -> dict:
+        """Set the one extra spec that the URL names."""
+        if list(args) != [key]:
+            raise exception.InvalidInput(
+                reason=f'the body must hold {key} and nothing else'
+            )
+        self.services.db.write(_merge, type_id, args, by=req.ctx)
+        return req.json
+
+    @wsgi.method('share_types_extra_spec:delete', status=202)
+    def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
+        """Remove one extra spec."""
+        if key in REQUIRED or (
+            key == SNAPSHOTS and req.minor in ALWAYS_SNAPSHOTS
+        ):
+            raise exception.ExtraSpecRequired(key=key)
+        self.services.db.write(
+            share_type_records.delete_extra_spec, type_id, key, by=req.ctx
+        )

@@ -1,0 +1,224 @@
+"""Share types: list, show, create, update, delete, and the default."""
+
+from collections.abc import Mapping
+import typing
+
+from manila_lite import exception
+from manila_lite.api import paging
+from manila_lite.api import schema
+from manila_lite.api import versions
+from manila_lite.api import wsgi
+from manila_lite.api.fields import Field
+from manila_lite.api.fields import attr
+from manila_lite.api.fields import fields
+from manila_lite.api.fields import fn2
+from manila_lite.api.v2 import literals
+from manila_lite.api.v2.types import extra_specs
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.types import records
+from manila_lite.db.queries.types.records import ShareTypeRecord
+from manila_lite.db.session import Session
+
+_IS_PUBLIC = 'share_type_access:is_public'
+_FILTER_BY_SPECS = versions.window(since='2.43')
+
+_text = schema.string(255, nullable=True)
+_NAME: dict[str, typing.Any] = {
+    'pattern': r'(?s:.*\S.*)',
+    'called': 'a string of 1 to 255 characters, not all blank',
+}
+
+CREATE = schema.schema(
+    ['share_type'],
+    share_type=schema.alias(
+        'volume_type',
+        schema.obj(
+            ['name', 'extra_specs'],
+            name=schema.string(**_NAME),
+            extra_specs=extra_specs.NEW_EXTRA_SPECS,
+            description=schema.since('2.41', _text, below='refuse'),
+            **{
+                _IS_PUBLIC: schema.alias(
+                    'os-share-type-access:is_public', schema.boolean
+                )
+            },
+        ),
+    ),
+)
+UPDATE = schema.schema(
+    ['share_type'],
+    share_type=schema.alias(
+        'volume_type',
+        schema.obj(
+            name=schema.string(nullable=True, **_NAME),
+            description=_text,
+            **{_IS_PUBLIC: schema.boolean},
+        ),
+    ),
+)
+
+
+def _shown_specs(row: ShareTypeRecord, more: Mapping) -> Mapping:
+    return extra_specs.shown(row.extra_specs, more['minor'], more['admin'])
+
+
+def _is_default(row: ShareTypeRecord, more: Mapping) -> bool:
+    return more['default'] in (row.id, row.name)
+
+
+ITEM = fields(
+    Field('id'),
+    Field('name'),
+    Field('description', since='2.41'),
+    Field('extra_specs', fn2(_shown_specs)),
+    Field(
+        'required_extra_specs',
+        lambda row: extra_specs.required(row.extra_specs),
+    ),
+    Field('os-share-type-access:is_public', attr('is_public'), until='2.6'),
+    Field('share_type_access:is_public', attr('is_public'), since='2.7'),
+    Field('is_default', fn2(_is_default), since='2.46'),
+)
+
+
+class ShareTypes(wsgi.Controller):
+    def __init__(self, services: typing.Any):
+        super().__init__(services)
+        self._default = services.conf.default_share_type
+
+    @wsgi.method('share_type:index')
+    def index(self, req: wsgi.Request) -> dict:
+        """The types the project may use; administrators may see others."""
+        wanted = _wanted_specs(req)
+        found = self.services.db.read(_list, req.ctx, _is_public(req))
+        shown = ITEM.many(req.minor)(
+            [
+                record
+                for record in found
+                if extra_specs.meets(record.extra_specs, wanted)
+            ],
+            self._more(req),
+        )
+        return {'share_types': shown, 'volume_types': shown}
+
+    @wsgi.method('share_type:default')
+    def default(self, req: wsgi.Request) -> dict:
+        """The type of shares that name none."""
+        record = self._default and self.services.db.read(
+            records.find, req.ctx, self._default
+        )
+        if not record:
+            raise exception.DefaultShareTypeNotFound()
+        return self._one(req, record)
+
+    @wsgi.method('share_type:show')
+    def show(self, req: wsgi.Request, type_id: str) -> dict:
+        """One type."""
+        return self._one(
+            req, self.services.db.read(records.get, req.ctx, type_id)
+        )
+
+    @wsgi.method('share_type:create', body=CREATE)
+    def create(self, req: wsgi.Request, args: dict) -> dict:
+        """Create a type with its extra specs."""
+        asked = args['share_type']
+        specs = asked['extra_specs']
+        if req.minor in extra_specs.ALWAYS_SNAPSHOTS:
+            specs.setdefault(extra_specs.SNAPSHOTS, 'True')
+        extra_specs.check_together(specs)
+        return self._one(
+            req,
+            self.services.db.write(
+                _create,
+                req.ctx,
+                by=req.ctx,
+                name=asked['name'],
+                description=asked.get('description'),
+                is_public=asked.get(_IS_PUBLIC, True),
+                extra_specs=specs,
+            ),
+        )
+
+    @wsgi.method('share_type:update', body=UPDATE)
+    def update(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
+        """Change a type; an empty description is none."""
+        values = _changes(args['share_type'])
+        return self._one(
+            req,
+            self.services.db.write(
+                _update, req.ctx, type_id, values, by=req.ctx
+            ),
+        )
+
+    @wsgi.method('share_type:delete', status=202)
+    def delete(self, req: wsgi.Request, type_id: str) -> None:
+        """Remove a type that no share has."""
+        self.services.db.write(records.delete, type_id, by=req.ctx)
+
+    def _one(self, req: wsgi.Request, record: ShareTypeRecord) -> dict:
+        shown = ITEM.function(req.minor)(record, self._more(req))
+        return {'share_type': shown, 'volume_type': shown}
+
+    def _more(self, req: wsgi.Request) -> dict:
+        return {
+            'minor': req.minor,
+            'admin': req.ctx.is_admin,
+            'default': self._default,
+        }
+
+
+def _is_public(req: wsgi.Request) -> bool | None:
+    """Which types are asked for: usable, private, or None for all."""
+    if not req.ctx.is_admin:
+        return True
+    if req.query.get('is_public', '').lower() in ('all', 'none'):
+        return None
+    return paging.flag(req.query, 'is_public', default=True)
+
+
+def _wanted_specs(req: wsgi.Request) -> dict[str, str]:
+    if 'extra_specs' in req.query and req.minor not in _FILTER_BY_SPECS:
+        raise exception.InvalidInput(
+            reason='extra_specs is a filter from version 2.43 on'
+        )
+    return literals.parse(req.query, 'extra_specs')
+
+
+def _changes(asked: dict) -> dict[str, typing.Any]:
+    """The columns to change; null is as good as not sent."""
+    values = {
+        key.rpartition(':')[2]: value
+        for key, value in asked.items()
+        if value is not None
+    }
+    if not values:
+        raise exception.InvalidInput(
+            reason='share_type must have at least one of name, description '
+            f'and {_IS_PUBLIC}'
+        )
+    if values.get('description') == '':
+        values['description'] = None
+    return values
+
+
+def _list(
+    session: Session, ctx: RequestContext, is_public: bool | None
+) -> list[ShareTypeRecord]:
+    if is_public is False:
+        return records.list_private(session)
+    return records.list_accessible(
+        session, ctx, all_projects=is_public is None
+    )
+
+
+def _create(
+    session: Session, ctx: RequestContext, **values: typing.Any
+) -> ShareTypeRecord:
+    return records.get(session, ctx, records.create(session, **values))
+
+
+def _update(
+    session: Session, ctx: RequestContext, id: str, values: dict
+) -> ShareTypeRecord:
+    records.update(session, id, values)
+    return records.get(session, ctx, id)

@@ -1,0 +1,195 @@
+"""Access rules as users see them: of one share, or one rule.
+
+A rule is shown with the worst of what has become of it on the instances
+of its share. A list is one statement (the rules joined with their states),
+its metadata a second one, the locks that hide rules a third.
+"""
+
+from collections.abc import Iterable, Sequence
+import dataclasses
+import datetime
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import access
+from manila_lite.db.models import shares
+from manila_lite.db.queries.access import locks
+from manila_lite.db.queries.metadata import MetadataTable
+from manila_lite.db.session import Session
+from manila_lite.states.access_rule import STATES_BY_WEIGHT
+from manila_lite.states.access_rule import sum_of_statuses
+
+RULE = access.AccessRule.__table__
+MAPPING = access.InstanceAccessRule.__table__
+RULE_METADATA = access.AccessRuleMetadata.__table__
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+METADATA = MetadataTable(RULE_METADATA, 'access_id', RULE)
+
+_WEIGHT = {state: number for number, state in enumerate(STATES_BY_WEIGHT)}
+
+_SHOWN = sa.select(
+    RULE.c.id,
+    RULE.c.share_id,
+    RULE.c.access_type,
+    RULE.c.access_to,
+    RULE.c.access_level,
+    MAPPING.c.state,
+    MAPPING.c.access_key,
+    RULE.c.created_at,
+    RULE.c.updated_at,
+    INSTANCE.c.access_rules_status,
+).select_from(
+    RULE.join(MAPPING).join(
+        INSTANCE, INSTANCE.c.id == MAPPING.c.share_instance_id
+    )
+)
+_ONE = (
+    _SHOWN.add_columns(
+        SHARE.c.project_id,
+        SHARE.c.user_id,
+        SHARE.c.is_public,
+        INSTANCE.c.status,
+    )
+    .join(SHARE, SHARE.c.id == RULE.c.share_id)
+    .where(RULE.c.id == sa.bindparam('access_id'))
+)
+_OF_SHARE = RULE.c.share_id == sa.bindparam('of_share')
+_METADATA_OF_SHARE = (
+    sa.select(
+        RULE_METADATA.c.access_id, RULE_METADATA.c.key, RULE_METADATA.c.value
+    )
+    .select_from(RULE_METADATA.join(RULE))
+    .where(_OF_SHARE)
+)
+
+
+@dataclasses.dataclass
+class Filter:
+    """Which rules of a share: empty fields do not narrow anything.
+
+    `exact` are values of columns of rules; `metadata` pairs that must all
+    be there.
+    """
+
+    exact: dict[str, str] = dataclasses.field(default_factory=dict)
+    access_key: str | None = None
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+class Rule(typing.NamedTuple):
+    """A rule with what is true of it on all instances together."""
+
+    id: str
+    share_id: str
+    access_type: str
+    access_to: str
+    access_level: str
+    state: str
+    access_key: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+class Found(typing.NamedTuple):
+    """Rules to show, and what belongs to them by their id.
+
+    `locks` are those that hide them; `rules_status` is the sum of what
+    the instances of the share say.
+    """
+
+    rules: list[Rule]
+    rules_status: str
+    metadata: dict[str, dict[str, str]]
+    locks: dict[str, list[sa.Row]]
+
+
+def target(session: Session, access_id: str) -> sa.Row:
+    """What is needed to authorise; raises ShareAccessNotFound."""
+    row = session.one(_ONE, access_id=access_id)
+    if row is None:
+        raise exception.ShareAccessNotFound(access_id=access_id)
+    return row
+
+
+def get(session: Session, access_id: str) -> Found:
+    """One rule; raises ShareAccessNotFound."""
+    rows = session.rows(_ONE, access_id=access_id)
+    if not rows:
+        raise exception.ShareAccessNotFound(access_id=access_id)
+    hiding = locks.of_resource(session, access_id, locks.Locked.SHOW)
+    return Found(
+        represent(rows),
+        _status_of(rows),
+        {access_id: METADATA.get(session, access_id)},
+        {access_id: list(hiding)} if hiding else {},
+    )
+
+
+def of_share(
+    session: Session, share_id: str, wanted: Filter | None = None
+) -> Found:
+    """The rules of a share, oldest first."""
+    conditions = _conditions(wanted or Filter())
+    rows = session.rows(
+        _SHOWN.where(_OF_SHARE, *conditions).order_by(
+            RULE.c.created_at, RULE.c.id
+        ),
+        of_share=share_id,
+    )
+    metadata: dict[str, dict[str, str]] = {}
+    for access_id, key, value in session.rows(
+        _METADATA_OF_SHARE.where(*conditions), of_share=share_id
+    ):
+        metadata.setdefault(access_id, {})[key] = value
+    return Found(
+        represent(rows),
+        _status_of(rows),
+        metadata,
+        locks.hidden_rules(session, share_id),
+    )
+
+
+def represent(rows: Sequence[sa.Row]) -> list[Rule]:
+    """One rule for its rows on several instances, in order."""
+    found: dict[str, Rule] = {}
+    for row in rows:
+        rule = Rule(*row[: len(Rule._fields)])
+        other = found.get(rule.id)
+        if other is not None:
+            rule = other._replace(
+                state=min(other.state, rule.state, key=_WEIGHT.__getitem__),
+                access_key=other.access_key or rule.access_key,
+            )
+        found[rule.id] = rule
+    return list(found.values())
+
+
+def _status_of(rows: Iterable[sa.Row]) -> str:
+    return sum_of_statuses(row.access_rules_status for row in rows)
+
+
+def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    found: list[sa.ColumnElement] = [
+        RULE.c[name] == value for name, value in wanted.exact.items()
+    ]
+    if wanted.access_key is not None:
+        with_key = MAPPING.alias()
+        found.append(
+            sa.exists().where(
+                with_key.c.access_id == RULE.c.id,
+                with_key.c.access_key == wanted.access_key,
+            )
+        )
+    for key, value in wanted.metadata.items():
+        of_rule = RULE_METADATA.alias()
+        found.append(
+            sa.exists().where(
+                of_rule.c.access_id == RULE.c.id,
+                of_rule.c.key == key,
+                of_rule.c.value == value,
+            )
+        )
+    return found

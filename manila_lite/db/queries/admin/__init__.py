@@ -1,0 +1,1 @@
+"""Services, pools, quotas, messages and recovery."""

@@ -1,0 +1,1 @@
+"""Share networks, subnets, addresses and security services."""

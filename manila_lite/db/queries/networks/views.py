@@ -1,0 +1,167 @@
+"""Share networks as users see them: a page, or one, with its subnets.
+
+A page is one statement, its subnets with their metadata a second one that
+repeats the page as a subquery.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import datetime
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import networks
+from manila_lite.db.models import share_servers
+from manila_lite.db.queries.networks import subnets
+from manila_lite.db.session import Session
+
+NETWORK = networks.ShareNetwork.__table__
+SUBNET = networks.ShareNetworkSubnet.__table__
+ATTACHED = networks.ShareNetworkSecurityService.__table__
+SERVICE = networks.SecurityService.__table__
+SERVER = share_servers.ShareServer.__table__
+
+
+@dataclasses.dataclass
+class Filter:
+    """Which networks: empty fields do not narrow anything.
+
+    `network` and `subnet` are exact column values, of which those of
+    subnets hold for one and the same subnet; `like` are substrings. A
+    `security_service` is one of this id or of this name.
+    """
+
+    project_id: str | None = None
+    network: dict[str, object] = dataclasses.field(default_factory=dict)
+    subnet: dict[str, object] = dataclasses.field(default_factory=dict)
+    like: dict[str, str] = dataclasses.field(default_factory=dict)
+    created_since: datetime.datetime | None = None
+    created_before: datetime.datetime | None = None
+    security_service_id: str | None = None
+    security_service: str | None = None
+
+
+def _all_support(column: sa.Column) -> sa.ColumnElement[bool]:
+    """Whether every server of the network does; without any, it does."""
+    return (
+        ~sa.exists().where(
+            SERVER.c.share_network_id == NETWORK.c.id, column.is_(False)
+        )
+    ).label(column.name)
+
+
+_SHOWN = (
+    NETWORK.c.id,
+    NETWORK.c.name,
+    NETWORK.c.description,
+    NETWORK.c.project_id,
+    NETWORK.c.status,
+    NETWORK.c.created_at,
+    NETWORK.c.updated_at,
+    _all_support(SERVER.c.security_service_update_support),
+    _all_support(SERVER.c.network_allocation_update_support),
+)
+_ONE = sa.select(*_SHOWN).where(NETWORK.c.id == sa.bindparam('network_id'))
+
+
+class Shown(typing.NamedTuple):
+    """Rows to show, and the subnets by the id of their network."""
+
+    rows: Sequence[sa.Row]
+    subnets: dict[str, list[subnets.Subnet]]
+
+
+def get(session: Session, network_id: str) -> Shown:
+    """One network; no rows when there is none."""
+    return Shown(
+        session.rows(_ONE, network_id=network_id),
+        {network_id: subnets.list_of(session, network_id)},
+    )
+
+
+def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+    """Ids and names of the networks of a page."""
+    return Shown(
+        session.rows(
+            _page(session, wanted, page, NETWORK.c.id, NETWORK.c.name)
+        ),
+        {},
+    )
+
+
+def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+    """The networks of a page with all that the detailed view shows."""
+    rows = session.rows(_page(session, wanted, page, *_SHOWN))
+    ids = _page(session, wanted, page, NETWORK.c.id).subquery()
+    return Shown(rows, subnets.list_of_all(session, ids))
+
+
+def _page(
+    session: Session,
+    wanted: Filter,
+    page: typing.Any,
+    *columns: sa.ColumnElement,
+) -> sa.Select:
+    statement = (
+        sa.select(*columns)
+        .where(*_conditions(session, wanted))
+        .order_by(NETWORK.c.created_at.desc(), NETWORK.c.id.desc())
+        .limit(page.limit)
+    )
+    return statement.offset(page.offset) if page.offset else statement
+
+
+def _conditions(session: Session, wanted: Filter) -> list[sa.ColumnElement]:
+    found: list[sa.ColumnElement] = [
+        NETWORK.c[name] == value for name, value in wanted.network.items()
+    ]
+    if wanted.project_id is not None:
+        found.append(NETWORK.c.project_id == wanted.project_id)
+    found += [
+        _holds(session, NETWORK.c[name], text)
+        for name, text in wanted.like.items()
+    ]
+    if wanted.created_since is not None:
+        found.append(NETWORK.c.created_at >= wanted.created_since)
+    if wanted.created_before is not None:
+        found.append(NETWORK.c.created_at <= wanted.created_before)
+    if wanted.subnet:
+        found.append(
+            sa.exists().where(
+                SUBNET.c.share_network_id == NETWORK.c.id,
+                *(
+                    SUBNET.c[name] == value
+                    for name, value in wanted.subnet.items()
+                ),
+            )
+        )
+    if wanted.security_service_id is not None:
+        found.append(
+            sa.exists().where(
+                ATTACHED.c.share_network_id == NETWORK.c.id,
+                ATTACHED.c.security_service_id == wanted.security_service_id,
+            )
+        )
+    if wanted.security_service is not None:
+        found.append(
+            sa.exists().where(
+                ATTACHED.c.share_network_id == NETWORK.c.id,
+                SERVICE.c.id == ATTACHED.c.security_service_id,
+                sa.or_(
+                    SERVICE.c.id == wanted.security_service,
+                    SERVICE.c.name == wanted.security_service,
+                ),
+            )
+        )
+    return found
+
+
+def _holds(
+    session: Session, column: sa.Column, text: str
+) -> sa.ColumnElement[bool]:
+    """A substring, case counting, which LIKE of SQLite does not do."""
+    place = (
+        sa.func.strpos if session.dialect == 'postgresql' else sa.func.instr
+    )
+    return place(column, text) > 0

@@ -1,0 +1,1 @@
+"""Share servers and their migrations."""

@@ -1,0 +1,1 @@
+"""Shares, share instances and export locations."""

@@ -1,0 +1,117 @@
+"""Snapshots as what new shares are made of."""
+
+import sqlalchemy as sa
+
+from manila_lite import exception
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import snapshots
+from manila_lite.db.queries.snapshots.snapshots import shown_status
+from manila_lite.db.session import Session
+from manila_lite.states.share_instance import S as SHARE
+from manila_lite.states.share_replica import P
+from manila_lite.states.snapshot_instance import S
+
+SNAPSHOT = snapshots.Snapshot.__table__
+SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
+PARENT = shares.Share.__table__
+PARENT_INSTANCE = shares.ShareInstance.__table__
+ZONE = services.AvailabilityZone.__table__
+
+_BEING_MADE = (SHARE.CREATING, SHARE.CREATING_FROM_SNAPSHOT)
+
+_TAKE = (
+    sa.select(
+        SNAPSHOT.c.id,
+        SNAPSHOT.c.size,
+        SNAPSHOT.c.share_proto,
+        SNAPSHOT_INSTANCE.c.id.label('instance_id'),
+        SNAPSHOT_INSTANCE.c.status,
+        PARENT.c.create_share_from_snapshot_support,
+        PARENT_INSTANCE.c.host,
+        PARENT_INSTANCE.c.share_type_id,
+        PARENT_INSTANCE.c.availability_zone_id,
+        PARENT_INSTANCE.c.share_network_id,
+        PARENT_INSTANCE.c.replica_state,
+        PARENT_INSTANCE.c.created_at.label('parent_created_at'),
+        ZONE.c.name.label('availability_zone'),
+    )
+    .select_from(
+        SNAPSHOT_INSTANCE.join(SNAPSHOT)
+        .join(
+            PARENT_INSTANCE,
+            PARENT_INSTANCE.c.id == SNAPSHOT_INSTANCE.c.share_instance_id,
+        )
+        .join(PARENT, PARENT.c.id == PARENT_INSTANCE.c.share_id)
+        .outerjoin(ZONE, ZONE.c.id == PARENT_INSTANCE.c.availability_zone_id)
+    )
+    .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
+    .order_by(SNAPSHOT_INSTANCE.c.id)
+    .with_for_update(read=True, of=SNAPSHOT_INSTANCE)
+)
+_CHILD = (
+    sa.select(PARENT.c.id)
+    .select_from(PARENT.join(PARENT_INSTANCE))
+    .where(
+        PARENT.c.snapshot_id == sa.bindparam('of_snapshot'),
+        PARENT_INSTANCE.c.status.in_(_BEING_MADE),
+    )
+    .limit(1)
+)
+_LOCATED = (
+    sa.select(SNAPSHOT_INSTANCE.c.id)
+    .join(SNAPSHOT)
+    .where(
+        SNAPSHOT.c.share_id == sa.bindparam('of_share'),
+        SNAPSHOT_INSTANCE.c.provider_location == sa.bindparam('location'),
+        SNAPSHOT_INSTANCE.c.id != sa.bindparam('but'),
+    )
+    .limit(1)
+)
+
+
+def take(session: Session, snapshot_id: str) -> sa.Row:
+    """What a snapshot gives to a share that is made of it.
+
+    It stays as it is until the transaction ends, so that who removes it,
+    and moves it first, sees the share. It is the instance on the active
+    replica where there are several, or one with the status that the
+    snapshot shows, where that is not available. Raises
+    ShareSnapshotNotFound when there is none at all.
+    """
+    found = session.rows(_TAKE, snapshot_id=snapshot_id)
+    if not found:
+        raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
+    status = shown_status(found)
+    if status != S.AVAILABLE:
+        return next(row for row in found if row.status == status)
+    fit = [row for row in found if row.replica_state in (None, P.ACTIVE)]
+    if not fit:
+        raise exception.InvalidShareSnapshot(
+            reason=f'no active replica has snapshot {snapshot_id}'
+        )
+    return min(fit, key=lambda row: row.parent_created_at)
+
+
+def refuse_source(session: Session, snapshot_id: str) -> None:
+    """Raise InvalidShareSnapshot while a share is being made of it.
+
+    To be asked after the move that removes the snapshot, in one
+    transaction with it: then no share can come between.
+    """
+    if session.value(_CHILD, of_snapshot=snapshot_id) is not None:
+        raise exception.InvalidShareSnapshot(
+            reason=f'a share is being created from snapshot {snapshot_id}'
+        )
+
+
+def is_located(
+    session: Session, share_id: str, provider_location: str, but: str = ''
+) -> bool:
+    """Whether a snapshot of the share, another than `but`, is there."""
+    return (
+        session.value(
+            _LOCATED, of_share=share_id, but=but, location=provider_location
+        )
+        is not None
+    )

@@ -1,0 +1,397 @@
+"""Shares as users see them: one page, or one share, with its children.
+
+A share is shown with the instance that represents it. A page is one
+statement (the page of shares joined with their instances, types and
+zones), its metadata a second one that repeats the page as a subquery.
+"""
+
+import collections
+from collections.abc import Sequence
+import dataclasses
+import enum
+import typing
+
+import sqlalchemy as sa
+
+from manila_lite.db.models import services
+from manila_lite.db.models import shares
+from manila_lite.db.models import types
+from manila_lite.db.queries.shares import displayed_instance as representing
+from manila_lite.db.queries.shares.displayed_instance import rank
+from manila_lite.db.session import Session
+from manila_lite.states import share_instance as states
+from manila_lite.states.access_rule import sum_of_statuses
+from manila_lite.states.share_instance import S
+
+SHARE = shares.Share.__table__
+INSTANCE = shares.ShareInstance.__table__
+METADATA = shares.ShareMetadata.__table__
+EXPORT = shares.ExportLocation.__table__
+TYPE = types.ShareType.__table__
+SPEC = types.ShareTypeExtraSpec.__table__
+ZONE = services.AvailabilityZone.__table__
+
+_NOT_HIDDEN = INSTANCE.c.status.not_in(sorted(states.HIDDEN_FROM_TENANTS))
+# Asked of one share after the other, until the page is full: for an EXISTS
+# MariaDB gathers the instances of all shares first.
+_IS_VISIBLE = (
+    sa.select(INSTANCE.c.id)
+    .where(INSTANCE.c.share_id == SHARE.c.id, _NOT_HIDDEN)
+    .limit(1)
+    .correlate(SHARE)
+    .scalar_subquery()
+    .is_not(None)
+)
+# What a share is looked for by is what it is shown with.
+_SPEAKS = sa.or_(
+    SHARE.c.replication_type.is_(None),
+    INSTANCE.c.id == representing.of_share('id'),
+)
+
+SHARE_COLUMNS = frozenset(column.name for column in SHARE.c)
+INSTANCE_SORTS = frozenset(
+    {
+        'host',
+        'status',
+        'share_type_id',
+        'share_network_id',
+        'share_server_id',
+        'availability_zone_id',
+    }
+)
+
+
+@dataclasses.dataclass
+class Filter:
+    """Which shares: empty fields do not narrow anything.
+
+    `share` and `instance` are exact column values, those of the instance
+    that speaks for the share; `like` are substrings; `metadata` and
+    `extra_specs` pairs that must all be there. Without `sees_hidden`
+    shares that deferred deletion has given up are left out.
+    """
+
+    project_id: str | None = None
+    and_public: bool = False
+    sees_hidden: bool = False
+    share: dict[str, object] = dataclasses.field(default_factory=dict)
+    instance: dict[str, object] = dataclasses.field(default_factory=dict)
+    like: dict[str, str] = dataclasses.field(default_factory=dict)
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
+    extra_specs: dict[str, str] = dataclasses.field(default_factory=dict)
+    zone: str | None = None
+    export_id: str | None = None
+    export_path: str | None = None
+
+
+def _to_show(column: sa.Column) -> sa.ColumnElement:
+    """The column, its time as the driver gives it: nobody reckons with it.
+
+    On SQLite that is text, and answers want text.
+    """
+    if isinstance(column.type, sa.DateTime):
+        return sa.type_coerce(column, sa.types.NullType()).label(column.name)
+    return column
+
+
+_SHOWN = sa.select(
+    *(
+        _to_show(column)
+        for column in SHARE.c
+        if column is not SHARE.c.updated_at
+    ),
+    INSTANCE.c.status,
+    INSTANCE.c.host,
+    INSTANCE.c.progress,
+    INSTANCE.c.access_rules_status,
+    INSTANCE.c.replica_state,
+    INSTANCE.c.share_network_id,
+    INSTANCE.c.share_server_id,
+    INSTANCE.c.share_type_id,
+    INSTANCE.c.encryption_key_ref,
+    TYPE.c.name.label('share_type_name'),
+    ZONE.c.name.label('availability_zone'),
+)
+_ID = 0  # its place in a row, which is ten times faster than its name
+
+
+def _joined(these: sa.FromClause = SHARE) -> sa.FromClause:
+    return (
+        these.outerjoin(INSTANCE, INSTANCE.c.share_id == SHARE.c.id)
+        .outerjoin(TYPE, TYPE.c.id == INSTANCE.c.share_type_id)
+        .outerjoin(ZONE, ZONE.c.id == INSTANCE.c.availability_zone_id)
+    )
+
+
+_OLDEST_FIRST = (INSTANCE.c.created_at, INSTANCE.c.id)
+_ONE = (
+    _SHOWN.select_from(_joined())
+    .where(SHARE.c.id == sa.bindparam('share_id'))
+    .order_by(*_OLDEST_FIRST)
+)
+_METADATA = sa.select(METADATA.c.share_id, METADATA.c.key, METADATA.c.value)
+_METADATA_OF_ONE = _METADATA.where(
+    METADATA.c.share_id == sa.bindparam('share_id')
+)
+_EXPORTS = (
+    sa.select(INSTANCE.c.share_id, EXPORT.c.path)
+    .select_from(EXPORT.join(INSTANCE))
+    .where(
+        INSTANCE.c.status == S.AVAILABLE,
+        sa.or_(
+            INSTANCE.c.replica_state.is_(None),
+            INSTANCE.c.replica_state == 'active',
+        ),
+    )
+    .order_by(EXPORT.c.created_at, EXPORT.c.path)
+)
+_EXPORTS_OF_ONE = _EXPORTS.where(
+    INSTANCE.c.share_id == sa.bindparam('share_id')
+)
+
+
+class Exports(enum.Enum):
+    """Which paths come with a share: all, or without administrators'."""
+
+    NONE = enum.auto()
+    OPEN = enum.auto()
+    ALL = enum.auto()
+
+
+class Shown(typing.NamedTuple):
+    """Rows to show, and their children by share id."""
+
+    rows: Sequence[typing.Any]
+    children: dict[str, dict[str, typing.Any]]
+    total: int | None = None
+
+
+def get(session: Session, share_id: str, *, exports: Exports) -> Shown:
+    """One share; no rows when there is none."""
+    found = session.rows(_ONE, share_id=share_id)
+    if not found:
+        return Shown([], {})
+    rows, sums = represent(found)
+    metadata = _by_key(session.rows(_METADATA_OF_ONE, share_id=share_id))
+    paths = _paths(session, exports, _EXPORTS_OF_ONE, share_id=share_id)
+    return Shown(rows, {'metadata': metadata, 'exports': paths, **sums})
+
+
+def summaries(
+    session: Session, wanted: Filter, page: typing.Any, count: bool = False
+) -> Shown:
+    """Ids and names of the shares of a page."""
+    statement = _page(
+        wanted, page, SHARE.c.id, SHARE.c.display_name.label('name')
+    )
+    return Shown(
+        session.rows(statement), {}, _count(session, wanted) if count else None
+    )
+
+
+def details(
+    session: Session,
+    wanted: Filter,
+    page: typing.Any,
+    *,
+    exports: Exports,
+    count: bool = False,
+) -> Shown:
+    """The shares of a page with everything the detailed view shows."""
+    ids = _page(wanted, page, SHARE.c.id).subquery()
+    # From the page outwards: of an inner join SQLite makes a walk through
+    # all shares, if that saves it from sorting the page.
+    these = ids.outerjoin(SHARE, SHARE.c.id == ids.c.id)
+    found = session.rows(
+        _SHOWN.select_from(_joined(these)).order_by(
+            *_order(page), *_OLDEST_FIRST
+        )
+    )
+    rows, sums = represent(found)
+    metadata = _by_key(
+        session.rows(_METADATA.join(ids, ids.c.id == METADATA.c.share_id))
+    )
+    paths = _paths(
+        session, exports, _EXPORTS.join(ids, ids.c.id == INSTANCE.c.share_id)
+    )
+    return Shown(
+        rows,
+        {'metadata': metadata, 'exports': paths, **sums},
+        _count(session, wanted) if count else None,
+    )
+
+
+def represent(
+    rows: Sequence[sa.Row],
+) -> tuple[Sequence[sa.Row], dict[str, dict]]:
+    """One row per share, in order, and what several instances add up to.
+
+    By share id, of shares that have several: whether they are replicas
+    (`replicated`), and their `access_rules_status` (`rules_status`).
+    """
+    if len({row[_ID] for row in rows}) == len(rows):
+        return rows, {'replicated': {}, 'rules_status': {}}
+    chosen: dict[str, sa.Row] = {}
+    for row in rows:
+        other = chosen.get(row.id)
+        if other is None or rank(row) < rank(other):
+            chosen[row.id] = row
+    copies: dict[str, int] = {}
+    statuses: dict[str, set[str]] = {}
+    for row in rows:
+        copies[row.id] = copies.get(row.id, 0) + bool(row.replica_state)
+        statuses.setdefault(row.id, set()).add(row.access_rules_status)
+    return list(chosen.values()), {
+        'replicated': {id: number > 1 for id, number in copies.items()},
+        'rules_status': {
+            id: sum_of_statuses(found) for id, found in statuses.items()
+        },
+    }
+
+
+def _page(
+    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+) -> sa.Select:
+    statement = (
+        sa.select(*columns).where(*_conditions(wanted)).order_by(*_order(page))
+    )
+    if page.limit is not None:
+        statement = statement.limit(page.limit)
+    if page.offset:
+        if page.limit is None:  # MariaDB and SQLite want a limit with it
+            statement = statement.limit(2**31 - 1)
+        statement = statement.offset(page.offset)
+    return statement
+
+
+def _order(page: typing.Any) -> list[sa.ColumnElement]:
+    # One value for each: with a join, a share of several instances would
+    # be several in the page.
+    key = (
+        representing.of_share(page.sort_key)
+        if page.sort_key in INSTANCE_SORTS
+        else SHARE.c[page.sort_key]
+    )
+    if page.sort_dir == 'desc':
+        return [key.desc(), SHARE.c.id.desc()]
+    return [key.asc(), SHARE.c.id.asc()]
+
+
+def _count(session: Session, wanted: Filter) -> int:
+    return session.value(
+        sa.select(sa.func.count())
+        .select_from(SHARE)
+        .where(*_conditions(wanted))
+    )
+
+
+def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    found: list[sa.ColumnElement] = []
+    if wanted.project_id is not None:
+        own = SHARE.c.project_id == wanted.project_id
+        found.append(
+            sa.or_(own, SHARE.c.is_public.is_(True))
+            if wanted.and_public
+            else own
+        )
+    found += [
+        _equals(SHARE.c[name], value) for name, value in wanted.share.items()
+    ]
+    found += [
+        SHARE.c[name].contains(text, autoescape=True)
+        for name, text in wanted.like.items()
+    ]
+    of_instance = [
+        _equals(INSTANCE.c[name], value)
+        for name, value in wanted.instance.items()
+    ]
+    if wanted.zone is not None:
+        of_instance.append(
+            INSTANCE.c.availability_zone_id.in_(
+                sa.select(ZONE.c.id).where(
+                    sa.or_(
+                        ZONE.c.name == wanted.zone, ZONE.c.id == wanted.zone
+                    )
+                )
+            )
+        )
+    for key, value in wanted.extra_specs.items():
+        of_instance.append(
+            sa.exists()
+            .where(
+                SPEC.c.share_type_id == INSTANCE.c.share_type_id,
+                SPEC.c.spec_key == key,
+                SPEC.c.spec_value == value,
+            )
+            .correlate(INSTANCE)
+        )
+    if of_instance:
+        of_instance.append(_SPEAKS)
+        if not wanted.sees_hidden:
+            of_instance.append(_NOT_HIDDEN)
+        found.append(_some_instance(*of_instance))
+    elif not wanted.sees_hidden:
+        found.append(_IS_VISIBLE)
+    for key, value in wanted.metadata.items():
+        found.append(
+            sa.exists().where(
+                METADATA.c.share_id == SHARE.c.id,
+                METADATA.c.key == key,
+                METADATA.c.value == value,
+            )
+        )
+    return found + _export_conditions(wanted)
+
+
+def _export_conditions(wanted: Filter) -> list[sa.ColumnElement]:
+    asked = [
+        EXPORT.c[name] == value
+        for name, value in (
+            ('id', wanted.export_id),
+            ('path', wanted.export_path),
+        )
+        if value is not None
+    ]
+    if not asked:
+        return []
+    return [
+        _some_instance(EXPORT.c.share_instance_id == INSTANCE.c.id, *asked)
+    ]
+
+
+def _some_instance(*conditions: sa.ColumnElement) -> sa.ColumnElement:
+    """Whether the share has an instance of which all this is true."""
+    return (
+        sa.exists()
+        .where(INSTANCE.c.share_id == SHARE.c.id, *conditions)
+        .correlate(SHARE)
+    )
+
+
+def _equals(column: sa.Column, value: object) -> sa.ColumnElement:
+    if value is False:
+        # What most rows are is no reason to leave the order of an index.
+        return column.is_not(True)
+    if value is True:
+        return column.is_(True)
+    return column == value
+
+
+def _by_key(rows: Sequence[sa.Row]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    for share_id, key, value in rows:
+        found[share_id][key] = value
+    return found
+
+
+def _paths(
+    session: Session, exports: Exports, statement: sa.Select, **params: object
+) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    if exports is Exports.NONE:
+        return found
+    if exports is Exports.OPEN:
+        statement = statement.where(EXPORT.c.is_admin_only.is_(False))
+    for share_id, path in session.rows(statement, **params):
+        found.setdefault(share_id, []).append(path)
+    return found

@@ -1,0 +1,1 @@
+"""Snapshots, snapshot instances and their export locations."""

@@ -1,0 +1,1 @@
+"""The driver contract: interfaces, and the values that pass through them."""

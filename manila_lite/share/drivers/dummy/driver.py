@@ -1,0 +1,392 @@
+"""A back end that is only remembered: the instrument of tests.
+
+What it made is kept on disk, so that it survives the end of the process.
+Any method can be told to take its time, to fail before, half-way through
+or after its work, or to hang: by options, or by the `…_next` methods.
+"""
+
+from collections.abc import Iterable
+import pathlib
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy import replication_domain
+from manila_lite.share.drivers.dummy import state as remembered
+from manila_lite.share.drivers.dummy.managing import share_exports
+from manila_lite.share.drivers.dummy.replication import DummyReplication
+from manila_lite.share.drivers.dummy.server_migration import (
+    DummyServerMigration,
+)
+
+# Name of a metadata item with which a share tells how full it is.
+USED_GB = 'dummy_used_gb'
+CREATING = 'creating_from_snapshot'
+
+
+def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
+    """Sizes by share instance id of what a dummy back end holds.
+
+    It is read from outside, whether the driver is running or not.
+    """
+    return _sizes(remembered.State(state_path).shares)
+
+
+def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
+    """The same of snapshots, by snapshot instance id."""
+    return _sizes(remembered.State(state_path).snapshots)
+
+
+def replica_inventory(
+    state_path: str | pathlib.Path,
+) -> dict[str, replication_domain.Replica]:
+    """Role, version and freshness of the replicas it has, by their ids."""
+    return replication_domain.replicas(remembered.State(state_path))
+
+
+def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
+    """Whom a dummy back end lets in, by share instance id.
+
+    Each client is its type, itself as given, and its level. Shares that
+    let nobody in are left out, and so are replicas that clients are kept
+    from. Replicas that can only be read have no other level.
+    """
+    state = remembered.State(state_path)
+    return replication_domain.let_in(state, state.access.inventory())
+
+
+def snapshot_access_inventory(
+    state_path: str | pathlib.Path,
+) -> remembered.Clients:
+    """The same by snapshot instance id."""
+    state = remembered.State(state_path)
+    return replication_domain.let_mount(
+        state, state.snapshot_access.inventory()
+    )
+
+
+def server_inventory(state_path: str | pathlib.Path) -> dict[str, list[str]]:
+    """Addresses of the share servers it has, by share server id."""
+    return {
+        name: [*record['addresses'], *record['admin_addresses']]
+        for name, record in remembered.State(state_path).servers.records()
+    }
+
+
+def servers_of_shares(state_path: str | pathlib.Path) -> dict[str, str]:
+    """On which server a share is, by share instance id."""
+    return {
+        name: record['server']
+        for name, record in remembered.State(state_path).shares.records()
+        if record.get('server')
+    }
+
+
+def _sizes(folder: records.Folder) -> dict[str, int]:
+    return {name: record['size'] for name, record in folder.records()}
+
+
+class DummyDriver(
+    DummyReplication, DummyServerMigration, base.CreateFromSnapshotSupport
+):
+    # What tests look at
+
+    def inventory(self) -> dict[str, int]:
+        """Sizes by share instance id of what is really there."""
+        return inventory(self._state.path)
+
+    def snapshot_inventory(self) -> dict[str, int]:
+        """Sizes by snapshot instance id of what is really there."""
+        return snapshot_inventory(self._state.path)
+
+    def access_inventory(self) -> remembered.Clients:
+        """Whom it really lets in, by share instance id."""
+        return access_inventory(self._state.path)
+
+    def snapshot_access_inventory(self) -> remembered.Clients:
+        """Whom it really lets in, by snapshot instance id."""
+        return snapshot_access_inventory(self._state.path)
+
+    def replica_inventory(self) -> dict[str, replication_domain.Replica]:
+        """The replicas that are really there, by share instance id."""
+        return replica_inventory(self._state.path)
+
+    def server_inventory(self) -> dict[str, list[str]]:
+        """Addresses by share server id of what is really there."""
+        return server_inventory(self._state.path)
+
+    def write(self, share_id: str, content: str, used_gb: float = 0) -> None:
+        """Put content into a share, as its users do."""
+        with self._lock:
+            self._change_content(share_id, content, used_gb)
+
+    def read(self, share_id: str) -> str:
+        """The content of a share, whether its users may see it or not."""
+        with self._lock:
+            self._catch_up(share_id)
+            return self._record(share_id)['content']
+
+    def spoil(self, share_id: str) -> None:
+        """Have a share be in error, also one still being made."""
+        with self._lock:
+            self._state.shares.put(
+                share_id, self._record(share_id) | {'status': 'error'}
+            )
+
+    # Start
+
+    @faults.observed
+    def do_setup(self, context: RequestContext) -> None:
+        self._state.path.mkdir(parents=True, exist_ok=True)
+        self._settle()
+
+    @faults.observed
+    def check_for_setup_error(self) -> None:
+        if not self.configuration.dummy_driver_pools:
+            raise exception.BadConfiguration(
+                reason='dummy_driver_pools names no pool'
+            )
+
+    @faults.observed
+    def get_backend_info(self, context: RequestContext) -> dict[str, str]:
+        return {'state_path': str(self._state.path)}
+
+    @faults.observed
+    def ensure_shares(
+        self,
+        context: RequestContext,
+        shares: Iterable[base.ShareForDriver],
+    ) -> dict[str, base.EnsureAnswer]:
+        return {share['id']: self._ensured(share) for share in shares}
+
+    def _ensured(self, share: base.ShareForDriver) -> base.EnsureAnswer:
+        record = self._state.shares.find(share['id'])
+        if record is None:
+            return {'status': 'error'}
+        return {'export_locations': share_exports(record)}
+
+    @faults.observed
+    def ensure_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.ExportLocationsAnswer:
+        return share_exports(self._record(share['id']))
+
+    @faults.observed
+    def get_pool(self, share: base.ShareForDriver) -> str:
+        record = self._state.shares.find(share['id'])
+        return record['pool'] if record else self._pool_for(share)
+
+    # Shares
+
+    @faults.observed
+    def create_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.ExportLocationsAnswer:
+        return share_exports(
+            self._make(share, share_server, content='', used_gb=0)
+        )
+
+    @faults.observed
+    def create_share_from_snapshot(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServer | None = None,
+        parent_share: base.ShareForDriver | None = None,
+    ) -> base.ExportLocationsAnswer | base.NewShareAnswer:
+        source = self._snapshot_record(snapshot['id'])
+        record = self._make(
+            share,
+            share_server,
+            content=source['content'],
+            used_gb=source['used_gb'],
+            steps=self.configuration.dummy_driver_from_snapshot_steps,
+        )
+        if record['status'] == CREATING:
+            return {
+                'status': CREATING,
+                'export_locations': share_exports(record),
+            }
+        return share_exports(record)
+
+    def _make(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None,
+        content: str,
+        used_gb: float,
+        steps: int = 0,
+    ) -> records.Record:
+        with self._lock:
+            record = self._state.shares.find(share['id'])
+            if record is None or record['status'] == 'error':
+                record = self._new_record(
+                    share, share_server, content, used_gb
+                ) | self._membership(share)
+                self._state.shares.put(share['id'], record)
+                self.faults.midway()
+                record |= (
+                    {'status': CREATING, 'steps': steps, 'done': 0}
+                    if steps
+                    else {'status': 'available'}
+                )
+                self._state.shares.put(share['id'], record)
+        return record
+
+    @faults.observed
+    def delete_share(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
+        with self._lock:
+            record = self._state.shares.find(share['id'])
+            if record is not None:
+                self._state.shares.put(
+                    share['id'], record | {'status': 'error'}
+                )
+                self.faults.midway()
+            self._state.access.forget(share['id'])
+            self._state.shares.drop(share['id'])
+            self._leave(share)
+
+    @faults.observed
+    def extend_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
+        with self._lock:
+            record = self._current(share['id'])
+            self._put(
+                share['id'], record | {'size': max(record['size'], new_size)}
+            )
+
+    @faults.observed
+    def shrink_share(
+        self,
+        share: base.ShareForDriver,
+        new_size: int,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
+        with self._lock:
+            record = self._current(share['id'])
+            used_gb = max(
+                record['used_gb'], float(share['metadata'].get(USED_GB, 0))
+            )
+            if new_size < min(record['size'], used_gb):
+                raise exception.ShareShrinkingPossibleDataLoss(
+                    share_id=share['id']
+                )
+            self._put(
+                share['id'], record | {'size': min(record['size'], new_size)}
+            )
+
+    @faults.observed
+    def get_share_status(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.StatusAnswer:
+        with self._lock:
+            record = self._record(share['id'])
+            if record['status'] == CREATING:
+                record = _one_step_on(record)
+                self._state.shares.put(share['id'], record)
+        answer: base.StatusAnswer = {
+            'status': record['status'],
+            'size': record['size'],
+            'share_proto': record['share_proto'],
+            'export_locations': share_exports(record),
+        }
+        if record['status'] == CREATING:
+            answer['progress'] = f'{100 * record["done"] // record["steps"]}%'
+        return answer
+
+    @faults.observed
+    def update_access(
+        self,
+        context: RequestContext,
+        share: base.ShareForDriver,
+        access_rules: list[base.AccessRuleForDriver],
+        add_rules: list[base.AccessRuleForDriver],
+        delete_rules: list[base.AccessRuleForDriver],
+        update_rules: list[base.AccessRuleForDriver],
+        share_server: base.ShareServer | None = None,
+    ) -> base.AccessAnswers:
+        with self._lock:
+            if access_rules:
+                self._record(share['id'])
+            return self._change_access(
+                'update_access',
+                self._state.access,
+                share['id'],
+                access_rules,
+                add=add_rules,
+                delete=delete_rules,
+                update=update_rules,
+            )
+
+    # Statistics
+
+    @faults.observed
+    def _update_share_stats(self, data: base.Stats | None = None) -> None:
+        super()._update_share_stats(
+            {
+                'vendor_name': 'manila_lite',
+                'storage_protocol': 'NFS_CIFS',
+                'pools': self._get_pools_info(),
+                **({'replication_type': self._style} if self._style else {}),
+                'share_server_multiple_subnet_support': (
+                    self.driver_handles_share_servers
+                ),
+                **(data or {}),
+            }
+        )
+
+    @faults.observed
+    def _get_pools_info(self) -> list[base.Stats]:
+        allocated = dict.fromkeys(self.configuration.dummy_driver_pools, 0)
+        for _, record in self._state.shares.records():
+            # A pool may have been taken out of the configuration.
+            allocated[record['pool']] = (
+                allocated.get(record['pool'], 0) + record['size']
+            )
+        return [
+            self._pool_stats(pool, allocated[pool])
+            for pool in self.configuration.dummy_driver_pools
+        ]
+
+    def _pool_stats(self, pool: str, allocated: int) -> base.Stats:
+        total = self.configuration.dummy_driver_capacity_gb
+        free = self.configuration.dummy_driver_free_gb
+        return self.capacity_rules() | {
+            'pool_name': pool,
+            'total_capacity_gb': total,
+            'free_capacity_gb': max(0, total - allocated)
+            if free is None
+            else free,
+            'allocated_capacity_gb': allocated,
+            'provisioned_capacity_gb': allocated,
+            'thin_provisioning': True,
+        }
+
+
+def _one_step_on(record: records.Record) -> records.Record:
+    """A share that is being made from a snapshot, a while later."""
+    done = record['done'] + 1
+    return record | {
+        'done': done,
+        'status': (CREATING if done < record['steps'] else 'available'),
+    }

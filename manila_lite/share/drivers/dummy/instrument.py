@@ -1,0 +1,193 @@
+"""What makes the dummy driver an instrument: orders, records, a state."""
+
+from collections import deque
+from collections.abc import Callable
+import contextlib
+import fnmatch
+import pathlib
+import threading
+import time
+from typing import Any, NamedTuple
+
+from manila_lite import exception
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy import state as remembered
+
+ADDRESS = '10.0.0.10'
+ADMIN_ADDRESS = '10.0.0.20'
+
+Lock = contextlib.AbstractContextManager[object]
+
+_ACCESS_CALLS_KEPT = 1_000
+
+
+class AccessCall(NamedTuple):
+    """A call about access: of how many rules, and which had changed."""
+
+    method: str
+    subject_id: str
+    rules: int
+    added: list[str]
+    deleted: list[str]
+    updated: list[str]
+
+
+class Instrument(base.ShareDriver):
+    """A driver without verbs that can be told how to carry them out."""
+
+    def __init__(
+        self,
+        *args: Any,
+        sleep: Callable[[float], object] = time.sleep,
+        **kwargs: Any,
+    ):
+        super().__init__((True, False), *args, **kwargs)
+        option = self.configuration
+        self._state = remembered.State(
+            pathlib.Path(option.dummy_driver_state_path).absolute()
+        )
+        self._lock: Lock = threading.RLock()  # read, change and write
+        delays = option.dummy_driver_driver_methods_delays
+        self.faults = faults.Faults(
+            faults.observed_methods(type(self)),
+            delay=option.dummy_driver_default_driver_method_delay,
+            delays={method: float(delay) for method, delay in delays.items()},
+            sleep=sleep,
+            away=self._state.is_away,
+        )
+        self.fail_next = self.faults.fail_next
+        self.half_fail_next = self.faults.half_fail_next
+        self.lose_answer_next = self.faults.lose_answer_next
+        self.hang_next = self.faults.hang_next
+        self._order_configured_faults()
+        self._refused: remembered.Refusal = self._refused_by_option
+        self._access_calls: deque[AccessCall] = deque(
+            maxlen=_ACCESS_CALLS_KEPT
+        )
+
+    def _order_configured_faults(self) -> None:
+        option = self.configuration
+        try:
+            for method, times in option.dummy_driver_fail_methods.items():
+                self.fail_next(
+                    method, None if times == 'always' else int(times)
+                )
+            for method in option.dummy_driver_hang_methods:
+                self.hang_next(method, times=None)
+            for method in option.dummy_driver_answer_lost_methods:
+                self.lose_answer_next(method, times=None)
+        except ValueError as error:
+            raise exception.BadConfiguration(
+                reason=f'back end "{option.config_group}": a '
+                f'dummy_driver_*_methods option: {error}'
+            ) from error
+
+    # Calls
+
+    @property
+    def calls(self) -> list[faults.Call]:
+        """The last calls, oldest first."""
+        return self.faults.calls
+
+    @property
+    def access_calls(self) -> list[AccessCall]:
+        """The last calls about access that came to work, oldest first."""
+        with self._lock:
+            return list(self._access_calls)
+
+    # Access
+
+    def refuse_rules(self, refused: remembered.Refusal | None) -> None:
+        """Have single rules fail from now on; None ends it.
+
+        `refused` is asked with allow, update or deny, and the rule. The
+        state of those it refuses is answered as error.
+        """
+        with self._lock:
+            self._refused = refused or self._refused_by_option
+
+    def _refused_by_option(
+        self, verb: str, rule: base.AccessRuleForDriver
+    ) -> bool:
+        patterns = self.configuration.dummy_driver_refuse_clients
+        return any(
+            fnmatch.fnmatchcase(rule['access_to'], pattern)
+            for pattern in patterns
+        )
+
+    def _change_access(
+        self,
+        method: str,
+        access: remembered.Access,
+        subject_id: str,
+        rules: base.Rules,
+        *,
+        add: base.Rules,
+        delete: base.Rules,
+        update: base.Rules,
+    ) -> base.AccessAnswers:
+        self._access_calls.append(
+            AccessCall(
+                method,
+                subject_id,
+                len(rules),
+                *(
+                    [rule['access_id'] for rule in changed]
+                    for changed in (add, delete, update)
+                ),
+            )
+        )
+        return access.change(
+            subject_id,
+            rules,
+            add=add,
+            delete=delete,
+            update=update,
+            refused=self._refused,
+            midway=self.faults.midway,
+        )
+
+    # What is there
+
+    def _record(self, share_id: str) -> records.Record:
+        record = self._state.shares.find(share_id)
+        if record is None:
+            raise exception.ShareResourceNotFound(share_id=share_id)
+        return record
+
+    def _snapshot_record(self, snapshot_id: str) -> records.Record:
+        record = self._state.snapshots.find(snapshot_id)
+        if record is None:
+            raise exception.SnapshotResourceNotFound(snapshot_id=snapshot_id)
+        return record
+
+
+def export_locations(
+    record: records.Record, folder: str
+) -> list[base.ExportLocation]:
+    """Where users and administrators find a share or snapshot."""
+    return [
+        _export_location(record, folder, address, is_admin_only)
+        for addresses, is_admin_only in (
+            (record.get('addresses', [ADDRESS]), False),
+            (record.get('admin_addresses', [ADMIN_ADDRESS]), True),
+        )
+        for address in addresses
+    ]
+
+
+def _export_location(
+    record: records.Record, folder: str, address: str, is_admin_only: bool
+) -> base.ExportLocation:
+    path = (
+        f'\\\\{address}\\{record["export"]}'
+        if record['share_proto'] == 'CIFS'
+        else f'{address}:/{folder}/{record["export"]}'
+    )
+    return {
+        'path': path,
+        'is_admin_only': is_admin_only,
+        'metadata': {'preferred': str(not is_admin_only)},
+    }

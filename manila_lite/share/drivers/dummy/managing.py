@@ -1,0 +1,250 @@
+"""What the dummy back end has and nobody here knows of.
+
+Such shares and snapshots are found by the path or provider location they
+have; they lie outside of the inventories, with those who may use them.
+"""
+
+from collections.abc import Mapping
+
+from manila_lite import exception
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy.instrument import export_locations
+from manila_lite.share.drivers.dummy.servers import DummyServers
+from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
+from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
+
+
+class DummyManaging(DummyServers, DummySnapshots):
+    # What tests put there
+
+    def place_share(
+        self,
+        name: str,
+        size: int | None = 1,
+        share_proto: str = 'NFS',
+        content: str = '',
+    ) -> str:
+        """The path of a share that was made by somebody else.
+
+        Without a size the driver cannot tell any when it is managed.
+        """
+        record = {
+            'size': size,
+            'share_proto': share_proto,
+            'export': name,
+            'status': 'available',
+            'pool': None,
+            'content': content,
+            'used_gb': 0,
+        }
+        self._state.unmanaged_shares.put(name, record)
+        return share_exports(record)[0]['path']
+
+    def place_snapshot(self, share_id: str, name: str) -> str:
+        """The provider location of a snapshot made by somebody else."""
+        share = self._record(share_id)
+        self._state.unmanaged_snapshots.put(
+            name,
+            {
+                'size': share['size'],
+                'share': share['export'],
+                'share_proto': share['share_proto'],
+                'content': share['content'],
+                'used_gb': share['used_gb'],
+                'export': name,
+                'status': 'available',
+            },
+        )
+        return name
+
+    def unmanaged(self) -> dict[str, int]:
+        """Sizes of the shares nobody here knows of, by their path."""
+        return {
+            share_exports(record)[0]['path']: record['size']
+            for _, record in self._state.unmanaged_shares.records()
+        }
+
+    # Shares
+
+    @faults.observed
+    def manage_existing(
+        self,
+        share: base.ShareForDriver,
+        driver_options: Mapping[str, str],
+    ) -> base.ManageAnswer:
+        return self._manage(share)
+
+    @faults.observed
+    def manage_existing_with_server(
+        self,
+        share: base.ShareForDriver,
+        driver_options: Mapping[str, str],
+        share_server: base.ShareServer | None = None,
+    ) -> base.ManageAnswer:
+        return self._manage(share, share_server)
+
+    def _manage(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> base.ManageAnswer:
+        with self._lock:
+            name, record = self._unmanaged_at(share['export_location'])
+            record = record or self._state.shares.find(share['id'])
+            if record is None:
+                raise exception.ManageInvalidShare(
+                    reason=f'nothing is at {share["export_location"]}'
+                )
+            if record['share_proto'] != share['share_proto']:
+                raise exception.ManageInvalidShare(
+                    reason=f'it is a share of {record["share_proto"]}'
+                )
+            if record['size'] is None:
+                # What the contract asks for, and drivers forget.
+                return {}  # type: ignore[typeddict-item]
+            if name is not None:
+                record |= {
+                    'pool': self._pool_for(share),
+                    **self._home(share_server),
+                    **self._membership(share),
+                }
+                self._state.shares.put(share['id'], record)
+                self.faults.midway()
+                self._state.unmanaged_shares.drop(name)
+        return {
+            'size': record['size'],
+            'export_locations': share_exports(record),
+        }
+
+    def _unmanaged_at(
+        self, path: str | None
+    ) -> tuple[str | None, records.Record | None]:
+        for name, record in self._state.unmanaged_shares.records():
+            if path in [export['path'] for export in share_exports(record)]:
+                return name, record
+        return None, None
+
+    @faults.observed
+    def unmanage(self, share: base.ShareForDriver) -> None:
+        self._unmanage(share)
+
+    @faults.observed
+    def unmanage_with_server(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
+        self._unmanage(share)
+
+    def _unmanage(self, share: base.ShareForDriver) -> None:
+        with self._lock:
+            record = self._state.shares.find(share['id'])
+            if record is not None:
+                self._state.unmanaged_shares.put(
+                    share['id'], self._alone(record)
+                )
+                self.faults.midway()
+                self._state.shares.drop(share['id'])
+            self._state.access.forget(share['id'])
+            self._leave(share)
+
+    def _new_record(
+        self,
+        share: base.ShareForDriver,
+        share_server: base.ShareServer | None,
+        content: str = '',
+        used_gb: float = 0,
+    ) -> records.Record:
+        """What a share is to be, and is not yet."""
+        return {
+            'size': share['size'],
+            'share_proto': share['share_proto'],
+            'export': share['name'],
+            'pool': self._pool_for(share),
+            'content': content,
+            'used_gb': used_gb,
+            'status': 'error',
+            **self._home(share_server),
+        }
+
+    def _pool_for(self, share: base.ShareForDriver) -> str:
+        _, _, pool = (share['host'] or '').partition('#')
+        return pool or self.configuration.dummy_driver_pools[0]
+
+    # Snapshots
+
+    @faults.observed
+    def manage_existing_snapshot(
+        self,
+        snapshot: base.SnapshotForDriver,
+        driver_options: Mapping[str, str],
+    ) -> base.ManageSnapshotAnswer:
+        return self._manage_snapshot(snapshot)
+
+    @faults.observed
+    def manage_existing_snapshot_with_server(
+        self,
+        snapshot: base.SnapshotForDriver,
+        driver_options: Mapping[str, str],
+        share_server: base.ShareServer | None = None,
+    ) -> base.ManageSnapshotAnswer:
+        return self._manage_snapshot(snapshot)
+
+    def _manage_snapshot(
+        self, snapshot: base.SnapshotForDriver
+    ) -> base.ManageSnapshotAnswer:
+        location = snapshot['provider_location']
+        with self._lock:
+            name, record = self._unmanaged_snapshot(location)
+            record = record or self._state.snapshots.find(snapshot['id'])
+            share = self._record(snapshot['share_instance_id'])
+            if record is None or record['share'] != share['export']:
+                raise exception.ManageInvalidShareSnapshot(
+                    reason=f'the share has no snapshot {location}'
+                )
+            if name is not None:
+                record |= {'replica': snapshot['share_instance_id']}
+                self._state.snapshots.put(snapshot['id'], record)
+                self.faults.midway()
+                self._state.unmanaged_snapshots.drop(name)
+        return {
+            'size': record['size'],
+            'provider_location': location,
+            'export_locations': snapshot_exports(record),
+        }
+
+    def _unmanaged_snapshot(
+        self, location: str | None
+    ) -> tuple[str | None, records.Record | None]:
+        for name, record in self._state.unmanaged_snapshots.records():
+            if record['export'] == location:
+                return name, record
+        return None, None
+
+    @faults.observed
+    def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
+        self._unmanage_snapshot(snapshot)
+
+    @faults.observed
+    def unmanage_snapshot_with_server(
+        self,
+        snapshot: base.SnapshotForDriver,
+        share_server: base.ShareServer | None = None,
+    ) -> None:
+        self._unmanage_snapshot(snapshot)
+
+    def _unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
+        with self._lock:
+            record = self._state.snapshots.find(snapshot['id'])
+            if record is not None:
+                self._state.unmanaged_snapshots.put(snapshot['id'], record)
+                self.faults.midway()
+                self._state.snapshots.drop(snapshot['id'])
+            self._state.snapshot_access.forget(snapshot['id'])
+
+
+def share_exports(record: records.Record) -> list[base.ExportLocation]:
+    """Where a share can be mounted."""
+    return export_locations(record, 'shares')

@@ -1,0 +1,352 @@
+"""Share servers of the dummy back end.
+
+A server is a record of its addresses, subnets and directory services. A
+share that is made on it is reached at these addresses.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.share.drivers import base
+from manila_lite.share.drivers import records
+from manila_lite.share.drivers.contract.servers import ServerDetails
+from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy.instrument import Instrument
+from manila_lite.share.drivers.dummy.instrument import export_locations
+
+Fits = Callable[[base.ShareServer, base.ShareForDriver], bool]
+
+
+class DummyServers(Instrument, base.ShareServerSupport):
+    security_service_update_support = True
+    network_allocation_update_support = True
+
+    _fits: Fits | None = None
+
+    # What tests do
+
+    def fit_servers(self, fits: Fits | None) -> None:
+        """Have a share only be put on servers that fit; None ends it."""
+        self._fits = fits
+
+    def place_server(
+        self, identifier: str, addresses: Sequence[str] = ('10.0.0.99',)
+    ) -> str:
+        """The identifier of a server that was made by somebody else."""
+        self._state.unmanaged_servers.put(
+            identifier,
+            {
+                'identifier': identifier,
+                'addresses': list(addresses),
+                'admin_addresses': [],
+                'subnets': {},
+                'security_services': {},
+                'status': 'active',
+            },
+        )
+        return identifier
+
+    # Life
+
+    def get_network_allocations_number(self) -> int:
+        return self.configuration.dummy_driver_network_allocations
+
+    def get_admin_network_allocations_number(self) -> int:
+        return self.configuration.dummy_driver_admin_network_allocations
+
+    @faults.observed
+    def _setup_server(
+        self,
+        network_info: list[base.NetworkInfo],
+        metadata: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        id = network_info[0]['server_id']
+        with self._lock:
+            record = self._state.servers.find(id)
+            if record is None or record['status'] == 'error':
+                record = _server(network_info)
+                self._state.servers.put(id, record | {'status': 'error'})
+                self.faults.midway()
+                self._state.servers.put(id, record)
+        return _details(id, record)
+
+    @faults.observed
+    def _teardown_server(
+        self,
+        server_details: ServerDetails,
+        security_services: Sequence[base.SecurityServiceForDriver]
+        | None = None,
+    ) -> None:
+        id = server_details['server_id']
+        with self._lock:
+            record = self._state.servers.find(id)
+            if record is None:
+                return
+            if any(True for _ in self._shares_on(id)):
+                raise exception.ShareBackendException(
+                    msg=f'there are shares on share server {id}'
+                )
+            self._state.servers.put(id, record | {'status': 'error'})
+            self.faults.midway()
+            self._state.forget_arriving(id)
+            self._state.servers.drop(id)
+
+    @faults.observed
+    def choose_share_server_compatible_with_share(
+        self,
+        context: RequestContext,
+        share_servers: Sequence[base.ShareServer],
+        share: base.ShareForDriver,
+        snapshot: base.SnapshotForDriver | None = None,
+        share_group: Mapping[str, Any] | None = None,
+        encryption_key_ref: str | None = None,
+    ) -> base.ShareServer | None:
+        return next(
+            (
+                server
+                for server in share_servers
+                if self._fits is None or self._fits(server, share)
+            ),
+            None,
+        )
+
+    @faults.observed
+    def get_share_server_pools(
+        self,
+        share_server: base.ShareServer,
+    ) -> list[dict[str, Any]]:
+        used = {
+            record['pool'] for _, record in self._shares_on(share_server['id'])
+        }
+        return [
+            {'pool_name': pool}
+            for pool in self.configuration.dummy_driver_pools
+            if pool in used
+        ]
+
+    # Servers that are there already
+
+    @faults.observed
+    def get_share_server_network_info(
+        self,
+        context: RequestContext,
+        share_server: base.ShareServer,
+        identifier: str,
+        driver_options: Mapping[str, str],
+    ) -> list[str]:
+        return list(self._to_manage(share_server, identifier)['addresses'])
+
+    @faults.observed
+    def manage_server(
+        self,
+        context: RequestContext,
+        share_server: base.ShareServer,
+        identifier: str,
+        driver_options: Mapping[str, str],
+    ) -> tuple[str, dict[str, str]]:
+        id = share_server['id']
+        with self._lock:
+            record = self._to_manage(share_server, identifier)
+            self._state.servers.put(id, record)
+            self.faults.midway()
+            self._state.unmanaged_servers.drop(identifier)
+        return record['identifier'], _details(id, record)
+
+    def _to_manage(
+        self, share_server: base.ShareServer, identifier: str
+    ) -> records.Record:
+        record = self._state.servers.find(
+            share_server['id']
+        ) or self._state.unmanaged_servers.find(identifier)
+        if record is None:
+            raise exception.ManageInvalidShareServer(
+                reason=f'there is no server {identifier}'
+            )
+        return record
+
+    @faults.observed
+    def unmanage_server(
+        self,
+        server_details: ServerDetails,
+        security_services: Sequence[base.SecurityServiceForDriver]
+        | None = None,
+    ) -> None:
+        id = server_details['server_id']
+        with self._lock:
+            record = self._state.servers.find(id)
+            if record is not None:
+                self._state.unmanaged_servers.put(record['identifier'], record)
+                self.faults.midway()
+                self._state.servers.drop(id)
+
+    # Networks that change
+
+    @faults.observed
+    def update_share_server_security_service(
+        self,
+        context: RequestContext,
+        share_server: base.ShareServer,
+        network_info: Sequence[base.NetworkInfo],
+        share_instances: Sequence[base.ShareForDriver],
+        share_instance_rules: Sequence[Mapping[str, Any]],
+        new_security_service: base.SecurityServiceForDriver,
+        current_security_service: base.SecurityServiceForDriver | None = None,
+    ) -> None:
+        with self._lock:
+            record = self._server_record(share_server['id'])
+            services = dict(record['security_services'])
+            if current_security_service is not None:
+                services.pop(current_security_service['type'], None)
+            self.faults.midway()
+            services[new_security_service['type']] = new_security_service['id']
+            self._state.servers.put(
+                share_server['id'], record | {'security_services': services}
+            )
+
+    @faults.observed
+    def check_update_share_server_security_service(
+        self,
+        context: RequestContext,
+        share_server: base.ShareServer,
+        network_info: Sequence[base.NetworkInfo],
+        share_instances: Sequence[base.ShareForDriver],
+        share_instance_rules: Sequence[Mapping[str, Any]],
+        new_security_service: base.SecurityServiceForDriver,
+        current_security_service: base.SecurityServiceForDriver | None = None,
+    ) -> bool:
+        return self.configuration.dummy_driver_network_updates
+
+    @faults.observed
+    def update_share_server_network_allocations(
+        self,
+        context: RequestContext,
+        share_server: base.ShareServer,
+        current_network_allocations: Mapping[str, Any],
+        new_network_allocations: Mapping[str, Any],
+        security_services: Sequence[base.SecurityServiceForDriver],
+        shares: Sequence[base.ShareForDriver],
+        snapshots: Sequence[base.SnapshotForDriver],
+    ) -> dict[str, Any]:
+        id = share_server['id']
+        new = [
+            one['ip_address']
+            for one in new_network_allocations['network_allocations']
+        ]
+        with self._lock:
+            record = self._server_record(id)
+            subnets = record['subnets'] | {
+                new_network_allocations['share_network_subnet_id']: new
+            }
+            record |= {
+                'subnets': subnets,
+                'addresses': list(dict.fromkeys([*record['addresses'], *new])),
+            }
+            self._state.servers.put(id, record)
+            self.faults.midway()
+            exports = {}
+            for name, share in list(self._shares_on(id)):
+                share |= {'addresses': record['addresses']}
+                self._state.shares.put(name, share)
+                exports[name] = export_locations(share, 'shares')
+        return {
+            'share_updates': exports,
+            'snapshot_updates': {},
+            'server_details': _details(id, record),
+        }
+
+    @faults.observed
+    def check_update_share_server_network_allocations(
+        self,
+        context: RequestContext,
+        share_server: base.ShareServer,
+        current_network_allocations: Mapping[str, Any],
+        new_share_network_subnet: Mapping[str, Any],
+        security_services: Sequence[base.SecurityServiceForDriver],
+        share_instances: Sequence[base.ShareForDriver],
+        share_instances_rules: Sequence[Mapping[str, Any]],
+    ) -> bool:
+        return self.configuration.dummy_driver_network_updates
+
+    @faults.observed
+    def update_share_network_subnet_from_metadata(
+        self,
+        context: RequestContext,
+        share_network: Mapping[str, Any],
+        share_network_subnet: Mapping[str, Any],
+        share_server: base.ShareServer,
+        metadata: Mapping[str, str],
+    ) -> None:
+        with self._lock:
+            record = self._server_record(share_server['id'])
+            self._state.servers.put(
+                share_server['id'],
+                record
+                | {'metadata': record.get('metadata', {}) | dict(metadata)},
+            )
+
+    # What is there
+
+    def _server_record(self, server_id: str) -> records.Record:
+        record = self._state.servers.find(server_id)
+        if record is None:
+            raise exception.ShareBackendException(
+                msg=f'there is no share server {server_id}'
+            )
+        return record
+
+    def _shares_on(self, server_id: str) -> list[tuple[str, records.Record]]:
+        return [
+            (name, record)
+            for name, record in self._state.shares.records()
+            if record.get('server') == server_id
+        ]
+
+    def _home(self, share_server: base.ShareServer | None) -> records.Record:
+        """What the record of a share says about where it is served."""
+        if not self.driver_handles_share_servers:
+            return {}
+        if share_server is None:
+            raise exception.ShareBackendException(
+                msg='a share is made on a share server, and none was given'
+            )
+        server = self._server_record(share_server['id'])
+        return {
+            'server': share_server['id'],
+            'addresses': server['addresses'],
+            'admin_addresses': server['admin_addresses'],
+        }
+
+
+def _server(network_info: list[base.NetworkInfo]) -> records.Record:
+    subnets = {
+        info['share_network_subnet_id']: [
+            one['ip_address'] for one in info['network_allocations']
+        ]
+        for info in network_info
+    }
+    return {
+        'identifier': f'dummy-{network_info[0]["server_id"]}',
+        'subnets': subnets,
+        'addresses': [one for found in subnets.values() for one in found],
+        'admin_addresses': [
+            one['ip_address']
+            for one in network_info[0]['admin_network_allocations']
+        ],
+        'security_services': {
+            one['type']: one['id']
+            for one in network_info[0]['security_services']
+        },
+        'status': 'active',
+    }
+
+
+def _details(id: str, record: records.Record) -> dict[str, str]:
+    """What is to be remembered of a server."""
+    return {
+        'server_id': id,
+        'identifier': record['identifier'],
+        'primary_public_ip': ','.join(record['addresses']),
+        'service_ip': ','.join(record['admin_addresses']),
+    }

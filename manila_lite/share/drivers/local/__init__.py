@@ -1,0 +1,1 @@
+"""The local driver: shares are directories of this machine."""

@@ -1,0 +1,76 @@
+"""Access rules as lines of exports(5), which NFS servers read."""
+
+from collections.abc import Sequence
+import ipaddress
+import pathlib
+
+from manila_lite.share.drivers.contract.values import AccessAnswer
+from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
+_QUOTED = frozenset(' \t\n#"\\')
+
+
+def exports(
+    directory: pathlib.Path,
+    rules: Sequence[AccessRuleForDriver],
+    options: str,
+    *,
+    read_only: bool = False,
+) -> tuple[str | None, dict[str, AccessAnswer]]:
+    """The text for a server, None where nobody comes in, and answers.
+
+    Servers know clients by address only: rules of other types are errors.
+    The narrowest network stands first, since servers take the first that
+    fits.
+    """
+    answers: dict[str, AccessAnswer] = {}
+    clients: list[tuple[Network, str]] = []
+    for rule in rules:
+        network = _network(rule)
+        answers[rule['access_id']] = {
+            'state': 'error' if network is None else 'active'
+        }
+        if network is not None:
+            level = 'ro' if read_only else rule['access_level']
+            clients.append(
+                (network, f'{_address(network)}({level},{options})')
+            )
+    if not clients:
+        return None, answers
+    clients.sort(
+        key=lambda client: (
+            client[0].version,
+            -client[0].prefixlen,
+            int(client[0][0]),
+        )
+    )
+    line = ' '.join(
+        [_quoted(str(directory)), *(client for _, client in clients)]
+    )
+    return f'{_HEAD}{line}\n', answers
+
+
+def _network(rule: AccessRuleForDriver) -> Network | None:
+    if rule['access_type'] != 'ip':
+        return None
+    try:
+        return ipaddress.ip_network(rule['access_to'], strict=False)
+    except ValueError:
+        return None
+
+
+def _address(network: Network) -> str:
+    if network.prefixlen == network.max_prefixlen:
+        return str(network.network_address)
+    return str(network)
+
+
+def _quoted(path: str) -> str:
+    """The path with what would end it written as exports(5) wants it."""
+    return ''.join(
+        f'\\{ord(letter):03o}' if letter in _QUOTED else letter
+        for letter in path
+    )

@@ -1,0 +1,73 @@
+"""Access rules as a section of smb.conf(5), which Samba includes."""
+
+from collections.abc import Sequence
+import pathlib
+import re
+
+from manila_lite.share.drivers.contract.values import AccessAnswer
+from manila_lite.share.drivers.contract.values import AccessRuleForDriver
+
+_HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
+# Samba puts names of its own, such as that of whoever asks, in place of a
+# percent sign and a letter, and knows no way to write a plain one.
+_USER = re.compile(r'(?! )[^%"\\,;\x00-\x1f\x7f]+(?<! )')
+_PATH = re.compile(r'/[^%\x00-\x1f\x7f]*(?<![ \\])')
+
+
+def section(
+    name: str,
+    directory: pathlib.Path,
+    rules: Sequence[AccessRuleForDriver],
+    *,
+    read_only: bool = False,
+) -> tuple[str | None, dict[str, AccessAnswer]]:
+    """The text for a server, None where nobody comes in, and answers.
+
+    Samba asks for user and address, never for one or the other as rules
+    do: those of other types than `user` are errors. A user is a group
+    where it begins with @.
+    """
+    known = [rule for rule in rules if _is_known(rule, directory)]
+    ids = {rule['access_id'] for rule in known}
+    answers: dict[str, AccessAnswer] = {
+        rule['access_id']: {
+            'state': 'active' if rule['access_id'] in ids else 'error'
+        }
+        for rule in rules
+    }
+    if not known:
+        return None, answers
+    writers = [
+        rule
+        for rule in known
+        if rule['access_level'] == 'rw' and not read_only
+    ]
+    lines = [
+        f'[{name}]',
+        f'path = {directory}',
+        'guest ok = no',
+        'read only = yes',
+        f'valid users = {_users(known)}',
+    ]
+    if writers:
+        lines.append(f'write list = {_users(writers)}')
+    return _HEAD + '\n    '.join(lines) + '\n', answers
+
+
+def index(files: Sequence[pathlib.Path]) -> str:
+    """What includes the sections in all of these files."""
+    return _HEAD + ''.join(f'include = {file}\n' for file in files)
+
+
+def _is_known(rule: AccessRuleForDriver, directory: pathlib.Path) -> bool:
+    return (
+        rule['access_type'] == 'user'
+        and _USER.fullmatch(rule['access_to']) is not None
+        and _PATH.fullmatch(str(directory)) is not None
+    )
+
+
+def _users(rules: Sequence[AccessRuleForDriver]) -> str:
+    return ' '.join(
+        f'"{to}"' for to in sorted({rule['access_to'] for rule in rules})
+    )

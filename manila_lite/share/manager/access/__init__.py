@@ -1,0 +1,1 @@
+"""Access rules: apply them on back ends, and record the outcome."""

@@ -1,0 +1,372 @@
+"""Brings the access rules of share instances to their back end.
+
+Requests queue rules and ask for one coalesced piece of work per instance.
+A round of it takes everything that is queued at once, calls the driver
+outside of any transaction, and writes down what came of each rule. What
+is queued meanwhile is the next round's, by way of the work table.
+"""
+
+from collections.abc import Mapping
+import logging
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.coordination import Coordinator
+from manila_lite.coordination import NullCoordinator
+from manila_lite.db.queries.access import rules as access
+from manila_lite.db.session import Database
+from manila_lite.db.session import RowAppeared
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire_matching
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.share import AccessRpc
+from manila_lite.share.drivers.base import AccessAnswer
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.manager.driver_view import access as access_view
+from manila_lite.share.manager.driver_view import instances as driver_view
+from manila_lite.share.manager.driver_view.access import Rule
+from manila_lite.share.manager.driver_view.instances import Found
+from manila_lite.states.access_rule import IN_TRANSIT
+from manila_lite.states.access_rule import MACHINE
+from manila_lite.states.access_rule import STATUS_MACHINE
+from manila_lite.states.access_rule import UNTOLD
+from manila_lite.states.access_rule import A
+from manila_lite.states.access_rule import R
+from manila_lite.work.notify import tell
+
+LOG = logging.getLogger(__name__)
+
+# fmt: off
+_REQUEUE = {A.APPLYING: 'requeue_apply', A.UPDATING: 'requeue_update',
+            A.DENYING: 'requeue_deny'}
+_TAKE = {A.QUEUED_TO_APPLY: 'apply', A.QUEUED_TO_UPDATE: 'update',
+         A.QUEUED_TO_DENY: 'withdraw'}
+_DONE = {A.APPLYING: 'applied', A.UPDATING: 'updated', A.DENYING: 'denied'}
+_FAILED = {A.APPLYING: 'apply_failed', A.UPDATING: 'update_failed',
+           A.DENYING: 'deny_failed', A.ACTIVE: 'broke'}
+# fmt: on
+
+Answers = Mapping[str, AccessAnswer]
+
+
+class Round(typing.NamedTuple):
+    """What one round was begun with; `anew` asks for the whole set too."""
+
+    found: Found
+    rules: list[Rule]
+    anew: bool
+
+    def in_state(self, *states: str) -> list[Rule]:
+        return [rule for rule in self.rules if rule.state in states]
+
+
+@implements(AccessRpc)
+class Access:
+    """The access rules of the share instances of one back end."""
+
+    def __init__(
+        self,
+        db: Database,
+        driver: ShareDriver,
+        syncs: Client,
+        service_host: str,
+        *,
+        name_template: str,
+        message_ttl: int,
+        locks: Coordinator | NullCoordinator,
+    ):
+        self.db = db
+        self.driver = driver
+        self.syncs = syncs.on(service_host)
+        self.service_host = service_host
+        self.name_template = name_template
+        self.message_ttl = message_ttl
+        self.locks = locks
+
+    # What others call
+
+    def resync(
+        self, session: Session, ctx: RequestContext, instance_id: str
+    ) -> None:
+        """Have the driver told the whole rule set of an instance again.
+
+        For whoever has changed what rules mean there, such as the cast to
+        read-only, or doubts that the back end has them.
+        """
+        # In the order of requests: the work first, then the instance.
+        self.syncs.sync_access(session, ctx, instance_id=instance_id)
+        access.doubt(session, instance_id)
+        fire_matching(session, STATUS_MACHINE, 'change', {'id': instance_id})
+
+    def run_pass(self) -> int:
+        """Submit the work for rules that wait and have none."""
+        return self.db.write(self.submit_lost)
+
+    def submit_lost(self, session: Session) -> int:
+        lost = access.without_work(session, self.service_host)
+        for row in lost:
+            LOG.warning(
+                'Rules of share instance %s wait and nobody works on them',
+                row.id,
+            )
+            self.resync(
+                session,
+                RequestContext(project_id=row.project_id, user_id=row.user_id),
+                row.id,
+            )
+        return len(lost)
+
+    # Take
+
+    def prepare_sync_access(self, session: Session, job) -> Round:
+        """Take everything that is queued, in the claiming transaction.
+
+        What is in transit then was left by a holder who is gone; nobody
+        knows what the back end has of it.
+        """
+        found = driver_view.find(session, job.resource_id, keep=True)
+        if found.row.status in UNTOLD:
+            raise exception.InvalidStatus(
+                resource='share instance',
+                id=found.row.id,
+                status=found.row.status,
+                event=job.kind,
+                allowed='one that is there and keeps its rules',
+            )
+        doubted = found.row.access_doubted
+        if doubted:
+            access.doubt(session, found.row.id, False)
+        rules = access.of_instance(session, found.row.id)
+        lost = [row for row in rules if row.state in IN_TRANSIT]
+        if lost:
+            self._move(session, found.row.id, lost, _REQUEUE)
+            rules = access.of_instance(session, found.row.id)
+        self._move(session, found.row.id, rules, _TAKE)
+        return Round(
+            found,
+            access_view.rules(found.row, rules, self.driver, state_of=_taken),
+            bool(lost) or doubted or job.abandoned,
+        )
+
+    def _move(self, session, instance_id, rules, events) -> None:
+        """Make a move for every rule in one of the states."""
+        for state, event in events.items():
+            expected = sum(row.state == state for row in rules)
+            if expected and expected != fire_matching(
+                session, MACHINE, event, {'share_instance_id': instance_id}
+            ):
+                raise RowAppeared(table=access.MAPPING.name)
+
+    # Tell
+
+    def sync_access(self, job, instance_id):
+        answers = self._tell(job.found)
+        with self.locks.lock(f'access-{instance_id}'):
+            job.finish(self._settle, job, answers)
+
+    def _tell(self, begun: Round) -> Answers:
+        """What the driver says; nothing, when it need not be asked."""
+        shown = Round(
+            begun.found,
+            [rule for rule in begun.rules if not rule.hidden],
+            begun.anew,
+        )
+        changed = shown.in_state(*IN_TRANSIT)
+        answers: dict[str, AccessAnswer] = {}
+        if shown.anew:
+            answers |= self._apply(shown)
+            for rule in changed:  # it is asked about them below
+                answers.pop(rule.id, None)
+        if changed:
+            answers |= self._apply(shown, A.APPLYING, A.DENYING, A.UPDATING)
+        return answers
+
+    def _apply(self, shown: Round, *changes: str):
+        add, delete, update = (
+            [rule.shown for rule in shown.in_state(state)]
+            for state in changes or (None, None, None)
+        )
+        return self.driver.apply_access(
+            RequestContext(),
+            driver_view.for_driver(shown.found, self.name_template),
+            [
+                rule.shown
+                for rule in shown.in_state(A.ACTIVE, A.APPLYING, A.UPDATING)
+            ],
+            add,
+            delete,
+            update,
+            share_server=shown.found.share_server,
+        )
+
+    # Settle
+
+    def _settle(self, session: Session, job, answers: Answers) -> None:
+        """Write down what came of each rule.
+
+        Rules that were changed or denied while the driver worked are
+        queued by now; their moves do not match, and they stay so.
+        """
+        begun, instance_id = job.found, job.resource_id
+        failed = self._failed(begun, answers)
+        denied = [rule.id for rule in begun.in_state(A.DENYING)]
+        if denied:
+            if begun.found.row.replica_state is not None:
+                # Who removes another replica has the instances first.
+                access.hold_instance(session, instance_id)
+            access.keep(session, denied)
+        for state, event in _FAILED.items():
+            ids = [rule.mapping_id for rule in failed if rule.state == state]
+            if ids:
+                fire_matching(
+                    session,
+                    MACHINE,
+                    event,
+                    {'id': ids},
+                    updated_at=session.now,
+                )
+        for state, event in _DONE.items():
+            if begun.in_state(state):
+                # Those that are not done are in transit no longer.
+                fire_matching(
+                    session,
+                    MACHINE,
+                    event,
+                    {'share_instance_id': instance_id},
+                    **_times(session, event),
+                )
+        self._note_keys(session, instance_id, begun, answers)
+        if denied:
+            access.remove_unmapped(session, denied)
+        self._sum_up(session, instance_id)
+        # Who should have come in and did not is outside, unless the whole
+        # set, told before, has let him in.
+        if any(begun.anew or rule.state != A.APPLYING for rule in failed):
+            self._ask_again(session, job)
+        if failed:
+            self._tell_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
+
+    def _failed(self, begun: Round, answers: Answers) -> list[Rule]:
+        """The rules that the driver says are not as they should be."""
+        known = {
+            rule.id: rule for rule in begun.rules if rule.state in _FAILED
+        }
+        for access_id in answers.keys() - known.keys():
+            LOG.warning(
+                'The driver of %s spoke of access rule %s, which '
+                'it was not asked about',
+                self.service_host,
+                access_id,
+            )
+        failed = []
+        for access_id, rule in known.items():
+            state = answers.get(access_id, {}).get('state')
+            # Nothing but gone is what was asked for of a denied rule.
+            if state is not None and (
+                state != A.ACTIVE or rule.state == A.DENYING
+            ):
+                failed.append(rule)
+        return failed
+
+    def _note_keys(self, session, instance_id, begun, answers) -> None:
+        known = {rule.id: rule.shown.access_key for rule in begun.rules}
+        access.set_keys(
+            session,
+            instance_id,
+            {
+                access_id: answer['access_key']
+                for access_id, answer in answers.items()
+                if access_id in known
+                and 'access_key' in answer
+                and answer['access_key'] != known[access_id]
+            },
+        )
+
+    def _sum_up(self, session: Session, instance_id: str) -> None:
+        """Make `access_rules_status` say what the rules say."""
+        status, states = access.sum_of(session, instance_id)
+        if A.ERROR in states:
+            event = 'failed'
+        elif states <= {A.ACTIVE}:
+            event = 'cleared' if status == R.ERROR else 'synced'
+        else:
+            return  # others are queued, and work for them is owed
+        if STATUS_MACHINE[event].leaves(status):
+            fire_matching(session, STATUS_MACHINE, event, {'id': instance_id})
+
+    # Fail
+
+    def failed_sync_access(self, session, job, error):
+        """Exactly what was in transit has failed."""
+        failed = 0
+        for event in ('apply_failed', 'update_failed', 'deny_failed'):
+            failed += fire_matching(
+                session,
+                MACHINE,
+                event,
+                {'share_instance_id': job.resource_id},
+                updated_at=session.now,
+            )
+        fire_matching(
+            session, STATUS_MACHINE, 'failed', {'id': job.resource_id}
+        )
+        if failed:
+            self._tell_user(session, job, detail_of(error))
+        if isinstance(error, NotImplementedError):
+            return True
+        if failed:
+            self._ask_again(session, job)
+        else:  # a look at what is lost does, in a while
+            access.doubt(session, job.resource_id)
+        return True
+
+    def _ask_again(self, session, job) -> None:
+        """Have the back end put right, which may have more than is known.
+
+        A rule in error is not in force; above all, one that should go.
+        """
+        access.doubt(session, job.resource_id)
+        self.syncs.sync_access(
+            session,
+            RequestContext(project_id=job.project_id, user_id=job.user_id),
+            instance_id=job.resource_id,
+        )
+
+    def _tell_user(self, session, job, detail: Detail) -> None:
+        tell(
+            session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
+        )
+
+
+def _taken(row: typing.Any) -> str:
+    """The state a row has got by being taken."""
+    event = _TAKE.get(row.state)
+    return row.state if event is None else MACHINE[event].target
+
+
+def _times(session: Session, event: str) -> dict[str, object]:
+    return {} if MACHINE[event].target is None else {'updated_at': session.now}
+
+
+_UNSUPPORTED = (
+    NotImplementedError,
+    exception.InvalidShareAccess,
+    exception.InvalidShareAccessLevel,
+    exception.InvalidShareAccessType,
+)
+
+
+def detail_of(error: Exception) -> Detail:
+    """What to tell the user of an error of the driver."""
+    own = getattr(error, 'facts', {}).get('message_detail')
+    if own is not None:
+        return own
+    if isinstance(error, _UNSUPPORTED):
+        return Detail.UNSUPPORTED_CLIENT_ACCESS
+    if isinstance(error, exception.Forbidden):
+        return Detail.FORBIDDEN_CLIENT_ACCESS
+    return Detail.UNKNOWN_ERROR

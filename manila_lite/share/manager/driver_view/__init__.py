@@ -1,0 +1,1 @@
+"""What drivers are given: share instances, rules, servers, replicas."""

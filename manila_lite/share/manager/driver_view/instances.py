@@ -1,0 +1,152 @@
+"""What a driver is shown of a share instance, and is asked about it."""
+
+from collections.abc import Collection, Mapping
+import typing
+
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.session import Session
+from manila_lite.share.drivers.base import ShareForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
+from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.manager.driver_view import servers as server_view
+from manila_lite.share.manager.driver_view.servers import FoundServer
+
+
+class Found(typing.NamedTuple):
+    """An instance as the work found it: its row, and what hangs on it."""
+
+    row: typing.Any
+    metadata: Mapping[str, str]
+    exports: list[typing.Any]
+    server: FoundServer | None = None
+
+    @property
+    def share_server(self) -> ShareServerForDriver | None:
+        """Its share server, as drivers are shown it."""
+        return server_view.shown(self.server)
+
+
+def find(session: Session, instance_id: str, *, keep: bool = False) -> Found:
+    """Everything a driver may want to know of an instance.
+
+    With `keep` it stays as it is until the transaction ends.
+    """
+    row, metadata = instances.with_metadata(session, instance_id, keep=keep)
+    return Found(
+        row,
+        metadata,
+        list(instances.export_locations(session, instance_id)),
+        server_view.of_instance(session, row.share_server_id),
+    )
+
+
+def find_new(
+    session: Session, instance_id: str, *, keep: bool = False
+) -> Found:
+    """The same of an instance that was never created."""
+    row, metadata = instances.with_metadata(session, instance_id, keep=keep)
+    return Found(
+        row,
+        metadata,
+        [],
+        server_view.of_instance(session, row.share_server_id),
+    )
+
+
+def find_all(session: Session, instance_ids: Collection[str]) -> list[Found]:
+    """The same of several instances, without those that are gone."""
+    found = instances.some(session, instance_ids)
+    servers = server_view.find_all(
+        session,
+        {row.share_server_id for row, _, _ in found if row.share_server_id},
+    )
+    return [
+        Found(row, metadata, exports, servers.get(row.share_server_id))
+        for row, metadata, exports in found
+    ]
+
+
+class FoundSnapshot(typing.NamedTuple):
+    """A snapshot instance, and the share instance it was taken of."""
+
+    row: typing.Any
+    metadata: Mapping[str, str]
+    share: Found
+
+    @property
+    def share_server(self) -> ShareServerForDriver | None:
+        """The share server of its share, as drivers are shown it."""
+        return self.share.share_server
+
+
+def find_snapshot(
+    session: Session, snapshot_instance_id: str, *, keep: bool = False
+) -> FoundSnapshot:
+    """Everything a driver may want to know of a snapshot instance.
+
+    With `keep` it stays as it is until the transaction ends.
+    """
+    row, metadata = snapshots.with_metadata(
+        session, snapshot_instance_id, keep=keep
+    )
+    return FoundSnapshot(row, metadata, find(session, row.share_instance_id))
+
+
+def for_driver(found: Found, name_template: str) -> ShareForDriver:
+    row = found.row
+    return ShareForDriver(
+        id=row.id,
+        share_id=row.share_id,
+        name=name_template % row.id,
+        size=row.size,
+        share_proto=row.share_proto,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        host=row.host,
+        status=row.status,
+        share_type_id=row.share_type_id,
+        availability_zone=row.availability_zone,
+        snapshot_id=row.snapshot_id,
+        display_name=row.display_name,
+        mount_point_name=row.mount_point_name,
+        replica_state=row.replica_state,
+        replication_type=row.replication_type,
+        access_rules_status=row.access_rules_status,
+        cast_rules_to_readonly=row.cast_rules_to_readonly,
+        share_network_id=row.share_network_id,
+        share_server_id=row.share_server_id,
+        share_server=found.share_server,
+        metadata=found.metadata,
+        export_locations=[
+            {
+                'path': export.path,
+                'is_admin_only': export.is_admin_only,
+                'metadata': {},
+            }
+            for export in found.exports
+        ],
+    )
+
+
+class Names(typing.NamedTuple):
+    """Templates of the names that things have on a back end."""
+
+    share: str
+    snapshot: str
+
+
+def snapshot_for_driver(
+    found: FoundSnapshot, names: Names
+) -> SnapshotForDriver:
+    row = found.row
+    return SnapshotForDriver(
+        id=row.id,
+        snapshot_id=row.snapshot_id,
+        name=names.snapshot % row.id,
+        size=row.share_size,
+        share=for_driver(found.share, names.share),
+        status=row.status,
+        provider_location=row.provider_location,
+        metadata=found.metadata,
+    )

@@ -1,0 +1,169 @@
+"""What a driver is shown of a share server."""
+
+from collections.abc import Collection, Mapping
+import typing
+
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.session import Session
+from manila_lite.share.drivers.base import NetworkAllocation
+from manila_lite.share.drivers.base import NetworkInfo
+from manila_lite.share.drivers.base import SecurityServiceForDriver
+from manila_lite.share.drivers.base import ShareServerForDriver
+
+
+class FoundServer(typing.NamedTuple):
+    """A share server as the work found it, and what hangs on it."""
+
+    row: typing.Any
+    details: Mapping[str, str]
+    subnet_ids: list[str]
+    allocations: list[typing.Any]
+
+
+def find(
+    session: Session, server_id: str, *, keep: bool = False
+) -> FoundServer:
+    """Everything a driver may want to know of a server.
+
+    With `keep` it stays as it is until the transaction ends. Raises
+    ShareServerNotFound.
+    """
+    row = share_servers.get(session, server_id, keep=keep)
+    return _with_all(session, [row])[0]
+
+
+def find_all(session: Session, ids: Collection[str]) -> dict[str, FoundServer]:
+    """The same of several, by id, without those that are gone."""
+    if not ids:
+        return {}
+    rows = share_servers.some(session, ids)
+    return {found.row.id: found for found in _with_all(session, rows)}
+
+
+def of_instance(session: Session, server_id: str | None) -> FoundServer | None:
+    """The server of an instance; None when it has none, or it is gone."""
+    if server_id is None:
+        return None
+    return find_all(session, [server_id]).get(server_id)
+
+
+def _with_all(
+    session: Session, rows: typing.Sequence[typing.Any]
+) -> list[FoundServer]:
+    ids = [row.id for row in rows]
+    details = share_servers.details(session, ids)
+    subnets = share_servers.subnet_ids(session, ids)
+    allocations = share_servers.allocations(session, ids)
+    return [
+        FoundServer(row, details[row.id], subnets[row.id], allocations[row.id])
+        for row in rows
+    ]
+
+
+def for_driver(found: FoundServer) -> ShareServerForDriver:
+    row = found.row
+    return ShareServerForDriver(
+        id=row.id,
+        host=row.host,
+        status=row.status,
+        identifier=row.identifier,
+        share_network_id=row.share_network_id,
+        share_network_subnet_ids=list(found.subnet_ids),
+        is_auto_deletable=row.is_auto_deletable,
+        source_share_server_id=row.source_share_server_id,
+        encryption_key_ref=row.encryption_key_ref,
+        security_service_update_support=row.security_service_update_support,
+        network_allocation_update_support=(
+            row.network_allocation_update_support
+        ),
+        share_replicas_migration_support=(
+            row.share_replicas_migration_support
+        ),
+        backend_details=dict(found.details),
+        network_allocations=[allocation(one) for one in found.allocations],
+    )
+
+
+def shown(found: FoundServer | None) -> ShareServerForDriver | None:
+    """The argument `share_server` of a driver's methods."""
+    return None if found is None else for_driver(found)
+
+
+def allocation(row: typing.Any) -> NetworkAllocation:
+    """An address, as drivers are shown it."""
+    return NetworkAllocation(
+        id=row.id,
+        share_server_id=row.share_server_id,
+        share_network_subnet_id=row.share_network_subnet_id,
+        label=row.label,
+        ip_address=row.ip_address,
+        ip_version=row.ip_version,
+        cidr=row.cidr,
+        gateway=row.gateway,
+        mtu=row.mtu,
+        network_type=row.network_type,
+        segmentation_id=row.segmentation_id,
+        mac_address=row.mac_address,
+    )
+
+
+def security_service(row: typing.Any) -> SecurityServiceForDriver:
+    """A directory service, as drivers are shown it."""
+    return SecurityServiceForDriver(
+        id=row.id,
+        type=row.type,
+        name=row.name,
+        dns_ip=row.dns_ip,
+        server=row.server,
+        domain=row.domain,
+        user=row.user,
+        password=row.password,
+        ou=row.ou,
+        default_ad_site=row.default_ad_site,
+    )
+
+
+def details_for_driver(found: FoundServer) -> dict[str, str]:
+    """What teardown is given: what was remembered, and always the id."""
+    return {'server_id': found.row.id, **found.details}
+
+
+def network_info(
+    session: Session, found: FoundServer, backend_name: str
+) -> list[NetworkInfo]:
+    """What a server is to be: one entry for each subnet it is in."""
+    subnets = share_servers.subnets(session, found.subnet_ids)
+    metadata = share_servers.subnet_metadata(session, found.subnet_ids)
+    services = [
+        security_service(row)
+        for row in share_servers.security_services(
+            session, found.row.share_network_id
+        )
+    ]
+    addresses = [allocation(row) for row in found.allocations]
+    admin = [one for one in addresses if one['label'] == 'admin']
+    return [
+        NetworkInfo(
+            server_id=found.row.id,
+            backend_name=backend_name,
+            share_network_id=subnet.share_network_id,
+            share_network_subnet_id=subnet.id,
+            neutron_net_id=subnet.neutron_net_id,
+            neutron_subnet_id=subnet.neutron_subnet_id,
+            network_type=subnet.network_type,
+            segmentation_id=subnet.segmentation_id,
+            cidr=subnet.cidr,
+            gateway=subnet.gateway,
+            mtu=subnet.mtu,
+            ip_version=subnet.ip_version,
+            security_services=list(services),
+            network_allocations=[
+                one
+                for one in addresses
+                if one['share_network_subnet_id'] == subnet.id
+            ],
+            admin_network_allocations=list(admin),
+            subnet_metadata=metadata[subnet.id],
+        )
+        for subnet in subnets
+    ]

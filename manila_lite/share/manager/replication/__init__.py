@@ -1,0 +1,1 @@
+"""Replicas: create, promote, resync, and record what drivers report."""

@@ -1,0 +1,427 @@
+"""Carries out what is asked of snapshots of shares that have replicas.
+
+All of it is done on the back end with the active replica, from where the
+driver has it get to the others. Its answer may tell of them too. Of those
+it is silent about, the ones on passive replicas are asked for when these
+are updated, and active ones are as was wanted.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.coordination import Coordinator
+from manila_lite.coordination import NullCoordinator
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.snapshots import exports as snapshot_exports
+from manila_lite.db.queries.snapshots import snapshots as rows
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire_matching
+from manila_lite.messages import Detail
+from manila_lite.quota.snapshots import discard
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.share import ReplicatedSnapshotsRpc
+from manila_lite.share.drivers.base import ReplicatedSnapshotAnswer
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.manager.access import (
+    snapshot_access as access_of_snapshots,
+)
+from manila_lite.share.manager.access.snapshot_access import Leaving
+from manila_lite.share.manager.driver_view import replicas as replica_view
+from manila_lite.share.manager.driver_view.instances import Found
+from manila_lite.share.manager.driver_view.instances import FoundSnapshot
+from manila_lite.share.manager.driver_view.replicas import Replicated
+from manila_lite.share.manager.replication.lock import turn
+from manila_lite.share.manager.snapshots import PROGRESS_DONE
+from manila_lite.share.manager.snapshots import REVERT_PAUSE
+from manila_lite.share.manager.snapshots import Reverting
+from manila_lite.share.manager.snapshots import Snapshots
+from manila_lite.share.manager.snapshots import Unfit
+from manila_lite.share.manager.snapshots import expect
+from manila_lite.share.manager.snapshots import find_reverting
+from manila_lite.share.manager.snapshots import release_share
+from manila_lite.states.share_instance import S as ShareS
+from manila_lite.states.share_replica import P
+from manila_lite.states.snapshot_instance import MACHINE
+from manila_lite.states.snapshot_instance import S
+
+DELETING_PAUSE = 5.0
+"""Seconds before a driver is asked again that is not done with deleting."""
+
+GONE = 'deleted'
+"""What a driver says of an instance that is not there any more."""
+
+_FAILED = frozenset({S.ERROR, S.ERROR_DELETING})
+
+Answers = Mapping[str, ReplicatedSnapshotAnswer]
+
+
+@implements(ReplicatedSnapshotsRpc)
+class ReplicatedSnapshots:
+    """The snapshots of shares whose active replica is on one back end."""
+
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        work: Client,
+        service_host: str,
+        locks: Coordinator | NullCoordinator,
+    ):
+        self.snapshots = snapshots
+        self.work = work
+        self.service_host = service_host
+        self.locks = locks
+
+    @property
+    def driver(self) -> ShareDriver:
+        return self.snapshots.driver
+
+    # Create
+
+    def prepare_create_replicated_snapshot(
+        self, session: Session, job
+    ) -> FoundSnapshot:
+        return expect(session, job, S.CREATING)
+
+    def create_replicated_snapshot(
+        self, job, snapshot_instance_id, share_instance_id
+    ):
+        with self._turn(job, job.found.row.share_id) as share:
+            if share is not None:
+                self._create(job, share)
+
+    def _create(self, job, share: Replicated) -> None:
+        row, server = job.found.row, job.found.share_server
+        replicas = share.shown(self.snapshots.names)
+        copies = [
+            self.snapshots.view(one)
+            for one in share.instances_of(row.snapshot_id)
+        ]
+        answers = _by_id(
+            self.driver.create_replicated_snapshot(
+                RequestContext(), replicas, copies, share_server=server
+            )
+        )
+        own = answers.get(row.id, {})
+        if own.get('status', S.AVAILABLE) != S.AVAILABLE:
+            raise Unfit(own)
+        try:
+            job.finish(self._created, row, answers)
+        except (exception.WorkLost, exception.ResourceNotFound):
+            if job.read(rows.find, row.id) is None:
+                # Given up and deleted meanwhile: nobody would know it.
+                self.driver.delete_replicated_snapshot(
+                    RequestContext(), replicas, copies, share_server=server
+                )
+            raise
+
+    def _created(self, session: Session, row, answers: Answers) -> None:
+        self.snapshots.created(session, row, answers.get(row.id, {}))
+        for other in rows.all_of(session, row.snapshot_id):
+            if other.id != row.id:
+                _note_created(session, other, answers.get(other.id, {}))
+
+    def failed_create_replicated_snapshot(self, session, job, error):
+        """It has failed on all replicas, wherever it is."""
+        row = rows.find(session, job.resource_id)
+        if row is not None:
+            if isinstance(error, Unfit):
+                rows.locate(
+                    session, row.id, error.answer.get('provider_location')
+                )
+            fail_others(session, row, S.CREATING, 'create_failed')
+        return False
+
+    def dropped_create_replicated_snapshot(self, session, job):
+        release_share(
+            session, job.args['share_instance_id'], but=job.resource_id
+        )
+
+    # Delete
+
+    def prepare_delete_replicated_snapshot(
+        self, session: Session, job
+    ) -> Leaving:
+        return access_of_snapshots.take_all(
+            session, expect(session, job, S.DELETING), self.driver
+        )
+
+    def delete_replicated_snapshot(
+        self, job, snapshot_instance_id, force=False
+    ):
+        with self._turn(job, job.found.found.row.share_id) as share:
+            if share is not None:
+                self._delete(job, share, job.found, force)
+
+    def _delete(
+        self, job, share: Replicated, leaving: Leaving, force: bool
+    ) -> None:
+        active, row = _active(share), leaving.found.row
+        if _back_end(active.row.host) != self.service_host:
+            # Another has been promoted since.
+            job.finish(self._pass_on, job, share, row, active.row, force)
+            return
+        if active.row.status == ShareS.REVERTING:
+            # Deleted by force while its share is reverting, maybe to it.
+            job.put_back(REVERT_PAUSE)
+            return
+        copies = [
+            one
+            for one in share.instances_of(row.snapshot_id)
+            if one.row.status == S.DELETING
+        ]
+        own = _on(copies, active.row.id)
+        # Where the active replica has none, there is none to begin with.
+        answers = (
+            {} if own is None else self._remove(share, active, copies, leaving)
+        )
+        if own and answers.get(own.row.id, {}).get('status') == S.DELETING:
+            job.put_back(DELETING_PAUSE)
+            return
+        job.finish(self._deleted, row.snapshot_id, answers, force)
+
+    def _remove(
+        self,
+        share: Replicated,
+        active: Found,
+        copies: list[FoundSnapshot],
+        leaving: Leaving,
+    ) -> Answers:
+        """What the driver says; where it is not there, it is gone."""
+        with contextlib.suppress(
+            exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
+        ):
+            if leaving.found.row.share_instance_id == active.row.id:
+                access_of_snapshots.deny_all(
+                    self.driver, self.snapshots.view(leaving.found), leaving
+                )
+            return _by_id(
+                self.driver.delete_replicated_snapshot(
+                    RequestContext(),
+                    share.shown(self.snapshots.names),
+                    [self.snapshots.view(one) for one in copies],
+                    share_server=active.share_server,
+                )
+            )
+        return {}
+
+    def _deleted(
+        self, session: Session, snapshot_id: str, answers: Answers, force: bool
+    ) -> None:
+        rows.keep(session, snapshot_id)
+        for row in rows.all_of(session, snapshot_id):
+            if row.status != S.DELETING:
+                continue
+            status = answers.get(row.id, {}).get('status')
+            if status in _FAILED:
+                access_of_snapshots.give_up(session, row.id)
+                fire_matching(
+                    session,
+                    MACHINE,
+                    'delete_failed',
+                    {'id': row.id},
+                    updated_at=session.now,
+                )
+            elif status == GONE or not _is_asked_for(row, force):
+                discard(session, row)
+
+    def _pass_on(
+        self,
+        session: Session,
+        job,
+        share: Replicated,
+        row,
+        active,
+        force: bool,
+    ) -> None:
+        """Have the back end do it that has the active replica now."""
+        own = _on(share.instances_of(row.snapshot_id), active.id)
+        is_known = own is not None and own.row.status == S.DELETING
+        self.work.on(active.host).delete_replicated_snapshot(
+            session,
+            RequestContext(project_id=job.project_id, user_id=job.user_id),
+            snapshot_instance_id=own.row.id if is_known else row.id,
+            force=force,
+        )
+
+    def failed_delete_replicated_snapshot(self, session, job, error):
+        """It stays, on all replicas; by force the rows go, of all."""
+        row = rows.find(session, job.resource_id)
+        if row is None:
+            return False
+        if not job.args['force']:
+            access_of_snapshots.give_up(session, row.id)
+            fail_others(session, row, S.DELETING, 'delete_failed')
+            return False
+        rows.keep(session, row.snapshot_id)
+        for one in rows.all_of(session, row.snapshot_id):
+            if one.status == S.DELETING:
+                discard(session, one)
+        return True
+
+    # Revert
+
+    def prepare_revert_to_replicated_snapshot(
+        self, session: Session, job
+    ) -> Reverting:
+        found = find_reverting(session, job)
+        if found.snapshot.share.row.replica_state != P.ACTIVE:
+            raise exception.ReplicationException(
+                reason=f'replica {job.resource_id} is not active any more'
+            )
+        return found
+
+    def revert_to_replicated_snapshot(self, job, instance_id, snapshot_id):
+        with self._turn(job, job.found.snapshot.row.share_id) as share:
+            if share is not None:
+                self._revert(job, share, job.found)
+
+    def _revert(self, job, share: Replicated, found: Reverting) -> None:
+        row, server = found.snapshot.row, found.snapshot.share_server
+        replicas = share.shown(self.snapshots.names)
+        size = self.driver.revert_to_replicated_snapshot(
+            RequestContext(),
+            next(
+                one for one in replicas if one['id'] == row.share_instance_id
+            ),
+            replicas,
+            self.snapshots.view(found.snapshot),
+            [
+                self.snapshots.view(one)
+                for one in share.instances_of(row.snapshot_id)
+            ],
+            found.share_rules,
+            found.snapshot_rules,
+            share_server=server,
+        )
+        job.finish(self._reverted, job, found.snapshot, size or row.share_size)
+
+    def _reverted(
+        self, session: Session, job, found: FoundSnapshot, size: int
+    ) -> None:
+        # Asked before it had ended, a driver knows of what there was.
+        replicas.take(session, found.row.share_id)
+        replicas.fall_behind(session, found.row.share_id)
+        self.snapshots.reverted(session, job, found, size)
+
+    def dropped_revert_to_replicated_snapshot(self, session, job):
+        """Nobody knows what the share has; its snapshot is as it was."""
+        row = rows.of_share_instance(
+            session, job.args['snapshot_id'], job.resource_id
+        )
+        if row is not None:
+            replicas.take(session, row.share_id)
+            replicas.fall_behind(session, row.share_id)
+            fire_matching(
+                session,
+                MACHINE,
+                'restore_failed',
+                {'id': row.id},
+                updated_at=session.now,
+            )
+
+    # All
+
+    @contextlib.contextmanager
+    def _turn(self, job, share_id: str) -> Iterator[Replicated | None]:
+        """The share with its replicas when it is our turn, else None."""
+        with turn(self.locks, job, share_id) as held:
+            yield (job.read(replica_view.find, share_id) if held else None)
+
+
+def fail_others(session: Session, row, status: str, event: str) -> None:
+    """Have what is in this status of all other replicas fail, too."""
+    others = [
+        one.id
+        for one in rows.all_of(session, row.snapshot_id)
+        if one.id != row.id and one.status == status
+    ]
+    if status == S.DELETING:
+        for id in others:
+            access_of_snapshots.give_up(session, id)
+    if others:
+        fire_matching(
+            session, MACHINE, event, {'id': others}, updated_at=session.now
+        )
+
+
+def _note_created(
+    session: Session, row, answer: ReplicatedSnapshotAnswer
+) -> None:
+    """Write down what the driver says of the snapshot on another replica.
+
+    Of one that it does not say it of, it is asked in a while, unless that
+    is active.
+    """
+    status = answer.get(
+        'status', S.AVAILABLE if row.replica_state == P.ACTIVE else S.CREATING
+    )
+    if status == S.ERROR:
+        fire_matching(
+            session,
+            MACHINE,
+            'create_failed',
+            {'id': row.id},
+            updated_at=session.now,
+        )
+    if status != S.AVAILABLE:
+        return
+    moved = fire_matching(
+        session,
+        MACHINE,
+        'created',
+        {'id': row.id},
+        progress=PROGRESS_DONE,
+        updated_at=session.now,
+        provider_location=(
+            answer.get('provider_location') or row.provider_location
+        ),
+    )
+    if moved and row.mount_snapshot_support:
+        snapshot_exports.replace(
+            session, row.id, export_locations(answer.get('export_locations'))
+        )
+
+
+def _is_asked_for(row, force: bool) -> bool:
+    """Whether a replica is asked what became of a snapshot of it.
+
+    An active one is not: what is done there is done by now. Nor one that
+    is nowhere; and by force nobody waits for one that is broken.
+    """
+    if row.replica_state == P.ACTIVE or not row.host:
+        return False
+    return not (force and P.ERROR in (row.replica_state, row.share_status))
+
+
+def _active(share: Replicated) -> Found:
+    if share.active is None:
+        raise exception.ReplicationException(
+            reason=f'share {share.share_id} has no active replica',
+            message_detail=Detail.NO_ACTIVE_REPLICA,
+        )
+    return share.active
+
+
+def _on(
+    copies: list[FoundSnapshot], share_instance_id: str
+) -> FoundSnapshot | None:
+    return next(
+        (
+            one
+            for one in copies
+            if one.row.share_instance_id == share_instance_id
+        ),
+        None,
+    )
+
+
+def _by_id(answers: Iterable[ReplicatedSnapshotAnswer] | None) -> Answers:
+    return {answer['id']: answer for answer in answers or ()}
+
+
+def _back_end(host: str | None) -> str:
+    return (host or '').partition('#')[0]

@@ -1,0 +1,1 @@
+"""Share servers: set up, migrate, update their networks, delete."""

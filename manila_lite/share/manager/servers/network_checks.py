@@ -1,0 +1,149 @@
+"""Asks drivers whether share servers could take a change of a network.
+
+What they say is kept until the change is made, or is asked about again;
+an error means no. All servers of the back end on the network have to be
+able to.
+"""
+
+from collections.abc import Sequence
+import typing
+
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.networks import checks as network_checks
+from manila_lite.db.queries.networks import security_services
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.networks import subnets
+from manila_lite.db.session import Session
+from manila_lite.share.manager.driver_view import servers as server_view
+from manila_lite.share.manager.servers import updated_server
+from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.servers.updated_server import UpdatedServer
+
+
+class Asked(typing.NamedTuple):
+    """The servers that are asked about, and what a change consists of."""
+
+    servers: Sequence[UpdatedServer]
+    facts: tuple[typing.Any, ...]
+
+
+class NetworkChecks:
+    """The checks of one back end; part of its endpoint for networks."""
+
+    setup: ServerSetup
+
+    # Security services
+
+    def prepare_check_security_service(self, session: Session, job) -> Asked:
+        args = job.args
+        return self._asked(
+            session,
+            job,
+            (
+                _service(session, args['new_id']),
+                _service(session, args['current_id']),
+            ),
+        )
+
+    def check_security_service(
+        self, job, share_network_id, operation, new_id, current_id
+    ):
+        new, current = job.found.facts
+        able = all(
+            self.setup.driver.check_update_share_server_security_service(
+                RequestContext(),
+                one.shown,
+                one.network_info,
+                one.shares,
+                one.rules,
+                new,
+                current_security_service=current,
+            )
+            for one in job.found.servers
+        )
+        job.finish(self._noted, share_network_id, operation, able)
+
+    def failed_check_security_service(self, session, job, error):
+        return self._unable(session, job)
+
+    # Subnets
+
+    def prepare_check_allocations(self, session: Session, job) -> Asked:
+        zone_id = job.args['zone_id']
+        inside = share_networks.server_ids_in(
+            session,
+            [
+                one.id
+                for one in subnets.list_of(session, job.resource_id)
+                if one.availability_zone_id == zone_id
+            ],
+        )
+        return self._asked(session, job, (), inside)
+
+    def check_allocations(
+        self,
+        job,
+        share_network_id,
+        operation,
+        zone_id,
+        neutron_net_id,
+        neutron_subnet_id,
+    ):
+        subnet = {
+            'share_network_id': share_network_id,
+            'availability_zone_id': zone_id,
+            'neutron_net_id': neutron_net_id,
+            'neutron_subnet_id': neutron_subnet_id,
+        }
+        able = all(
+            self.setup.driver.check_update_share_server_network_allocations(
+                RequestContext(),
+                one.shown,
+                one.addresses,
+                subnet,
+                one.security_services,
+                one.shares,
+                one.rules,
+            )
+            for one in job.found.servers
+        )
+        job.finish(self._noted, share_network_id, operation, able)
+
+    def failed_check_allocations(self, session, job, error):
+        return self._unable(session, job)
+
+    # Both
+
+    def _asked(
+        self,
+        session: Session,
+        job,
+        facts: tuple,
+        among: set[str] | None = None,
+    ) -> Asked:
+        servers = [
+            updated_server.find(session, row.id, self.setup)
+            for row in share_networks.servers(session, job.resource_id)
+            if row.host == self.setup.service_host
+            and (among is None or row.id in among)
+        ]
+        return Asked(servers, facts)
+
+    def _noted(
+        self, session: Session, network_id: str, operation: str, able: bool
+    ) -> None:
+        network_checks.note(
+            session, network_id, operation, self.setup.service_host, bool(able)
+        )
+
+    def _unable(self, session: Session, job) -> bool:
+        self._noted(session, job.resource_id, job.args['operation'], False)
+        return True
+
+
+def _service(session: Session, service_id: str | None) -> typing.Any:
+    if service_id is None:
+        return None
+    return server_view.security_service(
+        security_services.get(session, service_id)
+    )

@@ -1,0 +1,404 @@
+"""Changes share servers whose network has changed.
+
+Each server is changed by work of its own, and the network is at rest when
+the last of them is. Whatever ends the change of a server settles its
+network in the same transaction.
+"""
+
+from collections.abc import Mapping
+import typing
+
+from manila_lite import exception
+from manila_lite import messages
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.networks import security_services
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.shares import instances as share_instances
+from manila_lite.db.queries.snapshots import exports as snapshot_exports
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_matching
+from manila_lite.messages import Action
+from manila_lite.messages import Detail
+from manila_lite.rpc.contract import implements
+from manila_lite.rpc.share import NetworkUpdatesRpc
+from manila_lite.share.drivers.base import AccessAnswers
+from manila_lite.share.drivers.base import SnapshotForDriver
+from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.manager.driver_view import instances as driver_view
+from manila_lite.share.manager.driver_view import servers as server_view
+from manila_lite.share.manager.servers import updated_server
+from manila_lite.share.manager.servers.network_checks import NetworkChecks
+from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.servers.updated_server import UpdatedServer
+from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
+from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
+from manila_lite.states.access_rule import A
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_server import MACHINE
+from manila_lite.states.share_server import S
+from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+
+Details = Mapping[str, typing.Any]
+
+
+@implements(NetworkUpdatesRpc)
+class NetworkUpdates(NetworkChecks):
+    """The share servers of one back end, as their networks change."""
+
+    def __init__(self, setup: ServerSetup, message_ttl: int):
+        self.setup = setup
+        self.message_ttl = message_ttl
+
+    # Security services
+
+    def prepare_update_security_service(self, session: Session, job):
+        current_id = job.args['current_id']
+        current = current_id and security_services.find(session, current_id)
+        return (
+            self._expect(session, job),
+            server_view.security_service(
+                security_services.get(session, job.args['new_id'])
+            ),
+            server_view.security_service(current) if current else None,
+        )
+
+    def update_security_service(
+        self, job, share_server_id, share_network_id, new_id, current_id
+    ):
+        server, new, current = job.found
+        answers = self.setup.driver.update_share_server_security_service(
+            RequestContext(),
+            server.shown,
+            server.network_info,
+            server.shares,
+            server.rules,
+            new,
+            current_security_service=current,
+        )
+        job.finish(self._serviced, job, server, answers or {})
+
+    def _serviced(
+        self,
+        session: Session,
+        job,
+        server: UpdatedServer,
+        answers: Mapping[str, AccessAnswers],
+    ) -> None:
+        self._changed(session, job)
+        for instance_id, rules in server.known_rules.items():
+            _note_rules(
+                session, instance_id, rules, answers.get(instance_id) or {}
+            )
+
+    def failed_update_security_service(self, session, job, error):
+        """The server and its shares are in error, and users are told."""
+        self._failed(session, job)
+        self._tell(
+            session,
+            job,
+            Action.ADD_UPDATE_SECURITY_SERVICE,
+            _detail(error, Detail.UNSUPPORTED_ADD_UDPATE_SECURITY_SERVICE),
+            'SECURITY_SERVICE',
+            job.args['new_id'],
+        )
+        return True
+
+    def dropped_update_security_service(self, session, job):
+        self._settle(session, job)
+
+    # Addresses
+
+    def prepare_update_allocations(self, session: Session, job):
+        return self._expect(session, job)
+
+    def update_allocations(
+        self, job, share_server_id, share_network_id, subnet_id
+    ):
+        driver, before = self.setup.driver, job.found
+        self._allocate(share_server_id, subnet_id)
+        new = job.read(self._entry, share_server_id, subnet_id)
+        taken = job.read(self._snapshots_on, share_server_id)
+        answer = driver.update_share_server_network_allocations(
+            RequestContext(),
+            before.shown,
+            before.addresses,
+            new,
+            before.security_services,
+            before.shares,
+            taken,
+        )
+        job.finish(self._addressed, job, subnet_id, answer or {})
+
+    def _allocate(self, server_id: str, subnet_id: str) -> None:
+        if self.setup.networks is None:
+            raise exception.NetworkBadConfigurationException(
+                reason='the back end handles no share servers any more'
+            )
+        self.setup.networks.user.allocate_network(
+            server_id,
+            subnet_id,
+            self.setup.driver.get_network_allocations_number(),
+        )
+
+    def _entry(
+        self, session: Session, server_id: str, subnet_id: str
+    ) -> dict[str, typing.Any]:
+        """The addresses of a server in the subnet that it is to be in."""
+        found = server_view.find(session, server_id)
+        (info,) = server_view.network_info(
+            session,
+            found._replace(subnet_ids=[subnet_id]),
+            self.setup.backend_name,
+        )
+        return dict(info)
+
+    def _snapshots_on(
+        self, session: Session, server_id: str
+    ) -> list[SnapshotForDriver]:
+        _, taken = self._ids_on(session, server_id)
+        return [
+            driver_view.snapshot_for_driver(
+                driver_view.find_snapshot(session, id), self.setup.names
+            )
+            for id in sorted(taken)
+        ]
+
+    def _addressed(
+        self, session: Session, job, subnet_id: str, answer: Details
+    ) -> None:
+        self._in_subnet(session, job.resource_id, subnet_id)
+        share_servers.merge_details(
+            session, job.resource_id, answer.get('server_details') or {}
+        )
+        self._changed(session, job)
+        shares, taken = self._ids_on(session, job.resource_id)
+        for id, exports in (answer.get('share_updates') or {}).items():
+            if id in shares:
+                share_instances.replace_export_locations(
+                    session, id, export_locations(exports)
+                )
+        for id, told in (answer.get('snapshot_updates') or {}).items():
+            if id in taken:
+                _note_snapshot(session, id, told)
+
+    def _in_subnet(
+        self, session: Session, server_id: str, subnet_id: str
+    ) -> None:
+        known = share_servers.subnet_ids(session, [server_id])[server_id]
+        if subnet_id not in known:
+            share_servers.add_subnets(session, server_id, [subnet_id])
+
+    def _ids_on(
+        self, session: Session, server_id: str
+    ) -> tuple[set[str], set[str]]:
+        ids = [
+            row.id for row in share_networks.shares_on(session, [server_id])
+        ]
+        return set(ids), set(snapshots.ids_of_share_instances(session, ids))
+
+    def failed_update_allocations(self, session, job, error):
+        """The server, its shares and their snapshots are in error.
+
+        It keeps what it may have of the subnet until it is deleted.
+        """
+        self._in_subnet(session, job.resource_id, job.args['subnet_id'])
+        told = getattr(error, 'detail_data', None)
+        details = isinstance(told, Mapping) and told.get('server_details')
+        if isinstance(details, Mapping):
+            share_servers.merge_details(session, job.resource_id, details)
+        _, taken = self._ids_on(session, job.resource_id)
+        self._failed(session, job)
+        if taken:
+            fire_matching(
+                session,
+                SNAPSHOT_INSTANCE,
+                'network_failed',
+                {'id': sorted(taken)},
+                updated_at=session.now,
+            )
+        detail = (
+            Detail.NEUTRON_SUBNET_FULL
+            if isinstance(error, exception.NoFreeAddress)
+            else Detail.UNKNOWN_ERROR
+        )
+        self._tell(
+            session,
+            job,
+            Action.UPDATE,
+            _detail(error, detail),
+            'SHARE_NETWORK_SUBNET',
+            job.args['subnet_id'],
+        )
+        return True
+
+    def dropped_update_allocations(self, session, job):
+        self._settle(session, job)
+
+    # Metadata
+
+    def prepare_tell_subnet_metadata(self, session: Session, job):
+        network = share_networks.target(session, job.args['share_network_id'])
+        subnet = subnets.get(session, network.id, job.args['subnet_id'])
+        return (
+            network._asdict(),
+            subnet._asdict(),
+            server_view.find(session, job.resource_id),
+        )
+
+    def tell_subnet_metadata(
+        self, job, share_server_id, share_network_id, subnet_id, metadata
+    ):
+        network, subnet, server = job.found
+        self.setup.driver.update_share_network_subnet_from_metadata(
+            RequestContext(),
+            network,
+            subnet,
+            server_view.for_driver(server),
+            metadata,
+        )
+        job.finish(self._told, job, Detail.UPDATE_METADATA_SUCCESS)
+
+    def failed_tell_subnet_metadata(self, session, job, error):
+        self._told(session, job, Detail.UPDATE_METADATA_FAILURE)
+        return True
+
+    def _told(self, session, job, detail):
+        self._tell(
+            session,
+            job,
+            Action.UPDATE_METADATA,
+            detail,
+            'SHARE_NETWORK_SUBNET',
+            job.args['subnet_id'],
+        )
+
+    # All
+
+    def _expect(self, session: Session, job) -> UpdatedServer:
+        """The server, if it still waits for its change."""
+        server = updated_server.find(
+            session, job.resource_id, self.setup, keep=True
+        )
+        if server.found.row.status != S.NETWORK_CHANGE:
+            raise exception.InvalidStatus(
+                resource='share server',
+                id=job.resource_id,
+                status=server.found.row.status,
+                event=job.kind,
+                allowed=S.NETWORK_CHANGE,
+            )
+        return server
+
+    def _changed(self, session: Session, job) -> None:
+        self._hold_network(session, job)
+        fire(
+            session,
+            MACHINE,
+            job.resource_id,
+            'network_changed',
+            updated_at=session.now,
+        )
+        self._settle(session, job)
+
+    def _failed(self, session: Session, job) -> None:
+        self._hold_network(session, job)
+        fire(
+            session,
+            MACHINE,
+            job.resource_id,
+            'network_change_failed',
+            updated_at=session.now,
+        )
+        fire_matching(
+            session,
+            SHARE_INSTANCE,
+            'network_failed',
+            {'share_server_id': job.resource_id},
+            updated_at=session.now,
+        )
+        self._settle(session, job, failed=True)
+
+    def _hold_network(self, session: Session, job) -> None:
+        """As requests do: networks are locked before their servers."""
+        share_networks.hold_if_there(session, job.args['share_network_id'])
+
+    def _settle(self, session: Session, job, *, failed: bool = False) -> None:
+        share_networks.settle(
+            session, job.args['share_network_id'], failed=failed
+        )
+
+    def _tell(
+        self,
+        session: Session,
+        job,
+        action: Action,
+        detail: Detail,
+        resource_type: str,
+        resource_id: str,
+    ) -> None:
+        """Tell the project of the network, whoever has asked."""
+        row = share_servers.find(session, job.resource_id)
+        project_id = (row and row.project_id) or job.project_id
+        if project_id is not None:
+            messages.record(
+                session,
+                project_id=project_id,
+                request_id=job.request_id,
+                action=action,
+                detail=detail,
+                resource_type=resource_type,
+                resource_id=resource_id,
+                ttl=self.message_ttl,
+            )
+
+
+def _note_rules(
+    session: Session, instance_id: str, rules: list, answers: AccessAnswers
+) -> None:
+    """Write down what became of access rules with another directory."""
+    known = {rule.id: rule for rule in rules}
+    told = {id: answer for id, answer in answers.items() if id in known}
+    access.set_keys(
+        session,
+        instance_id,
+        {
+            id: answer['access_key']
+            for id, answer in told.items()
+            if 'access_key' in answer
+        },
+    )
+    broken = [
+        known[id].mapping_id
+        for id, answer in told.items()
+        if answer.get('state', A.ACTIVE) != A.ACTIVE
+    ]
+    if broken:
+        fire_matching(
+            session,
+            ACCESS_RULE,
+            'broke',
+            {'id': broken},
+            updated_at=session.now,
+        )
+        fire_matching(session, ACCESS_STATUS, 'failed', {'id': instance_id})
+
+
+def _note_snapshot(session: Session, id: str, told: typing.Any) -> None:
+    """Write down where a snapshot is, and is exported, from now on."""
+    if not isinstance(told, Mapping):
+        told = {'export_locations': told}
+    snapshots.locate(session, id, told.get('provider_location'))
+    if told.get('export_locations') is not None:
+        snapshot_exports.replace(
+            session, id, export_locations(told['export_locations'])
+        )
+
+
+def _detail(error: Exception, otherwise: Detail) -> Detail:
+    own = getattr(error, 'facts', {}).get('message_detail')
+    return own if isinstance(own, Detail) else otherwise

@@ -1,0 +1,1 @@
+"""Requests about access rules and resource locks."""

@@ -1,0 +1,317 @@
+"""Accept requests about the access rules of shares.
+
+A transaction takes the owed work first, then the instances, then their
+rules: the order in which the share manager takes them too, so that the
+two wait for each other and never in a circle.
+"""
+
+from collections.abc import Callable, Mapping
+import datetime
+import functools
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.coordination import Coordinator
+from manila_lite.coordination import NullCoordinator
+from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import Together
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.access import locks as resource_locks
+from manila_lite.states.access_rule import MACHINE
+from manila_lite.states.access_rule import SETTLED
+from manila_lite.states.access_rule import STATUS_MACHINE
+from manila_lite.states.access_rule import A
+from manila_lite.states.access_rule import R
+from manila_lite.states.share_instance import S
+from manila_lite.states.share_network import S as N
+from manila_lite.states.share_replica import PASSIVE
+from manila_lite.work.admission import Brake
+from manila_lite.work.admission import braked
+
+
+class NewRule(typing.NamedTuple):
+    """A rule as it was just made; nobody need read it again.
+
+    `access_rules_status` is that of the share.
+    """
+
+    id: str
+    share_id: str
+    access_type: str
+    access_to: str
+    access_level: str
+    state: str
+    access_rules_status: str
+    access_key: str | None
+    metadata: Mapping[str, str]
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+
+class LocksWanted(typing.NamedTuple):
+    """How a new rule is to be locked from its beginning."""
+
+    visibility: bool = False
+    deletion: bool = False
+    reason: str | None = None
+
+
+def _ordered(method: Callable) -> Callable:
+    """Have requests about one share wait for each other, not retry."""
+
+    @functools.wraps(method)
+    def run(
+        self: 'Access', ctx: RequestContext, share: typing.Any, *args, **kwargs
+    ):
+        with self.locks.lock(f'access-{share.instance_id}'):
+            return method(self, ctx, share, *args, **kwargs)
+
+    return run
+
+
+class Access:
+    """Each method is a transaction: for all instances, or for none.
+
+    `error_tolerated` says whether an instance in error takes changes.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        access: Client,
+        brake: Brake,
+        locks: Coordinator | NullCoordinator,
+    ):
+        self.db = db
+        self.access = access
+        self.brake = brake
+        self.locks = locks
+
+    @braked
+    @_ordered
+    @transaction
+    def allow(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        *,
+        access_type: str,
+        access_to: str,
+        target: str,
+        access_level: str = 'rw',
+        metadata: Mapping[str, str] | None = None,
+        locked: LocksWanted | None = None,
+        error_tolerated: bool = True,
+        rule_errors_tolerated: bool = True,
+    ) -> NewRule:
+        """Accept a rule for a client who has none of that type yet.
+
+        `target` is `access_to` as `access_targets.normalised` spells it.
+        """
+        found = self._begin(session, ctx, share, error_tolerated)
+        if not rule_errors_tolerated and any(
+            row.access_rules_status == R.ERROR for row in found
+        ):
+            raise exception.InvalidShareAccess(
+                reason='rules of the share are in error; deny them first'
+            )
+        rule = {
+            'id': session.new_id(),
+            'share_id': share.id,
+            'access_type': access_type,
+            'access_to': access_to,
+            'access_level': access_level,
+            'created_at': session.now,
+        }
+        access.insert(session, {**rule, 'target': target}, metadata or {})
+        moves = Together(session)
+        moves.born(
+            MACHINE,
+            'allow',
+            [
+                {
+                    'id': session.new_id(),
+                    'share_instance_id': row.id,
+                    'access_id': rule['id'],
+                    'created_at': session.now,
+                }
+                for row in found
+            ],
+        )
+        status = self._changed(moves, found)
+        if locked is not None:
+            resource_locks.lock_rule(
+                session, ctx, rule['id'], share.id, **locked._asdict()
+            )
+        return NewRule(
+            **rule,
+            state=MACHINE.born['allow'],
+            access_rules_status=status,
+            access_key=None,
+            metadata=dict(metadata or {}),
+            updated_at=None,
+        )
+
+    @_ordered
+    @transaction
+    def deny(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        access_id: str,
+        *,
+        unrestrict: bool = False,
+        error_tolerated: bool = True,
+    ) -> None:
+        """Have a rule taken back; once more is harmless.
+
+        With `unrestrict` locks go that the caller may remove.
+        """
+        found = self._begin(session, ctx, share, error_tolerated)
+        there = {row.id for row in found}
+        rules = access.mapped(session, share.id, access_id)
+        moves = Together(session)
+        moves.fire(
+            MACHINE,
+            'deny',
+            {
+                row.id: row.state
+                for row in rules
+                if row.share_instance_id in there
+            },
+        )
+        # Nobody can be asked about what has no place.
+        moves.fire(
+            MACHINE,
+            'removed',
+            {
+                row.id: row.state
+                for row in rules
+                if row.share_instance_id not in there
+            },
+        )
+        self._changed(moves, found)
+        resource_locks.unlock_rule(
+            session, ctx, access_id, unrestrict=unrestrict
+        )
+
+    @braked
+    @_ordered
+    @transaction
+    def change_level(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        access_id: str,
+        level: str,
+        *,
+        error_tolerated: bool = True,
+    ) -> None:
+        """Give a rule another level; the level it has changes nothing."""
+        if (
+            access.mapped(session, share.id, access_id)[0].access_level
+            == level
+        ):
+            return
+        found = self._begin(session, ctx, share, error_tolerated)
+        rules = access.mapped(session, share.id, access_id)
+        if any(row.state in (A.QUEUED_TO_DENY, A.DENYING) for row in rules):
+            raise exception.InvalidShareAccess(
+                reason=f'rule {access_id} is being denied'
+            )
+        access.set_level(session, access_id, level)
+        moves = Together(session)
+        # What waits for its turn takes the new level with it.
+        there = {row.id for row in found}
+        moves.fire(
+            MACHINE,
+            'change',
+            {
+                row.id: row.state
+                for row in rules
+                if row.share_instance_id in there
+            },
+        )
+        self._changed(moves, found)
+
+    def _begin(self, session, ctx, share, error_tolerated):
+        """The instances, checked, kept, and with work that is owed.
+
+        A replica that has found no place has no rules, and gets none.
+        """
+        if share.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
+        known = (
+            [(share.instance_id, share.host)]
+            if share.replica_state is None
+            else access.instance_hosts(session, share.id)
+        )
+        for id, host in known:
+            if host:
+                self._submit(session, ctx, id, host)
+        if share.replica_state is not None:
+            replicas.take(session, share.id)  # one may just have come
+        found = access.take_instances(session, share.id)
+        if not found:
+            raise exception.ShareNotFound(share_id=share.id)
+        if error_tolerated:
+            found = [row for row in found if not _is_nowhere(row)]
+        _check(found, error_tolerated)
+        asked = {id for id, host in known if host}
+        for row in found:
+            if row.id not in asked:  # it has come since
+                self._submit(session, ctx, row.id, row.host)
+        return found
+
+    def _submit(self, session, ctx, instance_id, host):
+        self.access.on(host).sync_access(session, ctx, instance_id=instance_id)
+
+    def _changed(self, moves, found) -> str:
+        """Note that rules wait; the `access_rules_status` of the share."""
+        moves.fire(
+            STATUS_MACHINE,
+            'change',
+            {row.id: row.access_rules_status for row in found},
+        )
+        moves.write()
+        return (
+            R.ERROR
+            if any(row.access_rules_status == R.ERROR for row in found)
+            else R.OUT_OF_SYNC
+        )
+
+
+def _is_nowhere(row) -> bool:
+    """Whether it is a replica for which no place was found."""
+    return (
+        row.host is None
+        and row.status == S.ERROR
+        and row.replica_state in PASSIVE
+    )
+
+
+def _check(instances, error_tolerated: bool) -> None:
+    """Refuse for all instances when one cannot take the change.
+
+    Instances are not the user's business, so nothing names them.
+    """
+    fit = SETTLED if error_tolerated else SETTLED - {S.ERROR}
+    if any(row.host is None or row.status not in fit for row in instances):
+        raise exception.InvalidShare(
+            reason='access rules cannot be changed while the share or one '
+            'of its copies has no place yet, is busy, or is in a '
+            'status that does not allow it'
+        )
+    if any(row.network_status not in (None, N.ACTIVE) for row in instances):
+        raise exception.InvalidShareNetwork(
+            reason='access rules cannot be changed while the share network '
+            'is not active'
+        )

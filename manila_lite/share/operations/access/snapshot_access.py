@@ -1,0 +1,148 @@
+"""Accept requests about who may mount a snapshot.
+
+A transaction takes the owed work first, then the instances, then their
+rules: the order in which the share manager takes them too, so that the
+two wait for each other and never in a circle.
+"""
+
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import born_all
+from manila_lite.db.transitions import fire_matching
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.access import targets as access_targets
+from manila_lite.share.operations.replication.snapshots import speaking
+from manila_lite.states.access_rule import SNAPSHOT_MACHINE as RULE
+from manila_lite.states.snapshot_instance import S
+from manila_lite.work.admission import Brake
+from manila_lite.work.admission import braked
+
+
+class SnapshotAccess:
+    """Each method is a transaction: all of a request, or none of it."""
+
+    def __init__(self, db: Database, work: Client, brake: Brake):
+        self.db = db
+        self.work = work
+        self.brake = brake
+
+    @braked
+    @transaction
+    def allow(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: typing.Any,
+        access_type: str,
+        access_to: str,
+        *,
+        ipv6: bool = True,
+    ) -> snapshot_access.Shown:
+        """Let a client mount the snapshot; the rule.
+
+        `ipv6` says whether the version of the request knows it.
+        """
+        found = self._begin(session, ctx, snapshot)
+        target = access_targets.normalised(
+            access_type, access_to, ipv6=ipv6, cephx=False
+        )
+        access_id = session.new_id()
+        snapshot_access.insert(
+            session,
+            id=access_id,
+            share_snapshot_id=snapshot.id,
+            access_type=access_type,
+            access_to=access_to,
+            target=target,
+            created_at=session.now,
+        )
+        born_all(
+            session,
+            RULE,
+            'allow',
+            [
+                {
+                    'id': session.new_id(),
+                    'access_id': access_id,
+                    'share_snapshot_instance_id': row.id,
+                    'created_at': session.now,
+                }
+                for row in found
+            ],
+        )
+        return snapshot_access.Shown(
+            access_id, access_type, access_to, RULE.born['allow']
+        )
+
+    @transaction
+    def deny(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        snapshot: typing.Any,
+        access_id: str,
+    ) -> None:
+        """Have a rule taken back; once more is harmless."""
+        self._begin(session, ctx, snapshot)
+        snapshot_access.check_exists(session, snapshot.id, access_id)
+        fire_matching(
+            session,
+            RULE,
+            'deny',
+            {'access_id': access_id},
+            updated_at=session.now,
+        )
+
+    def _begin(self, session, ctx, snapshot):
+        """The instances, checked, kept, and with work that is owed."""
+        if snapshot.host:
+            self._submit(session, ctx, snapshot.instance_id, snapshot.host)
+        if snapshot.replica_state is not None:
+            # Who makes a replica gives it the rules that there are.
+            replicas.take(session, snapshot.share_id)
+        found = snapshot_access.take_instances(session, snapshot.id)
+        if not found:
+            raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
+        _check(snapshot, found)
+        for row in found:
+            if (
+                row.id != snapshot.instance_id
+                and row.host
+                and row.status == S.AVAILABLE
+            ):
+                self._submit(session, ctx, row.id, row.host)
+        return found
+
+    def _submit(self, session, ctx, instance_id, host):
+        self.work.on(host).sync_snapshot_access(
+            session, ctx, snapshot_instance_id=instance_id
+        )
+
+
+def _check(snapshot, instances) -> None:
+    """Refuse for all instances when one cannot take the change.
+
+    Those on replicas that have fallen behind take it when they are there.
+    Instances are not the user's business, so nothing names them.
+    """
+    share = instances[0]
+    if not share.mount_snapshot_support:
+        raise exception.SnapshotNotMountable(share_id=share.share_id)
+    if share.snapshot_inherit_share_access_support:
+        raise exception.InvalidShareSnapshot(
+            reason=f'snapshots of share {share.share_id} have the access '
+            'rules of the share'
+        )
+    for row in speaking(instances):
+        if row.status != S.AVAILABLE:
+            raise exception.InvalidShareSnapshot(
+                reason=f'access rules of snapshot {snapshot.id} cannot be '
+                f'changed while it is {row.status}'
+            )

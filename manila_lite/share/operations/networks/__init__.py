@@ -1,0 +1,1 @@
+"""Requests about share networks and security services."""

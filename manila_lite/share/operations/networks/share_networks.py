@@ -1,0 +1,164 @@
+"""Accept requests about share networks."""
+
+from collections.abc import Mapping
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.networks import subnets
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import fire
+from manila_lite.quota import charges
+from manila_lite.quota.charges import Owner
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.servers.release import dismiss
+from manila_lite.states.share_network import MACHINE
+
+_ONE = {'share_networks': 1}
+
+
+class ShareNetworks:
+    """Each method is a transaction: all of a request, or none of it."""
+
+    def __init__(
+        self, db: Database, limits: Mapping[str, int], servers: Client
+    ):
+        self.db = db
+        self.limits = limits
+        self.servers = servers
+
+    # Networks
+
+    @transaction
+    def create(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        zone: str | None = None,
+        subnet: Mapping[str, object],
+    ) -> str:
+        """Create a network with its first subnet; its id.
+
+        Without a zone that is the default subnet, which serves all zones.
+        """
+        zone_id = subnets.zone_id(session, zone) if zone else None
+        charges.charge(
+            session,
+            Owner(ctx.project_id, ctx.user_id),
+            _ONE,
+            limits=self.limits,
+        )
+        network_id = session.new_id()
+        share_networks.insert(
+            session,
+            {
+                'id': network_id,
+                'project_id': ctx.project_id,
+                'user_id': ctx.user_id,
+                'name': name,
+                'description': description,
+                'created_at': session.now,
+            },
+        )
+        subnets.insert(
+            session, network_id, {'availability_zone_id': zone_id, **subnet}
+        )
+        return network_id
+
+    @transaction
+    def update(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        network_id: str,
+        values: Mapping[str, object],
+        subnet: Mapping[str, object],
+    ) -> None:
+        """Change the network, and the ids of its default subnet.
+
+        The latter cannot be changed while there are share servers.
+        """
+        if values:
+            share_networks.update(session, network_id, values)
+        if not subnet:
+            return
+        share_networks.hold(session, network_id)
+        if share_networks.has_servers(session, network_id):
+            raise exception.ShareNetworkFixed(
+                share_network_id=network_id,
+                reason='only its name and description can be changed',
+            )
+        defaults = [
+            one
+            for one in subnets.list_of(session, network_id)
+            if one.is_default
+        ]
+        if len(defaults) != 1:
+            raise exception.InvalidShareNetwork(
+                reason=f'{network_id} has {len(defaults)} default subnets; '
+                'only a single one can be changed'
+            )
+        subnets.update(session, defaults[0].id, subnet)
+
+    @transaction
+    def delete(
+        self, session: Session, ctx: RequestContext, network_id: str
+    ) -> None:
+        """Remove a network without shares, and what it counted for.
+
+        Its idle servers go as well; its services stay.
+        """
+
+        def in_use(reason: str) -> exception.ManilaLiteError:
+            return exception.ShareNetworkInUse(
+                share_network_id=network_id, reason=reason
+            )
+
+        network = share_networks.hold(session, network_id)
+        if share_networks.has_shares(session, network_id):
+            raise in_use('it has shares')
+        if subnets.count(session, network_id) > 1:
+            raise in_use('it has more than one subnet')
+        dismiss(
+            session,
+            ctx,
+            self.servers,
+            network_id,
+            share_networks.servers(session, network_id),
+            in_use,
+        )
+        subnets.remove_all(session, network_id)
+        try:
+            share_networks.remove(session, network_id)
+        except exception.InvalidStatus as error:
+            raise in_use('it is changing') from error
+        charges.credit(
+            session, Owner(network.project_id, network.user_id), _ONE
+        )
+
+    @transaction
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        network_id: str,
+        status: str,
+    ) -> None:
+        """Set the status by decree; raises InvalidInput for other words."""
+        if status not in MACHINE.resets:
+            raise exception.InvalidInput(
+                reason='status must be one of: '
+                + ', '.join(sorted(MACHINE.resets))
+            )
+        fire(
+            session,
+            MACHINE,
+            network_id,
+            MACHINE.reset_event(status),
+            updated_at=session.now,
+        )

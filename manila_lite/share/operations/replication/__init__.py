@@ -1,0 +1,1 @@
+"""Requests about replicas, and the guards they put on other requests."""

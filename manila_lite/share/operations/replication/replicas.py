@@ -1,0 +1,477 @@
+"""Accept requests about the replicas of a share.
+
+Whether one replica may do something depends on what the others do, so
+every request takes all of them first and decides behind that.
+"""
+
+from collections.abc import Mapping, Sequence
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import Together
+from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import fire_matching
+from manila_lite.quota import charges
+from manila_lite.quota.shares import owner_of
+from manila_lite.quota.shares import replica_deltas
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.replication import removal as replica_removal
+from manila_lite.share.operations.shares import network_rules as on_networks
+from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
+from manila_lite.states.access_rule import SNAPSHOT_MACHINE as SNAPSHOT_RULE
+from manila_lite.states.access_rule import STATUS_MACHINE
+from manila_lite.states.access_rule import A
+from manila_lite.states.access_rule import R
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_instance import S
+from manila_lite.states.share_replica import MACHINE
+from manila_lite.states.share_replica import READABLE
+from manila_lite.states.share_replica import WRITABLE
+from manila_lite.states.share_replica import P
+from manila_lite.states.snapshot_instance import GOING
+from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.work.admission import Brake
+from manila_lite.work.admission import braked
+
+_DENIED = (A.QUEUED_TO_DENY, A.DENYING)
+
+
+class Replicas:
+    """Each method is a transaction: all of a request, or none of it.
+
+    What the rules of replication do not allow raises ReplicationException.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        limits: Mapping[str, int],
+        scheduler: Client,
+        replication: Client,
+        updates: Client,
+        access: Client,
+        brake: Brake,
+    ):
+        self.db = db
+        self.limits = limits
+        self.scheduler = scheduler
+        self.replication = replication
+        self.updates = updates
+        self.access = access
+        self.brake = brake
+
+    # Create
+
+    @braked
+    @transaction
+    def create(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        *,
+        availability_zone: str | None = None,
+        share_network_id: str | None = None,
+        scheduler_hints: Mapping[str, str] | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        """Accept a further replica of a share; its id."""
+        if share.replication_type is None:
+            raise _refused(
+                f'share {share.id} cannot have replicas; its '
+                'share type has no replication_type'
+            )
+        if share.share_group_id is not None:
+            raise _refused(f'share {share.id} is in a group')
+        if share.task_state is not None and share.task_state in _BUSY_TASKS:
+            raise _refused(f'share {share.id} is busy: {share.task_state}')
+        taken = replicas.take(session, share.id)
+        active = _source(session, taken, share.id)
+        if active.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)
+        zone = _zone(session, availability_zone)
+        network_id = share_network_id or active.share_network_id
+        zones = self._zones(session, active, zone, network_id)
+        replica_id = session.new_id()
+        self._bear(session, active, replica_id, zone, network_id)
+        replicas.METADATA.insert(session, replica_id, metadata or {})
+        charges.charge(
+            session,
+            owner_of(active),
+            replica_deltas(active),
+            limits=self.limits,
+        )
+        only = (scheduler_hints or {}).get('only_host')
+        self.scheduler.create_share_replica(
+            session,
+            ctx,
+            instance_id=replica_id,
+            zones=zones,
+            hints={'only_host': only} if only else {},
+        )
+        return replica_id
+
+    def _zones(self, session, active, zone, network_id):
+        """Where it may be placed; none means anywhere."""
+        specs = share_types.extra_specs(session, active.share_type_id)
+        _check_network(specs, network_id)
+        allowed = [
+            name.strip()
+            for name in (specs.get('availability_zones') or '').split(',')
+            if name.strip()
+        ]
+        if zone is not None:
+            if allowed and zone.name not in allowed:
+                raise _refused(
+                    f'availability zone {zone.name} is none of those of the '
+                    f'share type: {", ".join(allowed)}'
+                )
+            allowed = [zone.name]
+        if network_id is None:
+            return allowed
+        try:
+            network = on_networks.usable(session, network_id)
+        except exception.ShareNetworkNotFound as error:
+            # The published code of it is 400 here.
+            raise exception.InvalidInput(reason=str(error)) from error
+        return on_networks.zones_served(session, network.id, allowed)
+
+    def _bear(self, session, active, replica_id, zone, network_id):
+        """The rows of a new replica: itself, its rules, its snapshots."""
+        rules = [
+            row
+            for row in access.of_instance(session, active.id)
+            if row.state not in _DENIED
+        ]
+        copies = [
+            row
+            for row in snapshots.on_share_instance(session, active.id)
+            if row.status not in GOING
+        ]
+        moves = Together(session)
+        moves.born(
+            SHARE_INSTANCE,
+            'create',
+            [
+                {
+                    'id': replica_id,
+                    'share_id': active.share_id,
+                    'share_type_id': active.share_type_id,
+                    'replica_state': MACHINE.born['replicate'],
+                    'availability_zone_id': zone and zone.id,
+                    'share_network_id': network_id,
+                    'access_rules_status': R.ACTIVE,
+                    'cast_rules_to_readonly': active.replication_type
+                    == READABLE,
+                    'created_at': session.now,
+                }
+            ],
+        )
+        if rules:
+            moves.born(
+                ACCESS_RULE,
+                'allow',
+                [
+                    {
+                        'id': session.new_id(),
+                        'share_instance_id': replica_id,
+                        'access_id': row.id,
+                        'created_at': session.now,
+                    }
+                    for row in rules
+                ],
+            )
+            moves.fire(STATUS_MACHINE, 'change', {replica_id: R.ACTIVE})
+        if copies:
+            self._bear_snapshots(session, moves, active, replica_id, copies)
+        moves.write()
+
+    def _bear_snapshots(self, session, moves, active, replica_id, copies):
+        """The rows of its snapshots, and who may mount those."""
+        born = {row.snapshot_id: session.new_id() for row in copies}
+        moves.born(
+            SNAPSHOT_INSTANCE,
+            'create',
+            [
+                {
+                    'id': id,
+                    'snapshot_id': snapshot_id,
+                    'share_instance_id': replica_id,
+                    'progress': '0%',
+                    'created_at': session.now,
+                }
+                for snapshot_id, id in born.items()
+            ],
+        )
+        if any(row.mount_snapshot_support for row in copies):
+            moves.born(
+                SNAPSHOT_RULE,
+                'allow',
+                [
+                    {
+                        'id': session.new_id(),
+                        'access_id': rule.access_id,
+                        'share_snapshot_instance_id': born[rule.snapshot_id],
+                        'created_at': session.now,
+                    }
+                    for rule in snapshot_access.on_share_instance(
+                        session, active.id
+                    )
+                    if rule.state not in _DENIED and rule.snapshot_id in born
+                ],
+            )
+
+    # Delete
+
+    @transaction
+    def delete(
+        self, session: Session, ctx: RequestContext, replica: typing.Any
+    ) -> None:
+        """Ask for the end of a replica; never of the last active one."""
+        taken = replicas.take(session, replica.share_id)
+        replica_removal.remove(
+            session,
+            ctx,
+            self.replication,
+            taken,
+            _own(taken, replica.id),
+            force=False,
+        )
+
+    @transaction
+    def force_delete(
+        self, session: Session, ctx: RequestContext, replica: typing.Any
+    ) -> None:
+        """The same from every status; errors of the back end are borne."""
+        taken = replicas.take(session, replica.share_id)
+        replica_removal.remove(
+            session,
+            ctx,
+            self.replication,
+            taken,
+            _own(taken, replica.id),
+            force=True,
+        )
+
+    # Promote
+
+    @braked
+    @transaction
+    def promote(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: typing.Any,
+        *,
+        quiesce_wait_time: int | None = None,
+    ) -> bool:
+        """Ask for a replica to become the active one; False if it is."""
+        taken = replicas.take(session, replica.share_id)
+        own = _own(taken, replica.id)
+        if own.replica_state == P.ACTIVE:
+            return False
+        if replica.replication_type == WRITABLE:
+            raise _refused(
+                'no replica need be promoted where all of them '
+                'can be written to'
+            )
+        if own.status != S.AVAILABLE:
+            raise _refused(
+                f'replica {own.id} must be available, not {own.status}'
+            )
+        _refuse_change(taken)
+        for row in taken:
+            if (
+                row.replica_state == P.ACTIVE
+                and row.status in SHARE_INSTANCE.in_flight
+            ):
+                raise _refused(
+                    f'the active replica {row.id} is busy: {row.status}'
+                )
+        if own.replica_state != P.IN_SYNC and not ctx.is_admin:
+            raise exception.PromotionNeedsAdmin(
+                replica_id=own.id, replica_state=own.replica_state
+            )
+        fire(
+            session, SHARE_INSTANCE, own.id, 'promote', updated_at=session.now
+        )
+        replicas.next_round(session, own.share_id)
+        self.replication.on(own.host).promote_share_replica(
+            session,
+            ctx,
+            instance_id=own.id,
+            quiesce_wait_time=quiesce_wait_time,
+        )
+        return True
+
+    # Resync
+
+    @braked
+    @transaction
+    def resync(
+        self, session: Session, ctx: RequestContext, replica: typing.Any
+    ) -> bool:
+        """Have a replica brought up to date now; False if it is active."""
+        if replica.replica_state == P.ACTIVE:
+            return False
+        if replica.host is None:
+            raise _refused(f'replica {replica.id} is on no back end')
+        self.updates.on(replica.host).update_share_replica(
+            session, ctx, share_replica_id=replica.id
+        )
+        return True
+
+    # Administration
+
+    @transaction
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: typing.Any,
+        status: str,
+    ) -> None:
+        """Set a status by decree; raises InvalidInput for other words."""
+        event = _reset(SHARE_INSTANCE, 'status', status)
+        if status == S.DELETING:
+            taken = replicas.take(session, replica.share_id)
+            replica_removal.refuse_last_active(taken, _own(taken, replica.id))
+        fire(
+            session, SHARE_INSTANCE, replica.id, event, updated_at=session.now
+        )
+
+    @transaction
+    def reset_replica_state(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        replica: typing.Any,
+        replica_state: str,
+    ) -> None:
+        """The same for `replica_state`; the active replica stays so."""
+        event = _reset(MACHINE, 'replica_state', replica_state)
+        activates = replica_state == P.ACTIVE
+        if activates and replica.host:
+            # In the order of others: the work first, then the replicas.
+            self.access.on(replica.host).sync_access(
+                session, ctx, instance_id=replica.id
+            )
+        taken = replicas.take(session, replica.share_id)
+        own = _own(taken, replica.id)
+        if own.replica_state == P.ACTIVE:
+            raise _refused(
+                f'replica {own.id} is active; another has to be promoted'
+            )
+        _refuse_change(taken)
+        if not activates:
+            fire(session, MACHINE, own.id, event, updated_at=session.now)
+            return
+        if replica.replication_type != WRITABLE and any(
+            row.replica_state == P.ACTIVE for row in taken
+        ):
+            raise _refused('another replica is active; promote this one')
+        replicas.activate(session, own, replica.replication_type, event)
+        replicas.next_round(session, own.share_id)
+        access.doubt(session, own.id)
+        fire_matching(session, STATUS_MACHINE, 'change', {'id': own.id})
+
+
+_BUSY_TASKS = frozenset(
+    {
+        'migration_starting',
+        'migration_in_progress',
+        'migration_completing',
+        'migration_driver_starting',
+        'migration_driver_in_progress',
+        'migration_driver_phase1_done',
+        'data_copying_starting',
+        'data_copying_in_progress',
+        'data_copying_completing',
+        'data_copying_completed',
+    }
+)
+
+
+def _source(
+    session: Session, taken: Sequence[typing.Any], share_id: str
+) -> typing.Any:
+    """The active replica that others may be made of."""
+    if not taken:
+        raise exception.ShareNotFound(share_id=share_id)
+    _refuse_change(taken)
+    active = [row for row in taken if row.replica_state == P.ACTIVE]
+    fit = sorted(
+        (row for row in active if row.status == S.AVAILABLE and row.host),
+        key=lambda row: (row.created_at, row.id),
+    )
+    if fit:
+        return instances.get(session, fit[0].id)
+    if not active:
+        raise _refused(f'share {share_id} has no active replica')
+    raise _refused(
+        f'the active replica must be available, not {active[0].status}'
+    )
+
+
+def _zone(session: Session, named: str | None) -> typing.Any:
+    """The zone of this name, or of this id."""
+    if named is None:
+        return None
+    for zone in services.list_zones(session):
+        if named in (zone.id, zone.name):
+            return zone
+    # The published code of it is 400 here.
+    raise exception.InvalidInput(
+        reason=f'there is no availability zone {named}'
+    )
+
+
+def _check_network(specs: Mapping[str, str], network_id: str | None) -> None:
+    with_servers = share_types.is_true(
+        specs.get('driver_handles_share_servers')
+    )
+    if network_id is not None and not with_servers:
+        raise exception.InvalidInput(
+            reason='share_network_id has no use with a share type whose '
+            'driver_handles_share_servers is false'
+        )
+
+
+def _own(taken: Sequence[typing.Any], replica_id: str) -> typing.Any:
+    """The row of a replica among those that were taken."""
+    for row in taken:
+        if row.id == replica_id and row.replica_state is not None:
+            return row
+    raise exception.ShareReplicaNotFound(replica_id=replica_id)
+
+
+def _refuse_change(taken: Sequence[typing.Any]) -> None:
+    """Nothing else is begun while a replica is being promoted."""
+    for row in taken:
+        if row.status == S.REPLICATION_CHANGE:
+            raise _refused(f'replica {row.id} is being promoted')
+
+
+def _reset(machine: typing.Any, what: str, wanted: str) -> str:
+    try:
+        return machine.reset_event(wanted)
+    except KeyError:
+        raise exception.InvalidInput(
+            reason=f'{what} {wanted!r} is none of '
+            f'{", ".join(sorted(machine.resets))}'
+        ) from None
+
+
+def _refused(reason: str) -> exception.ManilaLiteError:
+    return exception.ReplicationException(reason=reason)

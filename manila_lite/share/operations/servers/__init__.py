@@ -1,0 +1,1 @@
+"""Requests about share servers and their migrations."""

@@ -1,0 +1,50 @@
+"""The end of share servers that were only kept for shares to come."""
+
+from collections.abc import Callable, Iterable
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.networks import share_networks
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.session import Session
+from manila_lite.db.transitions import fire_all
+from manila_lite.rpc.contract import Client
+from manila_lite.states.share_server import MACHINE
+
+
+def dismiss(
+    session: Session,
+    ctx: RequestContext,
+    work: Client,
+    network_id: str,
+    servers: Iterable[typing.Any],
+    in_use: Callable[[str], exception.ManilaLiteError],
+) -> None:
+    """Ask for the end of servers whose network or subnet is to go.
+
+    They leave it at once; their addresses they give back when they are
+    gone. The driver is told of the directory services that they were in.
+    `in_use` makes the error of one that has to stay.
+    """
+    found = list(servers)
+    if not found:
+        return
+    if not all(server.is_auto_deletable for server in found):
+        raise in_use('it has share servers that are not deleted automatically')
+    ids = [server.id for server in found]
+    try:
+        fire_all(session, MACHINE, ids, 'delete', updated_at=session.now)
+    except exception.InvalidStatus as error:
+        raise in_use('it has share servers that are busy') from error
+    # Nobody puts a share on a server that is not active.
+    if share_networks.shares_on(session, ids):
+        raise in_use('it has shares')
+    share_networks.leave(session, ids)
+    left = [
+        row.id for row in share_servers.security_services(session, network_id)
+    ]
+    for server in found:
+        work.on(server.host).delete_share_server(
+            session, ctx, share_server_id=server.id, security_service_ids=left
+        )

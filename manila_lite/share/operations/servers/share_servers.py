@@ -1,0 +1,228 @@
+"""Accept requests about share servers."""
+
+from collections.abc import Sequence
+import dataclasses
+import typing
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.networks import subnets
+from manila_lite.db.queries.networks.subnets import Subnet
+from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import born
+from manila_lite.db.transitions import fire
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.share import BINARY
+from manila_lite.share.operations.shares import network_rules as on_networks
+from manila_lite.states.share_server import MACHINE as SHARE_SERVER
+from manila_lite.states.share_server import S
+
+_DELETABLE = frozenset({S.ACTIVE, S.ERROR})
+"""Whence a request may delete; what is inactive belongs to a migration."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ManageServerRequest:
+    """A server that a back end has: where, and how it is called there.
+
+    `host` is host@backend. Without a subnet it is in those of all zones.
+    """
+
+    host: str
+    share_network_id: str
+    identifier: str
+    share_network_subnet_id: str | None = None
+    driver_options: dict[str, typing.Any] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+class ShareServers:
+    """Each method is a transaction: all of a request, or none of it.
+
+    A status that does not allow a request raises InvalidStatus, whose
+    code is the caller's to choose.
+    """
+
+    def __init__(self, db: Database, work: Client, down_time: float):
+        self.db = db
+        self.work = work
+        self.down_time = down_time
+
+    @transaction
+    def delete(
+        self, session: Session, ctx: RequestContext, server: typing.Any
+    ) -> None:
+        """Ask for the end of a server that has no shares."""
+        status = self._hold(session, server)
+        if status not in _DELETABLE:
+            raise exception.InvalidStatus(
+                resource='share server',
+                id=server.id,
+                status=status,
+                event='delete',
+                allowed=', '.join(sorted(_DELETABLE)),
+            )
+        self._refuse_used(session, server)
+        fire(
+            session, SHARE_SERVER, server.id, 'delete', updated_at=session.now
+        )
+        self.work.on(server.host).delete_share_server(
+            session, ctx, share_server_id=server.id
+        )
+
+    @transaction
+    def manage(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        request: ManageServerRequest,
+    ) -> str:
+        """Accept a server that is there already; its id."""
+        network = on_networks.usable(session, request.share_network_id)
+        service = self._service(session, request.host)
+        found = self._subnets(
+            session, request, network.id, service.availability_zone_id
+        )
+        # Who manages on a back end takes turns, so that of two requests
+        # for one identifier the second sees the first.
+        if share_servers.is_known(session, service.host, request.identifier):
+            raise exception.InvalidShareServer(
+                reason=f'{request.identifier} on {service.host} is '
+                'managed already'
+            )
+        server_id = session.new_id()
+        born(
+            session,
+            SHARE_SERVER,
+            'manage',
+            id=server_id,
+            host=service.host,
+            share_network_id=network.id,
+            identifier=request.identifier,
+            is_auto_deletable=False,
+            security_service_update_support=False,
+            network_allocation_update_support=False,
+            share_replicas_migration_support=False,
+            created_at=session.now,
+        )
+        share_servers.add_subnets(
+            session, server_id, [subnet.id for subnet in found]
+        )
+        self.work.on(service.host).manage_share_server(
+            session,
+            ctx,
+            share_server_id=server_id,
+            identifier=request.identifier,
+            driver_options=request.driver_options,
+        )
+        return server_id
+
+    def _service(self, session: Session, host: str) -> typing.Any:
+        service = services.get(session, host, BINARY, keep=True)
+        if not services.is_up(service, self.down_time):
+            raise exception.ServiceIsDown(binary=BINARY, host=host)
+        return service
+
+    def _subnets(
+        self,
+        session: Session,
+        request: ManageServerRequest,
+        network_id: str,
+        zone_id: str,
+    ) -> Sequence[Subnet]:
+        """Those the server is in: all of the zone of the one named.
+
+        Unless one is named, those of all zones, and only if there are
+        none, those of the zone of the back end.
+        """
+        serving = [
+            subnet
+            for subnet in subnets.list_of(session, network_id)
+            if subnet.is_default or subnet.availability_zone_id == zone_id
+        ]
+        wanted = request.share_network_subnet_id
+        if wanted is None:
+            named = min(
+                serving, key=lambda one: not one.is_default, default=None
+            )
+        else:
+            named = next((one for one in serving if one.id == wanted), None)
+        if named is None:
+            raise exception.InvalidInput(
+                reason='share_network_subnet_id must be that of a subnet '
+                f'of share network {network_id} which serves the '
+                f'zone of {request.host}'
+            )
+        return [
+            one
+            for one in serving
+            if one.availability_zone_id == named.availability_zone_id
+        ]
+
+    @transaction
+    def unmanage(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        server: typing.Any,
+        *,
+        force: bool = False,
+    ) -> None:
+        """Ask for a server to be forgotten; it stays where it is.
+
+        With `force` errors of the back end are borne.
+        """
+        self._hold(session, server)
+        fire(
+            session,
+            SHARE_SERVER,
+            server.id,
+            'unmanage',
+            updated_at=session.now,
+        )
+        self._refuse_used(session, server)
+        self.work.on(server.host).unmanage_share_server(
+            session, ctx, share_server_id=server.id, force=force
+        )
+
+    @transaction
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        server: typing.Any,
+        status: str,
+    ) -> None:
+        """Set a status by decree; raises InvalidInput for other words."""
+        try:
+            event = SHARE_SERVER.reset_event(status)
+        except KeyError:
+            raise exception.InvalidInput(
+                reason=f'status {status!r} is none of '
+                f'{", ".join(sorted(SHARE_SERVER.resets))}'
+            ) from None
+        # Whatever becomes of it, nobody waits for it to be made any more.
+        fire(
+            session,
+            SHARE_SERVER,
+            server.id,
+            event,
+            founding=None,
+            updated_at=session.now,
+        )
+
+    def _hold(self, session: Session, server: typing.Any) -> str:
+        """The status; nobody puts a share on the server from now on."""
+        status = share_servers.hold(session, server.id)
+        if status is None:
+            raise exception.ShareServerNotFound(share_server_id=server.id)
+        return status
+
+    def _refuse_used(self, session: Session, server: typing.Any) -> None:
+        if share_servers.is_used(session, server.id):
+            raise exception.ShareServerInUse(share_server_id=server.id)

@@ -1,0 +1,80 @@
+"""A request for a share that is made of a snapshot, checked against it."""
+
+import dataclasses
+import typing
+
+from manila_lite import exception
+from manila_lite.db.queries.shares import sources as share_sources
+from manila_lite.db.session import Session
+from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.states.snapshot_instance import S
+
+
+def take_source(session: Session, snapshot_id: str) -> typing.Any:
+    """The snapshot, available, and kept so by the transaction."""
+    source = share_sources.take(session, snapshot_id)
+    if source.status != S.AVAILABLE:
+        raise exception.InvalidShareSnapshot(
+            reason=f'status of snapshot {snapshot_id} must be available, '
+            f'not {source.status}'
+        )
+    return source
+
+
+def completed(
+    request: ShareRequest, source: typing.Any, proto: str, *, elsewhere: bool
+) -> ShareRequest:
+    """The request with what it leaves to the snapshot; or InvalidInput.
+
+    A copy may lie in another zone only if it may be placed `elsewhere`.
+    """
+    if (
+        request.clones_checked
+        and not source.create_share_from_snapshot_support
+    ):
+        raise exception.InvalidInput(
+            reason='the share of the snapshot does not support creating '
+            'shares from its snapshots'
+        )
+    if request.size is not None and request.size < source.size:
+        raise exception.InvalidInput(
+            reason=f'size must be at least the {source.size} GiB of the '
+            f'snapshot, not {request.size}'
+        )
+    if proto != source.share_proto:
+        raise exception.InvalidInput(
+            reason=f'share_proto must be {source.share_proto}, as that of '
+            f'the snapshot, not {proto}'
+        )
+    network = request.share_network_id
+    if network is not None and network != source.share_network_id:
+        raise exception.InvalidInput(
+            reason='share_network_id must be that of the share of the '
+            'snapshot, or left out'
+        )
+    zone = request.availability_zone
+    if (
+        zone is not None
+        and not elsewhere
+        and zone not in (source.availability_zone, source.availability_zone_id)
+    ):
+        raise exception.InvalidInput(
+            reason='availability_zone must be that of the share of the '
+            f'snapshot, {source.availability_zone}, not {zone}'
+        )
+    return dataclasses.replace(
+        request,
+        size=source.size if request.size is None else request.size,
+        share_type=request.share_type or source.share_type_id,
+        share_network_id=source.share_network_id,
+        availability_zone=zone or source.availability_zone,
+    )
+
+
+def check_type(source: typing.Any, share_type_id: str | None) -> None:
+    """Refuse another type than that of the snapshot's share."""
+    if share_type_id != source.share_type_id:
+        raise exception.InvalidInput(
+            reason='share_type must be that of the share of the snapshot, '
+            'or left out'
+        )

@@ -1,0 +1,189 @@
+"""A request for a share, checked against its type before anything moves."""
+
+from collections.abc import Collection
+import dataclasses
+import re
+import typing
+
+from manila_lite import exception
+from manila_lite.db.queries.types.types import TypeWithSpecs
+
+_MOUNT_POINT = re.compile(r'[A-Za-z0-9_-]{1,255}')
+
+ABILITIES = (
+    'snapshot_support',
+    'create_share_from_snapshot_support',
+    'revert_to_snapshot_support',
+    'mount_snapshot_support',
+    'snapshot_inherit_share_access_support',
+)
+"""Extra specs that are copied to a share when it is created."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ShareRequest:
+    """What a caller asks for; names are those of the published body.
+
+    A size is left out only where a snapshot gives it. `zones_of_type` and
+    `clones_checked` say which rules the version of the request knows.
+    """
+
+    share_proto: str
+    size: int | None
+    name: str | None = None
+    description: str | None = None
+    share_type: str | None = None
+    snapshot_id: str | None = None
+    share_network_id: str | None = None
+    availability_zone: str | None = None
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
+    is_public: bool = False
+    scheduler_hints: dict[str, str] = dataclasses.field(default_factory=dict)
+    mount_point_name: str | None = None
+    encryption_key_ref: str | None = None
+    zones_of_type: bool = False
+    clones_checked: bool = False
+
+
+def abilities(share_type: TypeWithSpecs | None) -> dict[str, object]:
+    """What the type lets its shares do, as columns of the share."""
+    if share_type is None:
+        return dict.fromkeys(ABILITIES, False) | {'replication_type': None}
+    return {key: share_type.flag(key) for key in ABILITIES} | {
+        'replication_type': share_type.extra_specs.get('replication_type')
+    }
+
+
+def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
+    """Refuse what the type cannot give; raises InvalidInput."""
+    if request.size is None:
+        raise exception.InvalidInput(
+            reason='size must be an integer from 1 to 2147483647'
+        )
+    specs = share_type.extra_specs
+    check_network(request, share_type)
+    if request.encryption_key_ref and not specs.get('encryption_support'):
+        raise exception.InvalidInput(
+            reason='encryption_key_ref needs a share type with '
+            'encryption_support'
+        )
+    check_mount_point(request, share_type)
+    check_size(request.size, specs, creating=True)
+
+
+def check_network(request: ShareRequest, share_type: TypeWithSpecs) -> None:
+    """Have a network be named for a type that has one, and no other."""
+    with_servers = share_type.flag('driver_handles_share_servers')
+    if with_servers and request.share_network_id is None:
+        raise exception.InvalidInput(
+            reason='share_network_id is required by share type '
+            f'{share_type.name}, whose driver_handles_share_servers '
+            'is true'
+        )
+    if request.share_network_id is not None and not with_servers:
+        raise exception.InvalidInput(
+            reason='share_network_id has no use with share type '
+            f'{share_type.name}, whose driver_handles_share_servers '
+            'is false'
+        )
+
+
+def check_mount_point(
+    request: ShareRequest, share_type: TypeWithSpecs
+) -> None:
+    """Refuse a mount point name that the type has no use for."""
+    if request.mount_point_name and not share_type.flag(
+        'mount_point_name_support'
+    ):
+        raise exception.InvalidInput(
+            reason='mount_point_name needs a share type with '
+            'mount_point_name_support'
+        )
+
+
+def check_protocol(proto: str, enabled: Collection[str]) -> None:
+    """Refuse a protocol, in capitals, that is not enabled."""
+    if proto not in enabled:
+        raise exception.InvalidInput(
+            reason=f'share_proto {proto} is none of '
+            f'{", ".join(sorted(enabled))}'
+        )
+
+
+def check_size(
+    size: int,
+    specs: typing.Mapping[str, str],
+    *,
+    creating: bool = False,
+    growing: bool = False,
+    beyond_maximum: bool = False,
+) -> None:
+    """Hold a size to the limits of the type (extra specs `provisioning:`).
+
+    The least size counts for new and shrunk shares, the greatest for new
+    and extended ones. Who may go beyond the maximum is held by
+    `max_share_extend_size` instead.
+    """
+    least = _limit(specs, 'provisioning:min_share_size')
+    if not growing and least is not None and size < least:
+        raise exception.InvalidInput(
+            reason=f'size {size} GiB is below the minimum of {least} GiB '
+            'of the share type'
+        )
+    key = (
+        'provisioning:max_share_extend_size'
+        if beyond_maximum
+        else 'provisioning:max_share_size'
+    )
+    greatest = _limit(specs, key)
+    if (creating or growing) and greatest is not None and size > greatest:
+        raise exception.InvalidInput(
+            reason=f'size {size} GiB is above the maximum of {greatest} '
+            'GiB of the share type'
+        )
+
+
+def _limit(specs: typing.Mapping[str, str], key: str) -> int | None:
+    text = specs.get(key)
+    return int(text) if text and text.isdigit() else None
+
+
+def zones(
+    request: ShareRequest, share_type: TypeWithSpecs | None
+) -> list[str]:
+    """The zones the share may be placed in; empty means any."""
+    allowed: list[str] = []
+    if request.zones_of_type and share_type is not None:
+        text = share_type.extra_specs.get('availability_zones', '')
+        allowed = [zone.strip() for zone in text.split(',') if zone.strip()]
+    if request.availability_zone is None:
+        return allowed
+    if allowed and request.availability_zone not in allowed:
+        raise exception.InvalidInput(
+            reason=f'availability_zone {request.availability_zone} is none '
+            f'of those of the share type: {", ".join(allowed)}'
+        )
+    return [request.availability_zone]
+
+
+def mount_point(
+    request: ShareRequest,
+    share_type: TypeWithSpecs | None,
+    prefix: str,
+    project_id: str,
+) -> str | None:
+    """The whole mount point name: prefix of the type or option, name."""
+    if not request.mount_point_name or share_type is None:
+        return None
+    prefix = share_type.extra_specs.get(
+        'provisioning:mount_point_prefix', prefix
+    )
+    name = (
+        prefix.replace('{project_id}', project_id) + request.mount_point_name
+    )
+    if not _MOUNT_POINT.fullmatch(name):
+        raise exception.InvalidInput(
+            reason='mount_point_name may have letters, digits, _ and -, '
+            f'255 with its prefix, not {name!r}'
+        )
+    return name

@@ -1,0 +1,507 @@
+"""Accept requests about shares."""
+
+import dataclasses
+import datetime
+import typing
+
+from oslo_db import exception as db_exc
+
+from manila_lite import exception
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.access import locks
+from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.admin import services
+from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import shares
+from manila_lite.db.queries.snapshots import snapshots
+from manila_lite.db.queries.types import types as share_types
+from manila_lite.db.session import Database
+from manila_lite.db.session import Session
+from manila_lite.db.session import transaction
+from manila_lite.db.transitions import born
+from manila_lite.db.transitions import fire
+from manila_lite.quota import charges
+from manila_lite.quota.charges import Owner
+from manila_lite.quota.shares import deltas_of
+from manila_lite.quota.shares import discard
+from manila_lite.quota.shares import owner_of
+from manila_lite.rpc.contract import Client
+from manila_lite.share.operations.replication import guards as replicated
+from manila_lite.share.operations.replication import removal as replica_removal
+from manila_lite.share.operations.shares import clone_request as from_snapshot
+from manila_lite.share.operations.shares import network_rules as on_networks
+from manila_lite.share.operations.shares import share_request
+from manila_lite.share.operations.shares.share_request import ShareRequest
+from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.work.admission import Brake
+from manila_lite.work.admission import braked
+
+
+class Shares:
+    """Each method is a transaction: all of a request, or none of it."""
+
+    def __init__(
+        self,
+        conf: typing.Any,
+        db: Database,
+        limits: typing.Any,
+        scheduler: Client,
+        provisioning: Client,
+        replication: Client,
+        brake: Brake,
+    ):
+        self.db = db
+        self.brake = brake
+        self.limits = limits
+        self.scheduler = scheduler
+        self.provisioning = provisioning
+        self.replication = replication
+        self.default_type = conf.default_share_type
+        self.protocols = frozenset(
+            name.upper() for name in conf.enabled_share_protocols
+        )
+        self.retention = datetime.timedelta(
+            seconds=conf.soft_deleted_share_retention_time
+        )
+        self.places_copies = conf.use_scheduler_creating_share_from_snapshot
+        self.mount_prefix = conf.default_mount_point_prefix
+        self.defers_deletion = conf.is_deferred_deletion_enabled
+
+    # Create
+
+    @braked
+    @transaction
+    def create(
+        self, session: Session, ctx: RequestContext, request: ShareRequest
+    ) -> str:
+        """Accept a share; its id. Placement and creation follow."""
+        proto = request.share_proto.upper()
+        share_request.check_protocol(proto, self.protocols)
+        source = None
+        if request.snapshot_id:
+            source = from_snapshot.take_source(session, request.snapshot_id)
+            request = from_snapshot.completed(
+                request, source, proto, elsewhere=self.places_copies
+            )
+        share_type = self._type(session, ctx, request, source)
+        zone = self._zone(session, request.availability_zone)
+        if zone is not None:
+            request = dataclasses.replace(request, availability_zone=zone.name)
+        zones = self._zones(session, request, share_type)
+        hints = self._hints(session, ctx, request.scheduler_hints)
+        share_id, instance_id = session.new_id(), session.new_id()
+        abilities = share_request.abilities(share_type)
+        owner = Owner(
+            ctx.project_id, ctx.user_id, share_type and share_type.id
+        )
+        self._charge(
+            session,
+            owner,
+            request.size,
+            shares=1,
+            gigabytes=request.size,
+            replicas=1 if abilities['replication_type'] else 0,
+        )
+        shares.insert(
+            session,
+            {
+                'id': share_id,
+                'project_id': ctx.project_id,
+                'user_id': ctx.user_id,
+                'size': request.size,
+                'display_name': request.name,
+                'display_description': request.description,
+                'snapshot_id': request.snapshot_id,
+                'share_proto': proto,
+                'is_public': request.is_public,
+                'is_soft_deleted': False,
+                'created_at': session.now,
+                **abilities,
+            },
+            request.metadata,
+        )
+        try:
+            born(
+                session,
+                SHARE_INSTANCE,
+                'create',
+                id=instance_id,
+                share_id=share_id,
+                share_type_id=owner.share_type_id,
+                host=self._host_of_copy(source),
+                availability_zone_id=zone and zone.id,
+                share_network_id=request.share_network_id,
+                access_rules_status='active',
+                cast_rules_to_readonly=False,
+                created_at=session.now,
+                **replicas.birth(share_id, abilities['replication_type']),
+                encryption_key_ref=request.encryption_key_ref,
+                mount_point_name=share_request.mount_point(
+                    request, share_type, self.mount_prefix, ctx.project_id
+                ),
+            )
+        except db_exc.DBReferenceError:
+            # The type was deleted since it was read.
+            raise exception.ShareTypeNotFound(
+                share_type_id=owner.share_type_id
+            ) from None
+        if source is not None:
+            self._copy(
+                session, ctx, source, request, instance_id, zones, hints
+            )
+            return share_id
+        self.scheduler.create_share_instance(
+            session, ctx, instance_id=instance_id, zones=zones, hints=hints
+        )
+        return share_id
+
+    def _host_of_copy(self, source):
+        """A copy lies in the pool of its source, or is placed like others."""
+        return source.host if source and not self.places_copies else None
+
+    def _copy(self, session, ctx, source, request, instance_id, zones, hints):
+        if self.places_copies:
+            self.scheduler.create_share_instance(
+                session,
+                ctx,
+                instance_id=instance_id,
+                zones=zones,
+                hints=hints,
+                snapshot_id=source.id,
+                source_host=source.host,
+            )
+            return
+        pools.change_allocated(session, source.host, request.size)
+        self.provisioning.on(source.host).create_share_from_snapshot(
+            session, ctx, instance_id=instance_id, snapshot_id=source.id
+        )
+
+    def _type(self, session, ctx, request, source):
+        name = request.share_type or self.default_type
+        if not name:
+            return None  # the scheduler says so, visibly, in a message
+        # Who may copy a snapshot may have what it is of, as it is.
+        found = share_types.find_usable(
+            session, name, ctx.project_id, ctx.is_admin or source is not None
+        )
+        if found is None:
+            raise exception.ShareTypeNotFound(share_type_id=name)
+        if source is not None:
+            from_snapshot.check_type(source, found.id)
+        share_request.check_type(request, found)
+        return found
+
+    def _zone(self, session, named):
+        """The zone of this name, or of this id."""
+        if named is None:
+            return None
+        for zone in services.list_zones(session):
+            if named in (zone.id, zone.name):
+                return zone
+        raise exception.AvailabilityZoneNotFound(zone=named)
+
+    def _zones(self, session, request, share_type):
+        """The zones of the type in which the network has subnets."""
+        zones = share_request.zones(request, share_type)
+        if request.share_network_id is None:
+            return zones
+        network = on_networks.usable(session, request.share_network_id)
+        return on_networks.zones_served(session, network.id, zones)
+
+    def _hints(self, session, ctx, hints):
+        """The hints with share ids as lists; every share must be seen."""
+        parsed: dict[str, typing.Any] = {
+            key: sorted({id.strip() for id in hints[key].split(',')})
+            for key in ('same_host', 'different_host')
+            if hints.get(key)
+        }
+        wanted = {id for ids in parsed.values() for id in ids}
+        missing = wanted - shares.visible(
+            session, wanted, ctx.project_id, ctx.is_admin
+        )
+        if missing:
+            raise exception.InvalidInput(
+                reason='scheduler_hints name shares that do not exist: '
+                + ', '.join(sorted(missing))
+            )
+        if hints.get('only_host'):
+            parsed['only_host'] = hints['only_host']
+        return parsed
+
+    def _charge(
+        self,
+        session,
+        owner,
+        size,
+        *,
+        reserve=False,
+        shares=0,
+        gigabytes=0,
+        replicas=0,
+    ):
+        deltas = {
+            'shares': shares,
+            'gigabytes': gigabytes,
+            'share_replicas': shares * replicas,
+            'replica_gigabytes': gigabytes * replicas,
+        }
+        charges.charge(
+            session,
+            owner,
+            {key: n for key, n in deltas.items() if n},
+            limits=self.limits,
+            reserve=reserve,
+            size=size,
+        )
+
+    # Change
+
+    @transaction
+    def update(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        values: dict[str, object],
+    ) -> None:
+        """Change the name, the description, or who may see it."""
+        self._refuse_soft_deleted(share)
+        if values:
+            shares.update(session, share.id, values)
+
+    @braked
+    @transaction
+    def extend(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        new_size: int,
+        *,
+        force: bool = False,
+        beyond_maximum: bool = False,
+    ) -> None:
+        """Ask for a larger share, through the scheduler unless forced.
+
+        That is for room in the pool of the active replica; others grow
+        where they are.
+        """
+        self._refuse_soft_deleted(share)
+        copies = replicated.settled(session, share, 'extend')
+        fire(session, SHARE_INSTANCE, copies.instance_id, 'extend')
+        instance = instances.get(session, copies.instance_id)
+        if not instance.size:
+            raise exception.InvalidInput(
+                reason='the size of the share is not known'
+            )
+        growth = new_size - instance.size
+        if growth <= 0:
+            raise exception.InvalidInput(
+                reason=f'new_size must exceed the size of {instance.size} '
+                f'GiB, not be {new_size}'
+            )
+        share_request.check_size(
+            new_size,
+            share_types.extra_specs(session, instance.share_type_id),
+            growing=True,
+            beyond_maximum=beyond_maximum,
+        )
+        self._charge(
+            session,
+            owner_of(instance),
+            new_size,
+            reserve=True,
+            gigabytes=growth,
+            replicas=copies.replicas,
+        )
+        what = {
+            'instance_id': instance.id,
+            'new_size': new_size,
+            'growth': growth,
+        }
+        if not force:
+            self.scheduler.extend_share_instance(session, ctx, **what)
+            return
+        pools.change_allocated(session, instance.host, growth)
+        self.provisioning.on(instance.host).extend_share_instance(
+            session, ctx, host=instance.host, **what
+        )
+
+    @braked
+    @transaction
+    def shrink(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        share: typing.Any,
+        new_size: int,
+    ) -> None:
+        """Ask for a smaller share; quota is given back when it is."""
+        self._refuse_soft_deleted(share)
+        copies = replicated.settled(session, share, 'shrink')
+        fire(session, SHARE_INSTANCE, copies.instance_id, 'shrink')
+        instance = instances.get(session, copies.instance_id)
+        if new_size >= instance.size:
+            raise exception.InvalidInput(
+                reason='new_size must be below the size of '
+                f'{instance.size} GiB, not be {new_size}'
+            )
+        share_request.check_size(
+            new_size, share_types.extra_specs(session, instance.share_type_id)
+        )
+        self.provisioning.on(instance.host).shrink_share_instance(
+            session, ctx, instance_id=instance.id, new_size=new_size
+        )
+
+    # Delete
+
+    @transaction
+    def delete(
+        self, session: Session, ctx: RequestContext, share: typing.Any
+    ) -> None:
+        """Ask for the end of a share and of all its instances."""
+        found = replicated.refuse_several(session, share)
+        for instance in found:
+            fire(
+                session,
+                SHARE_INSTANCE,
+                instance.instance_id,
+                'defer_delete' if self._defers(instance) else 'delete',
+            )
+        self._refuse_dependents(session, share, exception.ShareNotAllowed)
+        for instance in found:
+            if self._defers(instance):
+                self._defer(session, ctx, instance)
+            else:
+                self._delete_instance(session, ctx, instance.instance_id)
+
+    @transaction
+    def force_delete(
+        self, session: Session, ctx: RequestContext, share: typing.Any
+    ) -> None:
+        """The same from every status; errors of the back end are borne."""
+        found = replicated.refuse_several(session, share)
+        for instance in found:
+            fire(session, SHARE_INSTANCE, instance.instance_id, 'force_delete')
+        self._refuse_dependents(session, share, exception.InvalidShare)
+        for instance in found:
+            self._delete_instance(
+                session, ctx, instance.instance_id, force=True
+            )
+
+    @transaction
+    def force_delete_instance(
+        self, session: Session, ctx: RequestContext, instance_id: str
+    ) -> None:
+        """Remove one instance, whatever its status is."""
+        share_id = instances.get(session, instance_id).share_id
+        if self._delete_replica(session, ctx, share_id, instance_id):
+            # This may be the one with the data.
+            locks.refuse_locked_share(session, share_id)
+            return
+        fire(session, SHARE_INSTANCE, instance_id, 'force_delete')
+        locks.refuse_locked_share(session, share_id)
+        if snapshots.is_parent(session, instance_id):
+            raise exception.ShareNotAllowed(
+                reason=f'share instance {instance_id} has snapshots; '
+                'delete them first'
+            )
+        self._delete_instance(session, ctx, instance_id, force=True)
+
+    def _delete_replica(self, session, ctx, share_id, instance_id):
+        """Whether it was one of several replicas; then it is on its way."""
+        taken = replicas.take(session, share_id)
+        own = next((row for row in taken if row.id == instance_id), None)
+        if own is None or own.replica_state is None or len(taken) == 1:
+            return False
+        if replica_removal.is_last_active(taken, own):
+            raise exception.ShareHasReplicas(share_id=share_id)
+        replica_removal.remove(
+            session, ctx, self.replication, taken, own, force=True
+        )
+        return True
+
+    def _refuse_dependents(self, session, share, error):
+        """Behind the moves, so that none can come into being any more."""
+        locks.refuse_locked_share(session, share.id)
+        if shares.has_snapshots(session, share.id):
+            raise error(
+                reason=f'share {share.id} has snapshots; delete them first'
+            )
+
+    def _delete_instance(self, session, ctx, instance_id, *, force=False):
+        instance = instances.get(session, instance_id)
+        if instance.host is None:
+            discard(session, instance)
+            return
+        self.provisioning.on(instance.host).delete_share_instance(
+            session, ctx, instance_id=instance_id, force=force
+        )
+
+    def _defers(self, instance):
+        return self.defers_deletion and instance.host
+
+    def _defer(self, session, ctx, target):
+        instance = instances.get(session, target.instance_id)
+        charges.credit(session, owner_of(instance), deltas_of(instance))
+        self.provisioning.on(instance.host).delete_share_instance_deferred(
+            session, ctx, instance_id=instance.id
+        )
+
+    # The recycle bin
+
+    @transaction
+    def soft_delete(
+        self, session: Session, ctx: RequestContext, share: typing.Any
+    ) -> None:
+        """Put a share into the recycle bin for the retention time."""
+        self._refuse_soft_deleted(share)
+        replicated.refuse_several(session, share)
+        # Who takes a snapshot moves the instance, and so waits for this.
+        locks.take_share(session, share.id)
+        if not shares.soft_delete(
+            session, share.id, session.now + self.retention
+        ):
+            raise exception.ShareNotAllowed(
+                reason=f'status of share {share.id} must be one of '
+                f'available, error, not {share.status}'
+            )
+        self._refuse_dependents(session, share, exception.ShareNotAllowed)
+
+    @transaction
+    def restore(
+        self, session: Session, ctx: RequestContext, share: typing.Any
+    ) -> bool:
+        """Take it out again; False when it was not in the bin."""
+        if not share.is_soft_deleted:
+            return False
+        if not shares.restore(session, share.id):
+            raise exception.ShareNotAllowed(
+                reason=f'share {share.id} is being deleted'
+            )
+        return True
+
+    # Administration
+
+    @transaction
+    def reset_status(
+        self,
+        session: Session,
+        ctx: RequestContext,
+        instance_id: str,
+        status: str,
+    ) -> None:
+        """Set a status by decree; raises InvalidInput for other words."""
+        try:
+            event = SHARE_INSTANCE.reset_event(status)
+        except KeyError:
+            raise exception.InvalidInput(
+                reason=f'status {status!r} is none of '
+                f'{", ".join(sorted(SHARE_INSTANCE.resets))}'
+            ) from None
+        fire(session, SHARE_INSTANCE, instance_id, event)
+
+    def _refuse_soft_deleted(self, share):
+        if share.is_soft_deleted:
+            raise exception.ShareSoftDeleted(share_id=share.id)

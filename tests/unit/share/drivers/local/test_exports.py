@@ -1,0 +1,102 @@
+import pathlib
+
+import pytest
+
+from manila_lite.share.drivers.base import AccessRuleForDriver
+from manila_lite.share.drivers.local.exports import exports
+
+TOP = pathlib.Path('/srv/share')
+
+
+def rule(access_to, access_type='ip', access_level='rw'):
+    return AccessRuleForDriver(
+        id=f'{access_type} {access_to}',
+        share_id='share',
+        access_type=access_type,
+        access_to=access_to,
+        access_level=access_level,
+    )
+
+
+def line(*rules, directory=TOP, **options):
+    text, _ = exports(directory, rules, 'sync', **options)
+    head, line = text.splitlines()
+    assert head.startswith('#')
+    return line
+
+
+def test_clients_stand_behind_the_directory():
+    assert line(rule('10.0.0.1'), rule('10.1.0.0/16', access_level='ro')) == (
+        '/srv/share 10.0.0.1(rw,sync) 10.1.0.0/16(ro,sync)'
+    )
+
+
+def test_snapshots_are_read_only_whatever_a_rule_says():
+    assert line(rule('10.0.0.1'), read_only=True) == (
+        '/srv/share 10.0.0.1(ro,sync)'
+    )
+
+
+@pytest.mark.parametrize(
+    'access_to, written',
+    [
+        ('10.0.0.1/32', '10.0.0.1'),
+        ('0.0.0.0/0', '0.0.0.0/0'),
+        ('2001:DB8::1', '2001:db8::1'),
+        ('2001:db8::/64', '2001:db8::/64'),
+        ('::/0', '::/0'),
+    ],
+)
+def test_client_has_its_usual_spelling(access_to, written):
+    assert line(rule(access_to)) == f'/srv/share {written}(rw,sync)'
+
+
+def test_narrowest_network_comes_first():
+    rules = [
+        rule(to)
+        for to in (
+            '0.0.0.0/0',
+            '10.0.0.0/8',
+            '10.0.0.7',
+            '::/0',
+            '10.0.0.5',
+            'fe80::/10',
+        )
+    ]
+    assert [
+        client.partition('(')[0] for client in line(*rules).split()[1:]
+    ] == [
+        '10.0.0.5',
+        '10.0.0.7',
+        '10.0.0.0/8',
+        '0.0.0.0/0',
+        'fe80::/10',
+        '::/0',
+    ]
+
+
+@pytest.mark.parametrize(
+    'access_type, access_to',
+    [
+        ('user', 'alice'),
+        ('cert', 'common name'),
+        ('cephx', 'alice'),
+        ('ip', 'a b(rw)'),
+    ],
+)
+def test_what_servers_do_not_know_is_an_error(access_type, access_to):
+    odd, good = rule(access_to, access_type), rule('10.0.0.1')
+    text, answers = exports(TOP, [odd, good], 'sync')
+    assert answers == {
+        odd.id: {'state': 'error'},
+        good.id: {'state': 'active'},
+    }
+    assert access_to not in text
+    assert exports(TOP, [odd], 'sync')[0] is None
+
+
+def test_path_cannot_end_the_line_or_itself():
+    odd = pathlib.Path('/srv/a b#c"d\\e')
+    assert line(rule('10.0.0.1'), directory=odd) == (
+        '/srv/a\\040b\\043c\\042d\\134e 10.0.0.1(rw,sync)'
+    )

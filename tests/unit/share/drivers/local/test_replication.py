@@ -1,0 +1,549 @@
+"""Replicas of real directories, between back ends of one machine.
+
+What holds for the replicas of any driver is in the contract suite.
+"""
+
+from concurrent import futures
+import contextlib
+import errno
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import threading
+
+import pytest
+
+from manila_lite import exception
+import manila_lite.conf
+from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.local.driver import LocalDriver
+from manila_lite.share.drivers.local.places import Places
+from tests.drivers import content
+from tests.drivers.crashes import changes
+from tests.drivers.crashes import killed_at
+from tests.drivers.replication_contract import Sites
+from tests.drivers.subject import CTX
+from tests.drivers.subject import exported
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def no_power_failures(monkeypatch):
+    """Waiting for disks is slow, and nobody pulls the plug here."""
+    monkeypatch.setattr(os, 'sync', lambda: None)
+    monkeypatch.setattr(os, 'fsync', lambda file: None)
+
+
+@pytest.fixture(params=['readable', 'dr'])
+def style(request):
+    return request.param
+
+
+@pytest.fixture
+def sites(tmp_path, style):
+    return Sites(tmp_path, 'local', style, names=('here', 'there'))
+
+
+def data(site):
+    return pathlib.Path(site.locations[0]['path'])
+
+
+def root(site):
+    return pathlib.Path(site.driver.configuration.local_root)
+
+
+def marker(site):
+    """What is noted beside the data of a replica."""
+    return json.loads((data(site).parent / 'replica.json').read_text())
+
+
+def at(site, now, **options):
+    """Have the site be one at that time, with these options."""
+    configuration = site.subject.configure()
+    configuration._given = options
+    site.driver = LocalDriver(configuration=configuration, clock=lambda: now)
+    site.driver.check_for_setup_error()
+
+
+def _configure(site, file):
+    """Have it read this file from now on."""
+    site.subject.configure = lambda: Configuration(
+        manila_lite.conf.new(files=[str(file)]), site.name
+    )
+    site.restart()
+
+
+class TestOptions:
+    def test_style_without_a_domain_is_refused(self, tmp_path, style):
+        driver = LocalDriver(
+            configuration=Configuration.from_values(
+                {
+                    'driver_handles_share_servers': False,
+                    'local_root': str(tmp_path / 'root'),
+                    'local_replication_type': style,
+                }
+            )
+        )
+        with pytest.raises(exception.BadConfiguration, match='domain'):
+            driver.check_for_setup_error()
+
+    def test_no_replica_is_made_of_another_domain(self, sites, tmp_path):
+        file = tmp_path / 'sites.conf'
+        file.write_text(
+            file.read_text().replace(
+                'replication_domain = domain', 'replication_domain = other', 1
+            )
+        )
+        _configure(sites.there, file)
+        with pytest.raises(
+            exception.ShareBackendException, match='out of reach'
+        ):
+            sites.create()
+
+    def test_back_end_of_another_service_is_named_by_an_option(
+        self, sites, tmp_path
+    ):
+        """Whose section is not in the file, as on another machine."""
+        whole = (tmp_path / 'sites.conf').read_text()
+        here, there = re.split(r'(?=\[there\])', whole)
+        for name, own in (('here', here), ('there', f'[DEFAULT]\n{there}')):
+            file = tmp_path / f'{name}.conf'
+            peers = ','.join(
+                f'host@{other}:{tmp_path}/{other}'
+                for other in ('here', 'there')
+                if other != name
+            )
+            file.write_text(f'{own}local_replication_peers = {peers}\n')
+            _configure(getattr(sites, name), file)
+        sites.write('one')
+        assert sites.made().read() == 'one'
+        sites.promote()
+        sites.write('two')
+        assert sites.update(sites.here) == 'in_sync'
+        assert sites.read(sites.here) == 'two'
+
+
+class TestBeingInSync:
+    def test_time_of_the_last_copy_is_noted_on_disk(self, sites):
+        sites.made()
+        for now in (NOW, NOW + 300):
+            at(sites.there, now)
+            sites.update()
+            assert marker(sites.there)['synced_at'] == now
+            assert marker(sites.there)['source'] == (sites.of(sites.here).name)
+
+    @pytest.mark.parametrize(
+        'age, state', [(60, 'in_sync'), (61, 'out_of_sync')]
+    )
+    def test_lost_active_replica_is_missed_after_the_recovery_point(
+        self, sites, age, state
+    ):
+        sites.made()
+        at(sites.there, NOW)
+        sites.update()
+        sites.here.lose()
+        at(sites.there, NOW + age, local_replication_recovery_point=60)
+        assert sites.update() == state
+
+    def test_who_copies_already_is_not_waited_for(self, sites):
+        sites.made()
+        at(sites.there, NOW)
+        sites.update()
+        sites.write('two')
+        at(sites.there, NOW + 60, local_replication_recovery_point=60)
+        with Places(root(sites.there)).work(sites.of(sites.there).name):
+            assert sites.update() == 'in_sync'
+        assert sites.read() == ''
+        assert sites.update() == 'in_sync'
+        assert sites.read() == 'two'
+
+    def test_replica_of_another_active_one_is_not_in_sync(self, sites):
+        """The time of its last copy tells nothing then."""
+        sites.made()
+        sites.here.lose()
+        stranger = sites.of(sites.here)
+        sites.here.id = sites.share_id
+        at(sites.there, NOW, local_replication_recovery_point=10**9)
+        assert sites.of(sites.here).name != stranger.name
+        assert sites.update() == 'out_of_sync'
+
+    def test_without_a_snapshot_it_is_not_in_sync(self, sites):
+        sites.made()
+        id = sites.snapshot()
+        sites.snapshots[id][0]['there'] = 'available'
+        sites.here.lose()
+        at(sites.there, NOW, local_replication_recovery_point=10**12)
+        assert sites.update() == 'out_of_sync'
+        sites.here.bring_back()
+        assert sites.update() == 'in_sync'
+        assert (
+            sites.there.driver.get_snapshot_status(
+                sites.instance(id, sites.there)
+            )['status']
+            == 'available'
+        )
+
+    def test_nothing_is_copied_from_where_a_revert_was_cut_short(self, sites):
+        sites.write('one')
+        sites.made()
+        record = data(sites.here).parent / 'share.json'
+        whole = json.loads(record.read_text())
+        sites.write('half of two')
+        record.write_text(json.dumps(whole | {'reverting_to': 'snapshot'}))
+        assert sites.update() == 'out_of_sync'
+        assert sites.read() == 'one'
+        record.write_text(json.dumps(whole))
+        assert sites.update() == 'in_sync'
+
+
+class TestContent:
+    def test_all_kinds_of_files_follow(self, sites):
+        content.populate(data(sites.here))
+        sites.made()
+        assert content.describe(data(sites.there)) == content.describe(
+            data(sites.here)
+        )
+        content.damage(data(sites.here))
+        sites.update()
+        assert content.describe(data(sites.there)) == content.describe(
+            data(sites.here)
+        )
+
+    def test_who_comes_back_loses_what_only_it_has(self, sites):
+        content.populate(data(sites.here))
+        sites.made()
+        sites.here.lose()
+        sites.promote()
+        content.damage(data(sites.there))
+        sites.here.bring_back()
+        (data(sites.here) / 'only here').write_text('lost')
+        assert sites.update(sites.here) == 'in_sync'
+        assert content.describe(data(sites.here)) == content.describe(
+            data(sites.there)
+        )
+
+    def test_what_was_managed_is_replicated_where_it_lies(self, sites):
+        folder = root(sites.here) / 'old' / 'files'
+        folder.mkdir(parents=True)
+        (folder / 'notes').write_text('from before')
+        driver = sites.here.driver
+        driver.delete_share(CTX, sites.of(sites.here))
+        sites.here.locations = [
+            {'path': str(folder), 'metadata': {}, 'is_admin_only': False}
+        ]
+        driver.manage_existing(sites.of(sites.here), {})
+        assert sites.made().read() == 'from before'
+        sites.promote()
+        sites.write('since')
+        assert sites.update(sites.here) == 'in_sync'
+        assert (folder / 'notes').read_text() == 'since'
+
+    def test_full_disk_leaves_all_as_it_was(self, sites, full_disk):
+        sites.write('one')
+        sites.made()
+        before = content.describe(data(sites.there))
+        sites.write('two')
+        full_disk()
+        assert sites.update() == 'out_of_sync'
+        assert content.describe(data(sites.there)) == before
+
+    def test_snapshot_without_room_is_fetched_later(self, sites):
+        sites.made()
+        sites.write('one')
+        id = sites.snapshot()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, 'sendfile', _no_room)
+            patch.setattr('fcntl.ioctl', _no_room)
+            assert sites.poll(id)[0]['status'] == 'creating'
+        assert sites.poll(id)[0]['status'] == 'available'
+
+
+def _no_room(*args):
+    raise OSError(errno.ENOSPC, 'no room')
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Has every file that is copied from then on find no room."""
+
+    def fill(then=lambda: None):
+        def full(*args):
+            then()
+            _no_room()
+
+        monkeypatch.setattr(os, 'sendfile', full)
+        monkeypatch.setattr('fcntl.ioctl', full)
+
+    return fill
+
+
+class TestPromotion:
+    def test_last_writes_are_copied(self, sites):
+        sites.made()
+        sites.write('at the last moment')
+        sites.promote()
+        assert sites.read() == 'at the last moment'
+
+    def test_clients_may_write_until_the_wait_is_over(self, sites):
+        sites.made()
+        waited = []
+        sites.there.driver = LocalDriver(
+            configuration=sites.there.subject.configure(),
+            sleep=lambda seconds: waited.append(
+                (seconds, sites.levels(sites.here))
+            ),
+        )
+        sites.promote(quiesce_wait_time=7)
+        assert waited == [(7, {'rw'})]
+
+    def test_nobody_is_in_during_the_last_copy(self, sites, full_disk):
+        sites.made()
+        sites.write('two')
+        seen = []
+        full_disk(lambda: seen.append(sites.levels(sites.here)))
+        with pytest.raises(OSError, match='no room'):
+            sites.promote()
+        assert seen[0] == set()
+
+    def test_promotion_that_fails_lets_clients_in_again(
+        self, sites, full_disk
+    ):
+        sites.write('one')
+        sites.made()
+        sites.write('two')
+        full_disk()
+        with pytest.raises(OSError, match='no room'):
+            sites.promote()
+        assert sites.levels(sites.here) == {'rw'}
+        assert sites.status(sites.here)['status'] == 'available'
+        sites.tell_rules(sites.here)
+        assert sites.levels(sites.here) == {'rw'}
+        assert sites.read() == 'one'
+
+    def test_replica_that_was_never_whole_is_not_promoted(
+        self, sites, full_disk
+    ):
+        sites.write('one')
+        full_disk()
+        sites.create()
+        assert sites.there.state == 'out_of_sync'
+        sites.here.lose()
+        with pytest.raises(
+            exception.ShareBackendException, match='never been in sync'
+        ):
+            sites.promote()
+
+    def test_quiet_files_are_kept_as_they_are(self, sites):
+        """Who took over copies back only what has changed since."""
+        content.populate(data(sites.here))
+        sites.made()
+        sites.promote()
+        inodes = _inodes(data(sites.here))
+        sites.write('new')
+        sites.update(sites.here)
+        after = _inodes(data(sites.here))
+        assert after.keys() - inodes.keys() == {'notes'}
+        assert inodes.items() <= after.items()
+
+    def test_rules_told_in_the_midst_of_it_open_nothing(self, sites):
+        """Those that come late, when the manager has not noted it yet."""
+        sites.made()
+        late = sites.of(sites.here)
+        sites.promote()
+        sites.here.driver.apply_access(CTX, late, sites.rules)
+        assert 'rw' not in sites.levels(sites.here)
+        assert sites.here.driver.get_replica_status(late)['status'] == 'error'
+
+    def test_snapshots_of_a_replica_are_read_as_its_style_says(self, sites):
+        sites.made()
+        id = sites.snapshot()
+        sites.poll(id)
+        snapshot = sites.instance(id, sites.there)
+        sites.there.driver.snapshot_update_access(
+            CTX, snapshot, sites.rules, [], []
+        )
+        file = root(sites.there) / 'exports' / f'{snapshot.name}.exports'
+        assert {level for _, _, level in exported(file)} == (
+            {'ro'} if sites.style == 'readable' else set()
+        )
+
+    def test_read_only_disk_of_the_active_one_is_copied(
+        self, sites, monkeypatch
+    ):
+        """Nobody can write to it, and it can be told nothing."""
+        sites.made()
+        sites.write('two')
+        top = root(sites.here)
+
+        def refuse(real):
+            def act(path, mode=0, *args, **kwargs):
+                if mode not in ('r', 'rb') and pathlib.Path(
+                    path
+                ).is_relative_to(top):
+                    raise OSError(errno.EROFS, 'read-only', str(path))
+                return real(path, mode, *args, **kwargs)
+
+            return act
+
+        monkeypatch.setattr(os, 'mkdir', refuse(os.mkdir))
+        monkeypatch.setattr(pathlib.Path, 'open', refuse(pathlib.Path.open))
+        answers = sites.there.driver.promote_replica(
+            CTX, sites.list, sites.of(sites.there), sites.rules
+        )
+        assert {one['id']: one['replica_state'] for one in answers} == {
+            sites.there.id: 'active',
+            sites.here.id: 'out_of_sync',
+        }
+        assert sites.read() == 'two'
+
+
+def _inodes(top):
+    return {
+        str(path.relative_to(top)): path.lstat().st_ino
+        for path in top.rglob('*')
+    }
+
+
+def _sites_of(folder):
+    folder.mkdir()
+    return Sites(folder, 'local', 'dr', names=('here', 'there'))
+
+
+class TestKills:
+    def test_copy_is_as_before_or_as_after_and_never_between(self, tmp_path):
+        """Nobody else is needed to see to that."""
+        for step in itertools.count(1):
+            sites = _sites_of(tmp_path / str(step))
+            content.sketch(data(sites.here))
+            sites.made()
+            before = content.describe(data(sites.there))
+            content.redraw(data(sites.here))
+            after = content.describe(data(sites.here))
+            killed = killed_at(step, sites.update, changes)
+            sites.here.lose()
+            sites.there.restart()
+            state = sites.update()
+            sites.promote()
+            assert content.describe(data(sites.there)) in (before, after)
+            assert state == 'out_of_sync'
+            if not killed:
+                break
+        assert step > 20
+
+    def test_promotion_given_up_leaves_a_way_out(self, tmp_path):
+        """Clients come in again, or as soon as the other is deleted."""
+        for step in itertools.count(1):
+            sites = _sites_of(tmp_path / str(step))
+            sites.made()
+            sites.write('now')
+            before = sites.there.state
+            killed = killed_at(step, sites.promote, changes)
+            assert sites.there.state == before
+            for site in sites.sites:
+                site.restart()
+            sites.tell_rules(sites.here)
+            is_open = sites.levels(sites.here) == {'rw'}
+            assert (
+                sites.status(sites.here)['status'] == 'available'
+            ) == is_open
+            if is_open:
+                assert sites.update() == 'in_sync'
+            else:
+                assert sites.update() == 'out_of_sync'
+                assert sites.read(sites.here) == sites.read() == 'now'
+            sites.delete()
+            sites.there.state = None
+            sites.tell_rules(sites.here)
+            assert sites.levels(sites.here) == {'rw'}
+            assert sites.status(sites.here)['status'] == 'available'
+            assert sites.read(sites.here) == 'now'
+            if not killed:
+                break
+        assert step > 10
+
+
+class TestManyAtOnce:
+    def test_copies_and_promotions_at_once_lose_nothing(self, sites):
+        content.populate(data(sites.here))
+        sites.made()
+        began = sites.list
+        replica = began[1]
+
+        def update(number):
+            driver = sites.there.subject.start()
+            return driver.update_replica_state(
+                CTX, began, replica, sites.rules_for(sites.there), []
+            )
+
+        def promote(number):
+            driver = sites.there.subject.start()
+            return driver.promote_replica(CTX, began, replica, sites.rules)
+
+        barrier = threading.Barrier(8)
+
+        def act(number):
+            barrier.wait()
+            return (promote if number % 2 else update)(number)
+
+        content.damage(data(sites.here))
+        written = content.describe(data(sites.here))
+        with futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(act, range(8)))
+        assert content.describe(data(sites.there)) == written
+        assert marker(sites.there)['role'] == 'active'
+        assert marker(sites.here)['role'] == 'passive'
+
+    def test_users_may_do_anything_meanwhile(self, sites):
+        folder = data(sites.here)
+        sites.made()
+        is_over = threading.Event()
+
+        def use():
+            for number in itertools.count():
+                if is_over.is_set():
+                    return
+                for name in ('a', 'b'):
+                    with contextlib.suppress(OSError):
+                        _mess(folder, name, number)
+
+        with futures.ThreadPoolExecutor(1) as pool:
+            using = pool.submit(use)
+            try:
+                told = {sites.update() for _ in range(30)}
+            finally:
+                is_over.set()
+            using.result()
+        assert told == {'in_sync'}
+        assert sites.update() == 'in_sync'
+        assert content.describe(data(sites.there)) == content.describe(folder)
+        assert (
+            pathlib.Path('/etc/passwd').stat().st_nlink,
+            pathlib.Path('/etc').is_symlink(),
+        ) == (1, False)
+
+
+def _mess(folder, name, number):
+    """Have one name be all kinds of things in turn."""
+    path = folder / name
+    kind = number % 5
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    if kind == 0:
+        path.mkdir()
+        (path / 'passwd').write_text('mine')
+    elif kind == 1:
+        path.symlink_to('/etc')
+    elif kind == 2:
+        path.write_text(str(number))
+    elif kind == 3:
+        os.mkfifo(path)
+    else:
+        (folder / f'moved-{number % 3}').unlink(missing_ok=True)
+        path.write_text('there')
+        path.rename(folder / f'moved-{number % 3}')

@@ -1,0 +1,93 @@
+import pathlib
+
+import pytest
+
+from manila_lite.share.drivers.base import AccessRuleForDriver
+from manila_lite.share.drivers.local import samba
+
+TOP = pathlib.Path('/srv/a share')
+
+
+def rule(access_to, access_type='user', access_level='rw'):
+    return AccessRuleForDriver(
+        id=f'{access_type} {access_to}',
+        share_id='share',
+        access_type=access_type,
+        access_to=access_to,
+        access_level=access_level,
+    )
+
+
+def test_section_of_a_share():
+    text, answers = samba.section(
+        'share-1',
+        TOP,
+        [rule('bob smith'), rule('@staff'), rule('alice', access_level='ro')],
+    )
+    assert text == (
+        '# Written by manila_lite. What is changed here will be lost.\n'
+        '[share-1]\n'
+        '    path = /srv/a share\n'
+        '    guest ok = no\n'
+        '    read only = yes\n'
+        '    valid users = "@staff" "alice" "bob smith"\n'
+        '    write list = "@staff" "bob smith"\n'
+    )
+    assert {answer['state'] for answer in answers.values()} == {'active'}
+
+
+@pytest.mark.parametrize(
+    'rules, read_only',
+    [([rule('alice')], True), ([rule('alice', access_level='ro')], False)],
+)
+def test_nobody_writes_to_what_is_only_shown(rules, read_only):
+    text, _ = samba.section('share-1', TOP, rules, read_only=read_only)
+    assert 'write list' not in text
+    assert 'read only = yes' in text
+
+
+@pytest.mark.parametrize(
+    'access_type, access_to',
+    [
+        ('ip', '10.0.0.1'),
+        ('cert', 'common name'),
+        ('cephx', 'alice'),
+        ('user', '%U%U'),
+        ('user', 'a" "eve'),
+        ('user', 'a\npath = /'),
+        ('user', 'ends in \\'),
+        ('user', ' eve'),
+        ('user', ''),
+    ],
+)
+def test_what_samba_would_take_for_more_is_an_error(access_type, access_to):
+    odd, good = rule(access_to, access_type), rule('alice')
+    text, answers = samba.section('share-1', TOP, [odd, good])
+    assert answers == {
+        odd.id: {'state': 'error'},
+        good.id: {'state': 'active'},
+    }
+    assert 'valid users = "alice"\n' in text
+    assert samba.section('share-1', TOP, [odd])[0] is None
+
+
+@pytest.mark.parametrize(
+    'path', ['/srv/%U', '/srv/a\nread only = no', '/srv/a ', '/srv/a\\']
+)
+def test_path_that_samba_would_read_as_another_lets_nobody_in(path):
+    alice = rule('alice')
+    assert samba.section('share-1', pathlib.Path(path), [alice]) == (
+        None,
+        {alice.id: {'state': 'error'}},
+    )
+
+
+def test_index_includes_every_file():
+    files = [
+        pathlib.Path('/srv/exports/a.smb'),
+        pathlib.Path('/srv/exports/b.smb'),
+    ]
+    assert samba.index(files).splitlines()[1:] == [
+        'include = /srv/exports/a.smb',
+        'include = /srv/exports/b.smb',
+    ]

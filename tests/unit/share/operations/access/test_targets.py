@@ -1,0 +1,124 @@
+import pytest
+
+from manila_lite import exception
+from manila_lite.share.operations.access.targets import TYPES
+from manila_lite.share.operations.access.targets import normalised
+
+
+@pytest.mark.parametrize(
+    'given, normal',
+    [
+        ('10.0.0.1', '10.0.0.1'),
+        ('10.0.0.1/32', '10.0.0.1'),
+        ('10.0.0.0/24', '10.0.0.0/24'),
+        ('10.0.0.0/255.255.255.0', '10.0.0.0/24'),
+        ('0.0.0.0/0', '0.0.0.0/0'),
+        ('2001:DB8:0:0::1', '2001:db8::1'),
+        ('2001:db8::1/128', '2001:db8::1'),
+        ('2001:db8:0::/48', '2001:db8::/48'),
+        ('::/0', '::/0'),
+    ],
+)
+def test_a_client_or_network_has_one_spelling(given, normal):
+    assert normalised('ip', given) == normal
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        '',
+        'host',
+        '10.0.0',
+        '10.0.0.256',
+        '10.0.0.1/24',
+        '10.0.0.0/33',
+        '10.0.0.0/-1',
+        '10.0.0.0/',
+        ' 10.0.0.1',
+        '10.0.0.1\n',
+        '010.0.0.1',
+        '2001:db8::1/64',
+        '2001:db8::/129',
+        'fe80::1%eth0',
+        '\uff11.0.0.1',
+    ],
+)
+def test_what_is_no_address_or_has_host_bits_is_refused(given):
+    with pytest.raises(exception.InvalidShareAccess):
+        normalised('ip', given)
+
+
+def test_older_versions_know_no_ipv6():
+    assert normalised('ip', '10.0.0.1', ipv6=False) == '10.0.0.1'
+    with pytest.raises(exception.InvalidShareAccess):
+        normalised('ip', '2001:db8::1', ipv6=False)
+
+
+@pytest.mark.parametrize(
+    'given', ['root', 'a' * 255, 'DOMAIN.user', 'two words', 'jos\xe9', '4444']
+)
+def test_users(given):
+    assert normalised('user', given) == given
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        'bob',
+        'a' * 256,
+        '....',
+        '. . .',
+        'dom\\user',
+        'a;rm -r',
+        'what?',
+        'line\nbreak',
+        'tab\tbed',
+        'quo"ted',
+        'a/bcd',
+        'a[bc]',
+    ],
+)
+def test_names_that_no_user_can_have(given):
+    with pytest.raises(exception.InvalidShareAccess):
+        normalised('user', given)
+
+
+@pytest.mark.parametrize(
+    'given, normal',
+    [
+        ('client.example', 'client.example'),
+        ('  padded  ', 'padded'),
+        ('x', 'x'),
+        ('a' * 64, 'a' * 64),
+    ],
+)
+def test_common_names(given, normal):
+    assert normalised('cert', given) == normal
+
+
+@pytest.mark.parametrize('given', ['', '   ', 'a' * 65, 'two\nlines'])
+def test_what_is_no_common_name(given):
+    with pytest.raises(exception.InvalidShareAccess):
+        normalised('cert', given)
+
+
+@pytest.mark.parametrize('given', ['alice', 'a', '~ !', 'x' * 255])
+def test_cephx_ids(given):
+    assert normalised('cephx', given) == given
+
+
+@pytest.mark.parametrize('given', ['', 'a.b', 'jos\xe9', 'a\n', 'x' * 256])
+def test_what_is_no_cephx_id(given):
+    with pytest.raises(exception.InvalidShareAccess):
+        normalised('cephx', given)
+
+
+def test_types_that_a_version_does_not_know_are_named():
+    with pytest.raises(exception.InvalidShareAccess) as refused:
+        normalised('cephx', 'alice', cephx=False)
+    assert 'ip, user, cert' in refused.value.msg
+    assert 'cephx' not in refused.value.msg
+    for kind in ('', 'IP', 'host'):
+        assert kind not in TYPES
+        with pytest.raises(exception.InvalidShareAccess):
+            normalised(kind, '10.0.0.1')
