@@ -17,7 +17,7 @@ from benchmarks.verdict import Verdict
 from manila_lite.coordination import Coordinator
 from manila_lite.share.manager.driver_probe import Questions
 from manila_lite.share.manager.replication.probe import ReplicaQuestions
-from tests.support import many_replicas
+from tests.support import bulk_replicas as many_replicas
 from tests.support.cloud import TYPE_ID
 from tests.support.replicated import ReplicatedCloud
 

@@ -55,19 +55,19 @@ from manila_lite.scheduler import choose
 from manila_lite.scheduler.filters.extra_specs import why_unmet
 from manila_lite.scheduler.manager import Placement
 from manila_lite.scheduler.manager import Rules
-from manila_lite.scheduler.unplaced import Unplaced
+from manila_lite.scheduler.orphan_sweep import Unplaced
 from manila_lite.share.drivers import registry
-from manila_lite.share.drivers.configuration import Configuration
-from manila_lite.share.manager.access.share_access import (
+from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.manager.access.share_rules import (
     Access as AccessEndpoint,
 )
-from manila_lite.share.manager.access.snapshot_access import (
+from manila_lite.share.manager.access.snapshot_rules import (
     SnapshotAccess as SnapshotAccessEndpoint,
 )
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
 from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.driver_view.instances import Names
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.share.manager.ensuring import Ensuring
 from manila_lite.share.manager.managing import Managing as ManagingEndpoint
 from manila_lite.share.manager.provisioning import Provisioning
@@ -88,9 +88,12 @@ from manila_lite.share.manager.replication.promotion import Promotion
 from manila_lite.share.manager.replication.replicas import (
     Replicas as ReplicasEndpoint,
 )
-from manila_lite.share.manager.replication.rules import RuleTelling
+from manila_lite.share.manager.replication.rule_resync import RuleTelling
 from manila_lite.share.manager.replication.snapshots import ReplicatedSnapshots
 from manila_lite.share.manager.replication.updates import ReplicaUpdates
+from manila_lite.share.manager.servers.lifecycle import (
+    ShareServers as ShareServersEndpoint,
+)
 from manila_lite.share.manager.servers.migration_phases import Phases
 from manila_lite.share.manager.servers.migrations import (
     ServerMigrations as ServerMigrationsEndpoint,
@@ -98,13 +101,10 @@ from manila_lite.share.manager.servers.migrations import (
 from manila_lite.share.manager.servers.network_updates import NetworkUpdates
 from manila_lite.share.manager.servers.setup import Networks
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.servers.share_servers import (
-    ShareServers as ShareServersEndpoint,
-)
 from manila_lite.share.manager.snapshots import Snapshots as SnapshotsEndpoint
 from manila_lite.share.operations.access.locks import Locks
-from manila_lite.share.operations.access.share_access import Access
-from manila_lite.share.operations.access.snapshot_access import SnapshotAccess
+from manila_lite.share.operations.access.share_rules import Access
+from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
 from manila_lite.share.operations.managing import Managing
 from manila_lite.share.operations.networks.changes import NetworkChanges
 from manila_lite.share.operations.networks.share_networks import ShareNetworks

@@ -6,7 +6,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from tests.drivers.subject import CTX
+from tests.drivers.driver_harness import CTX
 
 TARGETS = [f'10.{number}.0.0/16' for number in range(8)]
 

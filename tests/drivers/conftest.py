@@ -1,9 +1,9 @@
 import pytest
 
 import manila_lite.conf
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers import driver_harness as subjects
 from tests.drivers import replication_contract
-from tests.drivers import subject as subjects
 
 
 def pytest_addoption(parser):

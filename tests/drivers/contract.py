@@ -7,7 +7,7 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from tests.drivers.subject import CTX
+from tests.drivers.driver_harness import CTX
 from tests.support import reference
 
 THREADS = 16

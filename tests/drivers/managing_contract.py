@@ -9,7 +9,7 @@ from tests.drivers.contract import is_gone
 from tests.drivers.contract import optional
 from tests.drivers.contract import status_of
 from tests.drivers.contract import users_of
-from tests.drivers.subject import CTX
+from tests.drivers.driver_harness import CTX
 
 
 class ManagingContract:

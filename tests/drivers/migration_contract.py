@@ -11,10 +11,10 @@ import pytest
 from manila_lite import exception
 import manila_lite.conf
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.drivers.configuration import Configuration
 from manila_lite.share.drivers.contract import server_migrations
-from tests.drivers import subject as subjects
-from tests.drivers.subject import CTX
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers import driver_harness as subjects
+from tests.drivers.driver_harness import CTX
 
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
 ANSWER = set(server_migrations.Compatibility.__annotations__)

@@ -16,14 +16,14 @@ import pytest
 from manila_lite import exception
 import manila_lite.conf
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.configuration import Configuration
 from manila_lite.share.drivers.contract import values
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
-from tests.drivers import subject as subjects
+from tests.drivers import driver_harness as subjects
 from tests.drivers.contract import optional
-from tests.drivers.subject import CTX
-from tests.drivers.subject import DirectoryUsers
-from tests.drivers.subject import RememberedUsers
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import DirectoryUsers
+from tests.drivers.driver_harness import RememberedUsers
 
 PUBLISHED = {
     'export_locations',

@@ -9,7 +9,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from tests.drivers.contract import optional
-from tests.drivers.subject import CTX
+from tests.drivers.driver_harness import CTX
 
 ADDRESSES = ('10.20.0.5', '10.20.0.6')
 

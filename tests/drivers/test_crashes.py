@@ -11,12 +11,12 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
 from tests.drivers.conftest import own_options
 from tests.drivers.crashes import killed_at
-from tests.drivers.subject import CTX
-from tests.drivers.subject import Subject
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import Subject
 
 
 @pytest.fixture(autouse=True)

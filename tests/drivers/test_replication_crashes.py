@@ -13,9 +13,9 @@ import pytest
 from manila_lite import exception
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
+from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_contract import PLACES
 from tests.drivers.replication_contract import Sites
-from tests.drivers.subject import CTX
 
 
 @pytest.fixture(autouse=True)

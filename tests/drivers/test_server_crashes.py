@@ -11,9 +11,9 @@ import pytest
 from manila_lite import exception
 from manila_lite.share.drivers.base import export_locations
 from tests.drivers.crashes import killed_at
+from tests.drivers.driver_harness import CTX
 from tests.drivers.migration_contract import Pair
 from tests.drivers.servers_contract import details_of
-from tests.drivers.subject import CTX
 
 ADDRESSES = ('10.20.0.21', '10.20.0.22')
 

@@ -8,7 +8,7 @@ import pytest
 
 from manila_lite.db.models import share_servers
 from tests.functional.test_sql_budgets import cost
-from tests.support import many_replicas
+from tests.support import bulk_replicas as many_replicas
 from tests.support.cloud import TYPE_ID
 from tests.support.replicated import ReplicatedCloud
 

@@ -7,15 +7,15 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.queries.replicas import pages as replica_pages
+from manila_lite.db.queries.replicas import updates as replica_pages
 from manila_lite.db.session import Database
 from tests.functional.test_query_plans import plans
 from tests.functional.test_snapshot_plans import SHARES
 from tests.functional.test_snapshot_plans import analyze
 from tests.functional.test_snapshot_plans import fill
 from tests.functional.test_snapshot_plans import id_of
+from tests.support import bulk_replicas as many_replicas
 from tests.support import databases
-from tests.support import many_replicas
 
 REPLICAS, PLAIN = 40, 4000
 

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.functional import test_sql_budgets as budgets
-from tests.functional.api.album import delete
-from tests.functional.api.album import take
+from tests.functional.api.snapshot_client import delete
+from tests.functional.api.snapshot_client import take
 from tests.functional.test_sql_budgets import cost
 from tests.functional.test_sql_budgets import created
-from tests.simulation.album import revert
-from tests.simulation.album import support
+from tests.support.cloud_snapshots import revert
+from tests.support.cloud_snapshots import support
 
 MANY = 30
 

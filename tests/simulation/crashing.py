@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation import death
+from tests.simulation import crash_images as death
 from tests.support.cloud import Crash
 
 

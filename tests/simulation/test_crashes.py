@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services
+from tests.simulation import crash_images as death
 from tests.simulation import crashing
-from tests.simulation import death
 from tests.support.cloud import Crash
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds

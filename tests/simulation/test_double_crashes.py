@@ -13,8 +13,8 @@ import random
 
 import pytest
 
-from tests.simulation import album
-from tests.simulation import death
+from tests.simulation import crash_images as death
+from tests.support import cloud_snapshots as album
 from tests.support.access import Rules
 from tests.support.cloud import Cloud
 

@@ -9,7 +9,7 @@ import pytest
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import MACHINE
-from tests.simulation import album
+from tests.support import cloud_snapshots as album
 from tests.support.cloud import Cloud
 
 LONG = 40.0

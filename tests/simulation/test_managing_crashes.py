@@ -7,9 +7,9 @@ placed by the scheduler.
 
 import pytest
 
-from tests.simulation import album
+from tests.simulation import crash_images as death
 from tests.simulation import crashing
-from tests.simulation import death
+from tests.support import cloud_snapshots as album
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
-from tests.simulation import death
+from tests.simulation import crash_images as death
 
 NETWORK = networks.ShareNetwork.__table__
 ATTACHED = networks.ShareNetworkSecurityService.__table__

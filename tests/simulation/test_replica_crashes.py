@@ -9,7 +9,7 @@ recount says.
 
 import pytest
 
-from tests.simulation import death
+from tests.simulation import crash_images as death
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 

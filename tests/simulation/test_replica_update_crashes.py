@@ -16,9 +16,9 @@ from manila_lite.db.models import services
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
-from tests.simulation import album
-from tests.simulation import death
+from tests.simulation import crash_images as death
 from tests.simulation.crashing import die
+from tests.support import cloud_snapshots as album
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 

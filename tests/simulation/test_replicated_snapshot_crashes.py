@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import snapshots
-from tests.simulation import album
-from tests.simulation import death
+from tests.simulation import crash_images as death
+from tests.support import cloud_snapshots as album
 from tests.support.replicated import ReplicatedCloud
 
 INSTANCE = snapshots.SnapshotInstance.__table__

@@ -11,9 +11,9 @@ import shutil
 
 import pytest
 
+from tests.simulation import crash_images as death
 from tests.simulation import crashing
-from tests.simulation import death
-from tests.support.moving import MovingCloud
+from tests.support.server_migrations import MovingCloud
 
 SEEDS = int(os.environ.get('MANILA_LITE_TEST_SEEDS', 14))
 

@@ -11,7 +11,7 @@ import datetime
 
 import pytest
 
-from tests.simulation import death
+from tests.simulation import crash_images as death
 from tests.support.dhss import ServersCloud
 
 WITH_LAST = 'delete_share_server_with_last_share = true'

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from tests.simulation import death
+from tests.simulation import crash_images as death
 from tests.support.cloud import Crash
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds

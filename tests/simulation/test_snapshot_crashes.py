@@ -9,9 +9,9 @@ import functools
 import pytest
 
 from manila_lite.messages import Action
-from tests.simulation import album
+from tests.simulation import crash_images as death
 from tests.simulation import crashing
-from tests.simulation import death
+from tests.support import cloud_snapshots as album
 from tests.support.cloud import Crash
 from tests.support.rewind import rewinding
 from tests.support.seeds import seeds

@@ -8,7 +8,7 @@ from manila_lite.cmd import build
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
-from tests.simulation import album
+from tests.support import cloud_snapshots as album
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 from tests.support.rewind import rewinding

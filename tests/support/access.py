@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from manila_lite.context import RequestContext
 from manila_lite.db.models import access
 from manila_lite.db.models import shares
-from manila_lite.db.queries.access import rules as rule_rows
+from manila_lite.db.queries.access import share_rules as rule_rows
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.operations.access.targets import normalised

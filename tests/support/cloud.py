@@ -36,7 +36,7 @@ from tests.support import databases
 from tests.support import invariants
 from tests.support import snapshot_access_invariants
 from tests.support import snapshot_invariants
-from tests.support.direct import DirectTransport
+from tests.support.direct_transport import DirectTransport
 
 BACKENDS = ('alpha', 'beta')
 TYPE_ID = '11111111-2222-3333-4444-555555555555'

@@ -15,7 +15,7 @@ from tests.support import snapshot_access_invariants
 from tests.support import snapshot_invariants
 from tests.support.processes import Command
 from tests.support.processes import free_port
-from tests.support.rest import Rest
+from tests.support.rest_client import Rest
 
 SERVE = ('serve',)
 SEPARATE = ('api', 'scheduler', 'share')

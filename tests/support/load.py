@@ -18,7 +18,7 @@ import typing
 import requests
 from urllib3.exceptions import NewConnectionError
 
-from tests.support.rest import Rest
+from tests.support.rest_client import Rest
 
 CLIENTS = 8
 NO_ANSWER = (

@@ -3,7 +3,7 @@
 from manila_lite.api import wsgi
 from manila_lite.api.router import Route
 from manila_lite.api.v2.access import resource_locks
-from manila_lite.api.v2.access import rules as share_access_rules
+from manila_lite.api.v2.access import rule_resource as share_access_rules
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
     'resource_locks': resource_locks.ResourceLocks,

@@ -3,7 +3,7 @@
 from manila_lite.api import wsgi
 from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
-from manila_lite.api.v2.access import snapshot_access
+from manila_lite.api.v2.access import snapshot_rules as snapshot_access
 from manila_lite.api.v2.snapshots import actions as snapshot_actions
 from manila_lite.api.v2.snapshots import (
     export_locations as snapshot_export_locations,

@@ -16,9 +16,9 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.configuration import Configuration
 from manila_lite.share.drivers.contract.access import access_answers
 from manila_lite.share.drivers.contract.access import apply_one_by_one
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.contract.interfaces import CAPABILITIES
 from manila_lite.share.drivers.contract.interfaces import (
     CreateFromSnapshotSupport,
@@ -31,8 +31,8 @@ from manila_lite.share.drivers.contract.replication import Replication
 from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrations,
 )
-from manila_lite.share.drivers.contract.servers import ShareServers
-from manila_lite.share.drivers.contract.servers import ShareServerSupport
+from manila_lite.share.drivers.contract.share_servers import ShareServers
+from manila_lite.share.drivers.contract.share_servers import ShareServerSupport
 from manila_lite.share.drivers.contract.values import AccessAnswer
 from manila_lite.share.drivers.contract.values import AccessAnswers
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver

@@ -15,7 +15,7 @@ import orjson
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
@@ -30,9 +30,9 @@ from manila_lite.share.drivers.base import EnsureAnswer
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.access.share_access import Access
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view.instances import Found
+from manila_lite.share.manager.access.share_rules import Access
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.share_view import Found
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S
 

@@ -13,8 +13,8 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import pools
+from manila_lite.db.queries.shares import clone_sources as share_sources
 from manila_lite.db.queries.shares import instances
-from manila_lite.db.queries.shares import sources as share_sources
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
@@ -29,12 +29,12 @@ from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager.access import teardown as access_removal
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view.instances import Found
-from manila_lite.share.manager.driver_view.instances import FoundSnapshot
-from manila_lite.share.manager.driver_view.instances import Names
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
+from manila_lite.share.manager.driver_view.share_view import Names
+from manila_lite.share.manager.servers.lifecycle import ShareServers
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.servers.share_servers import ShareServers
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S
 from manila_lite.work import table

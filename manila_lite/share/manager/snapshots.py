@@ -11,7 +11,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.access import snapshot_rules as snapshot_access
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
@@ -30,11 +30,11 @@ from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager.access import (
-    snapshot_access as access_of_snapshots,
+    snapshot_rules as access_of_snapshots,
 )
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view.instances import FoundSnapshot
-from manila_lite.share.manager.driver_view.instances import Names
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.states.access_rule import A
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_instance import S as ShareS

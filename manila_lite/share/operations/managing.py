@@ -12,9 +12,9 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.servers import share_servers
+from manila_lite.db.queries.shares import clone_sources as share_sources
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.shares import shares
-from manila_lite.db.queries.shares import sources as share_sources
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.queries.types.types import TypeWithSpecs

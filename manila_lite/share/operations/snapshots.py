@@ -7,7 +7,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.access import snapshot_rules as snapshot_access
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import sources as share_sources
+from manila_lite.db.queries.shares import clone_sources as share_sources
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session

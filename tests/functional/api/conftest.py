@@ -7,7 +7,7 @@ from tests.functional.api import replica_examples
 from tests.functional.api import replica_views
 from tests.functional.api import server_examples
 from tests.functional.api import server_views
-from tests.functional.api.world import World
+from tests.functional.api.sample_cloud import World
 from tests.support.cloud import BACKENDS
 from tests.support.cloud import Api
 from tests.support.cloud import Cloud

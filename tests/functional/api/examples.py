@@ -6,12 +6,12 @@ found by the key of the operation, in the spelling of the latest version.
 
 from collections.abc import Callable
 
-from tests.functional.api import published
-from tests.functional.api.world import SERVICE
-from tests.functional.api.world import TENANT
-from tests.functional.api.world import Given
-from tests.functional.api.world import World
-from tests.functional.api.world import given
+from tests.functional.api import published_api as published
+from tests.functional.api.sample_cloud import SERVICE
+from tests.functional.api.sample_cloud import TENANT
+from tests.functional.api.sample_cloud import Given
+from tests.functional.api.sample_cloud import World
+from tests.functional.api.sample_cloud import given
 
 Example = Callable[[World], Given]
 EXAMPLES: dict[str, Example] = {}

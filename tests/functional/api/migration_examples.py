@@ -1,11 +1,11 @@
 """Examples and refusals of what moves share servers."""
 
 from manila_lite.db.queries.servers import migrations as server_migrations
-from tests.functional.api import refusals
+from tests.functional.api import error_cases as refusals
+from tests.functional.api.error_cases import Refused
 from tests.functional.api.examples import of
-from tests.functional.api.refusals import Refused
-from tests.functional.api.world import SILENT_HOST
-from tests.functional.api.world import given
+from tests.functional.api.sample_cloud import SILENT_HOST
+from tests.functional.api.sample_cloud import given
 from tests.support.share_servers import plant_share
 
 _ACTION = 'POST /v2/share-servers/{id}/action'

@@ -1,12 +1,12 @@
 """Examples and refusals of share networks and security services."""
 
-from tests.functional.api import refusals
+from tests.functional.api import error_cases as refusals
+from tests.functional.api.error_cases import UNKNOWN
+from tests.functional.api.error_cases import Refused
 from tests.functional.api.examples import of
-from tests.functional.api.network_world import NEUTRON
-from tests.functional.api.refusals import UNKNOWN
-from tests.functional.api.refusals import Refused
-from tests.functional.api.world import FOREIGN
-from tests.functional.api.world import given
+from tests.functional.api.sample_cloud import FOREIGN
+from tests.functional.api.sample_cloud import given
+from tests.functional.api.sample_networks import NEUTRON
 
 _NETWORKS = '/v2/share-networks'
 _NETWORK = f'{_NETWORKS}/{{id}}'

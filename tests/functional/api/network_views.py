@@ -1,7 +1,7 @@
 """Where the views of share networks and security services are seen."""
 
-from tests.functional.api import published
-from tests.functional.api.network_world import NEUTRON
+from tests.functional.api import published_api as published
+from tests.functional.api.sample_networks import NEUTRON
 from tests.functional.api.views import around
 from tests.functional.api.views import in_get
 from tests.functional.api.views import seen

@@ -1,10 +1,10 @@
 """Examples and refusals of replicas of shares."""
 
-from tests.functional.api import refusals
+from tests.functional.api import error_cases as refusals
+from tests.functional.api.error_cases import UNKNOWN
+from tests.functional.api.error_cases import Refused
 from tests.functional.api.examples import of
-from tests.functional.api.refusals import UNKNOWN
-from tests.functional.api.refusals import Refused
-from tests.functional.api.world import given
+from tests.functional.api.sample_cloud import given
 
 _REPLICAS = '/v2/share-replicas'
 _REPLICA = f'{_REPLICAS}/{{id}}'

@@ -1,7 +1,7 @@
 """Where the views of replicas are seen."""
 
 from manila_lite.api import versions
-from tests.functional.api import published
+from tests.functional.api import published_api as published
 from tests.functional.api.views import around
 from tests.functional.api.views import seen
 

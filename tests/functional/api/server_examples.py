@@ -1,9 +1,9 @@
 """Examples and refusals of share servers."""
 
-from tests.functional.api import refusals
+from tests.functional.api import error_cases as refusals
+from tests.functional.api.error_cases import Refused
 from tests.functional.api.examples import of
-from tests.functional.api.refusals import Refused
-from tests.functional.api.world import given
+from tests.functional.api.sample_cloud import given
 
 _SERVERS = '/v2/share-servers'
 _SERVER = f'{_SERVERS}/{{id}}'

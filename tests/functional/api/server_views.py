@@ -1,6 +1,6 @@
 """Where the views of share servers are seen."""
 
-from tests.functional.api import published
+from tests.functional.api import published_api as published
 from tests.functional.api.views import ADMINS
 from tests.functional.api.views import around
 from tests.functional.api.views import in_get

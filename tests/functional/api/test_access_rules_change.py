@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.door import allow
-from tests.functional.api.door import deny
-from tests.functional.api.door import listed
-from tests.functional.api.door import lock
-from tests.functional.api.door import locks
-from tests.functional.api.door import show
-from tests.functional.api.door import unlock
+from tests.functional.api.access_client import allow
+from tests.functional.api.access_client import deny
+from tests.functional.api.access_client import listed
+from tests.functional.api.access_client import lock
+from tests.functional.api.access_client import locks
+from tests.functional.api.access_client import show
+from tests.functional.api.access_client import unlock
+from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.access import Rules
 from tests.support.cloud import BACKENDS
 

@@ -6,16 +6,16 @@ import sqlalchemy as sa
 from manila_lite.db.models import access
 from manila_lite.states.access_rule import STATES_BY_WEIGHT
 from tests.functional.api import differences
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.door import allow
-from tests.functional.api.door import deny
-from tests.functional.api.door import listed
-from tests.functional.api.door import lock
-from tests.functional.api.door import locks
-from tests.functional.api.door import show
-from tests.functional.api.door import unlock
-from tests.functional.api.replica_world import plant_active
-from tests.functional.api.replica_world import plant_replica
+from tests.functional.api.access_client import allow
+from tests.functional.api.access_client import deny
+from tests.functional.api.access_client import listed
+from tests.functional.api.access_client import lock
+from tests.functional.api.access_client import locks
+from tests.functional.api.access_client import show
+from tests.functional.api.access_client import unlock
+from tests.functional.api.sample_replicas import plant_active
+from tests.functional.api.sample_replicas import plant_replica
+from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.cloud import Api
 
 MAPPING = access.InstanceAccessRule.__table__

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api import published
+from tests.functional.api import published_api as published
 
 HERE = pathlib.Path(__file__).parent
 

@@ -8,8 +8,8 @@ import pytest
 
 from manila_lite.api import versions
 from tests.functional.api import differences
-from tests.functional.api import hostile
-from tests.functional.api import published
+from tests.functional.api import hostile_input as hostile
+from tests.functional.api import published_api as published
 from tests.functional.api.examples import example
 from tests.functional.api.test_published_surface import fault
 from tests.support.seeds import seeds

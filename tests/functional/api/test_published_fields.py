@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api import published
+from tests.functional.api import published_api as published
 from tests.functional.api.views import VIEWS
 
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api import published
+from tests.functional.api import published_api as published
+from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.examples import example
-from tests.functional.api.refusals import UNKNOWN
-from tests.functional.api.world import PERSONAS
-from tests.functional.api.world import TENANT
+from tests.functional.api.sample_cloud import PERSONAS
+from tests.functional.api.sample_cloud import TENANT
 
 OPERATIONS = [
     operation

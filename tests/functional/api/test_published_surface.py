@@ -10,10 +10,10 @@ from manila_lite.api import versions
 from manila_lite.api.router import ACTION
 from manila_lite.api.v2.controllers import CONTROLLERS
 from tests.functional.api import differences
-from tests.functional.api import published
+from tests.functional.api import published_api as published
+from tests.functional.api.error_cases import refusal
 from tests.functional.api.examples import example
-from tests.functional.api.refusals import refusal
-from tests.functional.api.world import given
+from tests.functional.api.sample_cloud import given
 from tests.support import reference
 
 OPERATIONS = published.operations()

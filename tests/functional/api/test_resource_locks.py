@@ -3,13 +3,13 @@
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api.album import UNKNOWN
+from tests.functional.api.access_client import allow
+from tests.functional.api.access_client import lock
+from tests.functional.api.access_client import locks
+from tests.functional.api.access_client import show
+from tests.functional.api.access_client import unlock
 from tests.functional.api.conftest import member_of
-from tests.functional.api.door import allow
-from tests.functional.api.door import lock
-from tests.functional.api.door import locks
-from tests.functional.api.door import show
-from tests.functional.api.door import unlock
+from tests.functional.api.snapshot_client import UNKNOWN
 from tests.support.cloud import Api
 
 

@@ -7,11 +7,11 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from tests.functional.api import published
+from tests.functional.api import published_api as published
 from tests.functional.api.test_published_fields import fits
 from tests.support.cloud import TYPE_ID
-from tests.support.moving import WISH
-from tests.support.moving import MovingCloud
+from tests.support.server_migrations import WISH
+from tests.support.server_migrations import MovingCloud
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__

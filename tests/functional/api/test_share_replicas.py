@@ -3,14 +3,14 @@
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api.mirrors import UNKNOWN
-from tests.functional.api.mirrors import ids
-from tests.functional.api.mirrors import listed
-from tests.functional.api.mirrors import show
-from tests.functional.api.replica_world import plant_active
-from tests.functional.api.replica_world import plant_export
-from tests.functional.api.replica_world import plant_replica
-from tests.functional.api.replica_world import plant_replicas
+from tests.functional.api.replica_client import UNKNOWN
+from tests.functional.api.replica_client import ids
+from tests.functional.api.replica_client import listed
+from tests.functional.api.replica_client import show
+from tests.functional.api.sample_replicas import plant_active
+from tests.functional.api.sample_replicas import plant_export
+from tests.functional.api.sample_replicas import plant_replica
+from tests.functional.api.sample_replicas import plant_replicas
 
 DETAIL = '/share-replicas/detail'
 PATHS = pytest.mark.parametrize('path', ['/share-replicas', DETAIL])

@@ -4,13 +4,13 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.mirrors import act
-from tests.functional.api.mirrors import delete
-from tests.functional.api.mirrors import ids
-from tests.functional.api.mirrors import show
-from tests.functional.api.replica_world import plant_active
-from tests.functional.api.replica_world import plant_replica
-from tests.functional.api.world import work_kinds
+from tests.functional.api.replica_client import act
+from tests.functional.api.replica_client import delete
+from tests.functional.api.replica_client import ids
+from tests.functional.api.replica_client import show
+from tests.functional.api.sample_cloud import work_kinds
+from tests.functional.api.sample_replicas import plant_active
+from tests.functional.api.sample_replicas import plant_replica
 
 INSTANCE = shares.ShareInstance.__table__
 

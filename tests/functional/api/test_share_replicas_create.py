@@ -6,11 +6,11 @@ import sqlalchemy as sa
 from manila_lite.db.models import services as service_models
 from manila_lite.db.models import shares
 from tests.functional.api.conftest import member_of
-from tests.functional.api.mirrors import UNKNOWN
-from tests.functional.api.mirrors import ids
-from tests.functional.api.mirrors import replicate
-from tests.functional.api.mirrors import show
-from tests.functional.api.replica_world import HOSTS
+from tests.functional.api.replica_client import UNKNOWN
+from tests.functional.api.replica_client import ids
+from tests.functional.api.replica_client import replicate
+from tests.functional.api.replica_client import show
+from tests.functional.api.sample_replicas import HOSTS
 from tests.support.share_servers import new_network
 
 SECTION = """

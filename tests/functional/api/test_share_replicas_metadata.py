@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.functional.api.mirrors import show
-from tests.functional.api.replica_world import plant_active
-from tests.functional.api.replica_world import plant_replica
+from tests.functional.api.replica_client import show
+from tests.functional.api.sample_replicas import plant_active
+from tests.functional.api.sample_replicas import plant_replica
 
 
 @pytest.fixture

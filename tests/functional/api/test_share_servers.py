@@ -8,7 +8,7 @@ from manila_lite.states.share_server import MACHINE
 from manila_lite.states.share_server import TASK_MACHINE
 from manila_lite.states.share_server import S
 from manila_lite.states.share_server import T
-from tests.functional.api.world import work_kinds
+from tests.functional.api.sample_cloud import work_kinds
 from tests.support import reference
 from tests.support.share_servers import HOST
 from tests.support.share_servers import new_network

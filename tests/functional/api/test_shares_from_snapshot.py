@@ -3,7 +3,7 @@
 import pytest
 
 from manila_lite.db.queries.admin import services
-from tests.functional.api import album
+from tests.functional.api import snapshot_client as album
 from tests.functional.api.conftest import member_of
 
 SPECS = {

@@ -4,8 +4,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.replica_world import plant_active
-from tests.functional.api.replica_world import plant_replica
+from tests.functional.api.sample_replicas import plant_active
+from tests.functional.api.sample_replicas import plant_replica
 from tests.support.cloud import TYPE_ID
 
 INSTANCE = shares.ShareInstance.__table__

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.album import act
-from tests.functional.api.album import taken
 from tests.functional.api.conftest import member_of
+from tests.functional.api.snapshot_client import UNKNOWN
+from tests.functional.api.snapshot_client import act
+from tests.functional.api.snapshot_client import taken
 from tests.support.cloud import TYPE_ID
 from tests.support.snapshot_access import Mount
 from tests.support.snapshot_access import make_mountable

@@ -4,9 +4,9 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.album import act
 from tests.functional.api.conftest import member_of
+from tests.functional.api.snapshot_client import UNKNOWN
+from tests.functional.api.snapshot_client import act
 from tests.support.snapshot_access import make_mountable
 from tests.support.snapshot_access import mountable
 

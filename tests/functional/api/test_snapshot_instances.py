@@ -7,10 +7,10 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.album import instances
-from tests.functional.api.album import show
-from tests.functional.api.album import taken
+from tests.functional.api.snapshot_client import UNKNOWN
+from tests.functional.api.snapshot_client import instances
+from tests.functional.api.snapshot_client import show
+from tests.functional.api.snapshot_client import taken
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.functional.api import album
+from tests.functional.api import snapshot_client as album
 from tests.functional.api.conftest import member_of
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'

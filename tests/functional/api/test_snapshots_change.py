@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.album import act
-from tests.functional.api.album import delete
-from tests.functional.api.album import instances
-from tests.functional.api.album import show
-from tests.functional.api.album import take
-from tests.functional.api.album import taken
 from tests.functional.api.conftest import member_of
+from tests.functional.api.snapshot_client import UNKNOWN
+from tests.functional.api.snapshot_client import act
+from tests.functional.api.snapshot_client import delete
+from tests.functional.api.snapshot_client import instances
+from tests.functional.api.snapshot_client import show
+from tests.functional.api.snapshot_client import take
+from tests.functional.api.snapshot_client import taken
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import urllib.parse
 import pytest
 
 from manila_lite.db.queries.shares import shares
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.album import act
-from tests.functional.api.album import taken
 from tests.functional.api.conftest import member_of
+from tests.functional.api.snapshot_client import UNKNOWN
+from tests.functional.api.snapshot_client import act
+from tests.functional.api.snapshot_client import taken
 from tests.support.cloud import Api
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.functional.api.album import show
-from tests.functional.api.album import take
+from tests.functional.api.snapshot_client import show
+from tests.functional.api.snapshot_client import take
 
 
 @pytest.fixture

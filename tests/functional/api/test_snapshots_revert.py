@@ -4,11 +4,11 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.album import UNKNOWN
-from tests.functional.api.album import act
-from tests.functional.api.album import show
-from tests.functional.api.album import taken
 from tests.functional.api.conftest import member_of
+from tests.functional.api.snapshot_client import UNKNOWN
+from tests.functional.api.snapshot_client import act
+from tests.functional.api.snapshot_client import show
+from tests.functional.api.snapshot_client import taken
 
 
 @pytest.fixture

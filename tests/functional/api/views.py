@@ -3,10 +3,10 @@
 from collections.abc import Callable
 import typing
 
-from tests.functional.api import published
-from tests.functional.api.world import SERVICE
-from tests.functional.api.world import TENANT
-from tests.functional.api.world import World
+from tests.functional.api import published_api as published
+from tests.functional.api.sample_cloud import SERVICE
+from tests.functional.api.sample_cloud import TENANT
+from tests.functional.api.sample_cloud import World
 from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Api
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.functional.engine.house import House
+from tests.functional.engine.service_process import House
 
 
 @pytest.fixture

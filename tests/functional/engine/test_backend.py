@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.backend import wait_until_up
-from tests.functional.engine.house import PATIENCE
-from tests.functional.engine.house import POOL
+from tests.functional.engine.service_process import PATIENCE
+from tests.functional.engine.service_process import POOL
 
 SERVICE = services.Service.__table__
 

@@ -15,7 +15,7 @@ from manila_lite.db.queries.access import locks as lock_rows
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import LockRequest
 from manila_lite.share.operations.access.locks import Locks
-from manila_lite.share.operations.access.share_access import LocksWanted
+from manila_lite.share.operations.access.share_rules import LocksWanted
 
 ROUNDS = 8
 

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tests.functional.engine.house import CTX
+from tests.functional.engine.service_process import CTX
 
 
 @pytest.fixture

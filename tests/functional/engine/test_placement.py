@@ -10,11 +10,11 @@ from manila_lite import exception
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.shares import instances as share_instances
-from tests.functional.engine.house import CTX
-from tests.functional.engine.house import INSTANCE
-from tests.functional.engine.house import POOL
-from tests.functional.engine.house import SHARE
-from tests.functional.engine.house import TYPE_ID
+from tests.functional.engine.service_process import CTX
+from tests.functional.engine.service_process import INSTANCE
+from tests.functional.engine.service_process import POOL
+from tests.functional.engine.service_process import SHARE
+from tests.functional.engine.service_process import TYPE_ID
 
 CAPACITY = 12
 

@@ -5,8 +5,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.queries.admin import pools
 from manila_lite.share.manager import pool_reports as statistics
-from tests.functional.engine.house import CTX
-from tests.functional.engine.house import POOL
+from tests.functional.engine.service_process import CTX
+from tests.functional.engine.service_process import POOL
 
 HOST = 'node@alpha#pool'
 SERVICE = 'node@alpha'

@@ -4,8 +4,8 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite import exception
-from tests.functional.engine.house import CTX
-from tests.functional.engine.house import SHARE
+from tests.functional.engine.service_process import CTX
+from tests.functional.engine.service_process import SHARE
 
 pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 

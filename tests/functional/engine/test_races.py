@@ -6,7 +6,7 @@ import random
 import pytest
 
 from manila_lite import exception
-from tests.functional.engine.house import CTX
+from tests.functional.engine.service_process import CTX
 
 CLIENTS = 6
 REQUESTS = 14

@@ -11,9 +11,9 @@ from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.states.share_instance import S
-from tests.functional.engine.house import CTX
-from tests.functional.engine.house import PATIENCE
-from tests.functional.engine.house import WORK
+from tests.functional.engine.service_process import CTX
+from tests.functional.engine.service_process import PATIENCE
+from tests.functional.engine.service_process import WORK
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 

@@ -9,7 +9,7 @@ from manila_lite.db.queries.replicas import replicas
 from manila_lite.share.manager.driver_probe import Questions
 from manila_lite.share.manager.replication import lock as replica_turn
 from manila_lite.share.manager.replication.probe import ReplicaQuestions
-from tests.support.updating import rewound
+from tests.support.replica_updates import rewound
 
 
 @pytest.fixture(scope='module')

@@ -18,10 +18,10 @@ from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.snapshot_instance import aggregate
 from tests.support.databases import database_url
 from tests.support.databases import kept_database
+from tests.support.replica_updates import UpdatingCloud
+from tests.support.replica_updates import rewound
 from tests.support.replicated import INSTANCE
 from tests.support.replicated import SNAPSHOT_INSTANCE as SNAPSHOTS
-from tests.support.updating import UpdatingCloud
-from tests.support.updating import rewound
 
 __all__ = ['database_url', 'kept_database']
 

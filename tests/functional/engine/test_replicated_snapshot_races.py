@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import snapshots
-from tests.simulation import album
+from tests.support import cloud_snapshots as album
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 

@@ -14,7 +14,7 @@ from manila_lite.db.models import snapshots as models
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.quota.snapshots import discard
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.simulation import album
+from tests.support import cloud_snapshots as album
 from tests.support.cloud import Crash
 from tests.support.replicated import ReplicatedCloud
 from tests.support.replicated import backend_of

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.support.moving import MovingCloud
+from tests.support.server_migrations import MovingCloud
 
 
 @pytest.fixture(scope='module')

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from tests.functional.engine.test_snapshot_races import at_once
-from tests.support.moving import MIGRATION
-from tests.support.moving import MovingCloud
+from tests.support.server_migrations import MIGRATION
+from tests.support.server_migrations import MovingCloud
 
 CLIENTS = 10
 MANY = 200

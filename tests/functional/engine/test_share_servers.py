@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import services
-from tests.simulation import album
+from tests.support import cloud_snapshots as album
 from tests.support import databases
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash

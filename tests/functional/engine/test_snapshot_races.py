@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from tests.simulation import album
+from tests.support import cloud_snapshots as album
 from tests.support.cloud import Cloud
 from tests.support.seeds import seeds
 

@@ -9,7 +9,7 @@ from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.backend import wait_until_up
 from manila_lite.states.share_instance import MACHINE
-from tests.functional.engine.house import PATIENCE
+from tests.functional.engine.service_process import PATIENCE
 
 AT_ONCE = 'startup_reconciliation_wait_seconds = 0'
 NEVER = 'startup_reconciliation_enabled = false'

@@ -10,10 +10,10 @@ from manila_lite.db.queries.admin.quotas import USAGE
 from manila_lite.quota import charges
 from manila_lite.quota import sets
 from manila_lite.quota.charges import Owner
-from tests.functional.quota import books
-from tests.functional.quota.books import ALICE
-from tests.functional.quota.books import DEFAULTS
-from tests.functional.quota.books import GOLD
+from tests.functional.quota import quota_rows as books
+from tests.functional.quota.quota_rows import ALICE
+from tests.functional.quota.quota_rows import DEFAULTS
+from tests.functional.quota.quota_rows import GOLD
 
 pytestmark = pytest.mark.usefixtures('types')
 

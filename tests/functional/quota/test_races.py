@@ -16,10 +16,10 @@ from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota import sets
 from manila_lite.quota.charges import Owner
-from tests.functional.quota import books
-from tests.functional.quota.books import DEFAULTS
-from tests.functional.quota.books import GOLD
-from tests.functional.quota.books import SILVER
+from tests.functional.quota import quota_rows as books
+from tests.functional.quota.quota_rows import DEFAULTS
+from tests.functional.quota.quota_rows import GOLD
+from tests.functional.quota.quota_rows import SILVER
 
 THREADS = 8
 WORK = engine.Work.__table__

@@ -8,10 +8,10 @@ from manila_lite.quota import limits
 from manila_lite.quota import sets
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.sets import scope_of
-from tests.functional.quota import books
-from tests.functional.quota.books import ALICE
-from tests.functional.quota.books import DEFAULTS
-from tests.functional.quota.books import GOLD
+from tests.functional.quota import quota_rows as books
+from tests.functional.quota.quota_rows import ALICE
+from tests.functional.quota.quota_rows import DEFAULTS
+from tests.functional.quota.quota_rows import GOLD
 
 PROJECT = scope_of('blue')
 USER = scope_of('blue', user_id='alice')

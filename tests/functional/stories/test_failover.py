@@ -12,12 +12,12 @@ import typing
 import pytest
 
 from tests.drivers import content
-from tests.drivers.subject import exported
+from tests.drivers.driver_harness import exported
 from tests.functional.stories.conftest import installed
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.processes import until
-from tests.support.rest import Rest
+from tests.support.rest_client import Rest
 
 SITES = ('north', 'south')
 CLIENT = '10.0.0.1'

@@ -7,7 +7,7 @@ One of them is killed in the middle of a promotion, as by a power cut.
 import pytest
 
 from manila_lite import conf as options
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command

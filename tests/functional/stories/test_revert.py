@@ -15,7 +15,7 @@ from tests.functional.stories.conftest import installed
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.processes import until
-from tests.support.rest import Rest
+from tests.support.rest_client import Rest
 
 TYPE = (
     'files',

@@ -11,7 +11,7 @@ from manila_lite import context
 from manila_lite.api import app
 from manila_lite.api import versions
 from manila_lite.policies import enforcer as policy_enforcer
-from tests.unit.api import shelves
+from tests.unit.api import sample_controller as shelves
 
 PROJECT = 'abcdef0123'
 

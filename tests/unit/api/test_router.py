@@ -12,7 +12,7 @@ from manila_lite.api import router
 from manila_lite.api import routes
 from manila_lite.api.router import Route
 from tests.support import reference
-from tests.unit.api import shelves
+from tests.unit.api import sample_controller as shelves
 
 REGEX = r'[0-9a-f\-]+'
 PROJECTS = ['', '/0123abcd-ef', '/admin', '/shares', '/types']

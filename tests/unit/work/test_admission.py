@@ -5,8 +5,8 @@ import pytest
 from manila_lite import exception
 from manila_lite.work.admission import Brake
 from manila_lite.work.admission import braked
-from tests.unit.work.works import claim
-from tests.unit.work.works import put
+from tests.unit.work.builders import claim
+from tests.unit.work.builders import put
 
 
 class Clock:

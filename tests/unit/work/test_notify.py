@@ -11,8 +11,8 @@ from manila_lite.rpc.contract import Failure
 from manila_lite.states.share_instance import MACHINE
 from manila_lite.work.notify import detail_of
 from manila_lite.work.notify import tell
-from tests.unit.work.works import claim
-from tests.unit.work.works import put
+from tests.unit.work.builders import claim
+from tests.unit.work.builders import put
 
 MESSAGE = services.Message.__table__
 DECLARED = Failure(

@@ -21,9 +21,9 @@ from manila_lite.states.share_instance import MACHINE
 from manila_lite.work import table
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
-from tests.unit.work.works import put
-from tests.unit.work.works import row
-from tests.unit.work.works import sweep
+from tests.unit.work.builders import put
+from tests.unit.work.builders import row
+from tests.unit.work.builders import sweep
 
 MESSAGE = services.Message.__table__
 CTX = RequestContext(project_id='asking', request_id='req-1')

@@ -13,8 +13,8 @@ from manila_lite.rpc.contract import implements
 from manila_lite.work import table
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
-from tests.unit.work.works import put
-from tests.unit.work.works import row
+from tests.unit.work.builders import put
+from tests.unit.work.builders import row
 
 NEVER = 3600.0
 PATIENCE = 20.0

@@ -15,12 +15,12 @@ from manila_lite.db.session import Hint
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.work import table
-from tests.unit.work.works import claim
-from tests.unit.work.works import put
-from tests.unit.work.works import row
-from tests.unit.work.works import submit
-from tests.unit.work.works import sweep
-from tests.unit.work.works import taken_over
+from tests.unit.work.builders import claim
+from tests.unit.work.builders import put
+from tests.unit.work.builders import row
+from tests.unit.work.builders import submit
+from tests.unit.work.builders import sweep
+from tests.unit.work.builders import taken_over
 
 THREADS = 8
 SOON = 3600.0

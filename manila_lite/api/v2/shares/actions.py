@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.access.share_access import AccessActions
+from manila_lite.api.v2.access.share_rules import AccessActions
 from manila_lite.api.v2.shares import manage as share_manage
 
 NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)

@@ -3,7 +3,7 @@
 import typing
 
 from manila_lite.api import wsgi
-from manila_lite.api.v2.access.snapshot_access import SnapshotAccessActions
+from manila_lite.api.v2.access.snapshot_rules import SnapshotAccessActions
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.snapshots import manage as snapshot_manage
 

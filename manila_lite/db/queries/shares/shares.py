@@ -10,7 +10,7 @@ from manila_lite import exception
 from manila_lite.db import transitions
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.queries.shares import displayed_instance as representing
 from manila_lite.db.session import Session

@@ -10,8 +10,8 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.instrument import export_locations
-from manila_lite.share.drivers.dummy.servers import DummyServers
+from manila_lite.share.drivers.dummy.instrumentation import export_locations
+from manila_lite.share.drivers.dummy.share_servers import DummyServers
 from manila_lite.share.drivers.dummy.snapshots import DummySnapshots
 from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
 

@@ -12,12 +12,12 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
+from manila_lite.share.drivers.dummy.domain_member import following
 from manila_lite.share.drivers.dummy.managing import DummyManaging
 from manila_lite.share.drivers.dummy.managing import share_exports
 from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
 from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
 from manila_lite.share.drivers.dummy.replication_domain import Relation
-from manila_lite.share.drivers.dummy.sites import following
 from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
 from manila_lite.share.drivers.dummy.state import State
 

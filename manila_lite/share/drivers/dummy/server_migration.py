@@ -21,8 +21,8 @@ from manila_lite.share.drivers.contract.server_migrations import (
 )
 from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy import state as remembered
-from manila_lite.share.drivers.dummy.instrument import Instrument
-from manila_lite.share.drivers.dummy.instrument import export_locations
+from manila_lite.share.drivers.dummy.instrumentation import Instrument
+from manila_lite.share.drivers.dummy.instrumentation import export_locations
 
 _CAPABILITIES = (
     'writable',

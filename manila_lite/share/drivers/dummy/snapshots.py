@@ -4,8 +4,8 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.instrument import export_locations
-from manila_lite.share.drivers.dummy.sites import DummySites
+from manila_lite.share.drivers.dummy.domain_member import DummySites
+from manila_lite.share.drivers.dummy.instrumentation import export_locations
 from manila_lite.share.drivers.dummy.state import State
 
 

@@ -18,15 +18,15 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.local import samba
 from manila_lite.share.drivers.local import trees
-from manila_lite.share.drivers.local.exports import exports
 from manila_lite.share.drivers.local.managing import LocalManaging
 from manila_lite.share.drivers.local.managing import export_locations
-from manila_lite.share.drivers.local.places import SHARES
-from manila_lite.share.drivers.local.places import Home
-from manila_lite.share.drivers.local.places import Places
-from manila_lite.share.drivers.local.replicas import READABLE
-from manila_lite.share.drivers.local.replicas import Role
+from manila_lite.share.drivers.local.nfs_exports import exports
+from manila_lite.share.drivers.local.replica import READABLE
+from manila_lite.share.drivers.local.replica import Role
 from manila_lite.share.drivers.local.replication import LocalReplication
+from manila_lite.share.drivers.local.store import SHARES
+from manila_lite.share.drivers.local.store import Home
+from manila_lite.share.drivers.local.store import Places
 
 GIB = 1024**3
 

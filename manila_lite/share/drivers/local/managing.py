@@ -7,10 +7,10 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.local import trees
-from manila_lite.share.drivers.local.places import SNAPSHOTS
-from manila_lite.share.drivers.local.places import Home
-from manila_lite.share.drivers.local.places import Places
-from manila_lite.share.drivers.local.places import settled_size
+from manila_lite.share.drivers.local.store import SNAPSHOTS
+from manila_lite.share.drivers.local.store import Home
+from manila_lite.share.drivers.local.store import Places
+from manila_lite.share.drivers.local.store import settled_size
 
 
 class LocalManaging(base.ShareDriver):

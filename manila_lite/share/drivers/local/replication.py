@@ -17,20 +17,20 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.managing import export_locations
-from manila_lite.share.drivers.local.places import SHARES
-from manila_lite.share.drivers.local.replicas import DR
-from manila_lite.share.drivers.local.replicas import NO_ROOM
-from manila_lite.share.drivers.local.replicas import LocalReplica
-from manila_lite.share.drivers.local.replicas import OutOfReach
-from manila_lite.share.drivers.local.replicas import Role
-from manila_lite.share.drivers.local.replicas import State
-from manila_lite.share.drivers.local.replicas import reaching
-from manila_lite.share.drivers.local.replicas import unless_read_only
-from manila_lite.share.drivers.local.sites import ACTIVE
-from manila_lite.share.drivers.local.sites import Replicas
-from manila_lite.share.drivers.local.sites import active_of
-from manila_lite.share.drivers.local.snapshots import LocalSnapshots
-from manila_lite.share.drivers.local.snapshots import Snapshots
+from manila_lite.share.drivers.local.peers import ACTIVE
+from manila_lite.share.drivers.local.peers import Replicas
+from manila_lite.share.drivers.local.peers import active_of
+from manila_lite.share.drivers.local.replica import DR
+from manila_lite.share.drivers.local.replica import NO_ROOM
+from manila_lite.share.drivers.local.replica import LocalReplica
+from manila_lite.share.drivers.local.replica import OutOfReach
+from manila_lite.share.drivers.local.replica import Role
+from manila_lite.share.drivers.local.replica import State
+from manila_lite.share.drivers.local.replica import reaching
+from manila_lite.share.drivers.local.replica import unless_read_only
+from manila_lite.share.drivers.local.replicated_snapshots import LocalSnapshots
+from manila_lite.share.drivers.local.replicated_snapshots import Snapshots
+from manila_lite.share.drivers.local.store import SHARES
 
 LOG = log.getLogger(__name__)
 

@@ -3,15 +3,15 @@
 import typing
 
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServer
-from manila_lite.share.manager.driver_view import access as access_view
-from manila_lite.share.manager.driver_view.access import Rule
-from manila_lite.share.manager.driver_view.instances import Found
+from manila_lite.share.manager.driver_view import access_view
+from manila_lite.share.manager.driver_view.access_view import Rule
+from manila_lite.share.manager.driver_view.share_view import Found
 from manila_lite.states.access_rule import MACHINE
 from manila_lite.states.access_rule import STATUS_MACHINE
 

@@ -27,11 +27,11 @@ from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.share.manager.driver_probe import BackEndAway
 from manila_lite.share.manager.driver_probe import Questions
 from manila_lite.share.manager.driver_probe import StillAsked
-from manila_lite.share.manager.recovery.rescuable import Askable
-from manila_lite.share.manager.recovery.rescuable import Case
-from manila_lite.share.manager.recovery.rescuable import Deed
-from manila_lite.share.manager.recovery.rescuable import Reading
-from manila_lite.share.manager.recovery.rescuable import Rescuable
+from manila_lite.share.manager.recovery.base import Askable
+from manila_lite.share.manager.recovery.base import Case
+from manila_lite.share.manager.recovery.base import Deed
+from manila_lite.share.manager.recovery.base import Reading
+from manila_lite.share.manager.recovery.base import Rescuable
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Repeat

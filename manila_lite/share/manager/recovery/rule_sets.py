@@ -10,10 +10,10 @@ from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.access.share_access import Access
-from manila_lite.share.manager.recovery.rescuable import Case
-from manila_lite.share.manager.recovery.rescuable import Rescuable
-from manila_lite.share.manager.recovery.rescuable import owner_context
+from manila_lite.share.manager.access.share_rules import Access
+from manila_lite.share.manager.recovery.base import Case
+from manila_lite.share.manager.recovery.base import Rescuable
+from manila_lite.share.manager.recovery.base import owner_context
 from manila_lite.states.access_rule import MACHINE
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE
 from manila_lite.states.access_rule import STATUS_MACHINE

@@ -6,8 +6,8 @@ goes to. A step that nobody owes is asked for anew.
 
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
-from manila_lite.share.manager.recovery.rescuable import Case
-from manila_lite.share.manager.recovery.rescuable import Rescuable
+from manila_lite.share.manager.recovery.base import Case
+from manila_lite.share.manager.recovery.base import Rescuable
 from manila_lite.states.share_server import TASK_MACHINE
 from manila_lite.states.share_server import T
 

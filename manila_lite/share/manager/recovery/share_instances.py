@@ -16,13 +16,13 @@ from manila_lite.quota.shares import resize
 from manila_lite.quota.shares import take_copies
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.driver_view import instances as driver_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.provisioning import Provisioning
-from manila_lite.share.manager.recovery.rescuable import Askable
-from manila_lite.share.manager.recovery.rescuable import Case
-from manila_lite.share.manager.recovery.rescuable import Question
-from manila_lite.share.manager.recovery.rescuable import Reading
+from manila_lite.share.manager.recovery.base import Askable
+from manila_lite.share.manager.recovery.base import Case
+from manila_lite.share.manager.recovery.base import Question
+from manila_lite.share.manager.recovery.base import Reading
 from manila_lite.share.manager.replication.replicas import Replicas
 from manila_lite.share.manager.replication.replicas import Told
 from manila_lite.share.manager.snapshots import release_share

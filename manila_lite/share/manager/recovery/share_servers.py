@@ -6,8 +6,8 @@ from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.recovery.rescuable import Case
-from manila_lite.share.manager.recovery.rescuable import Rescuable
+from manila_lite.share.manager.recovery.base import Case
+from manila_lite.share.manager.recovery.base import Rescuable
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_server import MACHINE
 from manila_lite.states.share_server import S

@@ -9,11 +9,11 @@ from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.recovery.rescuable import Askable
-from manila_lite.share.manager.recovery.rescuable import Case
-from manila_lite.share.manager.recovery.rescuable import Question
-from manila_lite.share.manager.recovery.rescuable import Reading
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.recovery.base import Askable
+from manila_lite.share.manager.recovery.base import Case
+from manila_lite.share.manager.recovery.base import Question
+from manila_lite.share.manager.recovery.base import Reading
 from manila_lite.share.manager.snapshots import Snapshots
 from manila_lite.states.snapshot_instance import MACHINE
 from manila_lite.states.snapshot_instance import S

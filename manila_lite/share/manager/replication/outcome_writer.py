@@ -15,9 +15,9 @@ import typing
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import rules as access
-from manila_lite.db.queries.replicas import pages as replica_pages
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.replicas import replicas
+from manila_lite.db.queries.replicas import updates as replica_pages
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
@@ -26,9 +26,9 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.quota.snapshots import discard
-from manila_lite.share.manager.access.share_access import Access
-from manila_lite.share.manager.driver_view import replicas as replica_view
-from manila_lite.share.manager.driver_view.instances import Found
+from manila_lite.share.manager.access.share_rules import Access
+from manila_lite.share.manager.driver_view import replica_view
+from manila_lite.share.manager.driver_view.share_view import Found
 from manila_lite.share.manager.replication import outcomes as replica_answers
 from manila_lite.share.manager.replication.outcomes import SnapshotNews
 from manila_lite.states.access_rule import STATUS_MACHINE

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.share.manager.driver_view.replicas import Replicated
+from manila_lite.share.manager.driver_view.replica_view import Replicated
 from manila_lite.states.share_instance import S
 from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.share_replica import WRITABLE

@@ -18,10 +18,10 @@ from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.driver_view import replicas as replica_view
-from manila_lite.share.manager.driver_view.replicas import Replicated
-from manila_lite.share.manager.replication.rules import RuleTelling
-from manila_lite.share.manager.replication.rules import rules_hold
+from manila_lite.share.manager.driver_view import replica_view
+from manila_lite.share.manager.driver_view.replica_view import Replicated
+from manila_lite.share.manager.replication.rule_resync import RuleTelling
+from manila_lite.share.manager.replication.rule_resync import rules_hold
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_replica import MACHINE
 from manila_lite.states.share_replica import P

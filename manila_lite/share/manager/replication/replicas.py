@@ -15,7 +15,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import instances
 from manila_lite.db.session import Session
@@ -30,18 +30,18 @@ from manila_lite.share.drivers.base import ReplicaAnswer
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager.access import teardown as access_removal
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view import replicas as replica_view
-from manila_lite.share.manager.driver_view.instances import Found
-from manila_lite.share.manager.driver_view.instances import Names
-from manila_lite.share.manager.driver_view.replicas import Replicated
+from manila_lite.share.manager.driver_view import replica_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.replica_view import Replicated
+from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
 from manila_lite.share.manager.replication.lock import turn
 from manila_lite.share.manager.replication.promotion import Promotion
-from manila_lite.share.manager.replication.rules import RuleTelling
-from manila_lite.share.manager.replication.rules import rules_hold
+from manila_lite.share.manager.replication.rule_resync import RuleTelling
+from manila_lite.share.manager.replication.rule_resync import rules_hold
+from manila_lite.share.manager.servers.lifecycle import ShareServers
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.servers.share_servers import ShareServers
 from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
 from manila_lite.states.access_rule import STATUS_MACHINE
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE

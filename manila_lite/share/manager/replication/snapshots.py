@@ -27,13 +27,13 @@ from manila_lite.share.drivers.base import ReplicatedSnapshotAnswer
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager.access import (
-    snapshot_access as access_of_snapshots,
+    snapshot_rules as access_of_snapshots,
 )
-from manila_lite.share.manager.access.snapshot_access import Leaving
-from manila_lite.share.manager.driver_view import replicas as replica_view
-from manila_lite.share.manager.driver_view.instances import Found
-from manila_lite.share.manager.driver_view.instances import FoundSnapshot
-from manila_lite.share.manager.driver_view.replicas import Replicated
+from manila_lite.share.manager.access.snapshot_rules import Leaving
+from manila_lite.share.manager.driver_view import replica_view
+from manila_lite.share.manager.driver_view.replica_view import Replicated
+from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
 from manila_lite.share.manager.replication.lock import turn
 from manila_lite.share.manager.snapshots import PROGRESS_DONE
 from manila_lite.share.manager.snapshots import REVERT_PAUSE

@@ -23,7 +23,7 @@ from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.replicas import pages as replica_pages
+from manila_lite.db.queries.replicas import updates as replica_pages
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
@@ -33,11 +33,11 @@ from manila_lite.rpc.share import ReplicaUpdatesRpc
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import export_locations
 from manila_lite.share.manager.driver_probe import BackEndAway
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view import replicas as replica_view
-from manila_lite.share.manager.driver_view.instances import Found
-from manila_lite.share.manager.driver_view.instances import Names
-from manila_lite.share.manager.driver_view.replicas import Replicated
+from manila_lite.share.manager.driver_view import replica_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.replica_view import Replicated
+from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.share.manager.replication import outcomes as replica_answers
 from manila_lite.share.manager.replication.lock import PAUSE
 from manila_lite.share.manager.replication.lock import lock_name

@@ -21,7 +21,7 @@ from manila_lite.db.transitions import fire_matching
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.driver_view.server_migrations import Moving
+from manila_lite.share.manager.driver_view.migration_view import Moving
 from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_server import MACHINE

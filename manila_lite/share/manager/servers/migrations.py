@@ -28,10 +28,10 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_probe import Answer
 from manila_lite.share.manager.driver_probe import BackEndAway
 from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.driver_view import server_migrations as view
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.driver_view.instances import Names
-from manila_lite.share.manager.driver_view.server_migrations import Moving
+from manila_lite.share.manager.driver_view import migration_view as view
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view.migration_view import Moving
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.share.manager.servers.migration_phases import Phases
 from manila_lite.share.manager.servers.migration_phases import is_astray
 from manila_lite.share.manager.servers.migration_phases import note_details

@@ -14,10 +14,14 @@ from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.servers import updated_server
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view import (
+    server_with_shares as updated_server,
+)
+from manila_lite.share.manager.driver_view.server_with_shares import (
+    UpdatedServer,
+)
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.servers.updated_server import UpdatedServer
 
 
 class Asked(typing.NamedTuple):

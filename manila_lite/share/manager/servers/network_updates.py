@@ -11,7 +11,7 @@ import typing
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
@@ -29,12 +29,16 @@ from manila_lite.rpc.share import NetworkUpdatesRpc
 from manila_lite.share.drivers.base import AccessAnswers
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.servers import updated_server
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view import (
+    server_with_shares as updated_server,
+)
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.server_with_shares import (
+    UpdatedServer,
+)
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.servers.updated_server import UpdatedServer
 from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
 from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
 from manila_lite.states.access_rule import A

@@ -23,12 +23,12 @@ from manila_lite.messages import Detail
 from manila_lite.network.base import NetworkPlugin
 from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.driver_view.instances import Found
-from manila_lite.share.manager.driver_view.instances import FoundSnapshot
-from manila_lite.share.manager.driver_view.instances import Names
-from manila_lite.share.manager.driver_view.servers import FoundServer
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.server_view import FoundServer
+from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
 from manila_lite.states.share_server import MACHINE
 from manila_lite.states.share_server import S

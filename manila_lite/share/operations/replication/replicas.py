@@ -9,7 +9,7 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.access import snapshot_rules as snapshot_access
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import replicas

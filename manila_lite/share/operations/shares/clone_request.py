@@ -4,7 +4,7 @@ import dataclasses
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.shares import sources as share_sources
+from manila_lite.db.queries.shares import clone_sources as share_sources
 from manila_lite.db.session import Session
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.snapshot_instance import S

@@ -5,8 +5,8 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.configuration import Configuration
-from tests.drivers.subject import CTX
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.driver_harness import CTX
 from tests.support import reference
 
 

@@ -2,9 +2,9 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.configuration import Configuration
-from tests.drivers.subject import CTX
-from tests.drivers.subject import Subject
+from manila_lite.share.drivers.contract.configuration import Configuration
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import Subject
 
 make = Subject('none', configure=lambda: None)
 SHARE = make.share()

@@ -3,11 +3,11 @@ import concurrent.futures
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.drivers.dummy.driver import DummyDriver
-from tests.drivers.subject import CTX
-from tests.drivers.subject import Subject
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import Subject
 
 
 @pytest.fixture

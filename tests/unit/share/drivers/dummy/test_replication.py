@@ -9,14 +9,14 @@ import pytest
 
 from manila_lite import exception
 import manila_lite.conf
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.drivers.dummy.driver import DummyDriver
 from manila_lite.share.drivers.dummy.replication_domain import Replica
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
+from tests.drivers.driver_harness import CTX
 from tests.drivers.replication_contract import Sites
-from tests.drivers.subject import CTX
 
 PROMOTABLE = ('readable', 'dr')
 STYLES = ('writable', *PROMOTABLE)

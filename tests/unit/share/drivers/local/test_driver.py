@@ -8,12 +8,12 @@ import tempfile
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 from tests.drivers import content
-from tests.drivers.subject import CTX
-from tests.drivers.subject import DirectoryUsers
-from tests.drivers.subject import Subject
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import DirectoryUsers
+from tests.drivers.driver_harness import Subject
 
 make = Subject('local', configure=lambda: None)
 NOBODY = 65534

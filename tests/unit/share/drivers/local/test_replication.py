@@ -18,15 +18,15 @@ import pytest
 
 from manila_lite import exception
 import manila_lite.conf
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
-from manila_lite.share.drivers.local.places import Places
+from manila_lite.share.drivers.local.store import Places
 from tests.drivers import content
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
+from tests.drivers.driver_harness import CTX
+from tests.drivers.driver_harness import exported
 from tests.drivers.replication_contract import Sites
-from tests.drivers.subject import CTX
-from tests.drivers.subject import exported
 
 NOW = 1_700_000_000.0
 

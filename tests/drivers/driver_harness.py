@@ -19,7 +19,7 @@ from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import SnapshotSupport
 from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 
 CTX = context.RequestContext(user_id='user', project_id='project')

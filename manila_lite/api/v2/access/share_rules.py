@@ -15,7 +15,7 @@ from manila_lite.api.fields import fn2
 from manila_lite.api.v2.shares.shares import ShareTarget
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.share.operations.access import targets as access_targets
-from manila_lite.share.operations.access.share_access import LocksWanted
+from manila_lite.share.operations.access.share_rules import LocksWanted
 from manila_lite.states.access_rule import A
 from manila_lite.states.access_rule import R
 

@@ -2,7 +2,7 @@ from oslo_config import cfg
 import pytest
 
 import manila_lite.conf
-from manila_lite.share.drivers.configuration import Configuration
+from manila_lite.share.drivers.contract.configuration import Configuration
 
 
 @pytest.fixture

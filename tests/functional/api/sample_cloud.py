@@ -21,9 +21,9 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from tests.functional.api import published
-from tests.functional.api.replica_world import ReplicaWorld
-from tests.functional.api.server_world import ServerWorld
+from tests.functional.api import published_api as published
+from tests.functional.api.sample_replicas import ReplicaWorld
+from tests.functional.api.sample_servers import ServerWorld
 from tests.support.cloud import Api
 from tests.support.cloud import Cloud
 

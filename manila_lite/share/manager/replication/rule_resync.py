@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 import typing
 
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.rpc.contract import Client

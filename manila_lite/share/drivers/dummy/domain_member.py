@@ -11,7 +11,7 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy.instrument import Instrument
+from manila_lite.share.drivers.dummy.instrumentation import Instrument
 from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
 from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
 from manila_lite.share.drivers.dummy.replication_domain import Domain

@@ -9,8 +9,8 @@ from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.driver_view.servers import FoundServer
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view.server_view import FoundServer
 
 
 class Found(typing.NamedTuple):

@@ -14,7 +14,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.session import Database
 from manila_lite.db.session import RowAppeared
 from manila_lite.db.session import Session
@@ -26,10 +26,10 @@ from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import AccessRpc
 from manila_lite.share.drivers.base import AccessAnswer
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import access as access_view
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view.access import Rule
-from manila_lite.share.manager.driver_view.instances import Found
+from manila_lite.share.manager.driver_view import access_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.access_view import Rule
+from manila_lite.share.manager.driver_view.share_view import Found
 from manila_lite.states.access_rule import IN_TRANSIT
 from manila_lite.states.access_rule import MACHINE
 from manila_lite.states.access_rule import STATUS_MACHINE

@@ -11,10 +11,10 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.contract.servers import ServerDetails
+from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.instrument import Instrument
-from manila_lite.share.drivers.dummy.instrument import export_locations
+from manila_lite.share.drivers.dummy.instrumentation import Instrument
+from manila_lite.share.drivers.dummy.instrumentation import export_locations
 
 Fits = Callable[[base.ShareServer, base.ShareForDriver], bool]
 

@@ -21,9 +21,9 @@ from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.driver_view.servers import FoundServer
-from manila_lite.share.manager.recovery.rescuable import owner_context
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view.server_view import FoundServer
+from manila_lite.share.manager.recovery.base import owner_context
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.states.share_server import MACHINE
 from manila_lite.states.share_server import S

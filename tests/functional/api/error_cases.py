@@ -13,16 +13,16 @@ from manila_lite import conf
 from manila_lite.api import versions
 from manila_lite.api.auth import http_basic
 from manila_lite.cmd import build
-from tests.functional.api import published
+from tests.functional.api import published_api as published
 from tests.functional.api.examples import example
 from tests.functional.api.examples import latest
-from tests.functional.api.world import LARGEST_SHARE
-from tests.functional.api.world import SERVICE
-from tests.functional.api.world import SILENT_HOST
-from tests.functional.api.world import TENANT
-from tests.functional.api.world import Given
-from tests.functional.api.world import World
-from tests.functional.api.world import given
+from tests.functional.api.sample_cloud import LARGEST_SHARE
+from tests.functional.api.sample_cloud import SERVICE
+from tests.functional.api.sample_cloud import SILENT_HOST
+from tests.functional.api.sample_cloud import TENANT
+from tests.functional.api.sample_cloud import Given
+from tests.functional.api.sample_cloud import World
+from tests.functional.api.sample_cloud import given
 from tests.support.cloud import TYPE_ID
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'

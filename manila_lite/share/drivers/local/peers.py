@@ -9,9 +9,9 @@ import contextlib
 import pathlib
 
 from manila_lite.share.drivers import base
-from manila_lite.share.drivers.local.places import Places
-from manila_lite.share.drivers.local.replicas import LocalReplica
-from manila_lite.share.drivers.local.replicas import OutOfReach
+from manila_lite.share.drivers.local.replica import LocalReplica
+from manila_lite.share.drivers.local.replica import OutOfReach
+from manila_lite.share.drivers.local.store import Places
 
 ACTIVE = 'active'
 

@@ -13,14 +13,14 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.managing import export_locations
-from manila_lite.share.drivers.local.places import Home
-from manila_lite.share.drivers.local.replicas import NO_ROOM
-from manila_lite.share.drivers.local.replicas import LocalReplica
-from manila_lite.share.drivers.local.replicas import OutOfReach
-from manila_lite.share.drivers.local.replicas import reaching
-from manila_lite.share.drivers.local.sites import LocalSites
-from manila_lite.share.drivers.local.sites import Replicas
-from manila_lite.share.drivers.local.sites import active_of
+from manila_lite.share.drivers.local.peers import LocalSites
+from manila_lite.share.drivers.local.peers import Replicas
+from manila_lite.share.drivers.local.peers import active_of
+from manila_lite.share.drivers.local.replica import NO_ROOM
+from manila_lite.share.drivers.local.replica import LocalReplica
+from manila_lite.share.drivers.local.replica import OutOfReach
+from manila_lite.share.drivers.local.replica import reaching
+from manila_lite.share.drivers.local.store import Home
 
 LOG = log.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The share servers of the world."""
 
-from tests.functional.api.network_world import NetworkWorld
+from tests.functional.api.sample_networks import NetworkWorld
 from tests.support.cloud import Cloud
 from tests.support.share_servers import HOST
 from tests.support.share_servers import plant_share

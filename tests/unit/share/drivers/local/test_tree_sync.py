@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from manila_lite.share.drivers.local import tree_changes
+from manila_lite.share.drivers.local import tree_sync as tree_changes
 from tests.drivers import content
 
 LONG_AGO = 10**18

@@ -3,7 +3,7 @@ import pathlib
 import pytest
 
 from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.local.exports import exports
+from manila_lite.share.drivers.local.nfs_exports import exports
 
 TOP = pathlib.Path('/srv/share')
 

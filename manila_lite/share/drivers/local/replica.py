@@ -26,13 +26,13 @@ import uuid
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.local import tree_changes
-from manila_lite.share.drivers.local.places import FOLLOWER
-from manila_lite.share.drivers.local.places import KNOWN
-from manila_lite.share.drivers.local.places import REPLICA
-from manila_lite.share.drivers.local.places import SNAPSHOTS
-from manila_lite.share.drivers.local.places import Home
-from manila_lite.share.drivers.local.places import Places
+from manila_lite.share.drivers.local import tree_sync as tree_changes
+from manila_lite.share.drivers.local.store import FOLLOWER
+from manila_lite.share.drivers.local.store import KNOWN
+from manila_lite.share.drivers.local.store import REPLICA
+from manila_lite.share.drivers.local.store import SNAPSHOTS
+from manila_lite.share.drivers.local.store import Home
+from manila_lite.share.drivers.local.store import Places
 
 READABLE, DR = 'readable', 'dr'
 

@@ -14,7 +14,7 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session

@@ -6,12 +6,12 @@ import typing
 from manila_lite import exception
 from manila_lite.db.queries.servers import migrations
 from manila_lite.db.session import Session
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.driver_view.instances import Found
-from manila_lite.share.manager.driver_view.instances import FoundSnapshot
-from manila_lite.share.manager.driver_view.instances import Names
-from manila_lite.share.manager.driver_view.servers import FoundServer
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.server_view import FoundServer
+from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
+from manila_lite.share.manager.driver_view.share_view import Names
 
 
 class Moving(typing.NamedTuple):

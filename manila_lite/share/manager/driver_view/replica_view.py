@@ -10,12 +10,12 @@ from manila_lite.share.drivers.base import ReplicaSnapshot
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.manager.driver_view import access as access_view
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.driver_view.instances import Found
-from manila_lite.share.manager.driver_view.instances import FoundSnapshot
-from manila_lite.share.manager.driver_view.instances import Names
+from manila_lite.share.manager.driver_view import access_view
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.states import snapshot_instance
 from manila_lite.states.access_rule import A
 from manila_lite.states.share_instance import S as ShareS

@@ -20,8 +20,8 @@ import pytest
 from manila_lite.db.queries.admin import recovery
 from manila_lite.rpc.share import RESCUES
 from manila_lite.states.machine import Resume
-from tests.simulation import album
-from tests.simulation import death
+from tests.simulation import crash_images as death
+from tests.support import cloud_snapshots as album
 from tests.support import rescues
 from tests.support.cloud import Cloud
 from tests.support.dhss import ServersCloud

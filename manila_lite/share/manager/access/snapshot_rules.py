@@ -26,12 +26,12 @@ from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareServer
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import access_answers
-from manila_lite.share.manager.access.share_access import detail_of
-from manila_lite.share.manager.driver_view import access as access_view
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view.access import Rule
-from manila_lite.share.manager.driver_view.instances import FoundSnapshot
-from manila_lite.share.manager.driver_view.instances import Names
+from manila_lite.share.manager.access.share_rules import detail_of
+from manila_lite.share.manager.driver_view import access_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.access_view import Rule
+from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
+from manila_lite.share.manager.driver_view.share_view import Names
 from manila_lite.states.access_rule import SNAPSHOT_MACHINE as RULE
 from manila_lite.states.access_rule import A
 from manila_lite.states.machine import GONE

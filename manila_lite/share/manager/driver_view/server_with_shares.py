@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 import typing
 
-from manila_lite.db.queries.access import rules as access
+from manila_lite.db.queries.access import share_rules as access
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
@@ -11,11 +11,11 @@ from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
-from manila_lite.share.manager.driver_view import access as access_view
-from manila_lite.share.manager.driver_view import instances as driver_view
-from manila_lite.share.manager.driver_view import servers as server_view
-from manila_lite.share.manager.driver_view.access import Rule
-from manila_lite.share.manager.driver_view.servers import FoundServer
+from manila_lite.share.manager.driver_view import access_view
+from manila_lite.share.manager.driver_view import server_view
+from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view.access_view import Rule
+from manila_lite.share.manager.driver_view.server_view import FoundServer
 from manila_lite.share.manager.servers.setup import ServerSetup
 
 

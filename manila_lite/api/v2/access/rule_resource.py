@@ -7,7 +7,7 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.access import share_access
+from manila_lite.api.v2.access import share_rules as share_access
 from manila_lite.api.v2.shares.shares import ShareTarget
 from manila_lite.api.v2.shares.shares import sees
 from manila_lite.db.queries.access import views as access_views
