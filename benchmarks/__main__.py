@@ -36,7 +36,7 @@ def main() -> int:
     verdict = Verdict()
     for name in parser.parse_args().kind or KINDS:
         KINDS[name].run(verdict)
-    return 0 if verdict.sum_up() else 1
+    return 0 if verdict.summarize() else 1
 
 
 if __name__ == '__main__':

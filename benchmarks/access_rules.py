@@ -16,9 +16,9 @@ import typing
 
 from benchmarks import service
 from benchmarks.creation import CLIENTS
-from benchmarks.creation import LOOK_EVERY
+from benchmarks.creation import LIST_POLL_INTERVAL
 from benchmarks.creation import QUIET_READS
-from benchmarks.creation import READ_EVERY
+from benchmarks.creation import READ_INTERVAL
 from benchmarks.creation import _percentile
 from benchmarks.creation import _read
 from benchmarks.creation import _read_until
@@ -55,14 +55,14 @@ def _together(
     _add(serve, client, share, 1)  # fills caches of statements
     before = _calls(serve)
     seconds = _add(serve, client, share, RULES)
-    verdict.measured(
-        f'{RULES} rules by {CLIENTS} clients, active', seconds, 's', most=2
+    verdict.record(
+        f'{RULES} rules by {CLIENTS} clients, active', seconds, 's', at_most=2
     )
-    verdict.measured(
+    verdict.record(
         f'{RULES} rules by {CLIENTS} clients, driver calls',
         _calls(serve) - before,
         'calls',
-        most=5,
+        at_most=5,
     )
 
 
@@ -108,12 +108,12 @@ def _interference(
     taken = taken[1:]  # the first one fills caches of statements
     alone, among = map(statistics.median, zip(*taken, strict=True))
     ratios = [later / before for before, later in taken]
-    verdict.measured(
+    verdict.record(
         'reader of another share, 95th percentile while '
         f'{CLIENTS} clients add rules, to alone',
         statistics.median(ratios),
         'times',
-        most=3,
+        at_most=3,
         alone_ms=round(alone, 2),
         among_ms=round(among, 2),
         smallest=round(min(ratios), 2),
@@ -134,7 +134,7 @@ def _reads_alone(at: service.Address, path: str) -> list[float]:
     with contextlib.closing(service.Client(at)) as reader:
         found = []
         for _ in range(QUIET_READS):
-            time.sleep(READ_EVERY)
+            time.sleep(READ_INTERVAL)
             found.append(_read(reader, path))
         return found
 
@@ -161,7 +161,7 @@ def _share(client: service.Client) -> str:
         {'share': {'share_proto': 'NFS', 'size': 1, 'share_type': 'dummy'}},
     )['share']['id']
     while client.get(f'/shares/{share}')['share']['status'] == 'creating':
-        time.sleep(LOOK_EVERY)
+        time.sleep(LIST_POLL_INTERVAL)
     return share
 
 
@@ -195,11 +195,11 @@ def _allow(client: service.Client, share: str, number: int) -> None:
 
 
 def _wait_until_active(client: service.Client, share: str) -> None:
-    deadline = time.monotonic() + service.PATIENCE
+    deadline = time.monotonic() + service.TIMEOUT
     while {rule['state'] for rule in _rules(client, share)} != {'active'}:
         if time.monotonic() > deadline:
             raise RuntimeError('rules are on their way for ever')
-        time.sleep(LOOK_EVERY)
+        time.sleep(LIST_POLL_INTERVAL)
 
 
 def _rules(client: service.Client, share: str) -> list[dict]:
@@ -272,11 +272,11 @@ def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
         )
         asked = time.perf_counter() - began
         _wait_for_rest(installed)
-        verdict.measured(
+        verdict.record(
             f'{REQUESTS} rules added and denied at random, wrong at rest',
             len(installed.problems()),
             'problems',
-            most=0,
+            at_most=0,
             requests_a_second=round(REQUESTS / asked, 1),
             seconds_until_rest=round(time.perf_counter() - began - asked, 2),
         )
@@ -287,28 +287,28 @@ def _at_random(verdict: Verdict, folder: pathlib.Path) -> None:
 def _wait_for_rest(installed: Installation) -> None:
     """Until nothing is owed, nor was a look later: doubts are looked up."""
     quiet = 0
-    deadline = time.monotonic() + service.PATIENCE
+    deadline = time.monotonic() + service.TIMEOUT
     while quiet < 3:
         if time.monotonic() > deadline:
             raise RuntimeError('rules are on their way for ever')
-        quiet = 0 if installed.owed() else quiet + 1
+        quiet = 0 if installed.pending_work() else quiet + 1
         time.sleep(0.5)
 
 
 def _ask(
-    client: service.Client, chance: random.Random, shares: list[str]
+    client: service.Client, rng: random.Random, shares: list[str]
 ) -> None:
     """Add or deny a rule; a refusal is an answer, an error is none."""
-    share, verb = chance.choice(shares), chance.choice(['allow', 'deny'])
+    share, verb = rng.choice(shares), rng.choice(['allow', 'deny'])
     args = {
         'access_type': 'ip',
-        'access_to': f'10.0.0.{chance.randrange(TARGETS)}',
+        'access_to': f'10.0.0.{rng.randrange(TARGETS)}',
     }
     if verb == 'deny':
         known = _rules(client, share)
         if not known:
             return
-        args = {'access_id': chance.choice(known)['id']}
+        args = {'access_id': rng.choice(known)['id']}
     try:
         client.request(
             'POST', f'/shares/{share}/action', {f'{verb}_access': args}

@@ -48,7 +48,7 @@ class Application:
             'admin': admin,
             'member': build.api(process, auth=_believe(services.enforcer))[0],
         }
-        running.spare_collector()
+        running.tune_garbage_collector()
 
     def get(self, path: str, role: str = 'admin') -> bytes:
         """The body of the answer; fails when that is no 200."""

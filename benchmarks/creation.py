@@ -13,13 +13,13 @@ from benchmarks.verdict import Verdict
 ALONE = 200
 BURST = 200
 CLIENTS = 16
-POLL = 0.001
+POLL_INTERVAL = 0.001
 """Seconds between two looks at a share that is waited for."""
-LOOK_EVERY = 0.02
+LIST_POLL_INTERVAL = 0.02
 """Seconds between two looks whether all shares are available."""
 
 QUIET_READS = 200
-READ_EVERY = 0.01
+READ_INTERVAL = 0.01
 
 
 def run(verdict: Verdict) -> None:
@@ -41,14 +41,17 @@ def _alone(verdict: Verdict, client: service.Client) -> None:
     for _ in range(ALONE // 10):
         _to_available(client)  # fills caches of statements
     taken = sorted(_to_available(client) for _ in range(ALONE))
-    verdict.measured(
-        'create to available, median', statistics.median(taken), 'ms', most=15
+    verdict.record(
+        'create to available, median',
+        statistics.median(taken),
+        'ms',
+        at_most=15,
     )
-    verdict.measured(
+    verdict.record(
         'create to available, 99th percentile',
         _percentile(taken, 99),
         'ms',
-        most=30,
+        at_most=30,
     )
 
 
@@ -62,7 +65,7 @@ def _to_available(client: service.Client) -> float:
             return (time.perf_counter() - began) * 1e3
         if status != 'creating':
             raise RuntimeError(f'share {share} is {status}')
-        time.sleep(POLL)
+        time.sleep(POLL_INTERVAL)
 
 
 def _create(client: service.Client) -> str:
@@ -79,16 +82,16 @@ def _burst(
     cpu = serve.cpu()
     accepted, available = _create_many(serve, client)
     cpu = serve.cpu() - cpu
-    verdict.measured(
+    verdict.record(
         f'{BURST} creates by {CLIENTS} clients, available',
         BURST / available,
         'a second',
-        least=100,
+        at_least=100,
         accepted_a_second=round(BURST / accepted, 1),
         cpu_ms_each=round(cpu / BURST * 1e3, 2),
     )
-    verdict.measured(
-        'memory after the burst (PSS)', serve.memory(), 'MiB', most=90
+    verdict.record(
+        'memory after the burst (PSS)', serve.memory(), 'MiB', at_most=90
     )
 
 
@@ -102,9 +105,9 @@ def _create_many(
         list(pool.map(create, range(BURST)))
     accepted = time.perf_counter() - began
     while client.get('/shares?status=creating&limit=1')['shares']:
-        if time.perf_counter() - began > service.PATIENCE:
+        if time.perf_counter() - began > service.TIMEOUT:
             raise RuntimeError('shares are creating for ever')
-        time.sleep(LOOK_EVERY)
+        time.sleep(LIST_POLL_INTERVAL)
     return accepted, time.perf_counter() - began
 
 
@@ -128,7 +131,7 @@ def _interference(
             ('alone', quiet),
             ('during a burst', reads.result()),
         ):
-            verdict.measured(
+            verdict.record(
                 f'reader {name}, 95th percentile',
                 _percentile(sorted(taken), 95),
                 'ms',
@@ -153,7 +156,7 @@ def _read_until(
     over: threading.Event, reader: service.Client, path: str
 ) -> list[float]:
     found = []
-    while not over.wait(READ_EVERY):
+    while not over.wait(READ_INTERVAL):
         found.append(_read(reader, path))
     return found
 

@@ -17,19 +17,19 @@ def run(verdict: Verdict) -> None:
     first, again = [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(STARTS):
-            first.append(_started(f'{folder}/{number}').ready_after)
+            first.append(_started(f'{folder}/{number}').startup_seconds)
             again.append(_started(f'{folder}/{number}').cpu_until_ready)
-        verdict.measured(
+        verdict.record(
             'start from nothing until ready',
             statistics.median(first),
             's',
-            most=3,
+            at_most=3,
         )
-        verdict.measured(
+        verdict.record(
             'start on an existing database, processor time',
             statistics.median(again),
             's',
-            most=1.5,
+            at_most=1.5,
         )
         _watch(verdict, folder)
 
@@ -48,13 +48,13 @@ def _watch(verdict: Verdict, folder: str) -> None:
         began, cpu = time.monotonic(), found.cpu()
         time.sleep(WATCHED)
         seconds = time.monotonic() - began
-        verdict.measured('idle: memory (PSS)', found.memory(), 'MiB', most=90)
-        verdict.measured(
+        verdict.record('idle: memory (PSS)', found.memory(), 'MiB', at_most=90)
+        verdict.record(
             'idle: processor time',
             (found.cpu() - cpu) / seconds * 1e3,
             'ms a second',
-            most=3,
+            at_most=3,
         )
     finally:
         took = found.stop()
-    verdict.measured('stop', took, 's', most=1)
+    verdict.record('stop', took, 's', at_most=1)

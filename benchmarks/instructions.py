@@ -22,7 +22,7 @@ from benchmarks.verdict import Verdict
 SHARES = 1000
 WARM_UP = 3
 REQUESTS = 10
-PATIENCE = 300.0
+TIMEOUT = 300.0
 RAW = 'raw:'
 """Before a path: the same rows, read by the bare driver."""
 
@@ -49,15 +49,15 @@ def run(verdict: Verdict) -> None:
             ],
         )
     get, page, everything, bare = (count / 1e6 for count in counts)
-    verdict.measured('GET share', get, 'million instructions', most=1.2)
-    verdict.measured('list of 50 in detail', page, 'million instructions')
-    verdict.measured(
+    verdict.record('GET share', get, 'million instructions', at_most=1.2)
+    verdict.record('list of 50 in detail', page, 'million instructions')
+    verdict.record(
         f'list of {SHARES} in detail',
         everything,
         'million instructions',
-        most=140,
+        at_most=140,
     )
-    verdict.measured(
+    verdict.record(
         'the same rows by the bare driver, dumped',
         bare,
         'million instructions',
@@ -84,7 +84,7 @@ def counted(folder: pathlib.Path, url: str, paths: list[str]) -> list[float]:
         text=True,
         env={**os.environ, 'PYTHONHASHSEED': '0'},
     )
-    watch = threading.Timer(PATIENCE, child.kill)
+    watch = threading.Timer(TIMEOUT, child.kill)
     watch.start()
     try:
         return [

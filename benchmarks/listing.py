@@ -47,11 +47,11 @@ def _on(kind: str, verdict: Verdict) -> None:
             ours, bare, ratio = compared(
                 lambda: few.get(WHOLE), bare_read, clock
             )
-        verdict.measured(
+        verdict.record(
             f'{kind}: {FEW} in detail, against the bare driver',
             ratio,
             'times',
-            most=2,
+            at_most=2,
             ours_ms=ours,
             bare_ms=bare,
         )
@@ -61,11 +61,11 @@ def _on(kind: str, verdict: Verdict) -> None:
                 functools.partial(few.get, *request),
                 clock,
             )
-            verdict.measured(
+            verdict.record(
                 f'{kind}: first page of {name}, {MANY} against {FEW}',
                 ratio,
                 'times',
-                most=1.3,
+                at_most=1.3,
                 long_ms=long,
                 short_ms=short,
             )
@@ -75,7 +75,7 @@ def _filled(
     stack: contextlib.ExitStack, kind: str, number: int
 ) -> Application:
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    url = stack.enter_context(databases.created(kind, folder))
+    url = stack.enter_context(databases.temporary_database(kind, folder))
     return stack.enter_context(application.filled(url, number))
 
 

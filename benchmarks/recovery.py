@@ -25,7 +25,7 @@ from manila_lite.db.models import quotas
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.share.drivers.dummy import state as remembered
+from manila_lite.share.drivers.dummy import state
 from tests.support.installation import Installation
 
 STUCK = 10_000
@@ -33,8 +33,8 @@ AT_ONCE = 1000
 CREATE_EVERY = 50
 """One share is made among so many reads."""
 
-PATIENCE = 1200.0
-POLL = 0.005
+TIMEOUT = 1200.0
+POLL_INTERVAL = 0.005
 
 WAYS = (
     ('extend', 'extending'),
@@ -98,31 +98,31 @@ def _measure(verdict: Verdict, installed: Installation) -> None:
         )
     seconds = time.perf_counter() - began
     (alone_read, alone_made), (read, made) = map(_split, (quiet, among))
-    verdict.measured(
+    verdict.record(
         f'reader while {STUCK} resources are rescued, 95th percentile, to '
         'alone',
         _percentile(read, 95) / _percentile(alone_read, 95),
         'times',
-        most=3,
+        at_most=3,
         alone_ms=round(_percentile(alone_read, 95), 2),
         among_ms=round(_percentile(read, 95), 2),
         reads=len(read),
     )
-    verdict.measured(
+    verdict.record(
         'share to available meanwhile, median',
         statistics.median(made),
         'ms',
         shares=len(made),
         alone_ms=round(statistics.median(alone_made), 1),
     )
-    verdict.measured(
+    verdict.record(
         f'{STUCK} resources rescued',
         seconds,
         's',
         a_second=round(STUCK / seconds, 1),
     )
-    verdict.measured(
-        'wrong after it', len(installed.problems()), 'problems', most=0
+    verdict.record(
+        'wrong after it', len(installed.problems()), 'problems', at_most=0
     )
 
 
@@ -154,16 +154,16 @@ def _create(client: service.Client) -> str:
     share = client.request(
         'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': 1}}
     )['share']['id']
-    deadline = time.monotonic() + service.PATIENCE
+    deadline = time.monotonic() + service.TIMEOUT
     while client.get(f'/shares/{share}')['share']['status'] == 'creating':
         if time.monotonic() > deadline:
             raise RuntimeError('a share is created for ever')
-        time.sleep(POLL)
+        time.sleep(POLL_INTERVAL)
     return share
 
 
 def _is_disturbed(installed: Installation, began: float) -> bool:
-    if time.perf_counter() - began > PATIENCE:
+    if time.perf_counter() - began > TIMEOUT:
         raise RuntimeError(f'{installed.in_flight()[:3]} for ever')
     return bool(
         installed.db.read(
@@ -181,7 +181,7 @@ def _is_disturbed(installed: Installation, began: float) -> bool:
 
 def _fill(installed: Installation) -> list[str]:
     """Copies of the first share, in the rows and on the back end."""
-    back_end = remembered.State(installed.state_of('dummy'))
+    back_end = state.DummyState(installed.dummy_state_dir('dummy'))
     ((first, record),) = back_end.shares.records()
     ids: list[str] = []
     for _ in range(0, STUCK, AT_ONCE):

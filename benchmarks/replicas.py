@@ -15,8 +15,8 @@ import typing
 
 from benchmarks.verdict import Verdict
 from manila_lite.coordination import Coordinator
-from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.replication.probe import ReplicaQuestions
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.replication.probe import ReplicaProbe
 from tests.support import bulk_replicas as many_replicas
 from tests.support.cloud import TYPE_ID
 from tests.support.replicated import ReplicatedCloud
@@ -58,7 +58,7 @@ def run(verdict: Verdict) -> None:
         updates = cloud.share.backends[1].replica_updates
         driver = updates.driver = Driver(updates.driver)
         # What a busy machine adds is a look now and then.
-        updates.hold = updates.turn = 600.0
+        updates.lock_seconds = updates.yield_after = 600.0
         path = f'/share-replicas/detail?limit={REPLICAS}'
         listed = cloud.api.get(path)['share_replicas']
         _measure(
@@ -86,7 +86,7 @@ def _filled() -> Iterator[ReplicatedCloud]:
         )
         cloud.settle()
         cloud.db.write(
-            many_replicas.fill,
+            many_replicas.insert_replicated_shares,
             REPLICAS,
             type_id=TYPE_ID,
             active_on='node@alpha#pool',
@@ -104,7 +104,7 @@ def _filled() -> Iterator[ReplicatedCloud]:
 
 def _pass(cloud: ReplicatedCloud) -> None:
     """The share service of `beta` looks at all of its replicas."""
-    cloud.share.backends[1].replica_updates.look()
+    cloud.share.backends[1].replica_updates.request_pass()
     assert cloud.share.backends[1].runner.step()
 
 
@@ -121,11 +121,11 @@ def _measure(
         began = time.perf_counter()
         call()
         taken.append((time.perf_counter() - began) * 1e3)
-    verdict.measured(
+    verdict.record(
         name,
         (cloud.statements - before) / TIMES,
         'statements',
-        most=statements,
+        at_most=statements,
         ms=round(statistics.median(taken), 1),
         cpu_ms=round((time.process_time() - cpu) / TIMES * 1e3, 1),
     )
@@ -140,7 +140,7 @@ def _hang(
     """How much later others are asked when the driver hangs on one."""
     before = dict(driver.asked_at)
     driver.silent, driver.asked_at = min(before), {}
-    updates.questions = ReplicaQuestions(Questions(LIMIT, 8))
+    updates.probe = ReplicaProbe(DriverProbe(LIMIT, 8))
     _pass(cloud)
     driver.released.set()
     since = [
@@ -148,11 +148,11 @@ def _hang(
         for id, at in driver.asked_at.items()
         if id != driver.silent
     ]
-    verdict.measured(
+    verdict.record(
         'next replica after one that a driver hangs on, to its time limit',
         min(since) / LIMIT,
         'times',
-        most=1.2,
+        at_most=1.2,
         asked=len(since),
         limit_s=LIMIT,
     )

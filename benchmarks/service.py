@@ -16,7 +16,7 @@ import typing
 from tests.support.processes import free_port
 
 COMMAND = pathlib.Path(sys.executable).with_name('manila-lite')
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 _TICKS = os.sysconf('SC_CLK_TCK')
 
@@ -45,11 +45,11 @@ class Service:
             stderr=self._log,
         )
         self._wait_until_ready()
-        self.ready_after = time.monotonic() - began
+        self.startup_seconds = time.monotonic() - began
         self.cpu_until_ready = self.cpu()
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 # Asks the database too, unlike the list of versions.
@@ -86,7 +86,7 @@ class Service:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(PATIENCE)
+                self._process.wait(TIMEOUT)
             finally:
                 self._process.kill()
         self._log.close()
@@ -115,7 +115,7 @@ class Client:
 
     def __init__(self, service: typing.Any):
         self._connection = http.client.HTTPConnection(
-            '127.0.0.1', service.port, timeout=PATIENCE
+            '127.0.0.1', service.port, timeout=TIMEOUT
         )
 
     def get(self, path: str) -> typing.Any:

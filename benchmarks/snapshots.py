@@ -8,7 +8,7 @@ from benchmarks import service
 from benchmarks.verdict import Verdict
 
 SNAPSHOTS = 200
-POLL = 0.001
+POLL_INTERVAL = 0.001
 """Seconds between two looks at a snapshot that is waited for."""
 
 
@@ -28,11 +28,11 @@ def run(verdict: Verdict) -> None:
         cpu = serve.cpu()
         taken = [_to_available(client, share) for _ in range(SNAPSHOTS)]
         cpu = serve.cpu() - cpu  # of the looks, too
-        verdict.measured(
+        verdict.record(
             'snapshot to available, median',
             statistics.median(taken),
             'ms',
-            most=15,
+            at_most=15,
             cpu_ms_each=round(cpu / SNAPSHOTS * 1e3, 2),
         )
 
@@ -65,4 +65,4 @@ def _wait(client: service.Client, path: str, what: str, busy: str) -> None:
             return
         if status != busy:
             raise RuntimeError(f'{path} is {status}')
-        time.sleep(POLL)
+        time.sleep(POLL_INTERVAL)

@@ -10,21 +10,21 @@ class Verdict:
         self.over: list[str] = []
         self.missing: list[str] = []
 
-    def measured(
+    def record(
         self,
         name: str,
         value: float,
         unit: str,
         *,
-        most: float | None = None,
-        least: float | None = None,
+        at_most: float | None = None,
+        at_least: float | None = None,
         **more: object,
     ) -> None:
         """Note a figure; with neither `most` nor `least` it only informs."""
-        kept = (most is None or value <= most) and (
-            least is None or value >= least
+        kept = (at_most is None or value <= at_most) and (
+            at_least is None or value >= at_least
         )
-        budget = most if least is None else least
+        budget = at_most if at_least is None else at_least
         self._print(
             figure=name,
             value=round(value, 3),
@@ -40,7 +40,7 @@ class Verdict:
         self._print(figure=name, value=None, reason=reason)
         self.missing.append(name)
 
-    def sum_up(self) -> bool:
+    def summarize(self) -> bool:
         """Print the verdict; True when every budget was kept."""
         self._print(
             verdict='over budget' if self.over else 'within budget',

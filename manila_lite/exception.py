@@ -15,15 +15,15 @@ class ManilaLiteError(Exception):
     code = 500
     message = 'An unknown error occurred.'
 
-    def __init__(self, message: str | None = None, **facts: object):
-        self.facts = facts
-        self.msg = message or self.message.format(**facts)
+    def __init__(self, message: str | None = None, **params: object):
+        self.params = params
+        self.msg = message or self.message.format(**params)
         super().__init__(self.msg)
 
     @property
     def kwargs(self) -> dict[str, object]:
         """The facts, by the name under which oslo.messaging sends them."""
-        return self.facts
+        return self.params
 
 
 # Families
@@ -137,22 +137,22 @@ class InvalidStatus(Conflict):
 
     @property
     def status(self) -> str:
-        return str(self.facts['status'])
+        return str(self.params['status'])
 
     @property
-    def told(self) -> str:
+    def public_message(self) -> str:
         """The same for users, who know shares but not their instances."""
-        if 'resource' not in self.facts:
+        if 'resource' not in self.params:
             return self.msg
-        resource = str(self.facts['resource']).removesuffix(' instance')
+        resource = str(self.params['resource']).removesuffix(' instance')
         return (
             f'The {resource} is in status {self.status}; '
-            f'{self.facts["event"]} needs one of: '
-            f'{self.facts["allowed"]}.'
+            f'{self.params["event"]} needs one of: '
+            f'{self.params["allowed"]}.'
         )
 
 
-class WorkLost(ManilaLiteError):
+class ClaimLost(ManilaLiteError):
     """Another worker has taken the work over; nothing may be written."""
 
     message = 'Work {id} is no longer held by this worker.'
@@ -277,7 +277,7 @@ class ShareNotAllowed(Forbidden):
     message = 'Invalid share: {reason}'
 
 
-class ShareManagedAlready(Conflict):
+class ShareAlreadyManaged(Conflict):
     message = 'Invalid share: {path} on {host} is managed already.'
 
 
@@ -379,7 +379,7 @@ class ServiceIsDown(Invalid):
     message = 'Service {binary} on host {host} is down.'
 
 
-class ServiceEnsuring(Conflict):
+class ServiceAlreadyEnsuring(Conflict):
     message = 'Service {binary} on host {host} is ensuring its shares already.'
 
 
@@ -390,7 +390,7 @@ class SnapshotsUnsupported(Unprocessable):
     message = 'Snapshots of share {share_id} are not supported.'
 
 
-class SnapshotManagedAlready(Conflict):
+class SnapshotAlreadyManaged(Conflict):
     message = (
         'Invalid share snapshot: {location} of share {share_id} is '
         'managed already.'
@@ -410,7 +410,7 @@ class AccessRulesNotActive(Conflict):
     )
 
 
-class SnapshotAccessUnsettled(Conflict):
+class SnapshotAccessRulesChanging(Conflict):
     message = 'The access rules of snapshot {snapshot_id} are changing.'
 
 
@@ -421,7 +421,7 @@ class InvalidShareNetwork(Invalid):
     message = 'Invalid share network: {reason}'
 
 
-class ShareNetworkFixed(Forbidden):
+class ShareNetworkNotModifiable(Forbidden):
     message = 'Share network {share_network_id} is in use: {reason}'
 
 

@@ -16,7 +16,7 @@ class Task(typing.NamedTuple):
     name: str
     interval: float
     run: Callable[[], object]
-    after: float = 0.0
+    initial_delay: float = 0.0
 
 
 class Periodic:
@@ -32,16 +32,16 @@ class Periodic:
         self,
         tasks: list[Task],
         *,
-        fuzz: float = 0.0,
-        chance: random.Random | None = None,
+        jitter: float = 0.0,
+        rng: random.Random | None = None,
     ):
-        chance = chance or random.Random()
+        rng = rng or random.Random()
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(
                 target=self._repeat,
                 name=task.name,
-                args=(task, task.after + chance.uniform(0, fuzz)),
+                args=(task, task.initial_delay + rng.uniform(0, jitter)),
                 daemon=True,
             )
             for task in tasks

@@ -18,7 +18,7 @@ ROOM = 4 << 30  # bytes; a run needs far less
 hypothesis.settings.register_profile(
     'manila_lite',
     deadline=None,
-    derandomize=not seeds.are_many(),
+    derandomize=not seeds.is_exploratory(),
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile('manila_lite')

@@ -19,8 +19,8 @@ from manila_lite.api.v2.admin import extensions
 App = typing.Callable[..., typing.Iterable[bytes]]
 
 _BUILT_IN: dict[str, type[wsgi.Controller]] = {
-    'versions': version_list.Versions,
-    'extensions': extensions.Extensions,
+    'versions': version_list.VersionsController,
+    'extensions': extensions.ExtensionsController,
 }
 
 
@@ -45,7 +45,7 @@ def build_app(
         for name, kind in {**_BUILT_IN, **controllers}.items()
     }
     base_url = conf.osapi_share_base_URL
-    v2: App = faults.Faults(
+    v2: App = faults.FaultMiddleware(
         router.Router(
             table,
             made,
@@ -54,9 +54,11 @@ def build_app(
         )
     )
     v2 = auth(v2) if auth else sign_in.pipeline(conf, v2, enforcer)
-    app: App = _Entry(health.Health(checks or {}), v2, base_url)
-    app = middleware.BodyLimit(app, conf.max_request_body_size)
-    return middleware.Envelope(faults.Faults(_as_configured(conf, app)))
+    app: App = _Entry(health.HealthCheck(checks or {}), v2, base_url)
+    app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
+    return middleware.RequestIdMiddleware(
+        faults.FaultMiddleware(_as_configured(conf, app))
+    )
 
 
 def _as_configured(conf: cfg.ConfigOpts, app: App) -> App:
@@ -93,7 +95,7 @@ class _Entry:
         if path == '/healthcheck':
             return self._healthcheck(environ, start_response)
         if path not in ('', '/'):
-            return wsgi.no_such_url(environ, start_response)
+            return wsgi.send_not_found(environ, start_response)
         req = wsgi.Request(environ, base_url=self._base_url)
         return wsgi.send_json(
             start_response, 300, version_list.document(req.public_url)

@@ -13,7 +13,7 @@ from manila_lite.api import wsgi
 
 LOG = logging.getLogger(__name__)
 
-KEYS = {
+FAULT_KEYS = {
     400: 'badRequest',
     401: 'unauthorized',
     403: 'forbidden',
@@ -25,13 +25,13 @@ KEYS = {
     501: 'notImplemented',
     503: 'serviceUnavailable',
 }
-HIDDEN = (
+GENERIC_MESSAGE = (
     'The server has either erred or is incapable of performing the '
     'requested operation.'
 )
 
 
-class Faults:
+class FaultMiddleware:
     """The middleware that answers every error of the application inside.
 
     It stands around everything, and once more directly around the router,
@@ -68,7 +68,7 @@ class Faults:
             return _send(environ, start_response, away.code, *_told(away))
         except Exception as error:  # noqa: BLE001
             _log(environ, error)
-            return _send(environ, start_response, 500, HIDDEN)
+            return _send(environ, start_response, 500, GENERIC_MESSAGE)
 
 
 def _told(
@@ -78,11 +78,11 @@ def _told(
     if isinstance(error, exception.ServiceUnavailable):
         return error.msg, [('Retry-After', str(error.retry_after))]
     if error.code >= 500:
-        return HIDDEN, []
+        return GENERIC_MESSAGE, []
     if isinstance(error, exception.QuotaError):
         return f'{type(error).__name__}: {error.msg}', []
     if isinstance(error, exception.InvalidStatus):
-        return error.told, []
+        return error.public_message, []
     return error.msg, []
 
 
@@ -108,7 +108,10 @@ def _send(
         fault['retryAfter'] = '0'
         headers.append(('Retry-After', '0'))
     return wsgi.send_json(
-        start_response, code, {KEYS.get(code, 'computeFault'): fault}, headers
+        start_response,
+        code,
+        {FAULT_KEYS.get(code, 'computeFault'): fault},
+        headers,
     )
 
 

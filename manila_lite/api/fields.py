@@ -15,7 +15,7 @@ _AS_KEPT = '2026-08-01 12:30:00.000000'
 _ATTRIBUTE = re.compile(r'\brow\.(\w+)')
 
 
-class Value(typing.NamedTuple):
+class FieldValue(typing.NamedTuple):
     """How a field is found: an expression over `row` and `more`.
 
     A dollar sign in the expression stands for the constant.
@@ -25,49 +25,51 @@ class Value(typing.NamedTuple):
     constant: object = None
 
 
-def attr(name: str) -> Value:
+def attr(name: str) -> FieldValue:
     """The attribute of the row with this name."""
     if not name.isidentifier():
         raise ValueError(f'{name} names no attribute')
-    return Value(f'row.{name}')
+    return FieldValue(f'row.{name}')
 
 
-def when(name: str) -> Value:
+def time_attr(name: str) -> FieldValue:
     """The time in this attribute; a field ending in `_at` has it anyway."""
-    return Value(f'$({attr(name).expression})', timestamp)
+    return FieldValue(f'$({attr(name).expression})', timestamp)
 
 
-def const(value: object) -> Value:
+def const(value: object) -> FieldValue:
     """The same value for every row."""
-    return Value('$', value)
+    return FieldValue('$', value)
 
 
-def fn(function: typing.Callable[..., object], *names: str) -> Value:
+def fn(function: typing.Callable[..., object], *names: str) -> FieldValue:
     """What the function makes of these attributes, or of the whole row.
 
     Naming the attributes is faster in long lists.
     """
     given = ', '.join(attr(name).expression for name in names) or 'row'
-    return Value(f'$({given})', function)
+    return FieldValue(f'$({given})', function)
 
 
-def fn2(function: typing.Callable[[typing.Any, typing.Any], object]) -> Value:
+def fn2(
+    function: typing.Callable[[typing.Any, typing.Any], object],
+) -> FieldValue:
     """What the function makes of the row and of `more`."""
-    return Value('$(row, more)', function)
+    return FieldValue('$(row, more)', function)
 
 
-def extra(name: str) -> Value:
+def extra(name: str) -> FieldValue:
     """The same value for every row, known at the call: `more[name]`."""
-    return Value(f'more[{name!r}]')
+    return FieldValue(f'more[{name!r}]')
 
 
-def child(name: str, default: object = None, by: str = 'id') -> Value:
+def child(name: str, default: object = None, by: str = 'id') -> FieldValue:
     """What `more[name]` holds for the row, looked up by its `by`.
 
     Without an entry the default is shown, an empty object when none is
     given.
     """
-    return Value(
+    return FieldValue(
         f'more[{name!r}].get({attr(by).expression}, $)',
         {} if default is None else default,
     )
@@ -85,7 +87,7 @@ def timestamp(value: datetime.datetime | str | None) -> str | None:
 
 
 # Self and bookmark of the row; `more['links']` is a `links.Links`.
-LINKS = Value("more['links'](row.id)")
+LINKS = FieldValue("more['links'](row.id)")
 
 
 class Field:
@@ -96,15 +98,15 @@ class Field:
     def __init__(
         self,
         name: str,
-        value: Value | typing.Callable | None = None,
+        value: FieldValue | typing.Callable | None = None,
         since: str | None = None,
         until: str | None = None,
         admin_only: bool = False,
     ):
         if value is None:
-            value = when(name) if name.endswith('_at') else attr(name)
+            value = time_attr(name) if name.endswith('_at') else attr(name)
         self.name = name
-        self.value = value if isinstance(value, Value) else fn(value)
+        self.value = value if isinstance(value, FieldValue) else fn(value)
         self.window = versions.window(since, until)
         self.admin_only = admin_only
 

@@ -11,7 +11,7 @@ from manila_lite.api import wsgi
 Check = typing.Callable[[], str | None]
 
 
-class Health:
+class HealthCheck:
     """The WSGI application at /healthcheck; nobody has to sign in."""
 
     def __init__(self, checks: typing.Mapping[str, Check]):

@@ -16,7 +16,7 @@ _REQUEST_ID_FORM = re.compile(
 )
 
 
-class Envelope:
+class RequestIdMiddleware:
     """Gives each request an id and each answer the headers that tell it.
 
     A client may send the id of a larger action it is part of; it is kept
@@ -59,7 +59,7 @@ def _without_body(answer: typing.Iterable[bytes]) -> list[bytes]:
     return []
 
 
-class BodyLimit:
+class BodyLimitMiddleware:
     """Refuses bodies longer than the limit, before anybody reads them."""
 
     def __init__(self, app: typing.Callable, limit: int):

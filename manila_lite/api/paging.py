@@ -22,7 +22,7 @@ class Page(typing.NamedTuple):
     offset: int
     sort_key: str
     sort_dir: str
-    asked: bool
+    limit_given: bool
 
     def cut(self, rows: typing.Sequence) -> typing.Sequence:
         """The page of a list that is in memory already."""
@@ -90,7 +90,7 @@ def _number(query: typing.Mapping[str, str], name: str) -> int | None:
 _boolean = schema.boolean.at(0)
 
 
-def flag(
+def parse_flag(
     query: typing.Mapping[str, str], name: str, default: bool = False
 ) -> bool:
     """The truth of a query key such as all_tenants or with_count."""
@@ -99,11 +99,11 @@ def flag(
         return default
     try:
         return _boolean(text)
-    except schema.Refused as refused:
+    except schema.ValidationError as refused:
         raise exception.InvalidInput(reason=f'{name} {refused.rule}') from None
 
 
-def moment(
+def parse_time(
     query: typing.Mapping[str, str], name: str
 ) -> datetime.datetime | None:
     """The moment a query key names, in UTC; None without it."""
@@ -132,7 +132,7 @@ def next_links(
     carries the id of the last item shown as marker, which is what clients
     look for, and the offset, which is what we go by.
     """
-    if not page.asked or len(shown) != page.limit:
+    if not page.limit_given or len(shown) != page.limit:
         return []
     query = req.query | {
         'offset': str(page.offset + len(shown)),

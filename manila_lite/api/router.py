@@ -85,7 +85,7 @@ def _kind(path: str) -> str:
     return 'free'
 
 
-def check(routes: typing.Iterable[Route]) -> None:
+def check_overlaps(routes: typing.Iterable[Route]) -> None:
     """Refuse two routes for one method and path in one version."""
     windows: dict[tuple, list[versions.Window]] = {}
     for route in routes:
@@ -98,7 +98,7 @@ def check(routes: typing.Iterable[Route]) -> None:
             raise ValueError(f'{method} {path} has two routes in one version')
 
 
-def mapper(
+def build_mapper(
     routes: typing.Sequence[Route], project_id_regex: str
 ) -> routes_library.Mapper:
     """Routes' mapper of all forms of all routes, the best form first.
@@ -151,7 +151,7 @@ def mapper(
     return made
 
 
-class Found(typing.NamedTuple):
+class RouteMatch(typing.NamedTuple):
     """Where a path leads: routes that differ in their windows only."""
 
     routes: list[Route]
@@ -199,7 +199,7 @@ class _Node:
         return []
 
 
-class Index:
+class RouteIndex:
     """Finds the routes of a path, in the order of the mapper."""
 
     def __init__(self, routes: typing.Iterable[Route], project_id_regex: str):
@@ -216,7 +216,7 @@ class Index:
             for tree in trees:
                 tree.setdefault(route.method, _Node()).add(route)
 
-    def find(self, method: str, path: str) -> Found | None:
+    def find(self, method: str, path: str) -> RouteMatch | None:
         """The routes of a path below /v2, or None."""
         segments = path[1:].split('/') if path != '/' else []
         found = self._find(method, segments, None)
@@ -231,7 +231,7 @@ class Index:
 
     def _find(
         self, method: str, segments: list[str], project: str | None
-    ) -> Found | None:
+    ) -> RouteMatch | None:
         if segments and segments[-1].endswith(_SUFFIX):
             bare = [*segments[:-1], segments[-1].removesuffix(_SUFFIX)]
             found = self._walk(self._suffixed, method, bare, project)
@@ -245,7 +245,7 @@ class Index:
         method: str,
         segments: list[str],
         project: str | None,
-    ) -> Found | None:
+    ) -> RouteMatch | None:
         root = tree.get(method)
         if root is None:
             return None
@@ -253,7 +253,7 @@ class Index:
         routes = root.walk(segments, 0, values)
         if not routes or (project is not None and routes[0].kind == 'root'):
             return None
-        return Found(routes, values, project)
+        return RouteMatch(routes, values, project)
 
 
 class Router:
@@ -271,9 +271,9 @@ class Router:
         project_id_regex: str,
         base_url: str | None = None,
     ):
-        check(routes)
+        check_overlaps(routes)
         self._base_url = base_url
-        self._index = Index(routes, project_id_regex)
+        self._index = RouteIndex(routes, project_id_regex)
         self._bound = {
             route: _bind(route, controllers[route.controller])
             for route in routes
@@ -298,7 +298,7 @@ class Router:
             else self._index.find('GET' if method == 'HEAD' else method, path)
         )
         if found is None:
-            return wsgi.no_such_url(environ, start_response)
+            return wsgi.send_not_found(environ, start_response)
         minor, experimental = _negotiate(environ)
         req = wsgi.Request(
             environ,
@@ -309,14 +309,14 @@ class Router:
         )
         status, result = self._handle(req, found)
         headers = environ[wsgi.VERSION_HEADERS]
-        if isinstance(result, wsgi.Answer):
+        if isinstance(result, wsgi.Response):
             status = result.status or status
             headers = headers + result.headers
             result = result.body
         return wsgi.send_json(start_response, status, result, headers)
 
     def _handle(
-        self, req: wsgi.Request, found: Found
+        self, req: wsgi.Request, found: RouteMatch
     ) -> tuple[int, wsgi.Result]:
         if (
             found.project is not None
@@ -336,12 +336,14 @@ class Router:
         )
 
 
-def _bind(route: Route, controller: wsgi.Controller) -> wsgi.Bound:
+def _bind(route: Route, controller: wsgi.Controller) -> wsgi.BoundHandler:
     if route.handler == ACTION:
         run = wsgi.bind_actions(controller)
     else:
         run = wsgi.bind_method(controller, route.handler)
-    return wsgi.Bound(route.window, versions.span(route.experimental), run)
+    return wsgi.BoundHandler(
+        route.window, versions.span(route.experimental), run
+    )
 
 
 def _decoded(path: str) -> str | None:

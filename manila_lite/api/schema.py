@@ -17,7 +17,7 @@ Check = typing.Callable[[typing.Any], typing.Any]
 LARGEST_INTEGER = 2**31 - 1  # of the integer columns
 
 
-class Refused(Exception):
+class ValidationError(Exception):
     """A value breaks a rule; becomes InvalidInput where the body is."""
 
     def __init__(self, rule: str, *path: str):
@@ -25,7 +25,7 @@ class Refused(Exception):
         self.rule = rule
         self.path = list(path)
 
-    def inside(self, name: str) -> 'Refused':
+    def inside(self, name: str) -> 'ValidationError':
         self.path.insert(0, name)
         return self
 
@@ -33,8 +33,10 @@ class Refused(Exception):
 class Type:
     """A value that may be anything; the base of all types."""
 
-    spelling: str | None = None  # another name the field may be sent by
-    both: str = 'first'  # what happens when it is sent by both
+    alternative_name: str | None = (
+        None  # another name the field may be sent by
+    )
+    when_both: str = 'first'  # what happens when it is sent by both
 
     def at(self, minor: int) -> Check:
         """The function that checks a value sent at a version."""
@@ -74,7 +76,7 @@ class _String(Type):
             or not self._low <= len(value) <= self._high
             or (self._match and not self._match(value))
         ):
-            raise Refused(f'must be {self._rule}')
+            raise ValidationError(f'must be {self._rule}')
         return value
 
     def json_schema(self, minor: int) -> dict:
@@ -120,7 +122,7 @@ class _Integer(Type):
             if digits.isascii() and digits.isdecimal():
                 number = int(value)
         if type(number) is not int or not self._low <= number <= self._high:
-            raise Refused(
+            raise ValidationError(
                 f'must be an integer from {self._low} to {self._high}'
             )
         return number
@@ -155,7 +157,7 @@ class _OneOf(Type):
             chosen = self._choices.get((type(value), value), self)
             if chosen is not self:
                 return chosen
-        raise Refused(f'must be {self._rule}')
+        raise ValidationError(f'must be {self._rule}')
 
     def json_schema(self, minor: int) -> dict:
         return {'enum': [value for _, value in self._choices]}
@@ -196,7 +198,7 @@ class _Array(Type):
                 type(value) is not list
                 or not self._low <= len(value) <= self._high
             ):
-                raise Refused(
+                raise ValidationError(
                     f'must be a list of {self._low} to {self._high} items'
                 )
             return [
@@ -231,7 +233,7 @@ class _Mapping(Type):
             if value is None and self._nullable:
                 return None
             if type(value) is not dict:
-                raise Refused('must be an object')
+                raise ValidationError('must be an object')
             return {
                 _inside(key[:40], check_key, key): _inside(
                     key[:40], check, item
@@ -252,7 +254,7 @@ class _Mapping(Type):
 def _inside(name: str, check: Check, value: typing.Any) -> typing.Any:
     try:
         return check(value)
-    except Refused as refused:
+    except ValidationError as refused:
         raise refused.inside(name) from None
 
 
@@ -268,7 +270,10 @@ class _Around(Type):
 
     def __init__(self, inner: Type):
         self._inner = inner
-        self.spelling, self.both = inner.spelling, inner.both
+        self.alternative_name, self.when_both = (
+            inner.alternative_name,
+            inner.when_both,
+        )
 
     def at(self, minor: int) -> Check:
         return self._inner.at(minor)
@@ -304,20 +309,22 @@ def until(version: str, inner: Type, above: str = 'drop') -> Type:
 
 
 class _Alias(_Around):
-    def __init__(self, spelling: str, inner: Type, both: str):
+    def __init__(self, alternative_name: str, inner: Type, when_both: str):
         super().__init__(inner)
-        if both not in ('first', 'refuse'):
-            raise ValueError(f'{both} is neither first nor refuse')
-        self.spelling, self.both = spelling, both
+        if when_both not in ('first', 'refuse'):
+            raise ValueError(f'{when_both} is neither first nor refuse')
+        self.alternative_name, self.when_both = alternative_name, when_both
 
 
-def alias(spelling: str, inner: Type, both: str = 'first') -> Type:
+def alias(
+    alternative_name: str, inner: Type, when_both: str = 'first'
+) -> Type:
     """The type, also read from a field of another name.
 
     When a body has both, the field's own name counts, or with
     `both='refuse'` the body is refused.
     """
-    return _Alias(spelling, inner, both)
+    return _Alias(alternative_name, inner, when_both)
 
 
 class _Object(Type):
@@ -344,29 +351,29 @@ class _Object(Type):
             if value is None and self._nullable:
                 return None
             if type(value) is not dict:
-                raise Refused('must be an object')
+                raise ValidationError('must be an object')
             args = {}
             for key, item in value.items():
                 field = known.get(key)
                 if field is None:
                     fate = unserved.get(key, self._extra)
                     if fate == 'refuse':
-                        raise Refused('is not accepted here', key[:40])
+                        raise ValidationError('is not accepted here', key[:40])
                     if fate == 'allow':
                         args[key] = item
                     continue
-                name, check_field, both = field
+                name, check_field, when_both = field
                 if name != key and name in value:
-                    if both == 'refuse':
-                        raise Refused(f'excludes {name}', key)
+                    if when_both == 'refuse':
+                        raise ValidationError(f'excludes {name}', key)
                     continue
                 try:
                     args[name] = check_field(item)
-                except Refused as refused:
+                except ValidationError as refused:
                     raise refused.inside(key) from None
             for name in required:
                 if name not in args:
-                    raise Refused('is required', name)
+                    raise ValidationError('is required', name)
             return args
 
         return check
@@ -380,9 +387,9 @@ class _Object(Type):
         for name, prop in self._props.items():
             fate = prop.outside(minor)
             check = prop.at(minor)
-            for key in filter(None, (name, prop.spelling)):
+            for key in filter(None, (name, prop.alternative_name)):
                 if fate is None:
-                    known[key] = (name, check, prop.both)
+                    known[key] = (name, check, prop.when_both)
                 else:
                     unserved[key] = fate
         return known, {
@@ -407,21 +414,21 @@ class _Object(Type):
         demands: list[dict] = []
         for name in self._required:
             if name in known:
-                spelling = self._props[name].spelling
+                alternative_name = self._props[name].alternative_name
                 demands.append(
                     {'required': [name]}
-                    if spelling is None
+                    if alternative_name is None
                     else {
                         'anyOf': [
                             {'required': [name]},
-                            {'required': [spelling]},
+                            {'required': [alternative_name]},
                         ]
                     }
                 )
         demands += [
-            {'not': {'required': [name, prop.spelling]}}
+            {'not': {'required': [name, prop.alternative_name]}}
             for name, prop in self._props.items()
-            if name in known and prop.both == 'refuse'
+            if name in known and prop.when_both == 'refuse'
         ]
         if demands:
             rule['allOf'] = demands
@@ -504,7 +511,7 @@ class Schema:
             value = {}
         try:
             return check(value)
-        except Refused as refused:
+        except ValidationError as refused:
             where = '.'.join([*path, *refused.path]) or 'the body'
             raise exception.InvalidInput(
                 reason=f'{where} {refused.rule}'

@@ -144,7 +144,7 @@ def _refuse_hostile(value: typing.Any, depth: int) -> None:
         raise exception.MalformedRequestBody()
 
 
-class Answer:
+class Response:
     """An answer that differs from what the handler declared.
 
     The body is a dict or list to dump, bytes dumped already, or None.
@@ -163,10 +163,10 @@ class Answer:
         self.headers = list(headers)
 
 
-Result = dict | list | bytes | Answer | None
+Result = dict | list | bytes | Response | None
 
 
-class Declared(typing.NamedTuple):
+class Declaration(typing.NamedTuple):
     """What is declared about a handler."""
 
     policy: str | None
@@ -175,13 +175,13 @@ class Declared(typing.NamedTuple):
     target: str | None  # the controller's method that loads the target
 
 
-class DeclaredAction(typing.NamedTuple):
+class ActionDeclaration(typing.NamedTuple):
     """One name of an action in one window of versions."""
 
     name: str
     window: versions.Window
     experimental: versions.Window | None
-    declared: Declared
+    declared: Declaration
 
 
 def _loader(target: bool | str | None) -> str | None:
@@ -206,7 +206,7 @@ def method(
     """
 
     def declare(function: typing.Callable) -> typing.Callable:
-        function.declared = Declared(  # type: ignore[attr-defined]
+        function.declared = Declaration(  # type: ignore[attr-defined]
             policy, status, body, _loader(target)
         )
         return function
@@ -231,11 +231,11 @@ def action(
     The handler is called as that of a `method`; the arguments are the value
     below the action's name. Without a schema the value is ignored.
     """
-    row = DeclaredAction(
+    row = ActionDeclaration(
         name,
         versions.window(since, until),
         versions.span(experimental),
-        Declared(policy, status, body, _loader(target)),
+        Declaration(policy, status, body, _loader(target)),
     )
 
     def declare(function: typing.Callable) -> typing.Callable:
@@ -257,7 +257,7 @@ class Controller:
         self.services = services
 
 
-class Bound(typing.NamedTuple):
+class BoundHandler(typing.NamedTuple):
     """A handler with its checks, for the versions it serves."""
 
     window: versions.Window
@@ -286,11 +286,11 @@ def bind_method(controller: Controller, name: str) -> typing.Callable:
 
 def bind_actions(controller: Controller) -> typing.Callable:
     """The function (req) -> (status, result) of all declared actions."""
-    found: dict[str, list[Bound]] = {}
+    found: dict[str, list[BoundHandler]] = {}
     for _, handler in inspect.getmembers(controller, inspect.ismethod):
         for row in getattr(handler, 'actions', ()):
             found.setdefault(row.name, []).append(
-                Bound(
+                BoundHandler(
                     row.window,
                     row.experimental,
                     _checked(
@@ -335,7 +335,7 @@ def _action_arguments(
 def _checked(
     controller: Controller,
     handler: typing.Callable,
-    declared: Declared,
+    declared: Declaration,
     arguments: typing.Callable,
 ) -> typing.Callable[[Request], tuple[int, Result]]:
     """The handler behind its checks: target, policy, then body."""
@@ -396,7 +396,7 @@ def send_json(
     return send(start_response, status, content, headers)
 
 
-def no_such_url(
+def send_not_found(
     environ: dict, start_response: typing.Callable
 ) -> typing.Iterable[bytes]:
     """Answer an unknown URL: no JSON fault but text, or as Accept says."""

@@ -21,11 +21,11 @@ PROG = 'manila-lite-api'
 
 
 def main() -> None:
-    with start.reporting(PROG):
+    with start.report_errors(PROG):
         files = arguments(PROG).config_file
         conf = start.configure(PROG, config_files=files)
         running.refuse_open_noauth(conf, conf.osapi_share_listen)
-        stop = running.Stop()
+        stop = running.StopSignal()
         db = start.database(conf)
         schema.check(db)
         with running.process(conf, db) as process:
@@ -33,7 +33,7 @@ def main() -> None:
             server = web_server(
                 app, conf.osapi_share_listen, conf.osapi_share_listen_port
             )
-            running.serve_until(stop, [running.Web(server)])
+            running.serve_until(stop, [running.WebServer(server)])
 
 
 def arguments(prog: str, argv: list[str] | None = None) -> typing.Any:

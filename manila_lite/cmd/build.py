@@ -22,7 +22,7 @@ from manila_lite.db.queries.admin import messages as message_rows
 from manila_lite.db.queries.admin import recovery as recovery_rows
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.servers import migrations as server_migration_rows
-from manila_lite.db.queries.servers.share_servers import Limits as ServerLimits
+from manila_lite.db.queries.servers.share_servers import ServerLimits
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.network.base import ADMIN
@@ -52,56 +52,64 @@ from manila_lite.rpc.share import SnapshotAccessRpc
 from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.rpc.transport import HintListener
 from manila_lite.scheduler import choose
-from manila_lite.scheduler.filters.extra_specs import why_unmet
-from manila_lite.scheduler.manager import Placement
-from manila_lite.scheduler.manager import Rules
-from manila_lite.scheduler.orphan_sweep import Unplaced
+from manila_lite.scheduler.filters.extra_specs import mismatch_reason
+from manila_lite.scheduler.manager import FiltersAndWeighers
+from manila_lite.scheduler.manager import PlacementEndpoint
+from manila_lite.scheduler.orphan_sweep import OrphanSweep
 from manila_lite.share.drivers import registry
 from manila_lite.share.drivers.contract.configuration import Configuration
-from manila_lite.share.manager.access.share_rules import (
-    Access as AccessEndpoint,
-)
+from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.access.snapshot_rules import (
-    SnapshotAccess as SnapshotAccessEndpoint,
+    SnapshotAccessEndpoint,
 )
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.deferred_deletion import DeferredDeletion
-from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.driver_view.share_view import Names
-from manila_lite.share.manager.ensuring import Ensuring
-from manila_lite.share.manager.managing import Managing as ManagingEndpoint
-from manila_lite.share.manager.provisioning import Provisioning
-from manila_lite.share.manager.recovery.reconciliation import Reconciliation
-from manila_lite.share.manager.recovery.rule_sets import RuleSets
-from manila_lite.share.manager.recovery.rule_sets import SnapshotRuleSets
-from manila_lite.share.manager.recovery.server_tasks import ServerTasks
-from manila_lite.share.manager.recovery.share_instances import ShareInstances
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.managing import ManagingEndpoint
+from manila_lite.share.manager.provisioning import ProvisioningEndpoint
+from manila_lite.share.manager.recovery.reconciliation import (
+    ReconciliationEndpoint,
+)
+from manila_lite.share.manager.recovery.rule_sets import RuleSetRecovery
+from manila_lite.share.manager.recovery.rule_sets import (
+    SnapshotRuleSetRecovery,
+)
+from manila_lite.share.manager.recovery.server_tasks import ServerTaskRecovery
+from manila_lite.share.manager.recovery.share_instances import (
+    ShareInstanceRecovery,
+)
 from manila_lite.share.manager.recovery.share_servers import (
-    ShareServers as ServerRescues,
+    ShareServerRecovery,
 )
 from manila_lite.share.manager.recovery.snapshot_instances import (
-    SnapshotInstances,
+    SnapshotInstanceRecovery,
 )
-from manila_lite.share.manager.replication.outcome_writer import ReplicaNotes
-from manila_lite.share.manager.replication.probe import ReplicaQuestions
-from manila_lite.share.manager.replication.promotion import Promotion
-from manila_lite.share.manager.replication.replicas import (
-    Replicas as ReplicasEndpoint,
+from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
+from manila_lite.share.manager.replication.probe import ReplicaProbe
+from manila_lite.share.manager.replication.promotion import PromotionWriter
+from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
+from manila_lite.share.manager.replication.rule_resync import RuleResync
+from manila_lite.share.manager.replication.snapshots import (
+    ReplicatedSnapshotsEndpoint,
 )
-from manila_lite.share.manager.replication.rule_resync import RuleTelling
-from manila_lite.share.manager.replication.snapshots import ReplicatedSnapshots
-from manila_lite.share.manager.replication.updates import ReplicaUpdates
-from manila_lite.share.manager.servers.lifecycle import (
-    ShareServers as ShareServersEndpoint,
+from manila_lite.share.manager.replication.updates import (
+    ReplicaUpdatesEndpoint,
 )
-from manila_lite.share.manager.servers.migration_phases import Phases
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
+from manila_lite.share.manager.servers.migration_phases import (
+    ServerMigrationPhases,
+)
 from manila_lite.share.manager.servers.migrations import (
-    ServerMigrations as ServerMigrationsEndpoint,
+    ServerMigrationsEndpoint,
 )
-from manila_lite.share.manager.servers.network_updates import NetworkUpdates
-from manila_lite.share.manager.servers.setup import Networks
+from manila_lite.share.manager.servers.network_updates import (
+    NetworkUpdatesEndpoint,
+)
+from manila_lite.share.manager.servers.setup import ServerNetworks
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.share.manager.snapshots import Snapshots as SnapshotsEndpoint
+from manila_lite.share.manager.snapshots import SnapshotsEndpoint
 from manila_lite.share.operations.access.locks import Locks
 from manila_lite.share.operations.access.share_rules import Access
 from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
@@ -116,7 +124,7 @@ from manila_lite.share.operations.services import Services
 from manila_lite.share.operations.shares.shares import Shares
 from manila_lite.share.operations.snapshots import Snapshots
 from manila_lite.work import table
-from manila_lite.work.admission import Brake
+from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
 
@@ -124,8 +132,8 @@ LOG = logging.getLogger(__name__)
 
 SCHEDULER_BINARY = 'manila-scheduler'
 
-LISTENERS_START_IN = 0.5
-LISTENERS_STOP_AFTER = 0.3
+LISTENER_START_TIMEOUT = 0.5
+LISTENER_STOP_TIMEOUT = 0.3
 """Seconds given to those who wait for messages; a broker may be away."""
 
 
@@ -137,11 +145,11 @@ class Process:
     db: Database
     transport: typing.Any = None
     locks: typing.Any = dataclasses.field(default_factory=NullCoordinator)
-    chance: random.Random = dataclasses.field(default_factory=random.Random)
+    rng: random.Random = dataclasses.field(default_factory=random.Random)
     id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
 
     def client(self, contract: type) -> Client:
-        return Client(contract, table.submit_for, self.transport)
+        return Client(contract, table.submit_durable, self.transport)
 
     def settings(self, workers: int) -> Settings:
         work = self.conf.work
@@ -202,7 +210,7 @@ def api(process: Process, *, auth=None, checks=None, enforcer=None):
         snapshot_access=SnapshotAccess(
             process.db,
             process.client(SnapshotAccessRpc),
-            Brake(process.db, conf.work.max_queue),
+            AdmissionControl(process.db, conf.work.max_queue),
         ),
         locks=Locks(process.db),
         managing=Managing(
@@ -250,7 +258,7 @@ def access_operations(process: Process) -> Access:
     return Access(
         process.db,
         process.client(AccessRpc),
-        Brake(process.db, process.conf.work.max_queue),
+        AdmissionControl(process.db, process.conf.work.max_queue),
         process.locks,
     )
 
@@ -263,7 +271,7 @@ def share_operations(process: Process) -> Shares:
         process.client(PlacementRpc),
         process.client(ProvisioningRpc),
         process.client(ReplicationRpc),
-        Brake(process.db, process.conf.work.max_queue),
+        AdmissionControl(process.db, process.conf.work.max_queue),
     )
 
 
@@ -275,7 +283,7 @@ def replica_operations(process: Process) -> Replicas:
         process.client(ReplicationRpc),
         process.client(ReplicaUpdatesRpc),
         process.client(AccessRpc),
-        Brake(process.db, process.conf.work.max_queue),
+        AdmissionControl(process.db, process.conf.work.max_queue),
     )
 
 
@@ -285,7 +293,7 @@ def snapshot_operations(process: Process) -> Snapshots:
         process.limits(),
         process.client(SnapshotsRpc),
         process.client(ReplicatedSnapshotsRpc),
-        Brake(process.db, process.conf.work.max_queue),
+        AdmissionControl(process.db, process.conf.work.max_queue),
     )
 
 
@@ -306,7 +314,8 @@ def pool_matches(
         pending_gb=0,
     )
     return not any(
-        why_unmet(pool, key, wanted) for key, wanted in extra_specs.items()
+        mismatch_reason(pool, key, wanted)
+        for key, wanted in extra_specs.items()
     )
 
 
@@ -336,17 +345,17 @@ class Service:
         tasks: list[Task],
         *,
         listeners: list[typing.Any],
-        fuzz: float,
+        jitter: float,
     ):
         self.runners = runners
         self.listeners = listeners
-        self.periodic = Periodic(tasks, fuzz=fuzz)
+        self.periodic = Periodic(tasks, jitter=jitter)
 
     def start(self) -> None:
         with futures.ThreadPoolExecutor(len(self.listeners) or 1) as pool:
             listening = [pool.submit(one.start) for one in self.listeners]
             # A broker that is away must not keep work from being done.
-            futures.wait(listening, LISTENERS_START_IN)
+            futures.wait(listening, LISTENER_START_TIMEOUT)
             for runner in self.runners:
                 runner.start()
             self.periodic.start()
@@ -375,7 +384,7 @@ class Service:
             threading.Thread(target=listener.stop, daemon=True)
             for listener in self.listeners
         ]
-        deadline = time.monotonic() + LISTENERS_STOP_AFTER
+        deadline = time.monotonic() + LISTENER_STOP_TIMEOUT
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -389,29 +398,29 @@ def scheduler(process: Process) -> Service:
         'CapacityWeigher': conf.capacity_weight_multiplier,
         'PoolWeigher': conf.pool_weight_multiplier,
     }
-    rules = Rules(
+    rules = FiltersAndWeighers(
         choose.load(conf.scheduler_default_filters, 'filters'),
         choose.load(conf.scheduler_default_weighers, 'weighers', multipliers),
         choose.load(conf.scheduler_default_extend_filters, 'filters'),
     )
-    placement = Placement(
-        db, rules, down_time=conf.service_down_time, chance=process.chance
+    placement = PlacementEndpoint(
+        db, rules, down_time=conf.service_down_time, rng=process.rng
     )
     owner = f'{SCHEDULER_BINARY}@{conf.host}:{process.id}'
-    unplaced = Unplaced(db, owner, conf.message_ttl)
+    orphan_sweep = OrphanSweep(db, owner, conf.message_ttl)
     runner = Runner(
         db,
         queues=[SCHEDULER_TOPIC],
         handlers=endpoint_handlers(placement),
         owner=owner,
         settings=process.settings(conf.work.scheduler_workers),
-        chance=process.chance,
-        acts_outside=False,
+        rng=process.rng,
+        has_side_effects=False,
     )
 
     def beat() -> None:
         if not db.write(
-            services.beat,
+            services.heartbeat,
             host=conf.host,
             binary=SCHEDULER_BINARY,
             incarnation=process.id,
@@ -433,7 +442,7 @@ def scheduler(process: Process) -> Service:
     keep = datetime.timedelta(seconds=conf.work.journal_retention)
     tasks = [
         Task('heartbeat', conf.report_interval, beat),
-        Task('rescue', conf.periodic_interval, unplaced.run_pass),
+        Task('rescue', conf.periodic_interval, orphan_sweep.run_pass),
         Task(
             'expired messages',
             conf.message_reap_interval,
@@ -462,14 +471,14 @@ def scheduler(process: Process) -> Service:
     service = Service(
         [runner],
         tasks,
-        fuzz=0.0,
+        jitter=0.0,
         listeners=_listen(
             process, [(SCHEDULER_TOPIC, conf.host, runner, [placement])]
         ),
     )
     service.register = register
-    service.unplaced = unplaced
-    service.answers = [placement]
+    service.orphan_sweep = orphan_sweep
+    service.call_endpoints = [placement]
     return service
 
 
@@ -481,11 +490,11 @@ def share_service(process: Process) -> Service:
     service = Service(
         backends,
         tasks,
-        fuzz=0.0,
+        jitter=0.0,
         listeners=_listen(
             process,
             [
-                (SHARE_TOPIC, one.host, one.runner, one.answers)
+                (SHARE_TOPIC, one.host, one.runner, one.call_endpoints)
                 for one in backends
             ],
         ),
@@ -511,7 +520,9 @@ def backend(process: Process, name: str) -> Backend:
     driver = registry.load(configuration.share_driver)(
         configuration=configuration, private_storage=None
     )
-    names = Names(conf.share_name_template, conf.share_snapshot_name_template)
+    names = NameTemplates(
+        conf.share_name_template, conf.share_snapshot_name_template
+    )
     setup = server_setup(process, driver, configuration, names, host)
     servers = ShareServersEndpoint(
         db,
@@ -521,11 +532,11 @@ def backend(process: Process, name: str) -> Backend:
         setup,
         with_last_share=conf.delete_share_server_with_last_share,
     )
-    provisioning = Provisioning(
+    provisioning = ProvisioningEndpoint(
         driver, names, conf.periodic_interval, setup, servers
     )
     snapshots = SnapshotsEndpoint(driver, names, conf.message_ttl)
-    replicated_snapshots = ReplicatedSnapshots(
+    replicated_snapshots = ReplicatedSnapshotsEndpoint(
         snapshots, process.client(ReplicatedSnapshotsRpc), host, process.locks
     )
     access = AccessEndpoint(
@@ -545,21 +556,21 @@ def backend(process: Process, name: str) -> Backend:
         names=names,
         message_ttl=conf.message_ttl,
     )
-    rules = RuleTelling(process.client(AccessRpc))
+    rules = RuleResync(process.client(AccessRpc))
     replication = ReplicasEndpoint(
         driver,
         names,
         setup,
         servers,
         rules,
-        Promotion(rules, conf.message_ttl),
+        PromotionWriter(rules, conf.message_ttl),
         process.locks,
     )
     reconciliation = _reconciliation(
         process, host, provisioning, snapshots, access, setup, replication
     )
     managing = ManagingEndpoint(driver, names, process.limits(), servers)
-    ensuring = Ensuring(
+    ensuring = EnsuringEndpoint(
         db,
         driver,
         process.client(EnsuringRpc),
@@ -582,7 +593,7 @@ def backend(process: Process, name: str) -> Backend:
         | endpoint_handlers(replication)
         | endpoint_handlers(managing)
         | endpoint_handlers(servers)
-        | endpoint_handlers(NetworkUpdates(setup, conf.message_ttl))
+        | endpoint_handlers(NetworkUpdatesEndpoint(setup, conf.message_ttl))
         | endpoint_handlers(migrations)
         | endpoint_handlers(updates)
         | endpoint_handlers(reconciliation)
@@ -591,7 +602,7 @@ def backend(process: Process, name: str) -> Backend:
         rescue=reconciliation.rescue,
         recheck=reconciliation.recheck,
         settings=process.settings(conf.work.workers_per_backend),
-        chance=process.chance,
+        rng=process.rng,
     )
     made = Backend(
         db,
@@ -609,8 +620,9 @@ def backend(process: Process, name: str) -> Backend:
         servers=setup,
     )
     if conf.startup_reconciliation_enabled:
-        made.recover_after(
-            conf.startup_reconciliation_wait_seconds, reconciliation.look
+        made.start_recovery_after(
+            conf.startup_reconciliation_wait_seconds,
+            reconciliation.request_pass,
         )
     made.reconciliation = reconciliation
     made.access = access
@@ -626,19 +638,22 @@ def backend(process: Process, name: str) -> Backend:
     made.share_servers = servers
     made.server_migrations = migrations
     made.replica_updates = updates
-    made.answers = [migrations]
+    made.call_endpoints = [migrations]
     return made
 
 
 def server_migrations(
-    process: Process, driver: typing.Any, setup: ServerSetup, names: Names
+    process: Process,
+    driver: typing.Any,
+    setup: ServerSetup,
+    names: NameTemplates,
 ) -> ServerMigrationsEndpoint:
     """Who moves share servers to a back end."""
     conf = process.conf
     return ServerMigrationsEndpoint(
         process.db,
         driver,
-        Phases(
+        ServerMigrationPhases(
             process.client(AccessRpc),
             process.client(SnapshotAccessRpc),
             process.client(ShareServersRpc),
@@ -647,7 +662,7 @@ def server_migrations(
         setup.service_host,
         names=names,
         interval=conf.server_migration_driver_continue_update_interval,
-        questions=Questions(
+        probe=DriverProbe(
             conf.recovery.question_timeout, conf.recovery.unanswered_questions
         ),
     )
@@ -657,21 +672,21 @@ def replica_updates(
     process: Process,
     driver: typing.Any,
     host: str,
-    names: Names,
+    names: NameTemplates,
     access: AccessEndpoint,
-) -> ReplicaUpdates:
+) -> ReplicaUpdatesEndpoint:
     """Who looks how well the replicas on a back end follow."""
     conf = process.conf
-    return ReplicaUpdates(
+    return ReplicaUpdatesEndpoint(
         process.db,
         driver,
         process.client(ReplicaUpdatesRpc),
         host,
-        ReplicaNotes(process.db, access, conf.message_ttl),
+        OutcomeWriter(process.db, access, conf.message_ttl),
         names=names,
         locks=process.locks,
-        questions=ReplicaQuestions(
-            Questions(
+        probe=ReplicaProbe(
+            DriverProbe(
                 conf.recovery.question_timeout,
                 conf.recovery.unanswered_questions,
             )
@@ -683,7 +698,7 @@ def server_setup(
     process: Process,
     driver: typing.Any,
     configuration: Configuration,
-    names: Names,
+    names: NameTemplates,
     host: str,
 ) -> ServerSetup:
     """Who finds and makes the share servers of a back end."""
@@ -694,7 +709,7 @@ def server_setup(
             return load_network(process.db, process.conf, group, label)
 
         for_admins = configuration.admin_network_config_group
-        networks = Networks(
+        networks = ServerNetworks(
             network(
                 configuration.network_config_group
                 or configuration.config_group,
@@ -719,12 +734,12 @@ def server_setup(
 def _reconciliation(
     process: Process,
     host: str,
-    provisioning: Provisioning,
+    provisioning: ProvisioningEndpoint,
     snapshots: SnapshotsEndpoint,
     access: AccessEndpoint,
     setup: ServerSetup,
     replication: ReplicasEndpoint,
-) -> Reconciliation:
+) -> ReconciliationEndpoint:
     """The rescues of a back end, of each kind of resource there is."""
     conf = process.conf
     rescues = process.client(ReconciliationRpc).on(host)
@@ -741,22 +756,22 @@ def _reconciliation(
         )
     }
     resources = [
-        ServerRescues(rescues, works, setup),
-        ServerTasks(rescues, works),
-        ShareInstances(
+        ShareServerRecovery(rescues, works, setup),
+        ServerTaskRecovery(rescues, works),
+        ShareInstanceRecovery(
             rescues, works, provisioning, conf.message_ttl, replication
         ),
-        SnapshotInstances(rescues, works, snapshots, conf.message_ttl),
-        RuleSets(rescues, works, access),
-        SnapshotRuleSets(rescues, works),
+        SnapshotInstanceRecovery(rescues, works, snapshots, conf.message_ttl),
+        RuleSetRecovery(rescues, works, access),
+        SnapshotRuleSetRecovery(rescues, works),
     ]
-    return Reconciliation(
+    return ReconciliationEndpoint(
         process.db,
         {kind: one for one in resources for kind in one.kinds},
         process.client(ReconciliationRpc),
         host,
         process.locks,
-        Questions(
+        DriverProbe(
             conf.recovery.question_timeout, conf.recovery.unanswered_questions
         ),
         conf.recovery.batch,
@@ -769,7 +784,7 @@ def _expirer(process: Process):
 
     def expire(made: Backend, share_id: str) -> None:
         try:
-            share = process.db.read(shares.target, share_id)
+            share = process.db.read(shares.get_target, share_id)
             operations.delete(
                 RequestContext(
                     project_id=share.project_id, user_id=share.user_id
@@ -793,7 +808,7 @@ def _tasks(process: Process, made: Backend) -> list[Task]:
     return [
         Task('heartbeat', conf.report_interval, when_up(made.beat)),
         Task('report', conf.periodic_interval, when_up(made.report)),
-        *_recoveries(conf, when_up(made.reconciliation.look)),
+        *_recoveries(conf, when_up(made.reconciliation.request_pass)),
         Task('access rules', conf.periodic_interval, made.access.run_pass),
         Task(
             'access rules of snapshots',
@@ -808,7 +823,7 @@ def _tasks(process: Process, made: Backend) -> list[Task]:
         Task(
             'replicas',
             conf.replica_state_update_interval,
-            when_up(made.replica_updates.look),
+            when_up(made.replica_updates.request_pass),
         ),
         *_clean_ups(conf, made.share_servers),
         Task(
@@ -830,15 +845,19 @@ def _clean_ups(conf: typing.Any, servers: ShareServersEndpoint) -> list[Task]:
         Task(
             'unused share servers',
             conf.periodic_interval,
-            lambda: servers.clean_up(idle_for),
+            lambda: servers.delete_idle(idle_for),
         )
     ]
 
 
-def _recoveries(conf: typing.Any, look: typing.Callable) -> list[Task]:
+def _recoveries(conf: typing.Any, request_pass: typing.Callable) -> list[Task]:
     """The look on a timer; the first one is that of the start."""
     interval = conf.recovery.interval
-    return [Task('rescue', interval, look, after=interval)] if interval else []
+    return (
+        [Task('rescue', interval, request_pass, initial_delay=interval)]
+        if interval
+        else []
+    )
 
 
 def connect_hints(db: Database, sender: typing.Any) -> None:

@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def announced(folder: pathlib.Path, id: str) -> Iterator[None]:
+def hold_lock(folder: pathlib.Path, id: str) -> Iterator[None]:
     """Have others know, inside the block, that this process lives."""
     with contextlib.ExitStack() as stack:
         try:
@@ -37,7 +37,7 @@ def announced(folder: pathlib.Path, id: str) -> Iterator[None]:
         yield
 
 
-def bury(
+def reap_dead(
     folder: pathlib.Path, taken_over: Callable[[str], typing.Any]
 ) -> None:
     """Call with the id of each that is over, and forget it then.

@@ -33,7 +33,7 @@ WRONG_SCHEMA = 3
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = _parser().parse_args(argv)
-    with start.reporting(PROG):
+    with start.report_errors(PROG):
         sys.exit(args.run(args))
 
 
@@ -58,7 +58,7 @@ def db_check(args: argparse.Namespace) -> int:
     with _database(_conf(args)) as db:
         try:
             schema.check(db)
-        except schema.WrongSchema as error:
+        except schema.SchemaMismatch as error:
             print(f'{PROG}: {error}', file=sys.stderr)
             return WRONG_SCHEMA
     return 0
@@ -141,7 +141,7 @@ def recovery_preview(args: argparse.Namespace) -> None:
 def _show_in_flight(args: argparse.Namespace, *, candidates: bool) -> None:
     with _database(_conf(args), ready=True) as db:
         found = recovery.in_flight(db, args, candidates=candidates)
-    _show(args, recovery.IN_FLIGHT, found)
+    _show(args, recovery.IN_FLIGHT_FIELDS, found)
 
 
 def recovery_run(args: argparse.Namespace) -> None:
@@ -154,7 +154,7 @@ def recovery_log(args: argparse.Namespace) -> None:
     """show what was decided, the newest first"""
     with _database(_conf(args), ready=True) as db:
         found = recovery.log(db, args)
-    _show(args, recovery.LOG, found)
+    _show(args, recovery.LOG_FIELDS, found)
 
 
 def status_upgrade_check(args: argparse.Namespace) -> int:

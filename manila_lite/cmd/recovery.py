@@ -17,7 +17,7 @@ from manila_lite.share.operations.recovery import RESOURCES
 from manila_lite.share.operations.recovery import Recovery
 from manila_lite.work import table
 
-IN_FLIGHT = (
+IN_FLIGHT_FIELDS = (
     'resource_type',
     'resource_id',
     'status',
@@ -27,7 +27,7 @@ IN_FLIGHT = (
     'owner',
     'next_step',
 )
-LOG = (
+LOG_FIELDS = (
     'made_at',
     'resource',
     'resource_id',
@@ -106,7 +106,8 @@ def log(db: Database, args: argparse.Namespace) -> Rows:
         resource_id=args.resource_id,
     )
     return [
-        {name: _plain(getattr(row, name)) for name in LOG} for row in found
+        {name: _plain(getattr(row, name)) for name in LOG_FIELDS}
+        for row in found
     ]
 
 
@@ -141,4 +142,4 @@ def _user() -> str:
 
 
 def _recovery(db: Database) -> Recovery:
-    return Recovery(db, Client(ReconciliationRpc, table.submit_for, None))
+    return Recovery(db, Client(ReconciliationRpc, table.submit_durable, None))

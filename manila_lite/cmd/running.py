@@ -24,11 +24,11 @@ LOG = logging.getLogger(__name__)
 
 NOAUTH = ('noauth', 'noauthv2')
 
-STOP_AFTER = 60.0
+STOP_TIMEOUT = 60.0
 """Seconds given to the driver calls in hand when the process stops."""
 
 
-class Stop:
+class StopSignal:
     """Waits for SIGTERM or SIGINT; a second one ends at once."""
 
     def __init__(self) -> None:
@@ -52,22 +52,22 @@ class Stop:
 @contextlib.contextmanager
 def process(conf: typing.Any, db: Database, default_url: str = 'rabbit://'):
     """A process with its transport and its hints; closed at the end."""
-    carrier = connect(conf, default_url)
-    sender = HintSender(carrier)
+    rpc_transport = connect(conf, default_url)
+    sender = HintSender(rpc_transport)
     locks = Coordinator(conf, f'{conf.host}-{os.getpid()}')
-    made = build.Process(conf, db, transport=carrier, locks=locks)
+    made = build.Process(conf, db, transport=rpc_transport, locks=locks)
     build.connect_hints(db, sender)
     try:
         yield made
     finally:
         sender.stop()
-        carrier.close()
+        rpc_transport.close()
         locks.stop()
         db.dispose()
 
 
 def serve_until(
-    stop: Stop,
+    stop: StopSignal,
     services: list[typing.Any],
     on_ready: Callable[[], None] | None = None,
 ) -> None:
@@ -80,19 +80,19 @@ def serve_until(
         LOG.info('Started')
         if on_ready:
             on_ready()
-        spare_collector()
+        tune_garbage_collector()
         stop.wait()
     finally:
         LOG.info('Stopping')
         for service in reversed(started):
-            if not service.stop(STOP_AFTER):
+            if not service.stop(STOP_TIMEOUT):
                 LOG.warning(
                     'Work in hand did not end in time; another '
                     'process will take it over'
                 )
 
 
-def spare_collector() -> None:
+def tune_garbage_collector() -> None:
     """Have the garbage collector look less often, and at less.
 
     What lives by now lives on. A list makes thousands of objects that live
@@ -105,11 +105,11 @@ def spare_collector() -> None:
 
 def connect(conf: typing.Any, default_url: str = 'rabbit://') -> Transport:
     """The transport of the configuration, for threads or for eventlet."""
-    transport.prepare(threading=CONCURRENCY != 'eventlet')
+    transport.init_backend(threading=CONCURRENCY != 'eventlet')
     return Transport(conf, default_url)
 
 
-class Web:
+class WebServer:
     """The API server as a service."""
 
     def __init__(self, server: typing.Any):

@@ -12,9 +12,9 @@ PROG = 'manila-lite-scheduler'
 
 
 def main() -> None:
-    with start.reporting(PROG):
+    with start.report_errors(PROG):
         conf = start.configure(PROG, config_files=arguments(PROG).config_file)
-        stop = running.Stop()
+        stop = running.StopSignal()
         db = start.database(conf)
         schema.check(db)
         with running.process(conf, db) as process:

@@ -49,7 +49,7 @@ _PASTE = """Paste this, in a shell where the official client is installed:
 
 
 def main() -> None:
-    with start.reporting(PROG):
+    with start.report_errors(PROG):
         _serve(_arguments())
 
 
@@ -77,7 +77,7 @@ def _arguments() -> typing.Any:
 def _serve(args: typing.Any) -> None:
     conf = _configure(args)
     running.refuse_open_noauth(conf, conf.osapi_share_listen)
-    stop = running.Stop()
+    stop = running.StopSignal()
     db = start.database(conf)
     with (
         _alone(conf.state_path),
@@ -108,7 +108,9 @@ def _serve(args: typing.Any) -> None:
                 print(_PASTE.format(url=url), flush=True)
 
         running.serve_until(
-            stop, [_Awaited(share), scheduler, running.Web(server)], ready
+            stop,
+            [_Awaited(share), scheduler, running.WebServer(server)],
+            ready,
         )
 
 

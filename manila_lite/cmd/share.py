@@ -5,7 +5,7 @@ import sys
 import typing
 
 from manila_lite.cmd import build
-from manila_lite.cmd import liveness as alive
+from manila_lite.cmd import liveness
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
@@ -16,18 +16,20 @@ PROG = 'manila-lite-share'
 
 
 def main() -> None:
-    with start.reporting(PROG):
+    with start.report_errors(PROG):
         conf = start.configure(PROG, config_files=arguments(PROG).config_file)
-        stop = running.Stop()
+        stop = running.StopSignal()
         db = start.database(conf)
         schema.check(db)
         folder = pathlib.Path(conf.state_path, 'alive')
         with (
             running.process(conf, db) as process,
-            alive.announced(folder, process.id),
+            liveness.hold_lock(folder, process.id),
         ):
             share = build.share_service(process)
-            alive.bury(folder, lambda id: _take_over(process, share, id))
+            liveness.reap_dead(
+                folder, lambda id: _take_over(process, share, id)
+            )
             running.serve_until(stop, [share])
 
 

@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 DATABASE_FILE = 'manila_lite.sqlite'
 """The database inside a state directory."""
 
-EXPECTED = (
+EXPECTED_ERRORS = (
     cfg.Error,
     log.LogConfigError,
     exception.ManilaLiteError,
@@ -41,18 +41,18 @@ _URL_PASSWORD = re.compile(r'((?://|,)[^:/@,\s]*:)[^@,\s]+@')
 
 
 @contextlib.contextmanager
-def reporting(prog: str) -> Iterator[None]:
+def report_errors(prog: str) -> Iterator[None]:
     """Turn what an operator can mend into one line and exit code 1."""
     try:
         yield
-    except EXPECTED as error:
+    except EXPECTED_ERRORS as error:
         LOG.debug('%s ends', prog, exc_info=True)
-        sys.exit(f'{prog}: {in_one_line(error)}')
+        sys.exit(f'{prog}: {one_line_message(error)}')
     except KeyboardInterrupt:
         sys.exit(130)  # as shells say it
 
 
-def in_one_line(error: BaseException) -> str:
+def one_line_message(error: BaseException) -> str:
     """What went wrong, without SQL and without passwords."""
     cause = getattr(error, 'inner_exception', None) or error
     cause = getattr(cause, 'orig', None) or cause

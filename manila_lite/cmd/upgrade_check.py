@@ -58,7 +58,7 @@ def run(configure: Callable[[], cfg.ConfigOpts]) -> int:
 def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[Result]:
     try:
         conf = configure()
-    except start.EXPECTED as error:
+    except start.EXPECTED_ERRORS as error:
         yield _failure('Configuration', error)
         return  # nothing else can be looked at
     yield Result('Configuration', Code.SUCCESS)
@@ -69,7 +69,7 @@ def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[Result]:
     ):
         try:
             check(conf)
-        except start.EXPECTED as error:
+        except start.EXPECTED_ERRORS as error:
             yield _failure(name, error)
         else:
             yield Result(name, Code.SUCCESS)
@@ -82,7 +82,7 @@ def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[Result]:
 
 
 def _failure(name: str, error: Exception) -> Result:
-    return Result(name, Code.FAILURE, start.in_one_line(error))
+    return Result(name, Code.FAILURE, start.one_line_message(error))
 
 
 def _check_schema(conf: cfg.ConfigOpts) -> None:
@@ -137,7 +137,7 @@ def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
 
 def _known_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, cfg.Opt]]:
     # oslo.messaging, loaded here for its options, asks which it is.
-    transport.prepare(threading=cmd.CONCURRENCY != 'eventlet')
+    transport.init_backend(threading=cmd.CONCURRENCY != 'eventlet')
     example = options.backend.GROUP.name
     for library in metadata.entry_points(group='oslo.config.opts'):
         if library.name not in LIBRARIES:

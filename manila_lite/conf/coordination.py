@@ -10,7 +10,7 @@ OPTS = [
         help='tooz URL of the lock service. Files do for one node; '
         'use redis:// or etcd3+http:// when several nodes '
         'serve the same back ends.',
-    ),
+    )
 ]
 
 

@@ -11,7 +11,7 @@ OPTS = [
         'the password, user id, project id and roles. Written '
         'by "manila-lite-manage user add". Set it to share '
         'one file between several API nodes.',
-    ),
+    )
 ]
 
 

@@ -46,7 +46,7 @@ def dialect_of(url: str) -> str:
     return 'mysql' if name == 'mariadb' else name
 
 
-def create(
+def create_engine(
     url: str,
     use: str,
     *,
@@ -145,10 +145,10 @@ def _keep_a_log(connection: typing.Any, dbapi: typing.Any) -> None:
         time.sleep(0.01)
 
 
-def sync(connection: sa.Connection, synced: bool) -> None:
+def set_synchronous(connection: sa.Connection, fsync: bool) -> None:
     """Whether the commits of a SQLite connection wait for the disk."""
     driver: typing.Any = connection.connection.dbapi_connection
-    driver.execute(f'PRAGMA synchronous = {"FULL" if synced else "NORMAL"}')
+    driver.execute(f'PRAGMA synchronous = {"FULL" if fsync else "NORMAL"}')
 
 
 def _regexp(pattern: str, text: str | None) -> bool:

@@ -49,7 +49,7 @@ _VERSION = sa.Table(
 )
 
 
-class WrongSchema(exception.ManilaLiteError):
+class SchemaMismatch(exception.ManilaLiteError):
     """The database has another schema than this release needs."""
 
     message = 'The database {found}; {advice}.'
@@ -66,10 +66,10 @@ def check(db: Database) -> None:
     if found == HEAD:
         return
     if found is None:
-        raise WrongSchema(
+        raise SchemaMismatch(
             found='has no schema', advice='run "manila-lite-manage db sync"'
         )
-    raise WrongSchema(
+    raise SchemaMismatch(
         found=f'has schema {found}, this release needs {HEAD}',
         advice='run "manila-lite-manage db sync", or the release that the '
         'schema belongs to',
@@ -98,7 +98,7 @@ def migrate(session: Session, revision: str) -> None:
         else:
             command.upgrade(options, revision)
     except util.CommandError as error:
-        raise WrongSchema(
+        raise SchemaMismatch(
             found='has a schema that this release does not know',
             advice=str(error),
         ) from error
@@ -137,7 +137,7 @@ def _create(session: Session) -> None:
     if found:
         # MariaDB commits each table by itself, so this may be half of an
         # earlier attempt; it may as well be somebody else's data.
-        raise WrongSchema(
+        raise SchemaMismatch(
             found=f'has tables ({", ".join(sorted(found))}) but no version',
             advice='empty it if they are left from an interrupted start',
         )
@@ -159,7 +159,7 @@ def _alone(db: Database) -> Iterator[None]:
     take, give_back = _LOCKS[db.dialect]
     with db.engine.connect() as connection:
         if connection.scalar(take) == 0:
-            raise WrongSchema(
+            raise SchemaMismatch(
                 found='is being migrated by somebody else',
                 advice='try again when that is over',
             )

@@ -29,14 +29,14 @@ LOG = logging.getLogger(__name__)
 
 T = typing.TypeVar('T')
 
-TRIES = 5
+MAX_ATTEMPTS = 5
 
 # 1213 deadlock, 1205 lock wait, 1020 record changed since last read.
 _MYSQL_CODES = {1213, 1205, 1020}
 _POSTGRESQL_STATES = {'40P01', '40001'}
 
 
-class By(typing.Protocol):
+class Initiator(typing.Protocol):
     """Who makes the moves of a transaction: a context, or a job."""
 
     @property
@@ -58,7 +58,7 @@ class Session:
     """One transaction. `now` is naive UTC, one moment for all of it."""
 
     def __init__(
-        self, db: 'Database', connection: sa.Connection, by: By | None
+        self, db: 'Database', connection: sa.Connection, by: Initiator | None
     ):
         self.db = db
         self.connection = connection
@@ -82,7 +82,7 @@ class Session:
         if rows:
             self.execute(statement, rows)
 
-    def insert_first(self, statement: sa.Insert, **values: object) -> None:
+    def insert_unique(self, statement: sa.Insert, **values: object) -> None:
         """Insert a row that somebody else may be inserting just now.
 
         Whoever is second begins the whole transaction anew, and finds it.
@@ -90,7 +90,7 @@ class Session:
         try:
             self.execute(statement, values)
         except db_exc.DBDuplicateEntry as error:
-            raise RowAppeared(table=statement.table.name) from error
+            raise ConcurrentChange(table=statement.table.name) from error
 
     def rows(
         self, statement: sa.Executable, **params: object
@@ -108,14 +108,14 @@ class Session:
     def execute(
         self, statement: sa.Executable, params: typing.Any
     ) -> sa.CursorResult:
-        self.db.probe('statement')
+        self.db.on_step('statement')
         return self.connection.execute(statement, params or None)
 
     def after_commit(self, call: Callable[[], object]) -> None:
         self._after.append(call)
 
 
-class RowAppeared(exception.ManilaLiteError):
+class ConcurrentChange(exception.ManilaLiteError):
     """A row came into being since it was looked for."""
 
     message = 'Somebody else was faster to insert into {table}.'
@@ -139,7 +139,7 @@ class Database:
         *,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
         sleep: Callable[[float], None] = time.sleep,
         **engine_options: int,
     ):
@@ -147,19 +147,19 @@ class Database:
         self.dialect = engines.dialect_of(url)
         self.clock = clock
         self.new_id = new_id
-        self.chance = chance or random.Random()
+        self.rng = rng or random.Random()
         self.sleep = sleep
         self.deliver: Callable[[list[Hint]], None] = lambda hints: None
-        self.probe: Callable[[str], None] = lambda name: None
+        self.on_step: Callable[[str], None] = lambda name: None
         self.retries = 0
-        self._writing = engines.create(
+        self._writing = engines.create_engine(
             url, 'write', clock=clock, **engine_options
         )
         if self.dialect == 'sqlite':
             self._reading = self._writing
             self._turn: contextlib.AbstractContextManager = fifo.FifoLock()
         else:
-            self._reading = engines.create(
+            self._reading = engines.create_engine(
                 url, 'read', clock=clock, **engine_options
             )
             self._turn = contextlib.nullcontext()
@@ -179,8 +179,8 @@ class Database:
         self,
         function: Callable[..., T],
         *args: typing.Any,
-        by: By | None = None,
-        synced: bool = True,
+        by: Initiator | None = None,
+        fsync: bool = True,
         **kwargs: typing.Any,
     ) -> T:
         """Run the function in one transaction and return its answer.
@@ -193,16 +193,16 @@ class Database:
         for what would simply be done again. The next transaction that is
         synced brings all before it to the disk.
         """
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                return self._write_once(function, args, kwargs, by, synced)
+                return self._write_once(function, args, kwargs, by, fsync)
             except (
                 sa_exc.DBAPIError,
                 db_exc.DBError,
                 exception.ManilaLiteError,
             ) as error:
                 repair = getattr(error, 'repair', None)
-                if attempt == TRIES or not (
+                if attempt == MAX_ATTEMPTS or not (
                     repair or self._is_transient(error)
                 ):
                     raise
@@ -210,14 +210,14 @@ class Database:
                     repair(self)
                     continue
             self.retries += 1
-            self.sleep(self.chance.uniform(0.001, 0.01) * 2**attempt)
+            self.sleep(self.rng.uniform(0.001, 0.01) * 2**attempt)
         raise AssertionError('unreachable')
 
     def read(
         self,
         function: Callable[..., T],
         *args: typing.Any,
-        by: By | None = None,
+        by: Initiator | None = None,
         **kwargs: typing.Any,
     ) -> T:
         """Run a function that only reads, in one snapshot."""
@@ -229,15 +229,15 @@ class Database:
         function: Callable[..., T],
         args: tuple,
         kwargs: dict[str, typing.Any],
-        by: By | None,
-        synced: bool,
+        by: Initiator | None,
+        fsync: bool,
     ) -> T:
-        with self._turn, self._connection(synced) as connection:
+        with self._turn, self._connection(fsync) as connection:
             session = Session(self, connection, by)
             with connection.begin():
                 answer = function(session, *args, **kwargs)
-                self.probe('commit')
-        self.probe('committed')
+                self.on_step('commit')
+        self.on_step('committed')
         if session.hints:
             self.deliver(session.hints)
         for call in session._after:
@@ -245,7 +245,7 @@ class Database:
         return answer
 
     @contextlib.contextmanager
-    def _connection(self, synced: bool) -> Iterator[sa.Connection]:
+    def _connection(self, fsync: bool) -> Iterator[sa.Connection]:
         if self.dialect != 'sqlite':
             with self._writing.connect() as connection:
                 yield connection
@@ -255,7 +255,7 @@ class Database:
             self._writer = self._writing.connect().execution_options(
                 **{engines.WRITE: True}
             )
-        engines.sync(self._writer, synced)
+        engines.set_synchronous(self._writer, fsync)
         yield self._writer
 
     def _is_transient(self, error: Exception) -> bool:
@@ -295,7 +295,7 @@ def transaction(method: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-def reading(method: Callable[..., T]) -> Callable[..., T]:
+def read_transaction(method: Callable[..., T]) -> Callable[..., T]:
     """Like `transaction`, for a method that only reads."""
 
     @functools.wraps(method)

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db import models
 from manila_lite.db.models import engine
-from manila_lite.db.session import RowAppeared
+from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
 from manila_lite.states import machine as machines
 
@@ -29,11 +29,11 @@ _AT_ONCE = 500
 """How many ids are named in one statement."""
 
 
-def born(
+def insert_row(
     session: Session, machine: machines.Machine, event: str, **values: object
 ) -> None:
     """Insert a row with the status its birth event gives."""
-    values[machine.column] = machine.stored(machine.born[event])
+    values[machine.column] = machine.to_column(machine.initial[event])
     session.run(_insert(machine), **values)
     session.run(
         _BIRTH,
@@ -41,7 +41,7 @@ def born(
         resource_id=values['id'],
         event=event,
         from_status=None,
-        to_status=machine.born[event],
+        to_status=machine.initial[event],
         **_who(session),
     )
 
@@ -101,17 +101,17 @@ def fire_matching(
     return _fire_where(session, machine, event, match, values)
 
 
-def born_all(
+def insert_rows(
     session: Session,
     machine: machines.Machine,
     event: str,
     rows: Collection[dict[str, object]],
 ) -> None:
     """Insert rows with the status their birth event gives."""
-    status, who = machine.born[event], _who(session)
+    status, who = machine.initial[event], _who(session)
     session.run_many(
         _insert(machine),
-        [{**row, machine.column: machine.stored(status)} for row in rows],
+        [{**row, machine.column: machine.to_column(status)} for row in rows],
     )
     session.run_many(
         _BIRTH,
@@ -129,7 +129,7 @@ def born_all(
     )
 
 
-class Together:
+class TransitionBatch:
     """Births and moves of one transaction with one write to the journal.
 
     For rows whose status the caller has read under a row lock; the moves
@@ -140,17 +140,20 @@ class Together:
         self.session = session
         self._journal: list[dict[str, object]] = []
 
-    def born(
+    def insert_rows(
         self,
         machine: machines.Machine,
         event: str,
         rows: Collection[dict[str, object]],
     ) -> None:
         """Insert rows with the status their birth event gives."""
-        status = machine.born[event]
+        status = machine.initial[event]
         self.session.run_many(
             _insert(machine),
-            [{**row, machine.column: machine.stored(status)} for row in rows],
+            [
+                {**row, machine.column: machine.to_column(status)}
+                for row in rows
+            ],
         )
         for row in rows:
             self._note(machine, row['id'], event, None, status)
@@ -164,13 +167,15 @@ class Together:
         """
         move = machine[event]
         leaving = {
-            id: status for id, status in found.items() if move.leaves(status)
+            id: status
+            for id, status in found.items()
+            if move.can_leave(status)
         }
         if not leaving:
             return
         _, guarded = _statements(machine, event, (), (('id', True),))
         if self.session.run(guarded, guard_id=sorted(leaving)) != len(leaving):
-            raise RowAppeared(table=machine.table)
+            raise ConcurrentChange(table=machine.table)
         for id, status in sorted(leaving.items()):
             self._note(machine, id, event, status, move.target)
 
@@ -238,7 +243,7 @@ def _fire_where(
         return 0
     changed = {f'new_{name}': value for name, value in values.items()}
     if session.run(guarded, **matched, **changed) != count:
-        raise RowAppeared(table=machine.table)
+        raise ConcurrentChange(table=machine.table)
     return count
 
 
@@ -312,7 +317,7 @@ def _statements(
         for name in names
     }
     changes[machine.column] = sa.literal(
-        machine.stored(move.target), type_=column.type
+        machine.to_column(move.target), type_=column.type
     )
     return journal, sa.update(table).where(*guard).values(changes)
 
@@ -320,13 +325,13 @@ def _statements(
 def _is_one_of(
     machine: machines.Machine, column: sa.Column, statuses: Collection[str]
 ) -> sa.ColumnElement[bool]:
-    stored = {machine.stored(status) for status in statuses}
+    stored = {machine.to_column(status) for status in statuses}
     named = column.in_(sorted(status for status in stored if status))
     return sa.or_(named, column.is_(None)) if None in stored else named
 
 
 def _matches(column: sa.Column, many: bool) -> sa.ColumnElement[bool]:
-    name = f'guard_{column.name}'
+    name = f'guard_{column.key}'
     if many:
         return column.in_(sa.bindparam(name, expanding=True))
     return column == sa.bindparam(name)
@@ -340,7 +345,7 @@ def _why_not_all(
 ) -> exception.ManilaLiteError:
     table = models.metadata.tables[machine.table]
     found = {
-        row[0]: machine.read(row[1])
+        row[0]: machine.from_column(row[1])
         for row in session.rows(
             sa.select(table.c.id, table.c[machine.column]).where(
                 table.c.id.in_(ids)
@@ -348,9 +353,9 @@ def _why_not_all(
         )
     }
     for id in ids:
-        if not move.leaves(found.get(id) or ''):
+        if not move.can_leave(found.get(id) or ''):
             return _why_not(session, machine, id, move)
-    return RowAppeared(table=machine.table)
+    return ConcurrentChange(table=machine.table)
 
 
 def _why_not(
@@ -367,7 +372,7 @@ def _why_not(
     return exception.InvalidStatus(
         resource=machine.resource.replace('_', ' '),
         id=id,
-        status=machine.read(found[0]),
+        status=machine.from_column(found[0]),
         event=move.event,
         allowed=', '.join(sorted(move.sources)),
     )

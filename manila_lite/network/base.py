@@ -48,12 +48,12 @@ class NetworkPlugin(abc.ABC):
     def check(self) -> None:
         """Raise NetworkBadConfigurationException for unusable options."""
         if not self.ip_versions:
-            raise self.unusable(
+            raise self.configuration_error(
                 'neither network_plugin_ipv4_enabled nor '
                 'network_plugin_ipv6_enabled is set'
             )
 
-    def unusable(self, reason: str) -> exception.ManilaLiteError:
+    def configuration_error(self, reason: str) -> exception.ManilaLiteError:
         return exception.NetworkBadConfigurationException(
             reason=f'section [{self.group}]: {reason}'
         )

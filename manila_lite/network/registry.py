@@ -20,7 +20,7 @@ ENTRY_POINTS = 'manila_lite.network'
 _SUCCESSORS = {
     'manila.network.standalone_network_plugin.StandaloneNetworkPlugin': (
         'standalone'
-    ),
+    )
 }
 
 
@@ -43,7 +43,7 @@ def load(
     return _find(name)(db, values, group=group, label=label)
 
 
-def known() -> dict[str, str]:
+def known_plugins() -> dict[str, str]:
     """The plug-ins that can be named: where each of them is."""
     return {
         point.name: point.value
@@ -52,10 +52,10 @@ def known() -> dict[str, str]:
 
 
 def _find(name: str) -> type[NetworkPlugin]:
-    path = known().get(name)
+    path = known_plugins().get(name)
     if path is None:
         raise _unusable(
-            name, f'known plug-ins are {", ".join(sorted(known()))}'
+            name, f'known plug-ins are {", ".join(sorted(known_plugins()))}'
         )
     module, _, attribute = path.partition(':')
     found = getattr(importlib.import_module(module), attribute, None)

@@ -44,7 +44,7 @@ class StandaloneNetwork(NetworkPlugin):
         if self.network_type not in (None, 'flat') and (
             self.segmentation_id is None
         ):
-            raise self.unusable(
+            raise self.configuration_error(
                 'standalone_network_plugin_segmentation_id is required for '
                 f'networks of type {self.network_type}'
             )
@@ -55,7 +55,7 @@ class StandaloneNetwork(NetworkPlugin):
     def _required(self, name: str) -> str:
         value = self._option(name)
         if not value:
-            raise self.unusable(
+            raise self.configuration_error(
                 f'standalone_network_plugin_{name} is required'
             )
         return value
@@ -65,11 +65,11 @@ class StandaloneNetwork(NetworkPlugin):
         try:
             gateway = ipaddress.ip_address(given)
         except ValueError:
-            raise self.unusable(
+            raise self.configuration_error(
                 f'standalone_network_plugin_gateway is no address: {given}'
             ) from None
         if gateway.version not in self.ip_versions:
-            raise self.unusable(
+            raise self.configuration_error(
                 f'the gateway {gateway} has version {gateway.version}, and '
                 f'network_plugin_ipv{gateway.version}_enabled is not set'
             )
@@ -80,14 +80,14 @@ class StandaloneNetwork(NetworkPlugin):
         try:
             return ipaddress.ip_network(f'{self.gateway}/{mask}', strict=False)
         except ValueError:
-            raise self.unusable(
+            raise self.configuration_error(
                 f'standalone_network_plugin_mask is no mask: {mask}'
             ) from None
 
     def _ranges(self) -> list[Range]:
         given = self._option('allowed_ip_ranges')
         if given:
-            return merged(self._range(one) for one in given)
+            return merge_ranges(self._range(one) for one in given)
         first, last = (
             int(self.network.network_address),
             int(self.network.broadcast_address),
@@ -113,7 +113,7 @@ class StandaloneNetwork(NetworkPlugin):
         return Range(int(ends[0]), int(ends[1]))
 
     def _bad_range(self, reason: str) -> exception.ManilaLiteError:
-        return self.unusable(
+        return self.configuration_error(
             f'standalone_network_plugin_allowed_ip_ranges: {reason}'
         )
 
@@ -163,12 +163,12 @@ class StandaloneNetwork(NetworkPlugin):
         subnet_id: str | None,
         count: int,
     ) -> Sequence[typing.Any]:
-        network_allocations.hold_segment(session, self.segment)
+        network_allocations.lock_segment(session, self.segment)
         wanted = count - network_allocations.count(
             session, share_server_id, self.label, subnet_id
         )
         if wanted > 0:
-            taken = network_allocations.taken(session, self.segment)
+            taken = network_allocations.list_addresses(session, self.segment)
             found = list(itertools.islice(self.free(taken), wanted))
             if len(found) < wanted:
                 raise exception.NoFreeAddress(
@@ -178,7 +178,7 @@ class StandaloneNetwork(NetworkPlugin):
                     size=sum(part.size for part in self.ranges),
                 )
             self._insert(session, share_server_id, subnet_id, found)
-        return network_allocations.of(
+        return network_allocations.list_for_server(
             session, share_server_id, self.label, subnet_id
         )
 
@@ -204,8 +204,10 @@ class StandaloneNetwork(NetworkPlugin):
             for one in addresses
             if ipaddress.ip_address(one) in self.network
         }
-        network_allocations.hold_segment(session, self.segment)
-        holders = network_allocations.holders(session, self.segment, own)
+        network_allocations.lock_segment(session, self.segment)
+        holders = network_allocations.list_address_owners(
+            session, self.segment, own
+        )
         for address, holder in sorted(holders.items()):
             if holder != share_server_id:
                 raise exception.NetworkException(
@@ -237,10 +239,10 @@ class StandaloneNetwork(NetworkPlugin):
             self.facts,
         )
         if subnet_id is not None:
-            network_allocations.describe_subnet(session, subnet_id, self.facts)
+            network_allocations.update_subnet(session, subnet_id, self.facts)
 
 
-def merged(ranges: typing.Iterable[Range]) -> list[Range]:
+def merge_ranges(ranges: typing.Iterable[Range]) -> list[Range]:
     """The same addresses in order, none of them twice."""
     found: list[Range] = []
     for part in sorted(ranges):

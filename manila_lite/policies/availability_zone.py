@@ -8,5 +8,5 @@ RULES = [
         'List availability zones.',
         'GET /v2/os-availability-zone',
         'GET /v2/availability-zones',
-    ),
+    )
 ]

@@ -20,11 +20,13 @@ OWNER_USER_OR_SERVICE = '(rule:owner-user or rule:admin_or_service_api)'
 
 # What held before the three roles; only asked besides the rules above where
 # an operator has set enforce_new_defaults to false.
-OLDER_ADMIN = 'rule:admin_api'
-OLDER_OWNER = 'rule:default'
-OLDER_OWNER_USER = 'rule:admin_or_owner_user'
-OLDER_REASON = 'The reader, member and admin roles replace ownership alone.'
-OLDER_SINCE = '2023.1'
+DEPRECATED_ADMIN = 'rule:admin_api'
+DEPRECATED_OWNER = 'rule:default'
+DEPRECATED_OWNER_USER = 'rule:admin_or_owner_user'
+DEPRECATED_REASON = (
+    'The reader, member and admin roles replace ownership alone.'
+)
+DEPRECATED_SINCE = '2023.1'
 
 
 def _loaded_when_met(entry_point):
@@ -47,7 +49,9 @@ PROJECT_SCOPE = ('project',)
 ANY_SCOPE = ('system', 'project')
 
 
-def _rule(name, check, description, operations, older, scopes=PROJECT_SCOPE):
+def _rule(
+    name, check, description, operations, deprecated, scopes=PROJECT_SCOPE
+):
     """One documented rule; an operation is written 'GET /v2/shares'."""
     return policy.DocumentedRuleDefault(
         name,
@@ -58,38 +62,50 @@ def _rule(name, check, description, operations, older, scopes=PROJECT_SCOPE):
             for operation in operations
         ],
         scope_types=list(scopes),
-        deprecated_rule=older
+        deprecated_rule=deprecated
         and policy.DeprecatedRule(
             name,
-            older,
-            deprecated_reason=OLDER_REASON,
-            deprecated_since=OLDER_SINCE,
+            deprecated,
+            deprecated_reason=DEPRECATED_REASON,
+            deprecated_since=DEPRECATED_SINCE,
         ),
     )
 
 
-def admin(name, description, *operations, older=OLDER_ADMIN):
+def admin(name, description, *operations, deprecated=DEPRECATED_ADMIN):
     """A rule for administrators."""
-    return _rule(name, ADMIN, description, operations, older)
+    return _rule(name, ADMIN, description, operations, deprecated)
 
 
 def member(
-    name, description, *operations, older=OLDER_OWNER, scopes=PROJECT_SCOPE
+    name,
+    description,
+    *operations,
+    deprecated=DEPRECATED_OWNER,
+    scopes=PROJECT_SCOPE,
 ):
     """A rule for administrators and members of the owning project."""
-    return _rule(name, ADMIN_OR_MEMBER, description, operations, older, scopes)
+    return _rule(
+        name, ADMIN_OR_MEMBER, description, operations, deprecated, scopes
+    )
 
 
 def reader(
-    name, description, *operations, older=OLDER_OWNER, scopes=PROJECT_SCOPE
+    name,
+    description,
+    *operations,
+    deprecated=DEPRECATED_OWNER,
+    scopes=PROJECT_SCOPE,
 ):
     """A rule for administrators and readers of the owning project."""
-    return _rule(name, ADMIN_OR_READER, description, operations, older, scopes)
+    return _rule(
+        name, ADMIN_OR_READER, description, operations, deprecated, scopes
+    )
 
 
-def rule(name, check, description, *operations, older):
+def rule(name, check, description, *operations, deprecated):
     """A rule for others than the three roles alone."""
-    return _rule(name, check, description, operations, older)
+    return _rule(name, check, description, operations, deprecated)
 
 
 def _persona(name, check, description, scope_types=('project',)):

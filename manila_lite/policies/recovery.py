@@ -7,24 +7,24 @@ RULES = [
         'recovery:in_flight',
         'See resources in flight, who works on them and what comes next.',
         'GET /v2/recovery/in-flight',
-        older=None,
+        deprecated=None,
     ),
     base.admin(
         'recovery:preview',
         'See what a pass of recovery would do.',
         'GET /v2/recovery/preview',
-        older=None,
+        deprecated=None,
     ),
     base.admin(
         'recovery:log',
         'See what recovery has decided.',
         'GET /v2/recovery/log',
-        older=None,
+        deprecated=None,
     ),
     base.admin(
         'recovery:run',
         'Have a service rescue what nobody works on, or look at one resource.',
         'POST /v2/recovery/run',
-        older=None,
+        deprecated=None,
     ),
 ]

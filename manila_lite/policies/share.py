@@ -6,7 +6,7 @@ _ACTION = 'POST /v2/shares/{id}/action'
 
 RULES = [
     base.member(
-        'share:create', 'Create a share.', 'POST /v2/shares', older=None
+        'share:create', 'Create a share.', 'POST /v2/shares', deprecated=None
     ),
     base.admin(
         'share:create_public_share',
@@ -61,26 +61,26 @@ RULES = [
         'share:soft_delete',
         'Put a share into the recycle bin.',
         _ACTION,
-        older=None,
+        deprecated=None,
     ),
     base.member(
         'share:restore',
         'Take a share out of the recycle bin.',
         _ACTION,
-        older=None,
+        deprecated=None,
     ),
     base.member('share:extend', 'Extend a share.', _ACTION),
     base.admin(
         'share:force_extend',
         'Extend a share without asking the scheduler.',
         _ACTION,
-        older=None,
+        deprecated=None,
     ),
     base.admin(
         'share:extend_beyond_max_share_size_spec',
         'Extend a share beyond the maximum size of its type.',
         _ACTION,
-        older=None,
+        deprecated=None,
     ),
     base.member('share:shrink', 'Shrink a share.', _ACTION),
     base.member(

@@ -80,6 +80,6 @@ RULES = [
         'See the type and the segmentation id of networks.',
         *_LIST,
         'GET /v2/share-networks/{id}',
-        older=None,
+        deprecated=None,
     ),
 ]

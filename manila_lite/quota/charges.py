@@ -43,7 +43,7 @@ class Change(typing.NamedTuple):
 
 CHARGE = Change('charge', 1, 0, limited=True)
 RESERVE = Change('reserve', 0, 1, limited=True)
-SETTLE = Change('settle', 1, -1)
+COMMIT = Change('settle', 1, -1)
 RELEASE = Change('release', 0, -1)
 CREDIT = Change('credit', -1, 0)
 ADJUST = Change('adjust', 1, 0)
@@ -74,22 +74,24 @@ def charge(
         session.charges.append(recount.to_reservation(owner, deltas))
 
 
-def settle(session: Session, owner: Owner, deltas: Deltas) -> None:
+def commit_reservation(session: Session, owner: Owner, deltas: Deltas) -> None:
     """Turn what was reserved into use."""
-    _apply(session, SETTLE, owner, deltas)
+    _apply(session, COMMIT, owner, deltas)
 
 
-def release(session: Session, owner: Owner, deltas: Deltas) -> None:
+def release_reservation(
+    session: Session, owner: Owner, deltas: Deltas
+) -> None:
     """Give back what was reserved."""
     _apply(session, RELEASE, owner, deltas)
 
 
-def release_all(
+def release_reservations(
     session: Session, reservations: Iterable[list[typing.Any]]
 ) -> None:
     """Give back all that the `charges` of a work row say."""
     for owner, deltas in map(recount.from_reservation, reservations):
-        release(session, owner, deltas)
+        release_reservation(session, owner, deltas)
 
 
 def credit(session: Session, owner: Owner, deltas: Deltas) -> None:

@@ -51,7 +51,7 @@ def from_options(group: typing.Any) -> dict[str, int]:
     return {name: getattr(group, name) for name in NAMES}
 
 
-def layered(
+def effective_limits(
     *layers: Mapping[str, int], names: tuple[str, ...] = NAMES
 ) -> dict[str, int]:
     """The limits in force, in order: a later layer hides an earlier."""
@@ -110,7 +110,7 @@ def check(
     """
     for name, limit in values.items():
         ceiling = (ceilings or {}).get(name, UNLIMITED)
-        if is_wider(limit, ceiling):
+        if exceeds(limit, ceiling):
             raise exception.InvalidInput(
                 reason=f'{name} may not exceed the limit of the project, '
                 f'{ceiling}'
@@ -122,7 +122,7 @@ def check(
             )
 
 
-def is_wider(limit: int, ceiling: int) -> bool:
+def exceeds(limit: int, ceiling: int) -> bool:
     """Whether a limit allows what the ceiling does not."""
     if ceiling == UNLIMITED:
         return False

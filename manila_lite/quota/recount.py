@@ -92,7 +92,7 @@ def correct(
     project_id: str | None = None,
 ) -> list[Difference]:
     """Write a recount to the usage rows; what was wrong before."""
-    quotas.hold_limits(session)
+    quotas.lock_limits(session)
     quotas.list_all_usages(session, project_id, lock=True)
     found = differences(session, project_id)
     sets.create_usages(session, defaults, [wrong.key for wrong in found])

@@ -20,7 +20,7 @@ from manila_lite.db.queries.admin.quotas import Scope
 from manila_lite.db.session import Session
 from manila_lite.quota import limits
 from manila_lite.quota.limits import UNLIMITED
-from manila_lite.quota.limits import layered
+from manila_lite.quota.limits import effective_limits
 
 Limits = Mapping[str, int]
 
@@ -53,7 +53,7 @@ def _names(scope: Scope) -> tuple[str, ...]:
 
 def show(session: Session, defaults: Limits, scope: Scope) -> dict[str, int]:
     """The limits of a scope, by resource, in their order."""
-    return layered(
+    return effective_limits(
         defaults, *quotas.get_layers(session, scope), names=_names(scope)
     )
 
@@ -86,7 +86,7 @@ def change(
     than what is in use.
     """
     asked = limits.parse(values, _names(scope))
-    quotas.hold_limits(session)
+    quotas.lock_limits(session)
     layers = quotas.get_layers(session, scope)
     usages = quotas.list_usages(session, scope, lock=True)
     limits.check(
@@ -95,28 +95,32 @@ def change(
         used={row.resource: row.in_use + row.reserved for row in usages},
         ceilings=None
         if scope.kind == PROJECT
-        else layered(defaults, layers.default_class, layers.project),
+        else effective_limits(defaults, layers.default_class, layers.project),
     )
     quotas.set_limits(session, scope, asked)
-    quotas.set_in_force(session, scope, asked)
-    return layered(defaults, *layers, asked, names=_names(scope))
+    quotas.set_effective_limits(session, scope, asked)
+    return effective_limits(defaults, *layers, asked, names=_names(scope))
 
 
-def forget(session: Session, defaults: Limits, scope: Scope) -> None:
+def reset(session: Session, defaults: Limits, scope: Scope) -> None:
     """Remove the limits set for a scope; a project's users lose theirs."""
-    quotas.hold_limits(session)
+    quotas.lock_limits(session)
     quotas.delete_limits(session, scope)
     layers = quotas.get_layers(session, scope)
-    quotas.set_in_force(session, scope, _in_force(defaults, scope, layers))
+    quotas.set_effective_limits(
+        session, scope, _in_force(defaults, scope, layers)
+    )
     if scope.kind == PROJECT:
-        quotas.set_users_in_force(session, scope.project_id, UNLIMITED)
+        quotas.set_effective_user_limit(session, scope.project_id, UNLIMITED)
 
 
 def show_class(
     session: Session, defaults: Limits, class_name: str = DEFAULT_CLASS
 ) -> dict[str, int]:
     """The limits of a class; those of `default` hold for new projects."""
-    return layered(defaults, quotas.get_class_limits(session, class_name))
+    return effective_limits(
+        defaults, quotas.get_class_limits(session, class_name)
+    )
 
 
 def change_class(
@@ -127,24 +131,26 @@ def change_class(
 ) -> dict[str, int]:
     """Set some limits of a class; all of its limits after that."""
     asked = limits.parse(values)
-    quotas.hold_limits(session)
+    quotas.lock_limits(session)
     quotas.set_class_limits(session, class_name, asked)
     if class_name == DEFAULT_CLASS:
-        quotas.set_defaults_in_force(session, asked)
+        quotas.set_effective_defaults(session, asked)
     return show_class(session, defaults, class_name)
 
 
 def refresh_defaults(session: Session, defaults: Limits) -> int:
     """Put changed options in force; the number of usage rows changed."""
-    quotas.hold_limits(session)
-    return quotas.set_defaults_in_force(session, show_class(session, defaults))
+    quotas.lock_limits(session)
+    return quotas.set_effective_defaults(
+        session, show_class(session, defaults)
+    )
 
 
 def create_usages(
     session: Session, defaults: Limits, keys: Collection[Key]
 ) -> int:
     """Create those of the usage rows that are missing; their number."""
-    quotas.hold_limits(session)
+    quotas.lock_limits(session)
     created = 0
     for scope, group in itertools.groupby(
         sorted(keys), key=lambda key: Scope(*key[:-1])
@@ -167,5 +173,5 @@ def _in_force(
 ) -> dict[str, int]:
     """The limits for usage rows; the project's guards what has no own."""
     if scope.kind == PROJECT:
-        return layered(defaults, layers.default_class, layers.project)
-    return layered(layers.own)
+        return effective_limits(defaults, layers.default_class, layers.project)
+    return effective_limits(layers.own)

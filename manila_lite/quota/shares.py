@@ -60,7 +60,7 @@ def replica_deltas(instance: typing.Any) -> dict[str, int]:
     return {'share_replicas': 1, 'replica_gigabytes': instance.size}
 
 
-def take_copies(
+def lock_instances(
     session: Session, instance: typing.Any
 ) -> Sequence[typing.Any]:
     """All instances of the share, which stay as they are until the end.
@@ -70,7 +70,7 @@ def take_copies(
     """
     if instance.replica_state is None:
         return [instance]
-    return replicas.take(session, instance.share_id)
+    return replicas.lock_instances(session, instance.share_id)
 
 
 def resize(
@@ -97,9 +97,9 @@ def resize(
     owner, difference = owner_of(instance), size - before
     deltas = size_deltas(instance, difference, len(copies))
     if list(reservations) == [to_reservation(owner, deltas)]:
-        charges.settle(session, owner, deltas)
+        charges.commit_reservation(session, owner, deltas)
     else:
-        charges.release_all(session, reservations)
+        charges.release_reservations(session, reservations)
         charges.adjust(session, owner, deltas)
     by_host = collections.Counter[str]()
     for copy in copies:
@@ -108,17 +108,17 @@ def resize(
     if placed[0]:
         by_host[placed[0]] -= placed[1]
     for host in sorted(by_host):
-        pools.change_allocated(session, host, by_host[host])
+        pools.adjust_allocated(session, host, by_host[host])
 
 
-def discard(
+def remove_and_credit(
     session: Session, instance: typing.Any, event: str = 'deleted'
 ) -> None:
     """Remove an instance by its last move, and what it counted for."""
     size = instance.size
     if instance.replica_state is not None:
         # It may have been given another size since it was read.
-        take_copies(session, instance)
+        lock_instances(session, instance)
         instance = share_instances.get(session, instance.id)
         size = instance.size
     if shares.remove_instance(session, instance, event):
@@ -126,10 +126,10 @@ def discard(
     elif instance.replica_state and size:
         charges.credit(session, owner_of(instance), replica_deltas(instance))
     # Everybody changes quota before pools: else they wait for each other.
-    pools.change_allocated(session, instance.host, -size)
+    pools.adjust_allocated(session, instance.host, -size)
 
 
-def discard_uncounted(session: Session, instance: typing.Any) -> None:
+def remove_uncharged(session: Session, instance: typing.Any) -> None:
     """The same when its quota was given back before."""
     shares.remove_instance(session, instance)
-    pools.change_allocated(session, instance.host, -instance.size)
+    pools.adjust_allocated(session, instance.host, -instance.size)

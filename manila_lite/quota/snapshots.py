@@ -25,7 +25,7 @@ def deltas_of(size: int) -> dict[str, int]:
     return {'snapshots': 1, 'snapshot_gigabytes': size} if size else {}
 
 
-def discard(
+def remove_and_credit(
     session: Session, instance: typing.Any, event: str = 'deleted'
 ) -> None:
     """Remove an instance by its last move, and what it counted for."""

@@ -8,7 +8,7 @@ from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import call
 from manila_lite.rpc.contract import durable
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.share_instance import SHARE_INSTANCE
 
 TOPIC = 'manila-scheduler'
 

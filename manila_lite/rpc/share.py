@@ -9,11 +9,11 @@ from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Contract
 from manila_lite.rpc.contract import call
 from manila_lite.rpc.contract import durable
-from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_server import MACHINE as SHARE_SERVER
-from manila_lite.states.share_server import TASK_MACHINE as SERVER_TASK
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 TOPIC = 'manila-share'
 BINARY = 'manila-share'
@@ -189,7 +189,7 @@ class AccessRpc(Contract):
     topic, version = TOPIC, '1.0'
 
     @durable(
-        failure=(ACCESS_STATUS, 'failed'),
+        failure=(SHARE_INSTANCE_ACCESS, 'failed'),
         one_per='instance_id',
         repeatable=True,
         action=Action.UPDATE_ACCESS_RULES,
@@ -394,7 +394,7 @@ class ServerMigrationRpc(Contract):
     topic, version = TOPIC, '1.0'
 
     @durable(
-        failure=(SERVER_TASK, 'failed'),
+        failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
@@ -403,7 +403,7 @@ class ServerMigrationRpc(Contract):
     ) -> None: ...
 
     @durable(
-        failure=(SERVER_TASK, 'failed'),
+        failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
@@ -412,7 +412,7 @@ class ServerMigrationRpc(Contract):
     ) -> None: ...
 
     @durable(
-        failure=(SERVER_TASK, 'failed'),
+        failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
@@ -421,7 +421,7 @@ class ServerMigrationRpc(Contract):
     ) -> None: ...
 
     @durable(
-        failure=(SERVER_TASK, 'failed'),
+        failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )
@@ -430,7 +430,7 @@ class ServerMigrationRpc(Contract):
     ) -> None: ...
 
     @durable(
-        failure=(SERVER_TASK, 'failed'),
+        failure=(SHARE_SERVER_TASK, 'failed'),
         repeatable=True,
         resource='share_server_id',
     )

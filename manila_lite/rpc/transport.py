@@ -25,13 +25,13 @@ LOG = logging.getLogger(__name__)
 POOL_SIZE = 2
 """Threads of one server, unless configured: they only pass hints."""
 
-PATIENCE = 5.0
+BROKER_TIMEOUT = 5.0
 """Seconds that a start waits for a broker which does not answer."""
 
 RABBIT = 'oslo_messaging_rabbit'
 
 
-def prepare(*, threading: bool) -> None:
+def init_backend(*, threading: bool) -> None:
     """Choose threads or eventlet; comes before any other oslo import."""
     from oslo_service import backend
 
@@ -248,7 +248,7 @@ def _as_raised(error: exception.ManilaLiteError) -> exception.ManilaLiteError:
     traceback; that must not become the text of an answer.
     """
     original = type(error).__mro__[1]
-    return original(error.msg, **error.facts)
+    return original(error.msg, **error.params)
 
 
 class Server:
@@ -273,7 +273,7 @@ class Server:
         service comes up without its broker.
         """
         self._starter.start()
-        self._starter.join(PATIENCE)
+        self._starter.join(BROKER_TIMEOUT)
         if self._starter.is_alive():
             LOG.warning(
                 '%s: the message broker does not answer; work is '
@@ -304,7 +304,7 @@ class HintSender:
     an error: the sweep of the service finds the work a little later.
     """
 
-    LOG_EVERY = 60.0
+    LOG_INTERVAL = 60.0
 
     def __init__(
         self,
@@ -319,7 +319,7 @@ class HintSender:
         self._transport = transport
         self._capacity = capacity
         self._clock = clock
-        self._logged_at = -self.LOG_EVERY
+        self._logged_at = -self.LOG_INTERVAL
         self._clients: dict[str, RpcClient] = {}
         self._waiting: collections.OrderedDict[tuple[str, str, str], None] = (
             collections.OrderedDict()
@@ -386,7 +386,7 @@ class HintSender:
 
     def _note_failure(self, queue: str, error: Exception) -> None:
         self.failed += 1
-        if self._clock() - self._logged_at >= self.LOG_EVERY:
+        if self._clock() - self._logged_at >= self.LOG_INTERVAL:
             self._logged_at = self._clock()
             LOG.warning(
                 'A hint for %s was lost, %d since the start; '

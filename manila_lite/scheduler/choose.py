@@ -17,7 +17,7 @@ from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.weighers import Weigher
 
 NO_POOLS = '028'
-REFUSALS_SHOWN = 10  # of each filter, in an explanation
+MAX_REJECTIONS_SHOWN = 10  # of each filter, in an explanation
 
 
 class RankedPool(NamedTuple):
@@ -25,7 +25,7 @@ class RankedPool(NamedTuple):
     weight: float
 
 
-class Refusal(NamedTuple):
+class Rejection(NamedTuple):
     """The first reason that took a pool out of the list."""
 
     host: str
@@ -43,39 +43,39 @@ class Choice:
     """
 
     ranked: list[RankedPool]
-    survivors: list[tuple[str, int]]
-    refusals: list[Refusal]
+    remaining: list[tuple[str, int]]
+    rejections: list[Rejection]
     message_detail: str | None
 
     @property
     def reason(self) -> str | None:
         """The name of the filter that left no pool."""
-        if self.ranked or not self.survivors:
+        if self.ranked or not self.remaining:
             return None
-        return self.survivors[-1][0]
+        return self.remaining[-1][0]
 
     def explanation(self) -> str:
         """The whole story, for the administrator."""
-        considered = len(self.ranked) + len(self.refusals)
+        considered = len(self.ranked) + len(self.rejections)
         lines = [f'{considered} pools considered, {len(self.ranked)} good.']
         refused = {
             name: list(group)
             for name, group in groupby(
-                self.refusals, lambda refusal: refusal.filter
+                self.rejections, lambda refusal: refusal.filter
             )
         }
-        for name, left in self.survivors:
+        for name, left in self.remaining:
             lines.append(f'{name} left {left}')
             here = refused.get(name, [])
             lines += [
                 f'  not {refusal.host}: {refusal.reason}'
-                for refusal in here[:REFUSALS_SHOWN]
+                for refusal in here[:MAX_REJECTIONS_SHOWN]
             ]
-            if len(here) > REFUSALS_SHOWN:
-                lines.append(f'  and {len(here) - REFUSALS_SHOWN} more')
+            if len(here) > MAX_REJECTIONS_SHOWN:
+                lines.append(f'  and {len(here) - MAX_REJECTIONS_SHOWN} more')
         lines += [
             f'{ranked.pool.host} weighs {ranked.weight:.3f}'
-            for ranked in self.ranked[:REFUSALS_SHOWN]
+            for ranked in self.ranked[:MAX_REJECTIONS_SHOWN]
         ]
         return '\n'.join(lines)
 
@@ -98,31 +98,31 @@ def choose(
         if not request.is_extend or pool.host == request.host
     ]
     detail = NO_POOLS
-    survivors: list[tuple[str, int]] = []
-    refusals: list[Refusal] = []
+    remaining: list[tuple[str, int]] = []
+    rejections: list[Rejection] = []
     for rule in [ServiceUp(), *filters]:
         if not left:
             break
-        left = _filtered(rule, left, request, refusals)
-        survivors.append((rule.name, len(left)))
+        left = _filtered(rule, left, request, rejections)
+        remaining.append((rule.name, len(left)))
         detail = rule.detail
     ranked = _ranked(left, request, weighers, rng)
-    return Choice(ranked, survivors, refusals, None if left else detail)
+    return Choice(ranked, remaining, rejections, None if left else detail)
 
 
 def _filtered(
     rule: Filter,
     pools: list[Pool],
     request: PlacementRequest,
-    refusals: list[Refusal],
+    rejections: list[Rejection],
 ) -> list[Pool]:
     kept = []
     for pool in pools:
-        reason = rule.why_not(pool, request)
+        reason = rule.rejection_reason(pool, request)
         if reason is None:
             kept.append(pool)
         else:
-            refusals.append(Refusal(pool.host, rule.name, reason))
+            rejections.append(Rejection(pool.host, rule.name, reason))
     return kept
 
 
@@ -190,7 +190,7 @@ def load(
 
 
 def _class(kind: str, name: str) -> Any:
-    found = known(kind)
+    found = known_entry_points(kind)
     if name not in found:
         raise exception.BadConfiguration(
             reason=f'there is no {name} among the scheduler {kind}; known '
@@ -205,7 +205,7 @@ def _class(kind: str, name: str) -> Any:
 
 
 @functools.cache
-def known(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
+def known_entry_points(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
     """The entry points of a kind by name; read from disk once."""
     group = importlib.metadata.entry_points(
         group=f'manila_lite.scheduler.{kind}'

@@ -5,12 +5,12 @@ from typing import Any
 
 from manila_lite.scheduler.choose import choose
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.capacity import room
+from manila_lite.scheduler.filters.capacity import allocation_limit
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
 
-def why_not(
+def rejection_reasons(
     pools: Sequence[Pool],
     needs: Sequence[Mapping[str, Any]],
     specs: Mapping[str, Mapping[str, Any]],
@@ -62,5 +62,5 @@ def _request(
 
 def _left(pool: Pool, request: PlacementRequest) -> float | None:
     """GiB that may still be placed; None: no limit is known."""
-    limit = room(pool, request)
+    limit = allocation_limit(pool, request)
     return None if limit is None else max(0.0, limit - pool.allocated_gb)

@@ -34,7 +34,7 @@ class _Fault(Exception):
     """Why an expression has no value; `evaluate` adds which expression."""
 
 
-def number(value: object) -> float | None:
+def to_number(value: object) -> float | None:
     """The value read as a number, None when it is not one."""
     if not isinstance(value, (int, float, str)):
         return None
@@ -47,7 +47,7 @@ def number(value: object) -> float | None:
     return None if math.isnan(result) else result
 
 
-def truth(value: object) -> bool | None:
+def to_bool(value: object) -> bool | None:
     """The value read as a boolean, None when it is not one."""
     if value is None:
         return False
@@ -100,23 +100,23 @@ def _fault(reason: str) -> NoReturn:
 
 
 def _number(value: object) -> float:
-    result = number(value)
+    result = to_number(value)
     return _fault(f'{value!r} is not a number') if result is None else result
 
 
 def _truth(value: object) -> bool:
-    result = truth(value)
+    result = to_bool(value)
     if result is None:
         _fault(f'{value!r} is neither true nor false')
     return result
 
 
 def _equal(left: object, right: object) -> bool:
-    a, b = number(left), number(right)
+    a, b = to_number(left), to_number(right)
     if a is not None and b is not None:
         return a == b
     if isinstance(left, bool) or isinstance(right, bool):
-        return truth(left) is truth(right)
+        return to_bool(left) is to_bool(right)
     return str(left) == str(right)
 
 

@@ -14,7 +14,7 @@ from manila_lite.db.queries.admin import pools as pool_rows
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.networks import subnets as subnet_rows
 from manila_lite.db.queries.replicas import replicas as replica_rows
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -25,8 +25,8 @@ from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.scheduler import PlacementRpc
 from manila_lite.scheduler.choose import Choice
 from manila_lite.scheduler.choose import choose
-from manila_lite.scheduler.destinations import why_not
-from manila_lite.scheduler.filters.capacity import room
+from manila_lite.scheduler.destinations import rejection_reasons
+from manila_lite.scheduler.filters.capacity import allocation_limit
 from manila_lite.scheduler.filters.service_up import ServiceUp
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -44,11 +44,11 @@ _HANDED_OVER = {
     for durable in work_kinds(contract).values()
 }
 
-ROUNDS = 5
+MAX_ROUNDS = 5
 """How often a choice is made anew because a rival took the room."""
 
 
-class Rules(typing.NamedTuple):
+class FiltersAndWeighers(typing.NamedTuple):
     """How pools are chosen: filters and weighers, in order."""
 
     filters: Sequence[typing.Any]
@@ -57,26 +57,26 @@ class Rules(typing.NamedTuple):
 
 
 @implements(PlacementRpc)
-class Placement:
+class PlacementEndpoint:
     """Decides from what the database says; it keeps nothing in memory."""
 
     def __init__(
         self,
         db: Database,
-        rules: Rules,
+        rules: FiltersAndWeighers,
         *,
         down_time: float,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ):
         self.db = db
         self.rules = rules
         self.down_time = down_time
-        self.chance = chance
+        self.rng = rng
 
     def prepare_create_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance = instances.get(session, job.resource_id)
+        instance = share_instances.get(session, job.resource_id)
         if instance.status != 'creating' or instance.host is not None:
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -87,7 +87,7 @@ class Placement:
             )
         return (
             instance,
-            share_types.extra_specs(session, instance.share_type_id),
+            share_types.get_extra_specs(session, instance.share_type_id),
             self._neighbours(session, job.args['hints']),
             self._subnets(session, instance.share_network_id),
             self._pools(session),
@@ -102,7 +102,7 @@ class Placement:
         snapshot_id: str | None = None,
         source_host: str | None = None,
     ) -> None:
-        instance, specs, neighbours, subnets, pools = job.found
+        instance, specs, neighbours, subnets, pools = job.prepared
         if instance.share_type_id is None:
             raise exception.NoValidHost(
                 reason='no share type was named and there is no default',
@@ -129,7 +129,7 @@ class Placement:
     def _created_on(
         self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
     ) -> None:
-        instances.place(session, instance.id, pool.host, pool.zone)
+        share_instances.assign_host(session, instance.id, pool.host, pool.zone)
         what = {'instance_id': instance.id}
         method = 'create_share_instance'
         if job.args['snapshot_id'] is not None:
@@ -141,7 +141,7 @@ class Placement:
         self, session: Session, job: typing.Any
     ) -> typing.Any:
         found = self.prepare_create_share_instance(session, job)
-        return (*found, replica_rows.hosts(session, found[0].share_id))
+        return (*found, replica_rows.get_hosts(session, found[0].share_id))
 
     def create_share_replica(
         self,
@@ -151,7 +151,7 @@ class Placement:
         hints: dict[str, typing.Any],
     ) -> None:
         """Place a copy where it can follow the active replica."""
-        instance, specs, _, subnets, pools, (active, hosts) = job.found
+        instance, specs, _, subnets, pools, (active, hosts) = job.prepared
         if active is None:
             raise exception.NoValidHost(
                 reason='the share has no active replica',
@@ -181,9 +181,9 @@ class Placement:
     def _replicated_on(
         self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
     ) -> None:
-        if pool.host in replica_rows.hosts(session, instance.share_id)[1]:
-            raise RoomTaken(host=pool.host)  # by another replica of it
-        instances.place(session, instance.id, pool.host, pool.zone)
+        if pool.host in replica_rows.get_hosts(session, instance.share_id)[1]:
+            raise CapacityTaken(host=pool.host)  # by another replica of it
+        share_instances.assign_host(session, instance.id, pool.host, pool.zone)
         self._hand_over(
             session,
             job,
@@ -195,13 +195,13 @@ class Placement:
     def failed_create_share_replica(
         self, session: Session, job: typing.Any, error: Exception
     ) -> bool:
-        replica_rows.give_up_unplaced(session, job.resource_id)
+        replica_rows.mark_unplaced_failed(session, job.resource_id)
         return False
 
     def prepare_extend_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance = instances.get(session, job.resource_id)
+        instance = share_instances.get(session, job.resource_id)
         if instance.status != 'extending':
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -212,14 +212,14 @@ class Placement:
             )
         return (
             instance,
-            share_types.extra_specs(session, instance.share_type_id),
+            share_types.get_extra_specs(session, instance.share_type_id),
             self._pools(session),
         )
 
     def extend_share_instance(
         self, job: typing.Any, instance_id: str, new_size: int, growth: int
     ) -> None:
-        instance, specs, pools = job.found
+        instance, specs, pools = job.prepared
         request = PlacementRequest(
             size=growth,
             share_proto=instance.share_proto,
@@ -251,7 +251,7 @@ class Placement:
     def prepare_manage_share_instance(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        instance = instances.get(session, job.resource_id)
+        instance = share_instances.get(session, job.resource_id)
         if instance.status != 'manage_starting':
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -262,7 +262,7 @@ class Placement:
             )
         return (
             instance,
-            share_types.extra_specs(session, instance.share_type_id),
+            share_types.get_extra_specs(session, instance.share_type_id),
             [
                 pool
                 for pool in self._pools(session)
@@ -277,7 +277,7 @@ class Placement:
         driver_options: dict[str, typing.Any],
     ) -> None:
         """See whether the pool fits the type; it has been chosen."""
-        instance, specs, pools = job.found
+        instance, specs, pools = job.prepared
         request = PlacementRequest(
             size=0,
             share_proto=instance.share_proto,
@@ -297,7 +297,7 @@ class Placement:
             )
         job.hand_over(
             self._hand_over,
-            job.job,
+            job.claim,
             'manage_share_instance',
             choice.ranked[0].pool.service_host,
             job.args,
@@ -313,7 +313,7 @@ class Placement:
         there; else each on any pool of the back end. Nothing is reserved.
         """
         pools, specs = self.db.read(self._destination, host, needs)
-        return why_not(pools, needs, specs, self.rules.filters)
+        return rejection_reasons(pools, needs, specs, self.rules.filters)
 
     def _destination(
         self, session: Session, host: str, needs: list[dict[str, typing.Any]]
@@ -323,7 +323,7 @@ class Placement:
             for pool in self._pools(session)
             if host in (pool.host, pool.service_host)
         ]
-        return found, share_types.extra_specs_of(
+        return found, share_types.list_extra_specs(
             session, {need['share_type_id'] for need in needs}
         )
 
@@ -337,9 +337,9 @@ class Placement:
         *args: typing.Any,
     ) -> None:
         """Take room on the best pool that still has it."""
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             choice = choose(
-                request, pools, filters, self.rules.weighers, self.chance
+                request, pools, filters, self.rules.weighers, self.rng
             )
             self._log(job, choice)
             if choice.reason == ServiceUp.name:
@@ -355,14 +355,14 @@ class Placement:
                 try:
                     job.hand_over(
                         self._take,
-                        job.job,
+                        job.claim,
                         request,
                         ranked.pool,
                         settle,
                         *args,
                     )
                     return
-                except RoomTaken:
+                except CapacityTaken:
                     continue
             pools = job.read(self._pools)
         raise exception.ServiceUnavailable(
@@ -382,10 +382,10 @@ class Placement:
             session,
             pool.host,
             request.size,
-            room(pool, request),
+            allocation_limit(pool, request),
             pool.reported_at,
         ):
-            raise RoomTaken(host=pool.host)
+            raise CapacityTaken(host=pool.host)
         settle(session, job, *args, pool)
 
     def _hand_over(
@@ -419,7 +419,7 @@ class Placement:
             for key in ('same_host', 'different_host')
         }
         named = wanted['same_host'] | wanted['different_host']
-        hosts = instances.hosts_of(session, named) if named else {}
+        hosts = share_instances.list_hosts(session, named) if named else {}
         return {
             key: frozenset(host for id in ids for host in hosts.get(id, ()))
             for key, ids in wanted.items()
@@ -433,7 +433,9 @@ class Placement:
             return None
         return collections.Counter(
             subnet.availability_zone
-            for subnet in subnet_rows.list_of(session, share_network_id)
+            for subnet in subnet_rows.list_for_network(
+                session, share_network_id
+            )
         )
 
     def _log(self, job: typing.Any, choice: Choice) -> None:
@@ -446,7 +448,7 @@ class Placement:
         )
 
 
-class RoomTaken(exception.ManilaLiteError):
+class CapacityTaken(exception.ManilaLiteError):
     """A rival placement took the room of a pool since it was read."""
 
     message = 'Pool {host} has no room any longer.'

@@ -18,21 +18,21 @@ from manila_lite import messages
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
-from manila_lite.quota.replicas import discard as discard_replica
-from manila_lite.quota.shares import discard
+from manila_lite.quota.replicas import remove_and_credit as discard_replica
+from manila_lite.quota.shares import remove_and_credit
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Repeat
-from manila_lite.states.share_instance import MACHINE
-from manila_lite.states.share_network import MACHINE as NETWORK
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_replica import PASSIVE
-from manila_lite.work.notify import instance_known_as
+from manila_lite.work.notify import displayed_resource
 
 LOG = logging.getLogger(__name__)
 
@@ -42,19 +42,19 @@ BATCH = 100
 _REASON = 'it never had a host'
 
 
-class Scheduler(typing.NamedTuple):
+class SweepActor(typing.NamedTuple):
     """Who makes the moves: a scheduler, and which start of it."""
 
     actor: str
     request_id: None = None
 
 
-class Unplaced:
+class OrphanSweep:
     """The pass over what has no host; `owner` names who makes it."""
 
     def __init__(self, db: Database, owner: str, message_ttl: int):
         self.db = db
-        self.by = Scheduler(owner)
+        self.by = SweepActor(owner)
         self.message_ttl = message_ttl
 
     def run_pass(self) -> int:
@@ -75,7 +75,9 @@ class Unplaced:
         return count
 
     def _lost(self, session: Session) -> typing.Sequence[sa.Row]:
-        return recovery.stuck(session, MACHINE.resource, None, most=BATCH)
+        return recovery.list_stuck(
+            session, SHARE_INSTANCE.resource, None, most=BATCH
+        )
 
     def _rescue(self, session: Session) -> int:
         began, lost = time.monotonic(), self._lost(session)
@@ -90,17 +92,17 @@ class Unplaced:
         return len(lost)
 
     def _expired(self, session: Session) -> typing.Sequence[str]:
-        return shares.expired(session, None)
+        return shares.list_expired(session, None)
 
     def _remove(self, session: Session) -> int:
         expired = self._expired(session)
         for share_id in expired:
-            for row in shares.instances(session, share_id):
+            for row in shares.list_instances(session, share_id):
                 self._unless_moved(self._discard, session, row.instance_id)
         return len(expired)
 
     def _unsettled(self, session: Session) -> typing.Sequence[sa.Row]:
-        return share_networks.stuck(session, BATCH)
+        return share_networks.list_stuck(session, BATCH)
 
     def _settle(self, session: Session) -> int:
         """Networks that change without a server that does."""
@@ -110,15 +112,15 @@ class Unplaced:
         return len(found)
 
     def _end_change(self, session: Session, row: sa.Row, began: float) -> None:
-        (event,) = NETWORK.in_flight[row.status].events
-        fire(session, NETWORK, row.id, event, updated_at=session.now)
-        recovery.record(
+        (event,) = SHARE_NETWORK.in_flight[row.status].events
+        fire(session, SHARE_NETWORK, row.id, event, updated_at=session.now)
+        recovery.record_decision(
             session,
-            resource=NETWORK.resource,
+            resource=SHARE_NETWORK.resource,
             resource_id=row.id,
             status_before=row.status,
             action='given up',
-            status_after=NETWORK[event].target,
+            status_after=SHARE_NETWORK[event].target,
             reason='none of its share servers is changing',
             duration=time.monotonic() - began,
         )
@@ -133,16 +135,16 @@ class Unplaced:
             function(*args)
 
     def _end(self, session: Session, row: sa.Row, began: float) -> None:
-        rescue = MACHINE.in_flight[row.status]
-        instance = instances.get(session, row.id)
+        rescue = SHARE_INSTANCE.in_flight[row.status]
+        instance = share_instances.get(session, row.id)
         if isinstance(rescue, Repeat):
             self._remove_rows(session, instance)
             self._note(session, row, 'repeated', GONE, began)
             return
         event = rescue.events[-1]
-        fire(session, MACHINE, row.id, event, updated_at=session.now)
+        fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
         if instance.replica_state in PASSIVE:
-            replicas.give_up_unplaced(session, row.id)
+            replicas.mark_unplaced_failed(session, row.id)
         messages.record(
             session,
             project_id=row.project_id,
@@ -150,17 +152,19 @@ class Unplaced:
             action=Action.ALLOCATE_HOST,
             detail=Detail.UNKNOWN_ERROR,
             ttl=self.message_ttl,
-            **instance_known_as(
+            **displayed_resource(
                 instance.id, instance.share_id, instance.replica_state
             ),
         )
-        self._note(session, row, 'given up', MACHINE[event].target, began)
+        self._note(
+            session, row, 'given up', SHARE_INSTANCE[event].target, began
+        )
 
     def _remove_rows(self, session: Session, instance: sa.Row) -> None:
         if instance.replica_state in PASSIVE:
             discard_replica(session, instance)
         else:
-            discard(session, instance)
+            remove_and_credit(session, instance)
 
     def _note(
         self,
@@ -170,9 +174,9 @@ class Unplaced:
         status_after: str | None,
         began: float,
     ) -> None:
-        recovery.record(
+        recovery.record_decision(
             session,
-            resource=MACHINE.resource,
+            resource=SHARE_INSTANCE.resource,
             resource_id=row.id,
             status_before=row.status,
             action=action,
@@ -182,5 +186,5 @@ class Unplaced:
         )
 
     def _discard(self, session: Session, instance_id: str) -> None:
-        fire(session, MACHINE, instance_id, 'delete')
-        discard(session, instances.get(session, instance_id))
+        fire(session, SHARE_INSTANCE, instance_id, 'delete')
+        remove_and_credit(session, share_instances.get(session, instance_id))

@@ -11,11 +11,11 @@ from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Resume
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 
 
-class A:
+class RuleState:
     """The states of access rules, spelled once."""
 
     QUEUED_TO_APPLY = 'queued_to_apply'
@@ -28,13 +28,18 @@ class A:
     DENYING = 'denying'
 
 
+# Short in the table only.
+A = RuleState
+
 ALL = frozenset(
-    state for name, state in vars(A).items() if not name.startswith('_')
+    state
+    for name, state in vars(RuleState).items()
+    if not name.startswith('_')
 )
 IN_TRANSIT = frozenset({A.APPLYING, A.UPDATING, A.DENYING})
 QUEUED = frozenset({A.QUEUED_TO_APPLY, A.QUEUED_TO_UPDATE, A.QUEUED_TO_DENY})
 
-STATES_BY_WEIGHT = (
+STATES_BY_RANK = (
     A.ERROR,
     A.QUEUED_TO_APPLY,
     A.QUEUED_TO_UPDATE,
@@ -46,13 +51,19 @@ STATES_BY_WEIGHT = (
 )
 """Of the states on several instances, a rule shows the first of these."""
 
-SETTLED = SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS
+RULES_EDITABLE = SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS
 """The statuses in which an instance takes changes of its rules."""
 
-GOING = HIDDEN_FROM_TENANTS | {S.DELETING, S.UNMANAGE_STARTING}
+LEAVING = HIDDEN_FROM_TENANTS | {
+    InstanceStatus.DELETING,
+    InstanceStatus.UNMANAGE_STARTING,
+}
 """The statuses in which the rules of an instance go with it."""
 
-UNTOLD = GOING | {S.CREATING, S.CREATING_FROM_SNAPSHOT}
+SYNC_EXCLUDED = LEAVING | {
+    InstanceStatus.CREATING,
+    InstanceStatus.CREATING_FROM_SNAPSHOT,
+}
 """The statuses in which a back end is not told of rules by themselves.
 
 A new replica has rules from its birth, and whoever creates it tells them.
@@ -95,7 +106,7 @@ def _rules(
     # fmt: off
     return Machine(
         resource, table, column='state',
-        born={'allow': A.QUEUED_TO_APPLY},
+        initial={'allow': A.QUEUED_TO_APPLY},
         moves=[
             # event           from                    to
             ('apply',         {A.QUEUED_TO_APPLY},    A.APPLYING),
@@ -125,11 +136,11 @@ def _rules(
     # fmt: on
 
 
-MACHINE = _rules(
+ACCESS_RULE = _rules(
     'access_rule', 'share_instance_access_map', 'access.sync_access'
 )
 
-SNAPSHOT_MACHINE = _rules(
+SNAPSHOT_ACCESS_RULE = _rules(
     'snapshot_access_rule',
     'share_snapshot_instance_access_map',
     'snapshot_access.sync_snapshot_access',
@@ -137,7 +148,7 @@ SNAPSHOT_MACHINE = _rules(
 )
 
 
-class R:
+class RulesStatus:
     """The values of `access_rules_status`, spelled once."""
 
     ACTIVE = 'active'
@@ -145,7 +156,11 @@ class R:
     ERROR = 'error'
 
 
-def sum_of_statuses(statuses: Iterable[str]) -> str:
+# Short in the table only.
+R = RulesStatus
+
+
+def aggregate_status(statuses: Iterable[str]) -> str:
     """What a share shows of the `access_rules_status` of its instances."""
     found = set(statuses)
     return next(
@@ -155,10 +170,10 @@ def sum_of_statuses(statuses: Iterable[str]) -> str:
 
 
 # fmt: off
-STATUS_MACHINE = Machine(
+SHARE_INSTANCE_ACCESS = Machine(
     'share_instance_access', 'share_instances',
     column='access_rules_status',
-    born={'create': R.ACTIVE},
+    initial={'create': R.ACTIVE},
     moves=[
         # event     from                            to
         ('change',  {R.ACTIVE},                     R.OUT_OF_SYNC),

@@ -1,24 +1,24 @@
 """The words of resource locks."""
 
-from manila_lite.states.access_rule import A
-from manila_lite.states.share_instance import S
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import InstanceStatus
 
 
-class Locked:
+class ResourceAction:
     """Which action a lock forbids."""
 
     DELETE = 'delete'
     SHOW = 'show'
 
 
-class Kind:
+class ResourceType:
     """What can be locked."""
 
     SHARE = 'share'
     ACCESS_RULE = 'access_rule'
 
 
-class By:
+class LockContext:
     """In which capacity somebody has locked."""
 
     USER = 'user'
@@ -27,23 +27,25 @@ class By:
 
 
 ACTIONS = {
-    Kind.SHARE: (Locked.DELETE,),
-    Kind.ACCESS_RULE: (Locked.DELETE, Locked.SHOW),
+    ResourceType.SHARE: (ResourceAction.DELETE,),
+    ResourceType.ACCESS_RULE: (ResourceAction.DELETE, ResourceAction.SHOW),
 }
 """The actions that can be forbidden, by what they are done to."""
 
-TOO_LATE = {
-    Kind.SHARE: frozenset(
+NOT_LOCKABLE = {
+    ResourceType.SHARE: frozenset(
         {
-            S.DELETING,
-            S.ERROR_DELETING,
-            S.DEFERRED_DELETING,
-            S.ERROR_DEFERRED_DELETING,
-            S.UNMANAGE_STARTING,
-            S.MANAGE_ERROR_UNMANAGE_STARTING,
-            S.UNMANAGE_ERROR,
+            InstanceStatus.DELETING,
+            InstanceStatus.ERROR_DELETING,
+            InstanceStatus.DEFERRED_DELETING,
+            InstanceStatus.ERROR_DEFERRED_DELETING,
+            InstanceStatus.UNMANAGE_STARTING,
+            InstanceStatus.MANAGE_ERROR_UNMANAGE_STARTING,
+            InstanceStatus.UNMANAGE_ERROR,
         }
     ),
-    Kind.ACCESS_RULE: frozenset({A.QUEUED_TO_DENY, A.DENYING, A.ERROR}),
+    ResourceType.ACCESS_RULE: frozenset(
+        {RuleState.QUEUED_TO_DENY, RuleState.DENYING, RuleState.ERROR}
+    ),
 }
 """Statuses in which it is of no use any more to forbid deletion."""

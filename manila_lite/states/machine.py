@@ -17,7 +17,7 @@ GONE = None
 class Ask:
     """Ask the back end with a driver method, then fire what it shows."""
 
-    question: str
+    driver_method: str
     yes: str
     no: str
 
@@ -26,9 +26,9 @@ class Ask:
         return (self.yes, self.no)
 
     @property
-    def deed(self) -> str:
+    def description(self) -> str:
         """What is done, in words."""
-        return f'the back end is asked: {self.question}'
+        return f'the back end is asked: {self.driver_method}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Repeat:
         return (self.done, self.failed)
 
     @property
-    def deed(self) -> str:
+    def description(self) -> str:
         return f'the work is done once more: {self.kind}'
 
 
@@ -59,7 +59,7 @@ class GiveUp:
         return (self.event,)
 
     @property
-    def deed(self) -> str:
+    def description(self) -> str:
         return f'it is given up: {self.event}'
 
 
@@ -79,7 +79,7 @@ class Resume:
         return (self.event,) if self.event else ()
 
     @property
-    def deed(self) -> str:
+    def description(self) -> str:
         return f'the work is asked for again: {self.kind}'
 
 
@@ -94,7 +94,7 @@ class Move:
     sources: frozenset[str]
     target: str | None
 
-    def leaves(self, status: str) -> bool:
+    def can_leave(self, status: str) -> bool:
         return status in self.sources
 
 
@@ -113,7 +113,7 @@ class Machine:
         resource: str,
         table: str,
         *,
-        born: Mapping[str, str],
+        initial: Mapping[str, str],
         moves: Iterable[tuple[str, Collection[str], str | None]],
         at_rest: Collection[str],
         in_flight: Mapping[str, Rescue],
@@ -126,7 +126,7 @@ class Machine:
         self.table = table
         self.column = column
         self.null = null
-        self.born = dict(born)
+        self.initial = dict(initial)
         self.at_rest = frozenset(at_rest)
         self.in_flight = dict(in_flight)
         self.resets = frozenset(resets)
@@ -140,7 +140,7 @@ class Machine:
     def _add(
         self, event: str, sources: Collection[str], target: str | None
     ) -> None:
-        if event in self._moves or event in self.born:
+        if event in self._moves or event in self.initial:
             raise ValueError(f'{self.resource}: {event} is declared twice')
         self._moves[event] = Move(event, frozenset(sources), target)
 
@@ -161,11 +161,11 @@ class Machine:
     def statuses(self) -> frozenset[str]:
         return self.at_rest | frozenset(self.in_flight)
 
-    def stored(self, status: str | None) -> str | None:
+    def to_column(self, status: str | None) -> str | None:
         """What the column has for a status."""
         return None if status == self.null else status
 
-    def read(self, stored: str | None) -> str | None:
+    def from_column(self, stored: str | None) -> str | None:
         """The status that the column says."""
         return self.null if stored is None else stored
 
@@ -175,26 +175,26 @@ class Machine:
             raise KeyError(status)
         return f'reset_{status}'
 
-    def ends(self, status: str) -> tuple[str | None, ...]:
+    def rescue_targets(self, status: str) -> tuple[str | None, ...]:
         """Where the rescue of a status in flight may lead."""
         return tuple(
             self._moves[event].target
             for event in self.in_flight[status].events
         )
 
-    def leaving(self, status: str) -> list[Move]:
+    def moves_from(self, status: str) -> list[Move]:
         """The moves that may leave a status, resets left out."""
         return [
             move
             for move in self.moves
-            if move.leaves(status) and not move.event.startswith('reset_')
+            if move.can_leave(status) and not move.event.startswith('reset_')
         ]
 
     def _check(self) -> None:
         both = self.at_rest & frozenset(self.in_flight)
         if both:
             raise ValueError(f'{self!r}: at rest and in flight: {both}')
-        used = {*self.born.values(), *self.resets}
+        used = {*self.initial.values(), *self.resets}
         for move in self.moves:
             if move.event.startswith('reset_'):
                 continue  # they leave every status there is
@@ -209,7 +209,7 @@ class Machine:
         for status, rescue in self.in_flight.items():
             for event in rescue.events:
                 offered = self._moves.get(event)
-                if offered is None or not offered.leaves(status):
+                if offered is None or not offered.can_leave(status):
                     raise ValueError(
                         f'{self!r}: the rescue of {status} cannot fire {event}'
                     )

@@ -11,7 +11,7 @@ from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Repeat
 
 
-class S:
+class InstanceStatus:
     """The statuses of shares and share instances, spelled once."""
 
     CREATING = 'creating'
@@ -41,6 +41,10 @@ class S:
     REPLICATION_CHANGE = 'replication_change'
 
 
+# Short in the table only.
+S = InstanceStatus
+
+
 HIDDEN_FROM_TENANTS = frozenset(
     {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING}
 )
@@ -51,14 +55,14 @@ Its quota is free already, so nothing may bring such a share back.
 
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR})
 
-WHOEVER_IT_IS = (S.REVERTING, S.REPLICATION_CHANGE)
+OVERRIDING_STATUSES = (S.REVERTING, S.REPLICATION_CHANGE)
 """What one copy of a share is in is what the share is in.
 
 Else active replicas come before others, and then the better status.
 """
 
 _BY_WEIGHT = (
-    *WHOEVER_IT_IS,
+    *OVERRIDING_STATUSES,
     S.MIGRATING,
     S.SERVER_MIGRATING,
     S.AVAILABLE,
@@ -66,11 +70,11 @@ _BY_WEIGHT = (
 )
 
 
-def weight(status: str) -> int:
+def display_rank(status: str) -> int:
     """How well it speaks for a share; the least is shown (statuses.csv)."""
     if status in _BY_WEIGHT:
         return _BY_WEIGHT.index(status)
-    return len(_BY_WEIGHT) + (status in MACHINE.in_flight)
+    return len(_BY_WEIGHT) + (status in SHARE_INSTANCE.in_flight)
 
 
 _BEING_MADE = frozenset({S.CREATING, S.CREATING_FROM_SNAPSHOT})
@@ -93,15 +97,17 @@ _BEING_UNMANAGED = frozenset(
 
 _KEPT = (
     frozenset(
-        status for name, status in vars(S).items() if not name.startswith('_')
+        status
+        for name, status in vars(InstanceStatus).items()
+        if not name.startswith('_')
     )
     - HIDDEN_FROM_TENANTS
 )
 
 # fmt: off
-MACHINE = Machine(
+SHARE_INSTANCE = Machine(
     'share_instance', 'share_instances',
-    born={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
+    initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
     moves=[
         # event            from                           to
         # A driver may copy a snapshot while nobody waits for it.

@@ -9,7 +9,7 @@ from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Machine
 
 
-class S:
+class NetworkStatus:
     """The statuses of share networks, spelled once."""
 
     ACTIVE = 'active'
@@ -17,10 +17,14 @@ class S:
     NETWORK_CHANGE = 'network_change'
 
 
+# Short in the table only.
+S = NetworkStatus
+
+
 # fmt: off
-MACHINE = Machine(
+SHARE_NETWORK = Machine(
     'share_network', 'share_networks',
-    born={'create': S.ACTIVE},
+    initial={'create': S.ACTIVE},
     moves=[
         # event            from                           to
         ('change',         {S.ACTIVE},                    S.NETWORK_CHANGE),

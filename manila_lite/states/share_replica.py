@@ -16,7 +16,7 @@ PROMOTABLE = frozenset({READABLE, DR})
 """The types of which one replica is active, and another can become so."""
 
 
-class P:
+class ReplicaState:
     """The values of `replica_state`, spelled once."""
 
     ACTIVE = 'active'
@@ -25,14 +25,18 @@ class P:
     ERROR = 'error'
 
 
+# Short in the table only.
+P = ReplicaState
+
+
 PASSIVE = frozenset({P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR})
-COUNTING = frozenset({P.ACTIVE, P.IN_SYNC})
+UP_TO_DATE = frozenset({P.ACTIVE, P.IN_SYNC})
 """Those whose snapshots say whether a snapshot is complete."""
 
 # fmt: off
-MACHINE = Machine(
+SHARE_REPLICA = Machine(
     'share_replica', 'share_instances', column='replica_state',
-    born={'create': P.ACTIVE, 'replicate': P.OUT_OF_SYNC},
+    initial={'create': P.ACTIVE, 'replicate': P.OUT_OF_SYNC},
     moves=[
         # event            from                               to
         ('caught_up',      {P.OUT_OF_SYNC, P.ERROR},          P.IN_SYNC),

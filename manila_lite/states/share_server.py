@@ -12,7 +12,7 @@ from manila_lite.states.machine import Repeat
 from manila_lite.states.machine import Resume
 
 
-class S:
+class ServerStatus:
     """The statuses of share servers, spelled once."""
 
     CREATING = 'creating'
@@ -29,15 +29,19 @@ class S:
     NETWORK_CHANGE = 'network_change'
 
 
+# Short in the table only.
+S = ServerStatus
+
+
 DELETABLE = frozenset({S.ACTIVE, S.ERROR, S.INACTIVE})
 UNMANAGEABLE = frozenset({S.ACTIVE, S.ERROR, S.MANAGE_ERROR, S.UNMANAGE_ERROR})
 
 _MIGRATING = frozenset({S.SERVER_MIGRATING, S.SERVER_MIGRATING_TO})
 
 # fmt: off
-MACHINE = Machine(
+SHARE_SERVER = Machine(
     'share_server', 'share_servers',
-    born={'create': S.CREATING, 'manage': S.MANAGE_STARTING,
+    initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING,
           'migrate_here': S.SERVER_MIGRATING_TO},
     moves=[
         # event            from                           to
@@ -90,7 +94,7 @@ MACHINE = Machine(
 # fmt: on
 
 
-class T:
+class TaskState:
     """The values of `task_state`, spelled once; NONE is stored as null."""
 
     NONE = 'none'
@@ -104,14 +108,18 @@ class T:
     ERROR = 'server_migration_error'
 
 
+# Short in the table only.
+T = TaskState
+
+
 NO_MIGRATION = frozenset({T.NONE, T.COMPLETED, T.CANCELLED, T.ERROR})
 """Where no migration is under way, and another may be started."""
 
 # fmt: off
-TASK_MACHINE = Machine(
+SHARE_SERVER_TASK = Machine(
     'share_server_task', 'share_servers', column='task_state',
     null=T.NONE,
-    born={'create': T.NONE},
+    initial={'create': T.NONE},
     moves=[
         # event         from                             to
         ('start',       NO_MIGRATION,                    T.STARTING),

@@ -13,7 +13,7 @@ from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Repeat
 
 
-class S:
+class SnapshotStatus:
     """The statuses of snapshots and snapshot instances, spelled once."""
 
     CREATING = 'creating'
@@ -31,13 +31,19 @@ class S:
     SERVER_MIGRATING = 'server_migrating'
 
 
+# Short in the table only.
+S = SnapshotStatus
+
+
 ALL = frozenset(
-    status for name, status in vars(S).items() if not name.startswith('_')
+    status
+    for name, status in vars(SnapshotStatus).items()
+    if not name.startswith('_')
 )
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
-GOING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
+LEAVING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
 """The statuses in which the access rules of an instance go with it."""
-UNTOLD = GOING | {S.CREATING}
+SYNC_EXCLUDED = LEAVING | {S.CREATING}
 """The statuses in which no back end is told of its access rules."""
 
 _BY_WEIGHT = (
@@ -50,16 +56,16 @@ _BY_WEIGHT = (
 )
 
 
-def aggregate(statuses: Iterable[str]) -> str | None:
+def aggregate_status(statuses: Iterable[str]) -> str | None:
     """What a snapshot shows of its instances, on copies that count.
 
     None when there are none.
     """
     found = sorted(set(statuses))
-    return min(found, key=rank, default=None)
+    return min(found, key=display_rank, default=None)
 
 
-def rank(status: str) -> int:
+def display_rank(status: str) -> int:
     """How well it speaks for a snapshot; the least is shown."""
     return (
         _BY_WEIGHT.index(status) if status in _BY_WEIGHT else len(_BY_WEIGHT)
@@ -82,9 +88,9 @@ INSTANCE_RESETS = frozenset(
 )
 
 # fmt: off
-MACHINE = Machine(
+SNAPSHOT_INSTANCE = Machine(
     'snapshot_instance', 'share_snapshot_instances',
-    born={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
+    initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
     moves=[
         # event            from                           to
         ('created',        {S.CREATING},                  S.AVAILABLE),

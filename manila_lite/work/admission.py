@@ -10,7 +10,7 @@ from manila_lite.db.session import Database
 from manila_lite.work import table
 
 
-class Brake:
+class AdmissionControl:
     """Knows, to the second, whether the queue is full.
 
     The API accepts faster than workers finish, and an answer of 503 with
@@ -48,12 +48,12 @@ class Brake:
             )
 
 
-def braked(method: Callable) -> Callable:
+def admission_controlled(method: Callable) -> Callable:
     """Have a method of an object with a `brake` refused while it is full."""
 
     @functools.wraps(method)
     def run(self: typing.Any, *args, **kwargs):
-        self.brake.check()
+        self.admission.check()
         return method(self, *args, **kwargs)
 
     return run

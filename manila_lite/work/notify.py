@@ -9,8 +9,8 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states.share_replica import PASSIVE
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
-from manila_lite.work.table import Job
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.work.table import Claim
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
@@ -29,9 +29,9 @@ _SNAPSHOT_OF = (
 )
 
 
-def tell(
+def notify_user(
     session: Session,
-    job: Job,
+    job: Claim,
     action: messages.Action,
     detail: messages.Detail | None,
     ttl: int,
@@ -63,11 +63,11 @@ def tell(
 def _known_as(id: str, found: typing.Any, of_snapshot: bool) -> dict[str, str]:
     kind = 'SHARE_SNAPSHOT' if of_snapshot else 'SHARE'
     if found and not of_snapshot:
-        return instance_known_as(id, found.id, found.replica_state)
+        return displayed_resource(id, found.id, found.replica_state)
     return {'resource_type': kind, 'resource_id': found.id if found else id}
 
 
-def instance_known_as(
+def displayed_resource(
     id: str, share_id: str, replica_state: str | None
 ) -> dict[str, str]:
     """The resource that users know a share instance as."""
@@ -78,5 +78,5 @@ def instance_known_as(
 
 def detail_of(error: Exception, failure: typing.Any) -> messages.Detail:
     """The detail to tell: the error's own, or the declared one."""
-    own = getattr(error, 'facts', {}).get('message_detail')
+    own = getattr(error, 'params', {}).get('message_detail')
     return own or failure.detail or messages.Detail.UNKNOWN_ERROR

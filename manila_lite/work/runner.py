@@ -27,12 +27,12 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.quota import charges
 from manila_lite.rpc import contract
-from manila_lite.work import notify as telling
+from manila_lite.work import notify
 from manila_lite.work import table
 
 LOG = logging.getLogger(__name__)
 
-CLOCKS_DIFFER = 0.02
+CLOCK_SKEW = 0.02
 """Seconds by which work is looked at later than it is due."""
 
 
@@ -51,27 +51,27 @@ class Settings:
     batch: int = 50
 
 
-class Desk:
+class JobContext:
     """One claimed job and what a handler may do with it."""
 
-    def __init__(self, db: Database, job: table.Job, settings: Settings):
+    def __init__(self, db: Database, job: table.Claim, settings: Settings):
         self.db = db
-        self.job = job
+        self.claim = job
         self.settings = settings
         self.closed = False
-        self.due_in: float | None = None
+        self.wake_after: float | None = None
         self.progress_at = time.monotonic()
 
     def __getattr__(self, name: str) -> typing.Any:
-        return getattr(self.job, name)
+        return getattr(self.claim, name)
 
     def read(self, query: Callable, *args: typing.Any) -> typing.Any:
         """What a query answers, in a short transaction of its own."""
-        return self.db.read(query, *args, by=self.job)
+        return self.db.read(query, *args, by=self.claim)
 
     def checkpoint(self, step: str) -> None:
         """Note progress; raises WorkLost when another took over."""
-        self.db.write(table.checkpoint, self.job, step, by=self.job)
+        self.db.write(table.checkpoint, self.claim, step, by=self.claim)
         self.progress_at = time.monotonic()
 
     def finish(self, function: Callable, *args: typing.Any) -> None:
@@ -80,51 +80,53 @@ class Desk:
         After a power cut the work may be run again; handlers end in the
         same place then.
         """
-        self.db.write(self._finish, function, args, by=self.job, synced=False)
+        self.db.write(self._finish, function, args, by=self.claim, fsync=False)
         self.closed = True
 
     def _finish(self, session: Session, function, args) -> None:
-        ended = table.finish(session, self.job, pause=self.settings.pause)
-        self.due_in = None if ended else self.settings.pause
+        ended = table.finish(session, self.claim, pause=self.settings.pause)
+        self.wake_after = None if ended else self.settings.pause
         function(session, *args)
 
-    def go_on(
+    def continue_with(
         self,
         args: Mapping[str, typing.Any],
         function: Callable,
         *function_args: typing.Any,
     ) -> None:
         """Write the results of a part; the rest is queued, as `args`."""
-        self.db.write(self._go_on, args, function, function_args, by=self.job)
+        self.db.write(
+            self._go_on, args, function, function_args, by=self.claim
+        )
         self.closed = True
 
     def _go_on(self, session: Session, args, function, function_args) -> None:
-        table.go_on(session, self.job, args)
+        table.continue_with(session, self.claim, args)
         function(session, *function_args)
 
     def pause(
         self, delay: float, function: Callable, *args: typing.Any
     ) -> None:
         """Write how far it has come; the same work goes on after a while."""
-        self.db.write(self._pause, delay, function, args, by=self.job)
+        self.db.write(self._pause, delay, function, args, by=self.claim)
         self.closed = True
 
     def _pause(self, session: Session, delay: float, function, args) -> None:
-        table.put_back(session, self.job, delay)
+        table.release(session, self.claim, delay)
         function(session, *args)
 
-    def put_back(self, delay: float) -> None:
+    def release(self, delay: float) -> None:
         """Leave the work to somebody else, for now."""
-        self.db.write(table.put_back, self.job, delay, by=self.job)
+        self.db.write(table.release, self.claim, delay, by=self.claim)
         self.closed = True
 
     def hand_over(self, function: Callable, *args: typing.Any) -> None:
         """Run a transaction that gives the work to another queue."""
-        self.db.write(function, *args, by=self.job, synced=False)
+        self.db.write(function, *args, by=self.claim, fsync=False)
         self.closed = True
 
 
-Rescuer = Callable[[Desk], None]
+Rescuer = Callable[[JobContext], None]
 
 
 class Runner:
@@ -147,10 +149,10 @@ class Runner:
         handlers: Mapping[str, contract.Handler],
         owner: str,
         rescue: Rescuer | None = None,
-        recheck: Callable[[Session, table.Job], None] | None = None,
+        recheck: Callable[[Session, table.Claim], None] | None = None,
         settings: Settings | None = None,
-        chance: random.Random | None = None,
-        acts_outside: bool = True,
+        rng: random.Random | None = None,
+        has_side_effects: bool = True,
     ):
         self.db = db
         self.queues = tuple(queues)
@@ -159,13 +161,13 @@ class Runner:
         self.rescue = rescue
         self.recheck = recheck
         self.settings = settings or Settings()
-        self.chance = chance or random.Random()
-        self.acts_outside = acts_outside
+        self.rng = rng or random.Random()
+        self.has_side_effects = has_side_effects
         self._hinted: collections.deque[tuple[str, bool]] = collections.deque()
         self._known: set[str] = set()
         self._later: list[tuple[float, str]] = []
         self._wanted = threading.Condition()
-        self._running: set[Desk] = set()
+        self._running: set[JobContext] = set()
         self._dry = threading.Event()
         self._stop = threading.Event()
         self._ended = threading.Event()
@@ -285,8 +287,7 @@ class Runner:
             return  # whoever steps this runner has a clock of his own
         with self._wanted:
             heapq.heappush(
-                self._later,
-                (time.monotonic() + delay + CLOCKS_DIFFER, work_id),
+                self._later, (time.monotonic() + delay + CLOCK_SKEW, work_id)
             )
             self._wanted.notify()
 
@@ -320,12 +321,10 @@ class Runner:
         if jobs:
             self.db.write(table.renew, jobs, self.settings.lease)
 
-    def _alive(self) -> list[table.Job]:
+    def _alive(self) -> list[table.Claim]:
         limit = time.monotonic() - self.settings.operation_timeout
         return [
-            desk.job
-            for desk in list(self._running)
-            if desk.progress_at > limit
+            job.claim for job in list(self._running) if job.progress_at > limit
         ]
 
     # One piece of work
@@ -335,20 +334,20 @@ class Runner:
             # The database was away for a lease, and we were not.
             self.renew()
             return
-        desk = self._prepared(work_id, abandoned)
-        if desk is None:
+        job = self._prepared(work_id, abandoned)
+        if job is None:
             return
-        self._running.add(desk)
+        self._running.add(job)
         try:
-            self._handle(desk)
+            self._handle(job)
         finally:
-            self._running.discard(desk)
+            self._running.discard(job)
 
-    def _prepared(self, work_id: str, abandoned: bool) -> Desk | None:
+    def _prepared(self, work_id: str, abandoned: bool) -> JobContext | None:
         """Work that is ours now; None when it is not, or needs no more."""
         try:
             return self.db.write(
-                self._prepare, work_id, abandoned, synced=self.acts_outside
+                self._prepare, work_id, abandoned, fsync=self.has_side_effects
             )
         except _UnknownKind as unknown:
             LOG.info('Work %s is left to others: %s', work_id, unknown)
@@ -365,18 +364,18 @@ class Runner:
 
     def _prepare(
         self, session: Session, work_id: str, abandoned: bool
-    ) -> Desk | None:
+    ) -> JobContext | None:
         job = self._claim(session, work_id, abandoned)
         if job is None:
             return None
         handler = self.handlers[job.kind]
         if handler.prepare and not self._needs_rescue(job, handler):
-            job.found = handler.prepare(session, job)
-        return Desk(self.db, job, self.settings)
+            job.prepared = handler.prepare(session, job)
+        return JobContext(self.db, job, self.settings)
 
     def _claim(
         self, session: Session, work_id: str, abandoned: bool
-    ) -> table.Job | None:
+    ) -> table.Claim | None:
         job = table.claim(
             session,
             work_id,
@@ -397,39 +396,39 @@ class Runner:
         if job is not None:
             self._drop(session, job)
 
-    def _needs_rescue(self, job: table.Job, handler) -> bool:
+    def _needs_rescue(self, job: table.Claim, handler) -> bool:
         return (
             job.abandoned
             and self.rescue is not None
             and not handler.durable.repeatable
         )
 
-    def _handle(self, desk: Desk) -> None:
-        handler = self.handlers[desk.job.kind]
+    def _handle(self, job: JobContext) -> None:
+        handler = self.handlers[job.claim.kind]
         try:
-            if self._needs_rescue(desk.job, handler):
-                self.rescue(desk)
+            if self._needs_rescue(job.claim, handler):
+                self.rescue(job)
             else:
-                handler.run(desk, **desk.job.args)
-            if not desk.closed:
-                raise RuntimeError(f'{desk.job.kind} ended without an end')
-            if desk.due_in is not None:
-                self._wake_in(desk.due_in, desk.job.id)
-        except exception.WorkLost as error:
-            self._lost(desk.job, error)
+                handler.run(job, **job.claim.args)
+            if not job.closed:
+                raise RuntimeError(f'{job.claim.kind} ended without an end')
+            if job.wake_after is not None:
+                self._wake_in(job.wake_after, job.claim.id)
+        except exception.ClaimLost as error:
+            self._lost(job.claim, error)
         except _STALE as error:
-            LOG.info('Work %s is out of date: %s', desk.job.id, error)
-            self._quietly(self._drop, desk.job)
-            self._look_again(desk.job)
+            LOG.info('Work %s is out of date: %s', job.claim.id, error)
+            self._quietly(self._drop, job.claim)
+            self._look_again(job.claim)
         except Exception as error:  # noqa: BLE001 handled as declared
-            self._unhappy(desk.job, handler, error)
+            self._unhappy(job.claim, handler, error)
 
-    def _unhappy(self, job: table.Job, handler, error: Exception) -> None:
+    def _unhappy(self, job: table.Claim, handler, error: Exception) -> None:
         if _passes(error) and job.attempt < self.settings.max_attempts:
             delay = (
                 self.settings.retry_delay
                 * 2 ** (job.attempt - 1)
-                * self.chance.uniform(0.5, 1.5)
+                * self.rng.uniform(0.5, 1.5)
             )
             LOG.warning(
                 '%s %s is tried again in %.1f s: %s',
@@ -460,30 +459,30 @@ class Runner:
             self._quietly(self.fail, job, plain, error)
 
     def _quietly(
-        self, function: Callable, job: table.Job, *args: typing.Any
+        self, function: Callable, job: table.Claim, *args: typing.Any
     ) -> None:
         try:
             self.db.write(function, job, *args, by=job)
-        except exception.WorkLost as error:
+        except exception.ClaimLost as error:
             self._lost(job, error)
 
-    def _lost(self, job: table.Job, error: exception.WorkLost) -> None:
+    def _lost(self, job: table.Claim, error: exception.ClaimLost) -> None:
         LOG.warning('%s', error)
         self._look_again(job)
 
-    def _look_again(self, job: table.Job) -> None:
+    def _look_again(self, job: table.Claim) -> None:
         if self.recheck and not self.handlers[job.kind].durable.repeatable:
             self.db.write(self.recheck, job, by=job)
 
-    def _drop(self, session: Session, job: table.Job) -> None:
+    def _drop(self, session: Session, job: table.Claim) -> None:
         table.finish(session, job)
-        charges.release_all(session, job.charges)
+        charges.release_reservations(session, job.charges)
         handler = self.handlers[job.kind]
         if handler.dropped:
             handler.dropped(session, job)
 
     def fail(
-        self, session: Session, job: table.Job, handler, error: Exception
+        self, session: Session, job: table.Claim, handler, error: Exception
     ) -> None:
         """End the work visibly: failure event, quota back, user message.
 
@@ -497,7 +496,7 @@ class Runner:
             LOG.info('%s', stale)
 
     def _fire_failure(
-        self, session: Session, job: table.Job, handler, error: Exception
+        self, session: Session, job: table.Claim, handler, error: Exception
     ) -> None:
         if handler.failed and handler.failed(session, job, error):
             return
@@ -508,11 +507,11 @@ class Runner:
             session, failure.machine, job.resource_id, failure.event
         )
         if failure.action is not None:  # else there is no user to tell
-            telling.tell(
+            notify.notify_user(
                 session,
                 job,
                 failure.action,
-                telling.detail_of(error, failure),
+                notify.detail_of(error, failure),
                 self.settings.message_ttl,
             )
 

@@ -22,8 +22,8 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import engine
 from manila_lite.db.session import Hint
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_instance import SHARE_INSTANCE
 
 WORK = engine.Work.__table__
 
@@ -78,7 +78,11 @@ _OTHER = WORK.alias('other')
 # To a back end a share instance and its access rules are one thing.
 _IS_BUSY = sa.exists().where(
     _OTHER.c.resource.in_(
-        (WORK.c.resource, SHARE_INSTANCE.resource, ACCESS_STATUS.resource)
+        (
+            WORK.c.resource,
+            SHARE_INSTANCE.resource,
+            SHARE_INSTANCE_ACCESS.resource,
+        )
     ),
     _OTHER.c.resource_id == WORK.c.resource_id,
     _OTHER.c.state == RUNNING,
@@ -221,11 +225,11 @@ _TAKE_OVER_FROM = _TAKE_OVER.where(WORK.c.owner == sa.bindparam('of_owner'))
 
 
 @dataclasses.dataclass(slots=True)
-class Job:
+class Claim:
     """Work that this process has claimed; also who makes its moves.
 
     `abandoned` says that another process had claimed it before and did
-    not come back. `found` is what the handler's `prepare` read inside
+    not come back. `prepared` is what the handler's `prepare` read inside
     the claiming transaction.
     """
 
@@ -243,7 +247,7 @@ class Job:
     asked: int
     abandoned: bool
     owner: str
-    found: typing.Any = None
+    prepared: typing.Any = None
 
     @property
     def request_id(self) -> str | None:
@@ -306,7 +310,7 @@ def submit(
     return work_id
 
 
-def submit_for(
+def submit_durable(
     session: Session,
     ctx: typing.Any,
     durable: typing.Any,
@@ -350,7 +354,7 @@ def claim(
     lease: float,
     *,
     abandoned: bool = False,
-) -> Job | None:
+) -> Claim | None:
     """Claim work that is due (or abandoned) in one of the queues.
 
     None when somebody else was faster, when other work on the same
@@ -369,7 +373,7 @@ def claim(
         # Who deletes by force must not overtake who is still creating.
         session.run(_UNCLAIM, work_id=work_id, held_fence=row.fence)
         return None
-    return Job(
+    return Claim(
         id=row.id,
         kind=row.kind,
         topic=row.topic,
@@ -387,7 +391,7 @@ def claim(
     )
 
 
-def renew(session: Session, jobs: Collection[Job], lease: float) -> None:
+def renew(session: Session, jobs: Collection[Claim], lease: float) -> None:
     """Extend the leases of the jobs that are still held."""
     session.run_many(
         _RENEW,
@@ -398,17 +402,19 @@ def renew(session: Session, jobs: Collection[Job], lease: float) -> None:
     )
 
 
-def checkpoint(session: Session, job: Job, step: str) -> None:
+def checkpoint(session: Session, job: Claim, step: str) -> None:
     """Note how far the work has come; raises WorkLost when fenced off."""
     _held(session.run(_STEP, **_fence(job), new_step=step), job)
 
 
-def set_charges(session: Session, job: Job, charges: list[typing.Any]) -> None:
+def set_charges(
+    session: Session, job: Claim, charges: list[typing.Any]
+) -> None:
     """Replace the quota reservations that this work will settle."""
     _held(session.run(_CHARGE, **_fence(job), new_charges=_dump(charges)), job)
 
 
-def finish(session: Session, job: Job, *, pause: float = 0.0) -> bool:
+def finish(session: Session, job: Claim, *, pause: float = 0.0) -> bool:
     """Take the work off the table; raises WorkLost when fenced off.
 
     Coalesced work that was asked for again meanwhile goes back to the
@@ -422,7 +428,9 @@ def finish(session: Session, job: Job, *, pause: float = 0.0) -> bool:
     return False
 
 
-def go_on(session: Session, job: Job, args: Mapping[str, typing.Any]) -> None:
+def continue_with(
+    session: Session, job: Claim, args: Mapping[str, typing.Any]
+) -> None:
     """Queue the rest of the work, which other arguments describe.
 
     Coalesced work that was asked for again meanwhile begins anew instead.
@@ -435,7 +443,7 @@ def go_on(session: Session, job: Job, args: Mapping[str, typing.Any]) -> None:
     session.hints.append(Hint(job.topic, job.queue, job.id))
 
 
-def put_back(session: Session, job: Job, delay: float) -> None:
+def release(session: Session, job: Claim, delay: float) -> None:
     """Let go of work that another is better placed to do just now."""
     _held(
         session.run(
@@ -447,7 +455,7 @@ def put_back(session: Session, job: Job, delay: float) -> None:
     )
 
 
-def retry(session: Session, job: Job, delay: float, error: str) -> None:
+def retry(session: Session, job: Claim, delay: float, error: str) -> None:
     """Put the work back, due after `delay` seconds."""
     _held(
         session.run(
@@ -462,7 +470,7 @@ def retry(session: Session, job: Job, delay: float, error: str) -> None:
 
 def hand_over(
     session: Session,
-    job: Job,
+    job: Claim,
     *,
     kind: str,
     topic: str,
@@ -537,7 +545,7 @@ def queue_length(session: Session) -> int:
     )
 
 
-def is_followed(session: Session, job: Job) -> bool:
+def has_other_work(session: Session, job: Claim) -> bool:
     """Whether other work is owed for what the job is about."""
     return bool(
         session.value(
@@ -562,10 +570,10 @@ def _dump(value: typing.Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def _fence(job: Job) -> dict[str, object]:
+def _fence(job: Claim) -> dict[str, object]:
     return {'work_id': job.id, 'held_fence': job.fence}
 
 
-def _held(count: int, job: Job) -> None:
+def _held(count: int, job: Claim) -> None:
     if count != 1:
-        raise exception.WorkLost(id=job.id)
+        raise exception.ClaimLost(id=job.id)

@@ -75,7 +75,7 @@ def subject(request, tmp_path):
             return Configuration(manila_lite.conf.new(files=[file]), section)
         return Configuration.from_values(own_options(tmp_path))
 
-    subject = subjects.Subject(request.param, configure)
+    subject = subjects.DriverHarness(request.param, configure)
     yield subject
     subject.clean_up()
 

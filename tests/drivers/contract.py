@@ -14,7 +14,7 @@ THREADS = 16
 
 
 def created(driver, share):
-    return base.export_locations(driver.create_share(CTX, share))
+    return base.normalise_export_locations(driver.create_share(CTX, share))
 
 
 def removed(driver, share):
@@ -30,7 +30,7 @@ def cloned(driver, share, snapshot):
         if answer['status'] != 'available':
             pytest.skip('the driver goes on making it by itself')
         answer = answer.get('export_locations')
-    return base.export_locations(answer)
+    return base.normalise_export_locations(answer)
 
 
 def status_of(driver, share):
@@ -124,7 +124,7 @@ class ShareContract:
             assert answer.get('size', 2) == 2
             assert answer.get('share_proto', 'NFS') == 'NFS'
             assert (
-                base.export_locations(
+                base.normalise_export_locations(
                     answer.get('export_locations', locations)
                 )
                 == locations
@@ -180,7 +180,7 @@ class ShareContract:
         locations = created(driver, share)
         restarted = subject.start()
         assert (
-            base.export_locations(
+            base.normalise_export_locations(
                 restarted.ensure_share(CTX, share) or locations
             )
             == locations
@@ -189,7 +189,9 @@ class ShareContract:
         told = (answer or {}).get(share.id, {})
         assert told.get('status', 'available') == 'available'
         assert (
-            base.export_locations(told.get('export_locations', locations))
+            base.normalise_export_locations(
+                told.get('export_locations', locations)
+            )
             == locations
         )
         assert (answer or {}).get(unknown.id, {}).get('status') != 'available'

@@ -18,7 +18,7 @@ from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.drivers.base import SnapshotSupport
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
 
@@ -45,7 +45,7 @@ class DirectoryUsers:
             os.posix_fallocate(file.fileno(), 0, int(gib * GIB))
 
 
-class RememberedUsers:
+class DummyUsers:
     """Users of a share that the dummy driver only remembers."""
 
     def __init__(self, driver: ShareDriver, share: ShareForDriver):
@@ -62,7 +62,7 @@ class RememberedUsers:
         self.driver.write(self.share_id, 'filling', used_gb=gib)
 
 
-def exported(file: pathlib.Path) -> set[tuple[str, str, str]]:
+def exported_clients(file: pathlib.Path) -> set[tuple[str, str, str]]:
     """The clients in a file for NFS servers; nobody where there is none."""
     if not file.exists():
         return set()
@@ -74,7 +74,7 @@ def exported(file: pathlib.Path) -> set[tuple[str, str, str]]:
 
 
 @dataclasses.dataclass
-class Subject:
+class DriverHarness:
     """A driver by name, the options it gets, and what was made with it."""
 
     driver: str
@@ -99,8 +99,8 @@ class Subject:
 
         def with_servers() -> Configuration:
             found = configure()
-            found._given = {
-                **found._given,
+            found._overrides = {
+                **found._overrides,
                 'driver_handles_share_servers': True,
             }
             return found
@@ -259,7 +259,7 @@ class Subject:
             there = getattr(driver, f'{of}access_inventory')()
             return there.get(thing.id, set())
         if isinstance(driver, LocalDriver):
-            return exported(
+            return exported_clients(
                 pathlib.Path(
                     driver.configuration.local_root,
                     'exports',
@@ -270,11 +270,13 @@ class Subject:
 
     def users(self, driver: ShareDriver, share: ShareForDriver):
         """Those who write to a share; None if a test cannot play them."""
-        location = export_locations(driver.create_share(CTX, share))[0]
+        location = normalise_export_locations(driver.create_share(CTX, share))[
+            0
+        ]
         if os.path.isdir(location['path']):
             return DirectoryUsers(location['path'])
         if hasattr(driver, 'write') and hasattr(driver, 'read'):
-            return RememberedUsers(driver, share)
+            return DummyUsers(driver, share)
         return None
 
     def clean_up(self) -> None:

@@ -33,7 +33,7 @@ class ManagingContract:
         share, answer = self.managed(subject, driver)
         assert answer['size'] == 2
         assert (
-            base.export_locations(
+            base.normalise_export_locations(
                 answer.get('export_locations', self.locations)
             )
             == self.locations

@@ -10,14 +10,14 @@ import pytest
 
 from manila_lite import exception
 import manila_lite.conf
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.contract import server_migrations
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import driver_harness as subjects
 from tests.drivers.driver_harness import CTX
 
 METHODS = ('start', 'continue', 'complete', 'cancel', 'get_progress')
-ANSWER = set(server_migrations.Compatibility.__annotations__)
+ANSWER = set(server_migrations.ServerMigrationCompatibility.__annotations__)
 PATIENCE = 20
 
 _FILE = """
@@ -31,7 +31,7 @@ dummy_driver_server_migration_steps = 3
 """
 
 
-class Pair:
+class MigrationPair:
     """A back end with a server and its share, and one to migrate to."""
 
     def __init__(self, folder):
@@ -43,7 +43,7 @@ class Pair:
             )
         )
         self.made = {
-            name: subjects.Subject(
+            name: subjects.DriverHarness(
                 'dummy',
                 lambda name=name: Configuration(
                     manila_lite.conf.new(files=[str(file)]), name
@@ -104,7 +104,7 @@ class Pair:
 
 @pytest.fixture
 def pair(tmp_path):
-    return Pair(tmp_path)
+    return MigrationPair(tmp_path)
 
 
 class MigrationContract:
@@ -169,7 +169,7 @@ class MigratedServersContract:
         answer = pair.target.share_server_migration_complete(
             *pair.what(destination), pair.info
         )
-        exports = export_locations(
+        exports = normalise_export_locations(
             answer['share_updates'][pair.share.id]['export_locations']
         )
         assert any('10.20.0.9' in one['path'] for one in exports)
@@ -182,7 +182,7 @@ class MigratedServersContract:
         answer = pair.target.share_server_migration_complete(
             *pair.what(destination), pair.info
         )
-        exports = export_locations(
+        exports = normalise_export_locations(
             answer['share_updates'][pair.share.id]['export_locations']
         )
         assert any('10.20.0.5' in one['path'] for one in exports)
@@ -196,7 +196,7 @@ class MigratedServersContract:
         assert pair.source.inventory() == {pair.share.id: pair.share.size}
         for _ in range(2):
             pair.target.share_server_migration_cancel(*pair.what(destination))
-        assert not pair.target.arriving()
+        assert not pair.target.incoming()
         assert pair.source.read(pair.share.id) == 'content'
 
     def test_what_is_broken_in_the_midst_of_it_loses_nothing(self, pair):
@@ -213,7 +213,7 @@ class MigratedServersContract:
     def test_partial_capabilities_are_told(self, pair):
         assert all(pair.check().values())
         assert not pair.check(host='host@there#elsewhere')['compatible']
-        pair.target.offer_for_migration({'compatible', 'writable'})
+        pair.target.set_migration_capabilities({'compatible', 'writable'})
         assert {name for name, value in pair.check().items() if value} == {
             'compatible',
             'writable',
@@ -225,4 +225,4 @@ class MigratedServersContract:
         destination = pair.destination('10.20.0.9')
         pair.copied(destination)
         pair.target.teardown_server({'server_id': destination.id})
-        assert not pair.target.arriving()
+        assert not pair.target.incoming()

@@ -23,7 +23,7 @@ from tests.drivers import driver_harness as subjects
 from tests.drivers.contract import optional
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DirectoryUsers
-from tests.drivers.driver_harness import RememberedUsers
+from tests.drivers.driver_harness import DummyUsers
 
 PUBLISHED = {
     'export_locations',
@@ -37,7 +37,7 @@ OF_PROMOTED = {
     'replica_state',
     'access_rules_status',
 }
-OF_SNAPSHOT = set(values.ReplicatedSnapshotAnswer.__annotations__)
+OF_SNAPSHOT = set(values.ReplicatedSnapshotReply.__annotations__)
 STATES = {'active', 'in_sync', 'out_of_sync', 'error'}
 STYLES = ('writable', 'readable', 'dr')
 NAMES = ('here', 'there', 'beyond')
@@ -117,8 +117,8 @@ class Site:
     def lose(self):
         """Have nobody reach it."""
         self.is_lost = True
-        if hasattr(self.driver, 'go_away'):
-            self.driver.go_away()
+        if hasattr(self.driver, 'make_unreachable'):
+            self.driver.make_unreachable()
         elif hasattr(self.driver.configuration, 'local_root'):
             root = pathlib.Path(self.driver.configuration.local_root)
             root.rename(root.with_name(root.name + '.away'))
@@ -127,8 +127,8 @@ class Site:
 
     def bring_back(self):
         self.is_lost = False
-        if hasattr(self.driver, 'come_back'):
-            self.driver.come_back()
+        if hasattr(self.driver, 'make_reachable'):
+            self.driver.make_reachable()
         else:
             root = pathlib.Path(self.driver.configuration.local_root)
             root.with_name(root.name + '.away').rename(root)
@@ -137,11 +137,11 @@ class Site:
     def users(self, replica):
         """Those who read and write it, whether rules let them or not."""
         if isinstance(self.driver, LocalDriver):
-            path = base.export_locations(self.locations)[0]['path']
+            path = base.normalise_export_locations(self.locations)[0]['path']
             if os.path.isdir(path):
                 return DirectoryUsers(path)
         if hasattr(self.driver, 'write'):
-            return RememberedUsers(self.driver, replica)
+            return DummyUsers(self.driver, replica)
         return pytest.skip('no test can reach the content of its shares')
 
 
@@ -202,7 +202,7 @@ class Sites:
         self.sites = [
             Site(
                 name,
-                subjects.Subject(
+                subjects.DriverHarness(
                     driver,
                     lambda file=file, section=section: Configuration(
                         read(files=(str(file),)), section
@@ -268,7 +268,7 @@ class Sites:
             cast_rules_to_readonly=self.casts(site),
             share_server_id=site.server and site.server.id,
             share_server=site.server,
-            export_locations=base.export_locations(site.locations),
+            export_locations=base.normalise_export_locations(site.locations),
         )
 
     def casts(self, site):
@@ -549,7 +549,10 @@ class ReplicaContract:
     def test_replica_can_be_reached_at_its_own_place(self, sites):
         sites.made()
         paths = [
-            {one['path'] for one in base.export_locations(site.locations)}
+            {
+                one['path']
+                for one in base.normalise_export_locations(site.locations)
+            }
             for site in (sites.here, sites.there)
         ]
         assert paths[0].isdisjoint(paths[1])
@@ -586,9 +589,9 @@ class ReplicaContract:
         for _ in range(2):
             before = sites.there.locations
             sites.create()
-            assert base.export_locations(
+            assert base.normalise_export_locations(
                 sites.there.locations
-            ) == base.export_locations(before)
+            ) == base.normalise_export_locations(before)
             assert sites.read() == 'one'
             sites.there.restart()
 

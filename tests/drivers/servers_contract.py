@@ -61,7 +61,9 @@ def details_of(server):
 
 
 def paths(answer):
-    return [export['path'] for export in base.export_locations(answer)]
+    return [
+        export['path'] for export in base.normalise_export_locations(answer)
+    ]
 
 
 class ServersContract(_Servers):

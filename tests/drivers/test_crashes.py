@@ -10,13 +10,13 @@ import random
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers import content
 from tests.drivers.conftest import own_options
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import Subject
+from tests.drivers.driver_harness import DriverHarness
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ class Scene:
     def __init__(self, name: str, root: pathlib.Path):
         self.root = root
         configuration = Configuration.from_values(own_options(root))
-        self.subject = Subject(name, lambda: configuration)
+        self.subject = DriverHarness(name, lambda: configuration)
         self.driver = self.subject.start()
         self.share = self.subject.share(size=3)
         self.snapshot = self.subject.snapshot(self.share)
@@ -45,7 +45,7 @@ class Scene:
         self._change()
         self.driver.extend_share(self.share, 5)
         self.now = self.content(self.share)
-        self.where = export_locations(
+        self.where = normalise_export_locations(
             self.driver.get_share_status(self.share)['export_locations']
         )[0]['path']
         self.rules = [
@@ -71,7 +71,7 @@ class Scene:
             self.driver.write(self.share.id, 'now')
 
     def directory(self, share) -> pathlib.Path | None:
-        path = export_locations(
+        path = normalise_export_locations(
             self.driver.get_share_status(share)['export_locations']
         )[0]['path']
         return pathlib.Path(path) if os.path.isdir(path) else None
@@ -107,7 +107,9 @@ class Scene:
     def let_go(self) -> None:
         """Have a share and a snapshot that are to be managed."""
         other = self.subject.share(size=4)
-        exports = export_locations(self.driver.create_share(CTX, other))
+        exports = normalise_export_locations(
+            self.driver.create_share(CTX, other)
+        )
         self.driver.unmanage(other)
         self.found = self.subject.at(exports[0]['path'], size=0)
         taken = self.subject.snapshot(self.share)
@@ -330,9 +332,9 @@ def test_verb_killed_at_every_step_can_be_repeated(name, verb, tmp_path):
 @pytest.mark.parametrize('name', ['dummy', 'local'])
 @pytest.mark.parametrize('seed', range(20))
 def test_verb_killed_again_and_again_can_be_repeated(name, seed, tmp_path):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     scene = Scene(name, tmp_path)
-    verb = VERBS[chance.choice(sorted(VERBS))]
-    for _ in range(chance.randint(2, 5)):
-        killed_at(chance.randint(1, 80), lambda: verb.act(scene))
+    verb = VERBS[rng.choice(sorted(VERBS))]
+    for _ in range(rng.randint(2, 5)):
+        killed_at(rng.randint(1, 80), lambda: verb.act(scene))
     _finish(scene, verb)

@@ -243,15 +243,11 @@ def test_verb_killed_at_every_step_can_be_repeated(
 @pytest.mark.parametrize('name', sorted({name for _, name, _ in CASES}))
 @pytest.mark.parametrize('seed', range(15))
 def test_verb_killed_again_and_again_can_be_repeated(name, seed, tmp_path):
-    chance = random.Random(seed)
-    verb, name, style = chance.choice(
-        [case for case in CASES if case[1] == name]
-    )
+    rng = random.Random(seed)
+    verb, name, style = rng.choice([case for case in CASES if case[1] == name])
     scene = _scene(tmp_path / 'scene', name, style, VERBS[verb])
-    for _ in range(chance.randint(2, 5)):
-        killed_at(
-            chance.randint(1, 40), lambda: VERBS[verb].act(scene), changes
-        )
+    for _ in range(rng.randint(2, 5)):
+        killed_at(rng.randint(1, 40), lambda: VERBS[verb].act(scene), changes)
     _finish(scene, VERBS[verb])
 
 

@@ -9,10 +9,10 @@ import random
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
-from tests.drivers.migration_contract import Pair
+from tests.drivers.migration_contract import MigrationPair
 from tests.drivers.servers_contract import details_of
 
 ADDRESSES = ('10.20.0.21', '10.20.0.22')
@@ -25,7 +25,7 @@ def no_power_failures(monkeypatch):
     monkeypatch.setattr(os, 'fsync', lambda file: None)
 
 
-class Scene(Pair):
+class Scene(MigrationPair):
     """A server with a share, an idle one, one let go, one that arrives."""
 
     def __init__(self, folder):
@@ -36,7 +36,7 @@ class Scene(Pair):
         self.new = here.network_info(ADDRESSES[0])
         idle = here.network_info(ADDRESSES[1])
         self.idle = here.server(idle, self.source.setup_server(idle))
-        self.old = self.source.place_server('old')
+        self.old = self.source.add_unmanaged_server('old')
         self.new_server = here.server(self.new)
         self.elsewhere = self.destination('10.20.0.9')
 
@@ -51,7 +51,7 @@ class Scene(Pair):
     def serves(self, server):
         """Whether a share can be made on a server, and goes again."""
         share = self.made['here'].share()
-        exports = export_locations(
+        exports = normalise_export_locations(
             self.source.create_share(CTX, share, server)
         )
         self.source.delete_share(CTX, share, server)
@@ -77,7 +77,7 @@ class Scene(Pair):
         found = self.source.get_share_status(self.share, self.server)
         return {
             one['path'].partition(':')[0]
-            for one in export_locations(found['export_locations'])
+            for one in normalise_export_locations(found['export_locations'])
         }
 
     def keeps(self, driver=None):
@@ -118,7 +118,7 @@ class Scene(Pair):
         answer = self.migrate('complete', self.info)
         return {
             one['path'].partition(':')[0]
-            for one in export_locations(
+            for one in normalise_export_locations(
                 answer['share_updates'][self.share.id]['export_locations']
             )
         }
@@ -172,7 +172,7 @@ VERBS = {
     'cancel a migration': Verb(
         before=lambda s: s.copy_anew(),
         act=lambda s: s.cancel(),
-        ended=lambda s: not s.target.arriving() and s.target.inventory() == {},
+        ended=lambda s: not s.target.incoming() and s.target.inventory() == {},
     ),
     'complete a migration': Verb(
         before=lambda s: s.copy_anew(),
@@ -181,7 +181,7 @@ VERBS = {
         ended=lambda s: (
             s.keeps(s.target)
             and s.source.inventory() == {}
-            and not s.target.arriving()
+            and not s.target.incoming()
             and s.complete() == {'10.20.0.9'}
         ),
     ),
@@ -217,11 +217,11 @@ def test_verb_killed_at_every_step_can_be_repeated(name, tmp_path):
 
 @pytest.mark.parametrize('seed', range(10))
 def test_verb_killed_again_and_again_can_be_repeated(seed, tmp_path):
-    chance = random.Random(seed)
-    verb = VERBS[chance.choice(sorted(VERBS))]
+    rng = random.Random(seed)
+    verb = VERBS[rng.choice(sorted(VERBS))]
     scene = Scene(tmp_path / 'pair')
     verb.before(scene)
-    for _ in range(chance.randint(2, 5)):
-        killed_at(chance.randint(1, 40), lambda: verb.act(scene))
+    for _ in range(rng.randint(2, 5)):
+        killed_at(rng.randint(1, 40), lambda: verb.act(scene))
         scene.restart()
     _finish(scene, verb)

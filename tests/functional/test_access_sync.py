@@ -7,7 +7,7 @@ from manila_lite import exception
 from manila_lite.db.models import services
 from tests.support.access import CTX
 from tests.support.access import INSTANCE
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 
@@ -25,7 +25,7 @@ def cloud(tmp_path):
 
 @pytest.fixture
 def rules(cloud):
-    return Rules(cloud, cloud.create_share())
+    return ShareRules(cloud, cloud.create_share())
 
 
 def messages(cloud):
@@ -400,7 +400,7 @@ def test_a_driver_may_ask_for_the_rules_when_it_ensures(
     cloud.settle()
     call = rules.calls[-1]
     assert (len(rules.calls), call.rules, call.added) == (2, 1, [])
-    assert Rules(cloud, without).calls == []
+    assert ShareRules(cloud, without).calls == []
 
 
 def test_addresses_are_hidden_that_a_driver_cannot_have(cloud, rules):
@@ -463,10 +463,10 @@ def test_a_busy_share_takes_no_change(cloud, rules, status):
     instance_id = rules.instance_id
     cloud.api.act(rules.share_id, 'reset_status', {'status': status})
     with pytest.raises(exception.InvalidShare) as refused:
-        rules.allow('10.0.0.2', error_tolerated=False)
+        rules.allow('10.0.0.2', allow_in_error=False)
     assert instance_id not in refused.value.msg
     with pytest.raises(exception.InvalidShare):
-        rules.deny(rule, error_tolerated=False)
+        rules.deny(rule, allow_in_error=False)
     assert rules.states == {'10.0.0.1': 'active'}
     assert rules.status == 'active'
 

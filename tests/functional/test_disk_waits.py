@@ -28,16 +28,16 @@ def note(cloud, connection):
     if connection.get_execution_options().get(engines.WRITE):
         driver = connection.connection.dbapi_connection
         (mode,) = driver.execute('PRAGMA synchronous').fetchone()
-        cloud.points.append('waits' if mode == FULL else 'goes on')
+        cloud.crash_points.append('waits' if mode == FULL else 'goes on')
 
 
 def happened(cloud, call, *args):
     """What the call answers, and in which order disk and driver came."""
-    cloud.points.clear()
+    cloud.crash_points.clear()
     answer = call(*args)
     return answer, [
         point
-        for point in cloud.points
+        for point in cloud.crash_points
         if point in ('waits', 'goes on') or point.startswith('before ')
     ]
 

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 
 from manila_lite.api import paging
 from manila_lite.db.models import shares
-from manila_lite.db.queries.shares import displayed_instance as representing
+from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.db.queries.shares import views as share_views
 from manila_lite.db.session import Database
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import databases
 
 SHARE = shares.Share.__table__
@@ -33,7 +33,7 @@ RANDOM = 60
 
 @pytest.fixture(scope='module', params=databases.KINDS)
 def db(request, tmp_path_factory):
-    with databases.created(
+    with databases.temporary_database(
         request.param, tmp_path_factory.mktemp('speakers')
     ) as url:
         databases.create_tables(url)
@@ -83,11 +83,11 @@ def shown(db, share_id):
 
 def found(db, share_id, **columns):
     """Whether the share is listed, asked for by these columns."""
-    project_id = db.read(share_rows.target, share_id).project_id
+    project_id = db.read(share_rows.get_target, share_id).project_id
     listed = db.read(
-        share_views.summaries,
-        share_views.Filter(
-            project_id=project_id, sees_hidden=True, instance=columns
+        share_views.list_summaries,
+        share_views.ShareFilter(
+            project_id=project_id, include_hidden=True, instance=columns
         ),
         paging.parse({'sort_key': 'host'}, sort_keys={'host': 'host'}),
     )
@@ -119,15 +119,12 @@ def test_one_instance_speaks_for_the_share(db, instances, speaks):
 
 
 def test_python_and_sql_agree(db):
-    chance = random.Random(7)
-    kinds = list(itertools.product(sorted(MACHINE.statuses), STATES))
+    rng = random.Random(7)
+    kinds = list(itertools.product(sorted(SHARE_INSTANCE.statuses), STATES))
 
     def fill(session):
         return [
-            add(
-                session,
-                [chance.choice(kinds) for _ in range(chance.randint(1, 4))],
-            )
+            add(session, [rng.choice(kinds) for _ in range(rng.randint(1, 4))])
             for _ in range(RANDOM)
         ]
 
@@ -136,7 +133,8 @@ def test_python_and_sql_agree(db):
             row.id: row.speaker
             for row in session.rows(
                 sa.select(
-                    SHARE.c.id, representing.of_share('id').label('speaker')
+                    SHARE.c.id,
+                    displayed_instance.select_column('id').label('speaker'),
                 )
             )
         }
@@ -151,10 +149,10 @@ def test_python_and_sql_agree(db):
                 .order_by(INSTANCE.c.created_at)
             )
         )
-        best = min(rows, key=representing.rank)
+        best = min(rows, key=displayed_instance.instance_rank)
         assert in_sql[share_id] == best.id
         assert shown(db, share_id) == (best.status, best.host)
-        assert db.read(share_rows.target, share_id).status == best.status
+        assert db.read(share_rows.get_target, share_id).status == best.status
 
 
 def test_actions_work_on_the_oldest_active_replica(db):
@@ -167,12 +165,12 @@ def test_actions_work_on_the_oldest_active_replica(db):
             ('replication_change', 'in_sync'),
         ],
     )
-    target = db.read(share_rows.target, share_id)
+    target = db.read(share_rows.get_target, share_id)
     assert target.host == 'h@b#1'
     assert target.status == 'replication_change'
 
 
 def test_a_share_without_instances_is_there_all_the_same(db):
     share_id = db.write(add, [])
-    target = db.read(share_rows.target, share_id)
+    target = db.read(share_rows.get_target, share_id)
     assert (target.instance_id, target.status) == (None, None)

@@ -5,13 +5,13 @@ import sqlalchemy as sa
 
 from manila_lite import exception
 from manila_lite.db.models import engine
-from manila_lite.states.share_instance import S
-from tests.support.cloud import Api
+from manila_lite.states.share_instance import InstanceStatus
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 from tests.support.databases import database_url
-from tests.support.databases import kept_database
+from tests.support.databases import shared_database
 
-__all__ = ['database_url', 'kept_database']
+__all__ = ['database_url', 'shared_database']
 
 HOST = 'node@alpha'
 PATH = '/services/ensure-shares'
@@ -128,13 +128,15 @@ def test_service_and_shares_show_that_they_are_ensured(cloud):
         'services'
     ] == [service(cloud)]
     cloud.settle()
-    assert seen == [({share: S.ENSURING}, True, [S.ENSURING])]
-    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert seen == [
+        ({share: InstanceStatus.ENSURING}, True, [InstanceStatus.ENSURING])
+    ]
+    assert statuses(cloud) == {share: InstanceStatus.AVAILABLE}
     assert service(cloud)['ensuring'] is False
 
 
 def test_shares_stay_available_where_operators_want_it_so(tmp_path):
-    cloud = make(tmp_path, more='update_shares_status_on_ensure = false')
+    cloud = make(tmp_path, extra_conf='update_shares_status_on_ensure = false')
     share = cloud.create_share()
     before = moves(cloud)
     seen = []
@@ -146,7 +148,7 @@ def test_shares_stay_available_where_operators_want_it_so(tmp_path):
     )
     cloud.api.ensure(HOST)
     cloud.settle()
-    assert seen == [({share: S.AVAILABLE}, True)]
+    assert seen == [({share: InstanceStatus.AVAILABLE}, True)]
     assert moves(cloud) == before
     cloud.check_invariants()
     cloud.db.dispose()
@@ -204,7 +206,7 @@ def test_service_that_is_ensuring_is_in_conflict(cloud):
 
 
 def test_projects_may_not_ask(cloud):
-    Api(cloud, roles='member,reader').ensure(HOST, expect=403)
+    ApiClient(cloud, roles='member,reader').ensure(HOST, expect=403)
     assert not owed(cloud)
 
 
@@ -226,7 +228,7 @@ def test_exports_become_what_the_driver_says_on_each_database(
 
     def ensure_shares(context, shares):
         return {
-            share.id: {'status': S.ERROR}
+            share.id: {'status': InstanceStatus.ERROR}
             for share in shares
             if share.display_name
         } | elsewhere(context, [one for one in shares if not one.display_name])
@@ -235,7 +237,10 @@ def test_exports_become_what_the_driver_says_on_each_database(
     before = paths(cloud, lost)
     cloud.api.ensure(HOST)
     cloud.settle()
-    assert statuses(cloud) == {moved: S.AVAILABLE, lost: S.ERROR}
+    assert statuses(cloud) == {
+        moved: InstanceStatus.AVAILABLE,
+        lost: InstanceStatus.ERROR,
+    }
     assert paths(cloud, moved) == [f'new:/{moved}']
     assert paths(cloud, lost) == before
     cloud.check_invariants()
@@ -270,13 +275,13 @@ def test_an_export_that_stays_keeps_its_id_and_metadata(cloud):
 
 
 def test_project_is_told_of_a_share_that_is_lost(cloud):
-    tenant = Api(cloud, project='tenant', roles='member,reader')
+    tenant = ApiClient(cloud, project='tenant', roles='member,reader')
     share = tenant.create()['id']
     cloud.settle()
     answering(
         cloud,
         ensure_shares=lambda context, shares: {
-            one.id: {'status': S.ERROR} for one in shares
+            one.id: {'status': InstanceStatus.ERROR} for one in shares
         },
     )
     request_id = cloud.api.ensure(HOST).headers['x-compute-request-id']
@@ -309,7 +314,7 @@ def test_metadata_of_the_driver_is_added(cloud):
 
 
 @pytest.mark.parametrize(
-    'answer', [None, {}, {'unknown': {'status': S.ERROR}}]
+    'answer', [None, {}, {'unknown': {'status': InstanceStatus.ERROR}}]
 )
 def test_a_driver_without_news_changes_nothing(cloud, answer):
     share = cloud.create_share()
@@ -317,7 +322,7 @@ def test_a_driver_without_news_changes_nothing(cloud, answer):
     answering(cloud, ensure_shares=lambda context, shares: answer)
     cloud.api.ensure(HOST)
     cloud.settle()
-    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert statuses(cloud) == {share: InstanceStatus.AVAILABLE}
     assert paths(cloud, share) == before
 
 
@@ -333,7 +338,7 @@ def test_a_driver_may_ensure_one_share_after_the_other(cloud):
     answering(cloud, ensure_shares=lacking, ensure_share=ensure_share)
     cloud.api.ensure(HOST)
     cloud.settle()
-    assert set(statuses(cloud).values()) == {S.AVAILABLE}
+    assert set(statuses(cloud).values()) == {InstanceStatus.AVAILABLE}
     assert paths(cloud, shares[0]) == ['new:/a']
     assert paths(cloud, shares[1]) == before
     assert paths(cloud, shares[2])
@@ -345,7 +350,7 @@ def test_a_driver_that_fails_leaves_shares_available(cloud):
     answering(cloud, ensure_shares=failing)
     cloud.api.ensure(HOST)
     cloud.settle()
-    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert statuses(cloud) == {share: InstanceStatus.AVAILABLE}
     assert paths(cloud, share) == before
     assert service(cloud)['ensuring'] is False
     assert cloud.api.get('/messages')['messages'] == []
@@ -361,7 +366,7 @@ def test_an_answer_nobody_understands_ends_the_work_and_harms_none(cloud):
     )
     cloud.api.ensure(HOST)
     cloud.settle()
-    assert statuses(cloud) == {share: S.AVAILABLE}
+    assert statuses(cloud) == {share: InstanceStatus.AVAILABLE}
     assert cloud.api.get('/messages')['messages'] == []
     cloud.check_invariants()
 
@@ -408,13 +413,13 @@ def test_many_shares_take_several_turns_and_let_others_work(cloud):
     created = cloud.api.create(size=1)['id']
     cloud.step()
     cloud.step()
-    assert cloud.api.show(created)['status'] == S.AVAILABLE
+    assert cloud.api.show(created)['status'] == InstanceStatus.AVAILABLE
     assert service(cloud)['ensuring'] is True
     cloud.settle()
     asked_ids = {id for page in asked for id in page}
     assert ids <= asked_ids <= ids | {created}
     assert max(map(len, asked)) == 2
-    assert set(statuses(cloud).values()) == {S.AVAILABLE}
+    assert set(statuses(cloud).values()) == {InstanceStatus.AVAILABLE}
 
 
 def test_a_share_that_changes_meanwhile_is_left_alone(cloud):
@@ -429,7 +434,10 @@ def test_a_share_that_changes_meanwhile_is_left_alone(cloud):
     answering(cloud, ensure_shares=ensure_shares)
     cloud.api.ensure(HOST)
     cloud.settle()
-    assert statuses(cloud) == {changed: S.ERROR, stays: S.AVAILABLE}
+    assert statuses(cloud) == {
+        changed: InstanceStatus.ERROR,
+        stays: InstanceStatus.AVAILABLE,
+    }
     assert paths(cloud, changed) == before
     assert paths(cloud, stays) == [f'new:/{stays}']
     cloud.check_invariants()
@@ -482,7 +490,7 @@ def test_a_back_end_that_has_changed_ensures_its_shares_once(cloud):
     start(cloud)
     assert cloud.share.backends[0].is_up
     cloud.settle()
-    assert seen == [({share: S.AVAILABLE}, True)]
+    assert seen == [({share: InstanceStatus.AVAILABLE}, True)]
     assert paths(cloud, share) == [f'new:/{share}']
     assert service(cloud)['ensuring'] is False
     start(cloud)
@@ -514,14 +522,17 @@ def test_a_share_that_is_lost_at_the_start_shows_it(cloud):
         cloud,
         get_backend_info=lacking,
         ensure_shares=lambda context, shares: {
-            one.id: {'status': S.ERROR}
+            one.id: {'status': InstanceStatus.ERROR}
             for one in shares
             if one.share_id == lost
         },
     )
     start(cloud)
     cloud.settle()
-    assert statuses(cloud) == {lost: S.ERROR, stays: S.AVAILABLE}
+    assert statuses(cloud) == {
+        lost: InstanceStatus.ERROR,
+        stays: InstanceStatus.AVAILABLE,
+    }
 
 
 def test_a_share_deleted_during_the_start_stays_deleted(cloud):

@@ -20,10 +20,10 @@ def start(db, number):
         enabled=True,
     )
     db.write(
-        pools.report,
+        pools.save_report,
         'node@alpha',
         [
-            pools.Report(
+            pools.PoolReport(
                 host='node@alpha#pool',
                 capabilities={},
                 total_gb=10.0,

@@ -58,7 +58,7 @@ FLAGS = (
 
 @pytest.fixture(scope='module', params=databases.KINDS)
 def db(request, tmp_path_factory):
-    with databases.created(
+    with databases.temporary_database(
         request.param, tmp_path_factory.mktemp('plans')
     ) as url:
         databases.create_tables(url)
@@ -154,10 +154,10 @@ def plans(db, query, *args, **kwargs):
         ]
 
 
-def wanted(sees_hidden, project_id=None):
-    return share_views.Filter(
+def wanted(include_hidden, project_id=None):
+    return share_views.ShareFilter(
         project_id=project_id,
-        sees_hidden=sees_hidden,
+        include_hidden=include_hidden,
         share={'is_soft_deleted': False},
     )
 
@@ -182,7 +182,10 @@ LISTS = pytest.mark.parametrize(
 @LISTS
 def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
     (plan,) = plans(
-        db, share_views.summaries, wanted, paging.parse({'limit': str(LIMIT)})
+        db,
+        share_views.list_summaries,
+        wanted,
+        paging.parse({'limit': str(LIMIT)}),
     )
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
@@ -192,7 +195,7 @@ def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
 def test_details_are_read_for_the_page_only(db, wanted, index):
     found = plans(
         db,
-        share_views.details,
+        share_views.list_details,
         wanted,
         paging.parse({'limit': str(LIMIT)}),
         exports=share_views.Exports.NONE,

@@ -44,7 +44,7 @@ def cloud(tmp_path):
     cloud.updates = cloud.share.backends[1].replica_updates
     cloud.updates.driver = Healthy(cloud.updates.driver)
     # What a slow machine adds is a look now and then.
-    cloud.updates.hold = cloud.updates.turn = 600.0
+    cloud.updates.lock_seconds = cloud.updates.yield_after = 600.0
     cloud.waiting = []
     cloud.db.deliver = cloud.waiting.extend
     yield cloud
@@ -54,7 +54,7 @@ def cloud(tmp_path):
 def fill(cloud, number, **kwargs):
     return set(
         cloud.db.write(
-            many_replicas.fill,
+            many_replicas.insert_replicated_shares,
             number,
             type_id=TYPE_ID,
             active_on='node@alpha#pool',
@@ -73,7 +73,7 @@ def carry_out(cloud):
 
 def test_a_pass_over_a_thousand_healthy_replicas(cloud):
     ids = fill(cloud, THOUSAND)
-    wanted, statements = cost(cloud, cloud.updates.look)
+    wanted, statements = cost(cloud, cloud.updates.request_pass)
     before = cloud.replicas(cloud.replica(min(ids)).share_id)
     _, carried_out = cost(cloud, carry_out, cloud)
     assert cloud.updates.driver.asked == ids
@@ -84,14 +84,14 @@ def test_a_pass_over_a_thousand_healthy_replicas(cloud):
 
 def test_a_pass_over_a_thousand_on_share_servers(cloud):
     ids = fill(cloud, THOUSAND, share_server_id='server')
-    assert cloud.updates.look()
+    assert cloud.updates.request_pass()
     _, statements = cost(cloud, carry_out, cloud)
     assert cloud.updates.driver.asked == ids
     assert statements <= MOST
 
 
 def test_a_look_where_there_is_nothing_to_do(cloud):
-    assert cost(cloud, cloud.updates.look) == (False, 3)
+    assert cost(cloud, cloud.updates.request_pass) == (False, 3)
 
 
 def test_a_resync_that_changes_nothing(cloud):

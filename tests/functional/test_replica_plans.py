@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.db.queries.replicas import updates as replica_pages
+from manila_lite.db.queries.replicas import updates as replica_updates
 from manila_lite.db.session import Database
 from tests.functional.test_query_plans import plans
 from tests.functional.test_snapshot_plans import SHARES
@@ -30,7 +30,7 @@ SLOW = {
 
 @pytest.fixture(scope='module', params=databases.KINDS)
 def db(request, tmp_path_factory):
-    with databases.created(
+    with databases.temporary_database(
         request.param, tmp_path_factory.mktemp('plans')
     ) as url:
         databases.create_tables(url)
@@ -62,7 +62,7 @@ def fill_all(session):
             for number in range(PLAIN)
         ],
     )
-    many_replicas.fill(
+    many_replicas.insert_replicated_shares(
         session,
         REPLICAS,
         type_id='type',
@@ -72,18 +72,20 @@ def fill_all(session):
 
 
 def test_replicas_to_be_updated_are_found_by_an_index(db):
-    (plan,) = plans(db, replica_pages.page, 'h@b', '', 1000)
+    (plan,) = plans(db, replica_updates.list_page, 'h@b', '', 1000)
     assert PASSIVE in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
-    assert len(db.read(replica_pages.page, 'h@b', '', 1000)) == REPLICAS
+    assert len(db.read(replica_updates.list_page, 'h@b', '', 1000)) == REPLICAS
 
 
 def test_pages_follow_each_other_in_order(db):
-    whole = [row.id for row in db.read(replica_pages.page, 'h@b', '', 1000)]
+    whole = [
+        row.id for row in db.read(replica_updates.list_page, 'h@b', '', 1000)
+    ]
     assert whole == sorted(whole)
     found, after = [], ''
-    while page := db.read(replica_pages.page, 'h@b', after, 7):
+    while page := db.read(replica_updates.list_page, 'h@b', after, 7):
         found += [row.id for row in page]
         after = found[-1]
     assert found == whole
-    assert db.read(replica_pages.page, 'h@c', '', 7) == []
+    assert db.read(replica_updates.list_page, 'h@c', '', 7) == []

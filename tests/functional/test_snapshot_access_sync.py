@@ -4,8 +4,8 @@ import pytest
 
 from manila_lite import exception
 from tests.support.cloud import Cloud
-from tests.support.snapshot_access import make_mountable
-from tests.support.snapshot_access import mountable
+from tests.support.snapshot_access import create_mountable_snapshot
+from tests.support.snapshot_access import enable_snapshot_mounts
 
 METHOD = 'snapshot_update_access'
 
@@ -13,14 +13,14 @@ METHOD = 'snapshot_update_access'
 @pytest.fixture
 def cloud(tmp_path):
     cloud = Cloud(tmp_path)
-    make_mountable(cloud)
+    enable_snapshot_mounts(cloud)
     yield cloud
     cloud.db.dispose()
 
 
 @pytest.fixture
 def mount(cloud):
-    return mountable(cloud)
+    return create_mountable_snapshot(cloud)
 
 
 def test_requests_that_arrive_meanwhile_are_one_call(cloud, mount):
@@ -110,7 +110,7 @@ def test_denial_that_is_refused_is_put_right(cloud, mount):
 def test_whole_set_is_told_after_a_lost_call(cloud, mount):
     mount.allow('10.0.0.1')
     cloud.settle()
-    mount.driver.lose_answer_next(METHOD, error=exception.ServiceUnavailable())
+    mount.driver.lose_reply_next(METHOD, error=exception.ServiceUnavailable())
     mount.allow('10.0.0.2')
     cloud.settle()
     last = mount.calls[-1]

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.functional import test_sql_budgets as budgets
-from tests.functional.api.snapshot_client import delete
-from tests.functional.api.snapshot_client import take
+from tests.functional.api.snapshot_client import create_snapshot
+from tests.functional.api.snapshot_client import delete_snapshot
 from tests.functional.test_sql_budgets import cost
 from tests.functional.test_sql_budgets import created
+from tests.support.cloud_snapshots import enable_snapshot_features
 from tests.support.cloud_snapshots import revert
-from tests.support.cloud_snapshots import support
 
 MANY = 30
 
@@ -16,7 +16,7 @@ cloud = budgets.cloud
 
 
 def taken(cloud, share, **body):
-    snapshot = take(cloud.api, share, **body)['id']
+    snapshot = create_snapshot(cloud.api, share, **body)['id']
     budgets.carry_out(cloud)
     return snapshot
 
@@ -27,7 +27,9 @@ def taken(cloud, share, **body):
 def test_take_snapshot(cloud, metadata, statements):
     share = created(cloud)
     taken(cloud, share)  # the first one makes rows of quota usage
-    _, accepted = cost(cloud, take, cloud.api, share, metadata=metadata)
+    _, accepted = cost(
+        cloud, create_snapshot, cloud.api, share, metadata=metadata
+    )
     assert accepted == statements
     assert cost(cloud, budgets.carry_out, cloud)[1] == 12
 
@@ -36,7 +38,7 @@ def test_take_snapshot(cloud, metadata, statements):
     'size, accepted, carried_out', [(2, 8, 17), (4, 9, 20), (1, 8, 20)]
 )
 def test_revert(cloud, size, accepted, carried_out):
-    support(cloud)
+    enable_snapshot_features(cloud)
     share = created(cloud, size=size)
     snapshot = taken(cloud, share)
     for verb in ('shrink', 'extend'):
@@ -49,7 +51,7 @@ def test_revert(cloud, size, accepted, carried_out):
 
 def test_delete_snapshot(cloud):
     snapshot = taken(cloud, created(cloud), metadata={'color': 'red'})
-    assert cost(cloud, delete, cloud.api, snapshot)[1] == 6
+    assert cost(cloud, delete_snapshot, cloud.api, snapshot)[1] == 6
     assert cost(cloud, budgets.carry_out, cloud)[1] == 11
 
 

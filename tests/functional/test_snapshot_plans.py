@@ -60,7 +60,7 @@ TABLES = (
 
 @pytest.fixture(scope='module', params=databases.KINDS)
 def db(request, tmp_path_factory):
-    with databases.created(
+    with databases.temporary_database(
         request.param, tmp_path_factory.mktemp('plans')
     ) as url:
         databases.create_tables(url)
@@ -175,9 +175,12 @@ def page():
 LISTS = pytest.mark.parametrize(
     'wanted, index',
     [
-        (snapshot_views.Filter('project 1'), ONE_PROJECT),
-        (snapshot_views.Filter(), ALL_TENANTS),
-        (snapshot_views.Filter(snapshot={'share_id': id_of(1)}), ONE_SHARE),
+        (snapshot_views.SnapshotFilter('project 1'), ONE_PROJECT),
+        (snapshot_views.SnapshotFilter(), ALL_TENANTS),
+        (
+            snapshot_views.SnapshotFilter(snapshot={'share_id': id_of(1)}),
+            ONE_SHARE,
+        ),
     ],
     ids=['of a project', 'of all tenants', 'of a share'],
 )
@@ -185,14 +188,14 @@ LISTS = pytest.mark.parametrize(
 
 @LISTS
 def test_page_is_read_in_the_order_of_an_index(db, wanted, index):
-    (plan,) = plans(db, snapshot_views.summaries, wanted, page())
+    (plan,) = plans(db, snapshot_views.list_summaries, wanted, page())
     assert index in plan
     assert not [word for word in SLOW[db.dialect] if word in plan], plan
 
 
 @LISTS
 def test_details_are_read_for_the_page_only(db, wanted, index):
-    found = plans(db, snapshot_views.details, wanted, page())
+    found = plans(db, snapshot_views.list_details, wanted, page())
     assert len(found) == 2  # the snapshots, their metadata
     for plan in found:
         assert index in plan
@@ -204,14 +207,17 @@ def test_details_are_read_for_the_page_only(db, wanted, index):
 @pytest.mark.parametrize('used', [True, False])
 def test_shares_made_of_a_snapshot_are_found_by_an_index(db, used):
     (plan,) = plans(
-        db, snapshot_views.summaries, snapshot_views.Filter(used=used), page()
+        db,
+        snapshot_views.list_summaries,
+        snapshot_views.SnapshotFilter(used=used),
+        page(),
     )
     if db.dialect != 'postgresql':  # which reads so few shares in full
         assert OF_SHARES in plan
 
 
 def test_newest_snapshot_of_a_share_is_found_by_an_index(db):
-    (plan,) = plans(db, snapshots.parent, id_of(1))
+    (plan,) = plans(db, snapshots.get_parent, id_of(1))
     assert ONE_SHARE in plan
     assert not [
         word for word in SLOW[db.dialect] if word in plan and word != 'Hash'

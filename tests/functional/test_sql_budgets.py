@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import access
 from tests.support.access import RULE
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 
 METADATA = access.AccessRuleMetadata.__table__
@@ -23,7 +23,7 @@ VERY_MANY = 2000
 @pytest.fixture
 def cloud(tmp_path):
     # The brake looks at the queue once a second, whoever asks then.
-    cloud = Cloud(tmp_path, more='[work]\nmax_queue = 0')
+    cloud = Cloud(tmp_path, extra_conf='[work]\nmax_queue = 0')
     cloud.create_share()  # the first one makes rows of quota usage
     cloud.waiting = []
     cloud.db.deliver = cloud.waiting.extend
@@ -207,7 +207,7 @@ def test_list_of_many_rules(cloud):
 
 def let_in(cloud, share, count):
     """Have the share have so many rules, each with metadata."""
-    rules = Rules(cloud, share)
+    rules = ShareRules(cloud, share)
     instance_id = rules.instance_id
 
     def fill(session):

@@ -13,12 +13,12 @@ import shutil
 import typing
 
 from tests.support.cloud import Cloud
-from tests.support.dhss import ServersCloud
+from tests.support.dhss import ShareServersCloud
 
 _NOT_LEFT = '-shm'  # the memory that processes on SQLite share
 
 
-class Remains(typing.NamedTuple):
+class DiskImage(typing.NamedTuple):
     """Files by their paths, and the time at which they were left."""
 
     files: tuple[tuple[str, bytes], ...]
@@ -33,10 +33,10 @@ class Remains(typing.NamedTuple):
             path.write_bytes(content)
 
 
-class Mortal(Cloud):
+class CrashableCloud(Cloud):
     """A cloud that says so when it comes to a place where it may die."""
 
-    at_place: typing.Callable[[str], None] | None = None
+    on_crash_point: typing.Callable[[str], None] | None = None
 
     def _begin(self) -> None:
         super()._begin()
@@ -52,57 +52,57 @@ class Mortal(Cloud):
         return run
 
     def _probe(self, name: str) -> None:
-        if self.at_place is not None:
-            self.at_place(name)
+        if self.on_crash_point is not None:
+            self.on_crash_point(name)
         super()._probe(name)
 
 
-class MortalWithServers(Mortal, ServersCloud):
+class CrashableShareServersCloud(CrashableCloud, ShareServersCloud):
     """The same with back ends that handle share servers."""
 
 
-def begin(
-    remains: Remains,
+def boot(
+    image: DiskImage,
     folder: pathlib.Path,
     seed: int,
-    kind: type[Mortal] = Mortal,
+    kind: type[CrashableCloud] = CrashableCloud,
     **how: typing.Any,
-) -> Mortal:
+) -> CrashableCloud:
     """A process that has found the files, but not yet looked at them."""
     shutil.rmtree(folder, ignore_errors=True)
-    remains.restore(folder)
-    cloud = kind(folder, seed=seed, fill=False, **how)
-    cloud.clock.now = remains.now
+    image.restore(folder)
+    cloud = kind(folder, seed=seed, initialize=False, **how)
+    cloud.clock.now = image.now
     return cloud
 
 
-def remains_of(
-    cloud: Mortal, run: Callable[[], object]
-) -> list[tuple[str, Remains]]:
+def images_at_crash_points(
+    cloud: CrashableCloud, run: Callable[[], object]
+) -> list[tuple[str, DiskImage]]:
     """What is left by deaths at all places of a run, in their order."""
     found = []
-    cloud.at_place = lambda place: found.append((place, look(cloud)))
+    cloud.on_crash_point = lambda place: found.append((place, capture(cloud)))
     with contextlib.ExitStack() as stack:
-        stack.callback(setattr, cloud, 'at_place', None)
+        stack.callback(setattr, cloud, 'on_crash_point', None)
         run()
     return found
 
 
-def different(
-    places: list[tuple[str, Remains]],
-) -> list[tuple[int, str, Remains]]:
+def distinct_images(
+    places: list[tuple[str, DiskImage]],
+) -> list[tuple[int, str, DiskImage]]:
     """Of remains of the same content the last, with its number and place."""
     return list(
         {
-            remains.files: (number, place, remains)
-            for number, (place, remains) in enumerate(places)
+            image.files: (number, place, image)
+            for number, (place, image) in enumerate(places)
         }.values()
     )
 
 
-def look(cloud: Cloud) -> Remains:
+def capture(cloud: Cloud) -> DiskImage:
     """What is on the disk at this moment."""
-    return Remains(
+    return DiskImage(
         tuple(
             sorted(
                 (str(path.relative_to(cloud.folder)), path.read_bytes())

@@ -6,7 +6,7 @@ from tests.simulation import crash_images as death
 from tests.support.cloud import Crash
 
 
-def die(cloud, point, verb, *args):
+def crash_at_point(cloud, point, verb, *args):
     """Whether the process died at the point-th place of `verb(*args)`."""
     cloud.crash_at(point)
     try:
@@ -16,7 +16,7 @@ def die(cloud, point, verb, *args):
     return False
 
 
-def die_everywhere(begin, verb, name, **how):
+def crash_everywhere(begin, verb, name, **how):
     """Die once at every place of `verb(cloud, found)`, and recover.
 
     `begin(**how)` gives both, always in the same state, of a `Mortal`.
@@ -24,12 +24,12 @@ def die_everywhere(begin, verb, name, **how):
     when an invariant is broken after any of the deaths.
     """
     cloud, found = begin(**how)
-    places = death.remains_of(cloud, lambda: verb(cloud, found))
+    places = death.images_at_crash_points(cloud, lambda: verb(cloud, found))
     cloud.check_invariants()
     assert len(places) > 20
-    left = death.different(places)
-    for point, place, remains in left:
-        cloud, _ = begin(seed=1000 + point, remains=remains, **how)
+    left = death.distinct_images(places)
+    for point, place, image in left:
+        cloud, _ = begin(seed=1000 + point, image=image, **how)
         try:
             cloud.check_invariants()
         except AssertionError as error:
@@ -40,18 +40,18 @@ def die_everywhere(begin, verb, name, **how):
     )
 
 
-def die_twice(begin, seed, verbs):
+def crash_twice(begin, seed, verbs):
     """Die in one of the verbs, then while that is made good again.
 
     A third of the messages is lost, and a third is delivered twice.
     """
     cloud, found = begin(seed=seed)
-    name = cloud.chance.choice(list(verbs))
-    cloud.lose, cloud.double = 0.3, 0.3
-    first = cloud.chance.randrange(60)
-    died = [die(cloud, first, verbs[name], cloud, found)]
+    name = cloud.rng.choice(list(verbs))
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    first = cloud.rng.randrange(60)
+    died = [crash_at_point(cloud, first, verbs[name], cloud, found)]
     cloud.restart()
-    died.append(die(cloud, cloud.chance.randrange(40), cloud.settle))
+    died.append(crash_at_point(cloud, cloud.rng.randrange(40), cloud.settle))
     cloud.restart()
     cloud.settle()
     try:

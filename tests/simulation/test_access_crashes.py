@@ -9,9 +9,9 @@ import contextlib
 import pytest
 
 from tests.simulation import crash_images as death
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Crash
-from tests.support.rewind import rewinding
+from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
 KEPT, OTHER = '10.0.0.1', '10.0.0.2'
@@ -76,7 +76,7 @@ MORE = [*VERBS, allow_while_told, deny_and_delete]
 
 def prepare(cloud):
     """A share that two clients may use."""
-    rules = Rules(cloud, cloud.create_share())
+    rules = ShareRules(cloud, cloud.create_share())
     ids = {to: rules.allow(to) for to in (KEPT, OTHER)}
     cloud.settle()
     return rules.share_id, ids
@@ -85,13 +85,13 @@ def prepare(cloud):
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     """Gives a cloud, its share's rules and their ids, as prepared."""
-    with rewinding(
-        tmp_path_factory.mktemp('rules'), prepare, kind=death.Mortal
+    with rewindable(
+        tmp_path_factory.mktemp('rules'), prepare, kind=death.CrashableCloud
     ) as begin:
 
-        def make(seed=0, remains=None):
-            cloud, (share_id, ids) = begin(seed, remains=remains)
-            return cloud, Rules(cloud, share_id), ids
+        def make(seed=0, image=None):
+            cloud, (share_id, ids) = begin(seed, image=image)
+            return cloud, ShareRules(cloud, share_id), ids
 
         yield make
 
@@ -109,13 +109,15 @@ def die(cloud, rules, ids, verb, point):
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_crash_anywhere_lets_in_who_may(begin, verb):
     cloud, rules, ids = begin()
-    found = death.remains_of(cloud, lambda: verb(cloud, rules, ids))
+    found = death.images_at_crash_points(
+        cloud, lambda: verb(cloud, rules, ids)
+    )
     places = [place for place, _ in found]
     cloud.check_invariants()
     assert {'after apply_access', 'half-way'} <= set(places)
-    left = death.different(found)
-    for point, where, remains in left:
-        cloud, rules, ids = begin(1000 + point, remains)
+    left = death.distinct_images(found)
+    for point, where, image in left:
+        cloud, rules, ids = begin(1000 + point, image)
         try:
             cloud.check_invariants()
             keep_promises(cloud, rules, verb, places[:point])
@@ -138,11 +140,11 @@ def keep_promises(cloud, rules, verb, passed):
 @pytest.mark.parametrize('seed', seeds(15))
 def test_two_crashes_and_bad_messages_let_in_who_may(begin, seed):
     cloud, rules, ids = begin(seed)
-    verb = cloud.chance.choice(MORE)
-    cloud.lose, cloud.double = 0.3, 0.3
-    die(cloud, rules, ids, verb, cloud.chance.randrange(70))
+    verb = cloud.rng.choice(MORE)
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    die(cloud, rules, ids, verb, cloud.rng.randrange(70))
     cloud.restart()
-    cloud.crash_at(cloud.chance.randrange(60))
+    cloud.crash_at(cloud.rng.randrange(60))
     with contextlib.suppress(Crash):
         cloud.settle()
     cloud.restart()

@@ -14,7 +14,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from manila_lite import exception
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 
@@ -33,7 +33,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
         super().__init__()
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.cloud = Cloud(self.folder, backends=['alpha'])
-        self.rules = Rules(self.cloud, self.cloud.create_share())
+        self.rules = ShareRules(self.cloud, self.cloud.create_share())
         self.wanted: dict[str, str] = {}
         self.ids: dict[str, str] = {}
         self.spoiled: set[str] = set()
@@ -91,7 +91,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
 
     @stateful.rule(
         method=st.sampled_from(
-            ['fail_next', 'half_fail_next', 'lose_answer_next']
+            ['fail_next', 'half_fail_next', 'lose_reply_next']
         ),
         times=st.integers(1, 2),
     )
@@ -111,9 +111,12 @@ class AccessMachine(stateful.RuleBasedStateMachine):
         self.faulty = True
         self.spoiled |= set(self.rules.states)
 
-    @stateful.rule(lose=st.booleans(), double=st.booleans())
-    def spoil_messages(self, lose, double):
-        self.cloud.lose, self.cloud.double = 0.5 * lose, 0.5 * double
+    @stateful.rule(loss_rate=st.booleans(), duplicate_rate=st.booleans())
+    def spoil_messages(self, loss_rate, duplicate_rate):
+        self.cloud.loss_rate, self.cloud.duplicate_rate = (
+            0.5 * loss_rate,
+            0.5 * duplicate_rate,
+        )
 
     @stateful.rule()
     def restart(self):

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from tests.support.access import CTX
 from tests.support.access import INSTANCE
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 from tests.support.seeds import seeds
@@ -26,12 +26,12 @@ CAST = (
     .where(INSTANCE.c.id == sa.bindparam('instance'))
     .values(cast_rules_to_readonly=~INSTANCE.c.cast_rules_to_readonly)
 )
-FAULTS = ('fail_next', 'half_fail_next', 'lose_answer_next')
+FAULTS = ('fail_next', 'half_fail_next', 'lose_reply_next')
 
 
 def ask(cloud, rules):
     """One random request; being refused is an answer."""
-    choose = cloud.chance.choice
+    choose = cloud.rng.choice
     verb = choose(
         (
             'allow',
@@ -67,8 +67,8 @@ def ask(cloud, rules):
 
 
 def ask_over_http(cloud, rules, verb):
-    size = cloud.chance.randrange(1, 9)
-    if verb == 'delete' and cloud.chance.random() < 0.7:
+    size = cloud.rng.randrange(1, 9)
+    if verb == 'delete' and cloud.rng.random() < 0.7:
         return  # else there is nothing left to meet
     if verb == 'delete':
         answer = cloud.api.delete(rules.share_id, expect=None)
@@ -82,11 +82,11 @@ def ask_over_http(cloud, rules, verb):
         answer = cloud.api.act(
             rules.share_id,
             'reset_status',
-            {'status': cloud.chance.choice(('error', 'deleting'))},
+            {'status': cloud.rng.choice(('error', 'deleting'))},
             expect=None,
         )
     elif verb == 'force_delete':
-        answer = cloud.chance.random() < 0.2 and cloud.api.act(
+        answer = cloud.rng.random() < 0.2 and cloud.api.act(
             rules.share_id, 'force_delete', expect=None
         )
     else:
@@ -117,33 +117,35 @@ def resync(cloud, rules, cast):
 
 def disturb(cloud, rules):
     """Let some work run, fail, or be lost with its process."""
-    chance = cloud.chance.random()
-    if chance < 0.1:
-        cloud.crash_at(cloud.chance.randrange(25))
-    elif chance < 0.3:
-        driver = cloud.driver(cloud.chance.choice(cloud.backend_names))
-        getattr(driver, cloud.chance.choice(FAULTS))('update_access')
-    elif chance < 0.5:
-        bad = cloud.chance.choice(CLIENTS)
+    rng = cloud.rng.random()
+    if rng < 0.1:
+        cloud.crash_at(cloud.rng.randrange(25))
+    elif rng < 0.3:
+        driver = cloud.driver(cloud.rng.choice(cloud.backend_names))
+        getattr(driver, cloud.rng.choice(FAULTS))('update_access')
+    elif rng < 0.5:
+        bad = cloud.rng.choice(CLIENTS)
         for backend in cloud.share.backends:
             backend.driver.refuse_rules(
                 lambda verb, rule: rule['access_to'] == bad
             )
-    elif chance < 0.6:
+    elif rng < 0.6:
         cloud.pause_at(
-            cloud.chance.choice(('before apply_access', 'after apply_access')),
+            cloud.rng.choice(('before apply_access', 'after apply_access')),
             lambda: ask(cloud, rules),
         )
-    for _ in range(cloud.chance.randrange(4)):
+    for _ in range(cloud.rng.randrange(4)):
         cloud.step()
 
 
 @pytest.mark.parametrize('seed', seeds(30))
 def test_any_order_of_requests_and_faults_lets_in_who_may(tmp_path, seed):
-    cloud = Cloud(tmp_path, seed=seed, lose=0.2, double=0.2, capacity=100)
-    shares = [Rules(cloud, cloud.create_share(size=2)) for _ in range(2)]
+    cloud = Cloud(
+        tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=100
+    )
+    shares = [ShareRules(cloud, cloud.create_share(size=2)) for _ in range(2)]
     for _ in range(20):
-        rules = cloud.chance.choice(shares)
+        rules = cloud.rng.choice(shares)
         try:
             ask(cloud, rules)
             disturb(cloud, rules)

@@ -14,7 +14,7 @@ from manila_lite.db.models import services
 from tests.simulation import crash_images as death
 from tests.simulation import crashing
 from tests.support.cloud import Crash
-from tests.support.rewind import rewinding
+from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
 
@@ -88,27 +88,27 @@ def prepare(cloud):
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewinding(
-        tmp_path_factory.mktemp('shares'), prepare, kind=death.Mortal
+    with rewindable(
+        tmp_path_factory.mktemp('shares'), prepare, kind=death.CrashableCloud
     ) as begin:
         yield begin
 
 
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_crash_anywhere_breaks_no_invariant(begin, verb):
-    crashing.die_everywhere(begin, verb, verb.__name__)
+    crashing.crash_everywhere(begin, verb, verb.__name__)
 
 
 @pytest.mark.parametrize('seed', seeds(20))
 def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud, share_id = begin(seed)
-    verb = cloud.chance.choice(VERBS)
-    cloud.lose, cloud.double = 0.3, 0.3
-    died = crashing.die(
-        cloud, cloud.chance.randrange(60), verb, cloud, share_id
+    verb = cloud.rng.choice(VERBS)
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    died = crashing.crash_at_point(
+        cloud, cloud.rng.randrange(60), verb, cloud, share_id
     )
     cloud.restart()
-    cloud.crash_at(cloud.chance.randrange(80))
+    cloud.crash_at(cloud.rng.randrange(80))
     try:
         cloud.settle()
     except Crash:
@@ -116,4 +116,4 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud.restart()
     cloud.settle()
     cloud.check_invariants()
-    assert died or cloud.points
+    assert died or cloud.crash_points

@@ -15,7 +15,7 @@ import pytest
 
 from tests.simulation import crash_images as death
 from tests.support import cloud_snapshots as album
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 
 SAMPLE = 1 if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 4
@@ -35,7 +35,7 @@ def extend(cloud, found):
 
 
 def take_snapshot(cloud, found):
-    album.take(cloud, found['share'])
+    album.create(cloud, found['share'])
 
 
 def revert(cloud, found):
@@ -43,11 +43,11 @@ def revert(cloud, found):
 
 
 def allow(cloud, found):
-    Rules(cloud, found['share']).allow(NEW)
+    ShareRules(cloud, found['share']).allow(NEW)
 
 
 def deny(cloud, found):
-    Rules(cloud, found['share']).deny(found['rule'])
+    ShareRules(cloud, found['share']).deny(found['rule'])
 
 
 VERBS = [create, delete, extend, take_snapshot, revert, allow, deny]
@@ -57,16 +57,16 @@ VERBS = [create, delete, extend, take_snapshot, revert, allow, deny]
 def prepared(tmp_path_factory):
     """What is there before: shares, one of them grown since its snapshot."""
     cloud = Cloud(tmp_path_factory.mktemp('double'), backends=['alpha'])
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     found = {
         name: cloud.create_share(size=2) for name in ('share', 'bare', 'grown')
     }
-    found['rule'] = Rules(cloud, found['share']).allow(KEPT)
-    found['snapshot'] = album.taken(cloud, found['grown'])
+    found['rule'] = ShareRules(cloud, found['share']).allow(KEPT)
+    found['snapshot'] = album.create_available(cloud, found['grown'])
     cloud.api.act(found['grown'], 'extend', {'new_size': 3})
     cloud.settle()
     cloud.db.dispose()
-    return death.look(cloud), found, cloud.folder
+    return death.capture(cloud), found, cloud.folder
 
 
 class Walk:
@@ -74,23 +74,25 @@ class Walk:
 
     def __init__(self, folder):
         self.folder = folder
-        self.chance = random.Random(4711)
+        self.rng = random.Random(4711)
         self.seed = 1000
 
-    def from_(self, remains):
+    def from_(self, image):
         self.seed += 1
-        return death.begin(remains, self.folder, self.seed, backends=['alpha'])
+        return death.boot(image, self.folder, self.seed, backends=['alpha'])
 
-    def recover(self, remains, *, watched=True):
+    def recover(self, image, *, watched=True):
         """Come to rest again; where one may die meanwhile."""
-        cloud = self.from_(remains)
+        cloud = self.from_(image)
 
         def run():
             cloud.restart()
             cloud.settle()
 
         try:
-            places = death.remains_of(cloud, run) if watched else run()
+            places = (
+                death.images_at_crash_points(cloud, run) if watched else run()
+            )
             cloud.check_invariants()
         finally:
             cloud.db.dispose()
@@ -99,14 +101,12 @@ class Walk:
     def some(self, places):
         """Remains that differ, each with a place, or a sample of them."""
         found = list(
-            {
-                remains.files: (place, remains) for place, remains in places
-            }.values()
+            {image.files: (place, image) for place, image in places}.values()
         )
         return (
             found
             if SAMPLE == 1
-            else self.chance.sample(found, -(-len(found) // SAMPLE))
+            else self.rng.sample(found, -(-len(found) // SAMPLE))
         )
 
 
@@ -121,14 +121,14 @@ def test_two_crashes_anywhere_break_no_invariant(prepared, verb):
         verb(cloud, found)
         cloud.settle()
 
-    first = death.remains_of(cloud, run)
+    first = death.images_at_crash_points(cloud, run)
     cloud.check_invariants()
     cloud.db.dispose()
     pairs = followed = 0
-    for place, remains in walk.some(first):
-        second = attempt(f'{verb.__name__}, {place}', walk.recover, remains)
+    for place, image in walk.some(first):
+        second = attempt(f'{verb.__name__}, {place}', walk.recover, image)
         pairs += len(second) * sum(
-            one.files == remains.files for _, one in first
+            one.files == image.files for _, one in first
         )
         for again, left in walk.some(second):
             attempt(

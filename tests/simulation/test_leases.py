@@ -8,7 +8,7 @@ import pytest
 
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support import cloud_snapshots as album
 from tests.support.cloud import Cloud
 
@@ -25,13 +25,13 @@ def cloud(tmp_path):
 
 def oversleep(cloud, place, then=lambda: None):
     """Pause the worker at a place until a rival has done all there is."""
-    rival = cloud.rival()
+    competing_runners = cloud.competing_runners()
 
     def meanwhile():
         cloud.clock.advance(LONG)
-        run(rival)
+        run(competing_runners)
         then()
-        run(rival)
+        run(competing_runners)
 
     cloud.pause_at(place, meanwhile)
 
@@ -90,9 +90,9 @@ def test_who_lost_its_lease_changes_nothing(cloud, verb, place, status, size):
 
 def with_snapshot(cloud):
     """A share of 3 GiB that was 2 GiB when its snapshot was taken."""
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     cloud.api.act(share_id, 'extend', {'new_size': 3})
     cloud.settle()
     return share_id, snapshot_id
@@ -107,7 +107,7 @@ def with_snapshot(cloud):
 )
 def test_who_lost_its_lease_takes_no_snapshot(cloud, place, status):
     share_id, _ = with_snapshot(cloud)
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     journal = []
     oversleep(cloud, place, lambda: journal.append(written(cloud)))
     cloud.settle()
@@ -158,7 +158,7 @@ def test_a_rescuer_that_lost_its_lease_changes_nothing(
     (instance,) = cloud.api.get(f'/shares/{share_id}/instances')[
         'share_instances'
     ]
-    cloud.db.write(fire, MACHINE, instance['id'], event)
+    cloud.db.write(fire, SHARE_INSTANCE, instance['id'], event)
     assert cloud.share.backends[0].reconciliation.run_pass() == 1
     journal = []
     oversleep(cloud, place, lambda: journal.append(written(cloud)))

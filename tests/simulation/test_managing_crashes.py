@@ -10,13 +10,13 @@ import pytest
 from tests.simulation import crash_images as death
 from tests.simulation import crashing
 from tests.support import cloud_snapshots as album
-from tests.support.rewind import rewinding
+from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
 SEEDS = seeds(15)
 _SLOWLY = {
-    'section': 'dummy_driver_from_snapshot_steps = 3',
-    'more': 'periodic_interval = 5',
+    'backend_conf': 'dummy_driver_from_snapshot_steps = 3',
+    'extra_conf': 'periodic_interval = 5',
 }
 _PLACED = 'use_scheduler_creating_share_from_snapshot = true'
 
@@ -105,22 +105,22 @@ VERBS = {verb.__name__: verb for verb in (*MANAGING, *COPYING)}
 CASES = {
     **{name: (verb, {}) for name, verb in VERBS.items()},
     **{f'{verb.__name__} slowly': (verb, _SLOWLY) for verb in COPYING},
-    'copy where the scheduler says': (copy, {'more': _PLACED}),
+    'copy where the scheduler says': (copy, {'extra_conf': _PLACED}),
 }
 
 
 def prepare(cloud):
     """Something of each kind, known and not known yet."""
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=3)
     found = {
         'share': share_id,
-        'snapshot': album.taken(cloud, share_id),
+        'snapshot': album.create_available(cloud, share_id),
         'bare': cloud.create_share(size=2),
     }
     driver = cloud.driver()
-    found['path'] = driver.place_share('foreign', size=5)
-    found['location'] = driver.place_snapshot(
+    found['path'] = driver.add_unmanaged_share('foreign', size=5)
+    found['location'] = driver.add_unmanaged_snapshot(
         cloud.api.get(f'/shares/{share_id}/instances')['share_instances'][0][
             'id'
         ],
@@ -131,10 +131,10 @@ def prepare(cloud):
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewinding(
+    with rewindable(
         tmp_path_factory.mktemp('managing'),
         prepare,
-        kind=death.Mortal,
+        kind=death.CrashableCloud,
         backends=('alpha',),
     ) as begin:
         yield begin
@@ -143,10 +143,10 @@ def begin(tmp_path_factory):
 @pytest.mark.parametrize('name', CASES)
 def test_a_crash_anywhere_breaks_no_invariant(begin, name):
     verb, how = CASES[name]
-    crashing.die_everywhere(begin, verb, name, **how)
+    crashing.crash_everywhere(begin, verb, name, **how)
 
 
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
-    deaths = [crashing.die_twice(begin, seed, VERBS) for seed in SEEDS]
+    deaths = [crashing.crash_twice(begin, seed, VERBS) for seed in SEEDS]
     assert deaths.count(2) > len(SEEDS) / 4
     print(f'{len(SEEDS)} seeds, {sum(deaths)} deaths, no invariant broken')

@@ -104,7 +104,7 @@ def prepared(tmp_path_factory):
 
     And one with an idle server.
     """
-    cloud = death.MortalWithServers(
+    cloud = death.CrashableShareServersCloud(
         tmp_path_factory.mktemp('networks'), seed=10_000, backends=['alpha']
     )
     found = {
@@ -121,8 +121,8 @@ def prepared(tmp_path_factory):
         {'security_service_id': found['service']},
         200,
     )
-    found['share'] = cloud.share_on(found['used'])
-    cloud.api.delete(cloud.share_on(found['idle']))
+    found['share'] = cloud.create_share_on_network(found['used'])
+    cloud.api.delete(cloud.create_share_on_network(found['idle']))
     cloud.settle()
     for to in ('new', 'other'):
         on(
@@ -135,16 +135,16 @@ def prepared(tmp_path_factory):
     on(cloud, found, 'share_network_subnet_create_check', SUBNET, 202)
     cloud.settle()
     cloud.db.dispose()
-    return cloud.folder, death.look(cloud), found
+    return cloud.folder, death.capture(cloud), found
 
 
-def begin(prepared, seed, remains=None):
+def begin(prepared, seed, image=None):
     folder, whole, _ = prepared
-    cloud = death.begin(
-        remains or whole,
+    cloud = death.boot(
+        image or whole,
         folder,
         seed,
-        death.MortalWithServers,
+        death.CrashableShareServersCloud,
         backends=['alpha'],
     )
     cloud.restart()
@@ -174,15 +174,17 @@ def check_all(cloud):
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_leaves_all_at_rest(prepared, name):
     cloud = begin(prepared, 1)
-    places = death.remains_of(cloud, lambda: VERBS[name](cloud, prepared[2]))
+    places = death.images_at_crash_points(
+        cloud, lambda: VERBS[name](cloud, prepared[2])
+    )
     check_all(cloud)
     cloud.db.dispose()
     left = list(
-        {remains.files: (place, remains) for place, remains in places}.values()
+        {image.files: (place, image) for place, image in places}.values()
     )
     assert len(left) > 2
-    for number, (place, remains) in enumerate(left):
-        cloud = begin(prepared, 100 + number, remains)
+    for number, (place, image) in enumerate(left):
+        cloud = begin(prepared, 100 + number, image)
         cloud.settle()
         try:
             check_all(cloud)
@@ -198,8 +200,8 @@ def test_whatever_is_asked_for_at_once_is_done_in_some_order(prepared, seed):
     """Of two changes of one network one is made, and the other refused."""
     cloud = begin(prepared, seed)
     found = prepared[2]
-    cloud.lose, cloud.double = 0.3, 0.3
-    rival = cloud.rival()
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    competing_runners = cloud.competing_runners()
     asked = []
     acts = [
         lambda: asked.append(
@@ -229,15 +231,15 @@ def test_whatever_is_asked_for_at_once_is_done_in_some_order(prepared, seed):
         ),
         lambda: cloud.api.create(share_network_id=found['idle'], expect=None),
     ]
-    cloud.chance.shuffle(acts)
+    cloud.rng.shuffle(acts)
 
     def others():
-        for _ in range(cloud.chance.randrange(6)):
-            cloud.chance.choice(rival).step()
+        for _ in range(cloud.rng.randrange(6)):
+            cloud.rng.choice(competing_runners).step()
 
     for act in acts:
         cloud.pause_at(
-            cloud.chance.choice(
+            cloud.rng.choice(
                 [
                     'committed',
                     'before update_share_server_security_service',
@@ -248,9 +250,9 @@ def test_whatever_is_asked_for_at_once_is_done_in_some_order(prepared, seed):
             others,
         )
         act()
-        for _ in range(cloud.chance.randrange(4)):
+        for _ in range(cloud.rng.randrange(4)):
             cloud.step()
-    cloud.forget_pauses()
+    cloud.clear_pauses()
     assert sum(code < 300 for code in asked) <= 1
     assert all(code < 500 for code in asked)
     cloud.settle()

@@ -24,14 +24,14 @@ RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
 
 def ask(cloud, share_id):
     """One random request about the share; any 2xx, 4xx is an answer."""
-    verb = cloud.chance.choice(VERBS)
-    size = cloud.chance.randrange(1, 9)
+    verb = cloud.rng.choice(VERBS)
+    size = cloud.rng.randrange(1, 9)
     if verb == 'create':
         answer = cloud.api.request(
             'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': size}}
         )
     elif verb == 'ensure':
-        name = cloud.chance.choice(cloud.backend_names)
+        name = cloud.rng.choice(cloud.backend_names)
         answer = cloud.api.ensure(f'node@{name}', expect=None)
     elif verb == 'delete':
         answer = cloud.api.delete(share_id, expect=None)
@@ -40,7 +40,7 @@ def ask(cloud, share_id):
             'extend': ('extend', {'new_size': size}),
             'force_extend': ('extend', {'new_size': size, 'force': True}),
             'shrink': ('shrink', {'new_size': size}),
-            'reset': ('reset_status', {'status': cloud.chance.choice(RESETS)}),
+            'reset': ('reset_status', {'status': cloud.rng.choice(RESETS)}),
         }.get(verb, (verb, None))
         answer = cloud.api.act(share_id, action, args, expect=None)
     assert answer.status_int < 500, (verb, answer.text)
@@ -49,16 +49,16 @@ def ask(cloud, share_id):
 
 def disturb(cloud):
     """Let some work run, fail, or be lost with its process."""
-    chance = cloud.chance.random()
-    if chance < 0.1:
-        cloud.crash_at(cloud.chance.randrange(15))
-    elif chance < 0.3:
-        driver = cloud.driver(cloud.chance.choice(cloud.backend_names))
-        if cloud.chance.random() < 0.5:
+    rng = cloud.rng.random()
+    if rng < 0.1:
+        cloud.crash_at(cloud.rng.randrange(15))
+    elif rng < 0.3:
+        driver = cloud.driver(cloud.rng.choice(cloud.backend_names))
+        if cloud.rng.random() < 0.5:
             # A deletion that fails before it did anything and is forced
             # leaves its share behind, as published: not among these.
             driver.fail_next(
-                cloud.chance.choice(
+                cloud.rng.choice(
                     (
                         'create_share',
                         'extend_share',
@@ -68,8 +68,8 @@ def disturb(cloud):
                 )
             )
         else:
-            driver.lose_answer_next(
-                cloud.chance.choice(
+            driver.lose_reply_next(
+                cloud.rng.choice(
                     (
                         'create_share',
                         'extend_share',
@@ -79,17 +79,19 @@ def disturb(cloud):
                     )
                 )
             )
-    for _ in range(cloud.chance.randrange(4)):
+    for _ in range(cloud.rng.randrange(4)):
         cloud.step()
 
 
 @pytest.mark.parametrize('seed', seeds(50))
 def test_any_order_of_requests_and_faults_keeps_the_books(tmp_path, seed):
-    cloud = Cloud(tmp_path, seed=seed, lose=0.2, double=0.2, capacity=40)
+    cloud = Cloud(
+        tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=40
+    )
     known = [cloud.create_share(size=2), cloud.create_share(size=3)]
     for _ in range(12):
         try:
-            ask(cloud, cloud.chance.choice(known))
+            ask(cloud, cloud.rng.choice(known))
             disturb(cloud)
         except Crash:
             cloud.restart()

@@ -14,23 +14,23 @@ from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 
 
-class MortalReplicas(death.Mortal, ReplicatedCloud):
+class MortalReplicas(death.CrashableCloud, ReplicatedCloud):
     """A cloud that replicates, and says where it may die."""
 
 
 def create(cloud, found):
-    cloud.ask_for_replica(found['share'], 'gamma')
+    cloud.request_replica(found['share'], 'gamma')
     cloud.settle()
 
 
 def create_nowhere(cloud, found):
-    cloud.ask_for_replica(found['share'], 'beta')
+    cloud.request_replica(found['share'], 'beta')
     cloud.settle()
 
 
 def create_that_fails(cloud, found):
     cloud.driver('gamma').half_fail_next('create_replica')
-    cloud.ask_for_replica(found['share'], 'gamma')
+    cloud.request_replica(found['share'], 'gamma')
     cloud.settle()
 
 
@@ -98,7 +98,7 @@ def prepare(tmp_path_factory):
             cloud = MortalReplicas(
                 tmp_path_factory.mktemp(style), seed=10_000, style=style
             )
-            share_id = cloud.share_on('alpha', size=2)
+            share_id = cloud.create_share_on('alpha', size=2)
             cloud.allow(share_id)
             cloud.snapshot(share_id)
             cloud.replicate(share_id, 'beta')
@@ -117,16 +117,16 @@ def prepare(tmp_path_factory):
                 for name in ('alpha', 'beta')
             }
             cloud.db.dispose()
-            made[style] = cloud.folder, death.look(cloud), found
+            made[style] = cloud.folder, death.capture(cloud), found
         return made[style]
 
     return begin
 
 
-def begin(prepared, style, seed, remains=None):
+def begin(prepared, style, seed, image=None):
     folder, whole, _ = prepared
-    cloud = death.begin(
-        remains or whole, folder, seed, MortalReplicas, style=style
+    cloud = death.boot(
+        image or whole, folder, seed, MortalReplicas, style=style
     )
     cloud.restart()
     return cloud
@@ -149,14 +149,16 @@ def check(cloud, *where):
 def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
     prepared = prepare(style)
     cloud = begin(prepared, style, 1)
-    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
+    places = death.images_at_crash_points(
+        cloud, lambda: verb(cloud, prepared[2])
+    )
     check(cloud, 'no death')
     left = list(
-        {remains.files: (place, remains) for place, remains in places}.values()
+        {image.files: (place, image) for place, image in places}.values()
     )
     assert len(left) > 3
-    for number, (place, remains) in enumerate(left):
-        check(begin(prepared, style, 100 + number, remains), number, place)
+    for number, (place, image) in enumerate(left):
+        check(begin(prepared, style, 100 + number, image), number, place)
     print(
         f'{style} {verb.__name__}: {len(places)} places, {len(left)} of '
         'them differ'
@@ -169,26 +171,24 @@ def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
 def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
     prepared = prepare('readable')
     cloud = begin(prepared, 'readable', 2)
-    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
+    places = death.images_at_crash_points(
+        cloud, lambda: verb(cloud, prepared[2])
+    )
     cloud.db.dispose()
-    left = list({remains.files: remains for _, remains in places}.values())
+    left = list({image.files: image for _, image in places}.values())
     number = 0
-    for first, remains in enumerate(left):
-        cloud = begin(prepared, 'readable', 1000 + first, remains)
-        again = death.remains_of(cloud, cloud.settle)
+    for first, image in enumerate(left):
+        cloud = begin(prepared, 'readable', 1000 + first, image)
+        again = death.images_at_crash_points(cloud, cloud.settle)
         cloud.db.dispose()
         differ = list(
-            {
-                remains.files: (place, remains) for place, remains in again
-            }.values()
+            {image.files: (place, image) for place, image in again}.values()
         )
         if differ:
             number += 1
-            place, remains = cloud.chance.choice(differ)
+            place, image = cloud.rng.choice(differ)
             check(
-                begin(prepared, 'readable', 2000 + first, remains),
-                first,
-                place,
+                begin(prepared, 'readable', 2000 + first, image), first, place
             )
     print(f'{verb.__name__}: {number} double crashes')
 
@@ -197,14 +197,16 @@ def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
 def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     prepared = prepare('readable')
     cloud = begin(prepared, 'readable', seed)
-    verb = VERBS[cloud.chance.choice(sorted(VERBS))]
-    cloud.lose, cloud.double = 0.3, 0.3
-    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
-    remains = cloud.chance.choice(places)[1]
+    verb = VERBS[cloud.rng.choice(sorted(VERBS))]
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    places = death.images_at_crash_points(
+        cloud, lambda: verb(cloud, prepared[2])
+    )
+    image = cloud.rng.choice(places)[1]
     cloud.db.dispose()
-    cloud = begin(prepared, 'readable', 1000 + seed, remains)
-    again = death.remains_of(cloud, cloud.settle)
+    cloud = begin(prepared, 'readable', 1000 + seed, image)
+    again = death.images_at_crash_points(cloud, cloud.settle)
     if again:
-        remains = cloud.chance.choice(again)[1]
+        image = cloud.rng.choice(again)[1]
     cloud.db.dispose()
-    check(begin(prepared, 'readable', 2000 + seed, remains), verb.__name__)
+    check(begin(prepared, 'readable', 2000 + seed, image), verb.__name__)

@@ -19,7 +19,7 @@ from manila_lite import exception
 from manila_lite.db.models import access
 from manila_lite.db.models import snapshots
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Crash
 from tests.support.replicated import ReplicatedCloud
 from tests.support.replicated import backend_of
@@ -32,7 +32,7 @@ BACKENDS = ('alpha', 'beta', 'gamma')
 CLIENTS = st.sampled_from([f'10.0.0.{number}' for number in range(1, 4)])
 LEVELS = st.sampled_from(['rw', 'ro'])
 PICKS = st.integers(0, 2)
-FAULTS = st.sampled_from(['fail_next', 'half_fail_next', 'lose_answer_next'])
+FAULTS = st.sampled_from(['fail_next', 'half_fail_next', 'lose_reply_next'])
 METHODS = st.sampled_from(
     [
         'create_replica',
@@ -70,9 +70,9 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         super().__init__()
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.cloud = ReplicatedCloud(self.folder, style=self.style)
-        self.share_id = self.cloud.share_on('alpha', size=2)
+        self.share_id = self.cloud.create_share_on('alpha', size=2)
         self.cloud.replicate(self.share_id, 'beta')
-        self.access = Rules(self.cloud, self.share_id)
+        self.access = ShareRules(self.cloud, self.share_id)
         self.access.allow('10.0.0.9')
         self.sizes = {2}
         self.rules = {'10.0.0.9': 'rw'}
@@ -110,7 +110,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         """Where there is one already, or may be soon, no place is found."""
         taken = {backend_of(row) for row in self.cloud.replicas(self.share_id)}
         self.struck |= bool(taken & {on, None})
-        self.ask(self.cloud.ask_for_replica, self.share_id, on)
+        self.ask(self.cloud.request_replica, self.share_id, on)
 
     @stateful.rule(pick=PICKS)
     def delete(self, pick):
@@ -149,7 +149,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
     @stateful.rule()
     def update(self):
         for backend in self.cloud.share.backends:
-            backend.replica_updates.look()
+            backend.replica_updates.request_pass()
 
     # The share
 
@@ -214,9 +214,12 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         with contextlib.suppress(ValueError):  # it cannot fail half-way
             getattr(self.cloud.driver(on), how)(method)
 
-    @stateful.rule(lose=st.booleans(), double=st.booleans())
-    def spoil_messages(self, lose, double):
-        self.cloud.lose, self.cloud.double = 0.5 * lose, 0.5 * double
+    @stateful.rule(loss_rate=st.booleans(), duplicate_rate=st.booleans())
+    def spoil_messages(self, loss_rate, duplicate_rate):
+        self.cloud.loss_rate, self.cloud.duplicate_rate = (
+            0.5 * loss_rate,
+            0.5 * duplicate_rate,
+        )
 
     @stateful.rule()
     def restart(self):

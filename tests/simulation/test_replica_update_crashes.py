@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import SHARE_REPLICA
 from tests.simulation import crash_images as death
-from tests.simulation.crashing import die
+from tests.simulation.crashing import crash_at_point
 from tests.support import cloud_snapshots as album
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
@@ -28,7 +28,7 @@ SEEDS = seeds(4)
 HEALTHY = {'alpha': ('available', 'active'), 'beta': ('available', 'in_sync')}
 
 
-class Mortal(death.Mortal, ReplicatedCloud):
+class Mortal(death.CrashableCloud, ReplicatedCloud):
     """One that says so when it comes to a place where it may die."""
 
     def check(self):
@@ -102,11 +102,11 @@ def prepare(cloud):
     """Replicas that have something to be told of, each of another kind."""
     found = {}
     for kind in ('behind', 'coming', 'going', 'broken'):
-        share_id = cloud.share_on('alpha')
+        share_id = cloud.create_share_on('alpha')
         cloud.allow(share_id)
         found[kind] = cloud.replicate(share_id, 'beta')
         if kind in ('coming', 'going'):
-            snapshot_id = album.take(cloud, share_id)
+            snapshot_id = album.create(cloud, share_id)
             cloud.settle()
         if kind == 'going':
             cloud.update()
@@ -116,7 +116,7 @@ def prepare(cloud):
             active = cloud.active(share_id).id
             cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
             cloud.put(found[kind], 'error', 'error')
-    album.take(cloud, cloud.replica(found['coming']).share_id)
+    album.create(cloud, cloud.replica(found['coming']).share_id)
     cloud.settle()
     cloud.put(found['behind'], None, 'out_of_sync')
     return found
@@ -130,18 +130,18 @@ def begin(tmp_path_factory):
     )
     found = prepare(cloud)
     cloud.db.dispose()
-    at_first = death.look(cloud)
+    at_first = death.capture(cloud)
 
-    def begin(remains=at_first, seed=0):
+    def begin(image=at_first, seed=0):
         cloud.db.dispose()
         shutil.rmtree(cloud.folder)
-        for name, content in remains.files:
+        for name, content in image.files:
             path = cloud.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        cloud.chance.seed(seed)
-        cloud.clock.now = remains.now
-        cloud.lose = cloud.double = 0.0
+        cloud.rng.seed(seed)
+        cloud.clock.now = image.now
+        cloud.loss_rate = cloud.duplicate_rate = 0.0
         cloud.restart()
         return cloud, found
 
@@ -153,15 +153,15 @@ def begin(tmp_path_factory):
 def test_a_death_anywhere_is_made_good_by_the_next_look(begin, name):
     cloud, found = begin()
     left = {
-        remains.files: (place, remains)
-        for place, remains in death.remains_of(
+        image.files: (place, image)
+        for place, image in death.images_at_crash_points(
             cloud, lambda: VERBS[name](cloud, found)
         )
     }
     cloud.check()
     assert len(left) > 3
-    for place, remains in left.values():
-        begin(remains)
+    for place, image in left.values():
+        begin(image)
         try:
             cloud.check()
         except AssertionError as error:
@@ -173,13 +173,13 @@ def test_two_deaths_and_bad_messages_are_made_good(begin):
     died = 0
     for seed in SEEDS:
         cloud, found = begin(seed=seed)
-        name = cloud.chance.choice(list(VERBS))
-        cloud.lose, cloud.double = 0.3, 0.3
-        died += die(
-            cloud, cloud.chance.randrange(60), VERBS[name], cloud, found
+        name = cloud.rng.choice(list(VERBS))
+        cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+        died += crash_at_point(
+            cloud, cloud.rng.randrange(60), VERBS[name], cloud, found
         )
         cloud.restart()
-        died += die(cloud, cloud.chance.randrange(40), cloud.update)
+        died += crash_at_point(cloud, cloud.rng.randrange(40), cloud.update)
         cloud.restart()
         try:
             cloud.check()

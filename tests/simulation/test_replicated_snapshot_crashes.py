@@ -20,7 +20,7 @@ INSTANCE = snapshots.SnapshotInstance.__table__
 HOW = {'backends': ('alpha', 'beta')}
 
 
-class MortalAlbum(death.Mortal, ReplicatedCloud):
+class MortalAlbum(death.CrashableCloud, ReplicatedCloud):
     """A cloud that replicates, and says where it may die."""
 
     def check_invariants(self):
@@ -38,7 +38,7 @@ def carry_out(cloud):
 
 
 def take(cloud, found):
-    album.take(cloud, found['shrunk'][0], metadata={'key': 'value'})
+    album.create(cloud, found['shrunk'][0], metadata={'key': 'value'})
     carry_out(cloud)
 
 
@@ -73,7 +73,7 @@ def revert_in_vain(cloud, found):
 
 
 def force_delete_what_is_taken(cloud, found):
-    album.act(cloud, album.take(cloud, found['grown'][0]), 'force_delete')
+    album.act(cloud, album.create(cloud, found['grown'][0]), 'force_delete')
     carry_out(cloud)
 
 
@@ -119,20 +119,20 @@ def prepared(tmp_path_factory):
     cloud = MortalAlbum(tmp_path_factory.mktemp('album'), seed=10_000, **HOW)
     found = {}
     for change, (action, size) in CHANGES.items():
-        share_id = cloud.share_on('alpha', size=3)
+        share_id = cloud.create_share_on('alpha', size=3)
         cloud.replicate(share_id, 'beta')
-        found[change] = share_id, album.take(cloud, share_id)
+        found[change] = share_id, album.create(cloud, share_id)
         carry_out(cloud)
         cloud.api.act(share_id, action, {'new_size': size})
         cloud.settle()
     cloud.check_invariants()
     cloud.db.dispose()
-    return cloud.folder, death.look(cloud), found
+    return cloud.folder, death.capture(cloud), found
 
 
-def begin(prepared, seed, remains=None):
+def begin(prepared, seed, image=None):
     folder, whole, _ = prepared
-    cloud = death.begin(remains or whole, folder, seed, MortalAlbum, **HOW)
+    cloud = death.boot(image or whole, folder, seed, MortalAlbum, **HOW)
     cloud.restart()
     return cloud
 
@@ -140,7 +140,7 @@ def begin(prepared, seed, remains=None):
 def different(places):
     """One of those remains that are the same, with the place."""
     return list(
-        {remains.files: (place, remains) for place, remains in places}.values()
+        {image.files: (place, image) for place, image in places}.values()
     )
 
 
@@ -157,26 +157,30 @@ def check(cloud, *where):
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     cloud = begin(prepared, 1)
-    places = death.remains_of(cloud, lambda: VERBS[name](cloud, prepared[2]))
+    places = death.images_at_crash_points(
+        cloud, lambda: VERBS[name](cloud, prepared[2])
+    )
     check(cloud, name, 'no death')
     left = different(places)
     assert len(left) > 5
-    for number, (place, remains) in enumerate(left):
-        check(begin(prepared, 100 + number, remains), name, number, place)
+    for number, (place, image) in enumerate(left):
+        check(begin(prepared, 100 + number, image), name, number, place)
     print(f'{name}: {len(places)} places, {len(left)} of them differ')
 
 
 @pytest.mark.parametrize('seed', range(8))
 def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     cloud = begin(prepared, seed)
-    name = cloud.chance.choice(sorted(VERBS))
-    cloud.lose, cloud.double = 0.3, 0.3
-    places = death.remains_of(cloud, lambda: VERBS[name](cloud, prepared[2]))
-    remains = cloud.chance.choice(different(places))[1]
+    name = cloud.rng.choice(sorted(VERBS))
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    places = death.images_at_crash_points(
+        cloud, lambda: VERBS[name](cloud, prepared[2])
+    )
+    image = cloud.rng.choice(different(places))[1]
     cloud.db.dispose()
-    cloud = begin(prepared, 1000 + seed, remains)
-    again = different(death.remains_of(cloud, cloud.settle))
+    cloud = begin(prepared, 1000 + seed, image)
+    again = different(death.images_at_crash_points(cloud, cloud.settle))
     if again:
-        remains = cloud.chance.choice(again)[1]
+        image = cloud.rng.choice(again)[1]
     cloud.db.dispose()
-    check(begin(prepared, 2000 + seed, remains), name, seed)
+    check(begin(prepared, 2000 + seed, image), name, seed)

@@ -24,17 +24,21 @@ from tests.simulation import crash_images as death
 from tests.support import cloud_snapshots as album
 from tests.support import rescues
 from tests.support.cloud import Cloud
-from tests.support.dhss import ServersCloud
+from tests.support.dhss import ShareServersCloud
 from tests.support.rescues import CASES
-from tests.support.rescues import CASES_OF_SERVERS
-from tests.support.rescues import bring
-from tests.support.rescues import only
+from tests.support.rescues import SERVER_CASES
+from tests.support.rescues import force_status
+from tests.support.rescues import only_id
 from tests.support.rescues import status_of
 from tests.unit.states.test_tables import MACHINES
 
 DEATHS = None if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 2
 EXTENSIONS = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/_ext'
-ENDS = rescues.ENDS | rescues.ENDS_OF_SERVERS | rescues.ENDS_OF_NETWORKS
+ENDS = (
+    rescues.EXPECTED_ENDS
+    | rescues.EXPECTED_SERVER_ENDS
+    | rescues.EXPECTED_NETWORK_ENDS
+)
 BARE = ('deleting', 'deferred_deleting')
 
 
@@ -42,28 +46,28 @@ BARE = ('deleting', 'deferred_deleting')
 def prepared(tmp_path_factory):
     """A share, a snapshot, and a rule of each; also just a share."""
     cloud = Cloud(tmp_path_factory.mktemp('outside'), backends=['alpha'])
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     share = cloud.create_share(size=2)
-    bare = death.look(cloud)
-    snapshot = album.taken(cloud, share)
+    bare = death.capture(cloud)
+    snapshot = album.create_available(cloud, share)
     rule = {'access_type': 'ip', 'access_to': '10.0.0.1'}
     cloud.api.act(share, 'allow_access', rule | {'access_level': 'rw'}, None)
     album.act(cloud, snapshot, 'allow_access', rule)
     cloud.settle()
     cloud.db.dispose()
-    return cloud.folder, bare, death.look(cloud)
+    return cloud.folder, bare, death.capture(cloud)
 
 
 @pytest.fixture(scope='module')
 def with_server(tmp_path_factory):
     """A share server that nothing is on."""
-    cloud = ServersCloud(
+    cloud = ShareServersCloud(
         tmp_path_factory.mktemp('servers'), backends=['alpha']
     )
-    cloud.api.delete(cloud.share_on(cloud.add_network()))
+    cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     cloud.db.dispose()
-    return cloud.folder, death.look(cloud)
+    return cloud.folder, death.capture(cloud)
 
 
 def start(prepared, resource, status, seed=1000):
@@ -73,8 +77,8 @@ def start(prepared, resource, status, seed=1000):
     return begin(bare if is_bare else whole, folder, seed)
 
 
-def begin(remains, folder, seed, kind=death.Mortal):
-    cloud = death.begin(remains, folder, seed, kind, backends=['alpha'])
+def begin(image, folder, seed, kind=death.CrashableCloud):
+    cloud = death.boot(image, folder, seed, kind, backends=['alpha'])
     cloud.restart()
     return cloud
 
@@ -86,8 +90,8 @@ def passes(cloud):
         if not (
             reconciliation.run_pass()
             or cloud.step()
-            or cloud._owed()
-            or cloud.scheduler.unplaced.run_pass()
+            or cloud.has_pending_work()
+            or cloud.scheduler.orphan_sweep.run_pass()
         ):
             return
         while cloud.step():
@@ -102,21 +106,21 @@ def test_what_nobody_works_on_comes_to_rest(prepared, resource, status):
     rescued(cloud, resource, status)
 
 
-@pytest.mark.parametrize('resource, status', CASES_OF_SERVERS)
+@pytest.mark.parametrize('resource, status', SERVER_CASES)
 def test_what_nobody_works_on_comes_to_rest_on_servers(
     with_server, resource, status
 ):
     folder, whole = with_server
-    cloud = begin(whole, folder, 1000, death.MortalWithServers)
+    cloud = begin(whole, folder, 1000, death.CrashableShareServersCloud)
     rescued(cloud, resource, status)
 
 
 def test_what_has_no_host_comes_to_rest(with_server):
     folder, whole = with_server
-    for resource, ends in rescues.ENDS_OF_NETWORKS.items():
+    for resource, ends in rescues.EXPECTED_NETWORK_ENDS.items():
         for status in ends:
             rescued(
-                begin(whole, folder, 1000, death.MortalWithServers),
+                begin(whole, folder, 1000, death.CrashableShareServersCloud),
                 resource,
                 status,
                 by='manila-scheduler@node:',
@@ -125,9 +129,9 @@ def test_what_has_no_host_comes_to_rest(with_server):
 
 def rescued(cloud, resource, status, by='manila-share@node@alpha:'):
     """See that a pass brings the only one to rest, also a broken one."""
-    id = only(cloud.db, resource)
-    is_move = bring(cloud.db, resource, id, status)
-    places = death.remains_of(cloud, lambda: passes(cloud))
+    id = only_id(cloud.db, resource)
+    is_move = force_status(cloud.db, resource, id, status)
+    places = death.images_at_crash_points(cloud, lambda: passes(cloud))
 
     def check(where='at once'):
         assert status_of(cloud.db, resource, id) == (ENDS[resource][status]), (
@@ -143,14 +147,14 @@ def rescued(cloud, resource, status, by='manila-share@node@alpha:'):
 
     check()
     left = list(
-        {remains.files: (place, remains) for place, remains in places}.values()
+        {image.files: (place, image) for place, image in places}.values()
     )
     assert len(left) > 1
-    chance = random.Random(f'{resource} {status}')
-    for number, (place, remains) in enumerate(
-        left if DEATHS is None else chance.sample(left, DEATHS)
+    rng = random.Random(f'{resource} {status}')
+    for number, (place, image) in enumerate(
+        left if DEATHS is None else rng.sample(left, DEATHS)
     ):
-        cloud = begin(remains, cloud.folder, 2000 + number, type(cloud))
+        cloud = begin(image, cloud.folder, 2000 + number, type(cloud))
         passes(cloud)
         check(f'after a death {place}')
 
@@ -158,7 +162,9 @@ def rescued(cloud, resource, status, by='manila-share@node@alpha:'):
 @pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
 def test_every_status_in_flight_has_a_rescue_that_was_tried(prepared, machine):
     assert machine.in_flight.keys() == ENDS.get(machine.resource, {}).keys()
-    if not machine.in_flight or machine.resource in (rescues.ENDS_OF_NETWORKS):
+    if not machine.in_flight or machine.resource in (
+        rescues.EXPECTED_NETWORK_ENDS
+    ):
         return
     assert machine.resource in RESCUES
     assert recovery.KINDS[machine.resource].machine is machine
@@ -173,7 +179,7 @@ def test_every_rescue_ends_where_its_table_leads(machine):
     for status, end in ENDS.get(machine.resource, {}).items():
         rescue = machine.in_flight[status]
         if not isinstance(rescue, Resume):  # whose work finds out itself
-            assert end in machine.ends(status)
+            assert end in machine.rescue_targets(status)
 
 
 @pytest.fixture(scope='module')

@@ -13,12 +13,12 @@ import pytest
 
 from tests.simulation import crash_images as death
 from tests.simulation import crashing
-from tests.support.server_migrations import MovingCloud
+from tests.support.server_migrations import ServerMigrationCloud
 
 SEEDS = int(os.environ.get('MANILA_LITE_TEST_SEEDS', 14))
 
 
-class Mortal(death.Mortal, MovingCloud):
+class Mortal(death.CrashableCloud, ServerMigrationCloud):
     """One that says so when it comes to a place where it may die."""
 
 
@@ -69,41 +69,41 @@ VERBS = {
 def clouds(tmp_path_factory):
     """By how a migration was begun: a cloud, its server, what is stored."""
     made = {}
-    for wish in (None, {'writable': False}, {'nondisruptive': True}):
+    for options in (None, {'writable': False}, {'nondisruptive': True}):
         cloud = Mortal(tmp_path_factory.mktemp('moving'))
         cloud.support()
-        share = cloud.share_on_alpha(cloud.add_network(), size=2)
+        share = cloud.create_share_on_alpha(cloud.add_network(), size=2)
         cloud.allow(share)
         cloud.snapshot(share)
         server = cloud.server_of(share)
-        if wish is not None:
-            cloud.started(server, **wish)
+        if options is not None:
+            cloud.start_to_phase1(server, **options)
         cloud.db.dispose()
-        made[str(wish)] = cloud, server, death.look(cloud)
+        made[str(options)] = cloud, server, death.capture(cloud)
     yield made
     for cloud, _, _ in made.values():
         cloud.db.dispose()
 
 
-def begin(cloud, remains, seed=0):
+def begin(cloud, image, seed=0):
     """Start a process anew on what was left."""
     cloud.db.dispose()
     shutil.rmtree(cloud.folder)
-    for name, content in remains.files:
+    for name, content in image.files:
         path = cloud.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    cloud.chance.seed(seed)
-    cloud.clock.now = remains.now
-    cloud.lose = cloud.double = 0.0
+    cloud.rng.seed(seed)
+    cloud.clock.now = image.now
+    cloud.loss_rate = cloud.duplicate_rate = 0.0
     cloud.restart()
 
 
 def deaths(cloud, run):
     """What deaths leave, once for all places that leave the same."""
     found = {}
-    for place, remains in death.remains_of(cloud, run):
-        found.setdefault(remains.files, (place, remains))
+    for place, image in death.images_at_crash_points(cloud, run):
+        found.setdefault(image.files, (place, image))
     return list(found.values())
 
 
@@ -117,7 +117,7 @@ def check(cloud, where):
                 cloud.cancel(server.id)
         cloud.settle()
         cloud.check_invariants()
-        assert cloud.nothing_is_arriving()
+        assert cloud.has_no_incoming_servers()
         assert {row.status for row in cloud.servers()} == {'active'}
         assert {row.open_for for row in cloud.migrations()} <= {None}
         (share,) = cloud.api.get('/shares/detail')['shares']
@@ -132,14 +132,14 @@ def check(cloud, where):
 
 @pytest.mark.parametrize('name', VERBS)
 def test_a_death_anywhere_ends_at_rest(clouds, name):
-    verb, wish = VERBS[name]
-    cloud, server, stored = clouds[str(wish)]
+    verb, options = VERBS[name]
+    cloud, server, stored = clouds[str(options)]
     begin(cloud, stored)
     found = deaths(cloud, lambda: verb(cloud, server))
     check(cloud, f'{name} without a death')
     assert len(found) > 10
-    for place, remains in found:
-        begin(cloud, remains)
+    for place, image in found:
+        begin(cloud, image)
         cloud.settle()
         check(cloud, f'{name} {place}')
     print(f'{name}: {len(found)} remains')
@@ -149,15 +149,17 @@ def test_two_deaths_and_bad_messages_end_at_rest(clouds):
     died = 0
     for seed in range(SEEDS):
         name = list(VERBS)[seed % len(VERBS)]
-        verb, wish = VERBS[name]
-        cloud, server, stored = clouds[str(wish)]
+        verb, options = VERBS[name]
+        cloud, server, stored = clouds[str(options)]
         begin(cloud, stored, seed)
-        cloud.lose, cloud.double = 0.3, 0.3
-        died += crashing.die(
-            cloud, cloud.chance.randrange(140), verb, cloud, server
+        cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+        died += crashing.crash_at_point(
+            cloud, cloud.rng.randrange(140), verb, cloud, server
         )
         cloud.restart()
-        died += crashing.die(cloud, cloud.chance.randrange(60), cloud.settle)
+        died += crashing.crash_at_point(
+            cloud, cloud.rng.randrange(60), cloud.settle
+        )
         cloud.restart()
         cloud.settle()
         check(cloud, f'{name}, seed {seed}')

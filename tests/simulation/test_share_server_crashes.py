@@ -12,7 +12,7 @@ import datetime
 import pytest
 
 from tests.simulation import crash_images as death
-from tests.support.dhss import ServersCloud
+from tests.support.dhss import ShareServersCloud
 
 WITH_LAST = 'delete_share_server_with_last_share = true'
 
@@ -51,7 +51,7 @@ def delete(cloud, found):
 
 def idle(cloud, found):
     cloud.clock.advance(601)
-    cloud.share.backends[0].share_servers.clean_up(
+    cloud.share.backends[0].share_servers.delete_idle(
         datetime.timedelta(minutes=10)
     )
     cloud.settle()
@@ -122,29 +122,29 @@ CASES = {
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
     """A server with a share, an idle one, and one of somebody else."""
-    cloud = ServersCloud(
+    cloud = ShareServersCloud(
         tmp_path_factory.mktemp('servers'), seed=10_000, backends=['alpha']
     )
     found = {'empty': cloud.add_network(), 'used': cloud.add_network()}
-    found['share'] = cloud.share_on(found['used'])
-    other = cloud.share_on(cloud.add_network())
+    found['share'] = cloud.create_share_on_network(found['used'])
+    other = cloud.create_share_on_network(cloud.add_network())
     found['idle'] = cloud.server_of(other)
     cloud.api.delete(other)
     cloud.settle()
-    cloud.driver().place_server('theirs', ['10.10.0.77'])
+    cloud.driver().add_unmanaged_server('theirs', ['10.10.0.77'])
     cloud.db.dispose()
-    return cloud.folder, death.look(cloud), found
+    return cloud.folder, death.capture(cloud), found
 
 
-def begin(prepared, seed, remains=None, more=''):
+def begin(prepared, seed, image=None, extra_conf=''):
     folder, whole, _ = prepared
-    cloud = death.begin(
-        remains or whole,
+    cloud = death.boot(
+        image or whole,
         folder,
         seed,
-        death.MortalWithServers,
+        death.CrashableShareServersCloud,
         backends=['alpha'],
-        more=more,
+        extra_conf=extra_conf,
     )
     cloud.restart()
     return cloud
@@ -152,17 +152,19 @@ def begin(prepared, seed, remains=None, more=''):
 
 @pytest.mark.parametrize('name', CASES)
 def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
-    verb, more = CASES[name]
-    cloud = begin(prepared, 1, more=more)
-    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
+    verb, extra_conf = CASES[name]
+    cloud = begin(prepared, 1, extra_conf=extra_conf)
+    places = death.images_at_crash_points(
+        cloud, lambda: verb(cloud, prepared[2])
+    )
     cloud.check_invariants()
     cloud.db.dispose()
     left = list(
-        {remains.files: (place, remains) for place, remains in places}.values()
+        {image.files: (place, image) for place, image in places}.values()
     )
     assert len(left) > 3
-    for number, (place, remains) in enumerate(left):
-        cloud = begin(prepared, 100 + number, remains, more)
+    for number, (place, image) in enumerate(left):
+        cloud = begin(prepared, 100 + number, image, extra_conf)
         cloud.settle()
         try:
             cloud.check_invariants()
@@ -176,16 +178,18 @@ def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
 @pytest.mark.parametrize('seed', range(10))
 def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     cloud = begin(prepared, seed)
-    verb = VERBS[cloud.chance.choice(sorted(VERBS))]
-    cloud.lose, cloud.double = 0.3, 0.3
-    places = death.remains_of(cloud, lambda: verb(cloud, prepared[2]))
-    remains = cloud.chance.choice(places)[1]
+    verb = VERBS[cloud.rng.choice(sorted(VERBS))]
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    places = death.images_at_crash_points(
+        cloud, lambda: verb(cloud, prepared[2])
+    )
+    image = cloud.rng.choice(places)[1]
     cloud.db.dispose()
-    cloud = begin(prepared, 1000 + seed, remains)
-    again = death.remains_of(cloud, cloud.settle)
-    remains = cloud.chance.choice(again)[1]
+    cloud = begin(prepared, 1000 + seed, image)
+    again = death.images_at_crash_points(cloud, cloud.settle)
+    image = cloud.rng.choice(again)[1]
     cloud.db.dispose()
-    cloud = begin(prepared, 2000 + seed, remains)
+    cloud = begin(prepared, 2000 + seed, image)
     cloud.settle()
     cloud.check_invariants()
     cloud.db.dispose()
@@ -193,31 +197,31 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
 
 @pytest.mark.parametrize('seed', range(12))
 def test_whatever_happens_at_once_keeps_the_books(prepared, seed):
-    cloud = begin(prepared, seed, more=WITH_LAST if seed % 2 else '')
+    cloud = begin(prepared, seed, extra_conf=WITH_LAST if seed % 2 else '')
     found = prepared[2]
-    cloud.lose, cloud.double = 0.3, 0.3
-    rival = cloud.rival()
+    cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+    competing_runners = cloud.competing_runners()
     acts = [
         lambda: cloud.api.create(share_network_id=found['empty']),
         lambda: cloud.api.create(share_network_id=found['empty']),
         lambda: cloud.api.create(share_network_id=found['used']),
         lambda: cloud.api.delete(found['share']),
         lambda: cloud.api.request('DELETE', f'/share-servers/{found["idle"]}'),
-        lambda: cloud.share.backends[0].share_servers.clean_up(
+        lambda: cloud.share.backends[0].share_servers.delete_idle(
             datetime.timedelta(0)
         ),
         lambda: cloud.driver().fail_next('_setup_server'),
         lambda: cloud.driver().fail_next('_teardown_server'),
     ]
-    cloud.chance.shuffle(acts)
+    cloud.rng.shuffle(acts)
 
     def others():
-        for _ in range(cloud.chance.randrange(6)):
-            cloud.chance.choice(rival).step()
+        for _ in range(cloud.rng.randrange(6)):
+            cloud.rng.choice(competing_runners).step()
 
     for act in acts:
         cloud.pause_at(
-            cloud.chance.choice(
+            cloud.rng.choice(
                 [
                     'committed',
                     'before setup_server',
@@ -230,9 +234,9 @@ def test_whatever_happens_at_once_keeps_the_books(prepared, seed):
             others,
         )
         act()
-        for _ in range(cloud.chance.randrange(4)):
+        for _ in range(cloud.rng.randrange(4)):
             cloud.step()
-    cloud.forget_pauses()
+    cloud.clear_pauses()
     cloud.settle()
     cloud.check_invariants()
     cloud.db.dispose()

@@ -9,11 +9,11 @@ import pytest
 
 from tests.simulation import crash_images as death
 from tests.support.cloud import Crash
-from tests.support.rewind import rewinding
+from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
-from tests.support.snapshot_access import Mount
-from tests.support.snapshot_access import make_mountable
-from tests.support.snapshot_access import mountable
+from tests.support.snapshot_access import SnapshotRules
+from tests.support.snapshot_access import create_mountable_snapshot
+from tests.support.snapshot_access import enable_snapshot_mounts
 
 METHOD = 'snapshot_update_access'
 SEEDS = seeds(15)
@@ -67,8 +67,8 @@ MORE = [*VERBS, allow_while_told, fail_to_delete]
 
 def prepare(cloud):
     """A snapshot that two clients may mount."""
-    make_mountable(cloud)
-    mount = mountable(cloud)
+    enable_snapshot_mounts(cloud)
+    mount = create_mountable_snapshot(cloud)
     ids = {to: mount.allow(to)['id'] for to in (KEPT, OTHER)}
     cloud.settle()
     return mount.snapshot_id, ids
@@ -77,16 +77,16 @@ def prepare(cloud):
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     """Gives a cloud, its snapshot and the rules, always as prepared."""
-    with rewinding(
+    with rewindable(
         tmp_path_factory.mktemp('mountable'),
         prepare,
-        kind=death.Mortal,
+        kind=death.CrashableCloud,
         backends=('alpha',),
     ) as begin:
 
-        def make(seed=0, remains=None):
-            cloud, (snapshot_id, ids) = begin(seed, remains=remains)
-            return cloud, Mount(cloud, snapshot_id), ids
+        def make(seed=0, image=None):
+            cloud, (snapshot_id, ids) = begin(seed, image=image)
+            return cloud, SnapshotRules(cloud, snapshot_id), ids
 
         yield make
 
@@ -104,12 +104,14 @@ def die(cloud, mount, ids, verb, point):
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_a_crash_anywhere_has_those_mount_who_may(begin, verb):
     cloud, mount, ids = begin()
-    found = death.remains_of(cloud, lambda: verb(cloud, mount, ids))
+    found = death.images_at_crash_points(
+        cloud, lambda: verb(cloud, mount, ids)
+    )
     places = [place for place, _ in found]
     cloud.check_invariants()
     assert {f'after {METHOD}', 'half-way'} <= set(places)
-    for point, where, remains in death.different(found):
-        cloud, mount, ids = begin(1000 + point, remains)
+    for point, where, image in death.distinct_images(found):
+        cloud, mount, ids = begin(1000 + point, image)
         try:
             cloud.check_invariants()
             keep_promises(mount, verb, places[:point])
@@ -133,11 +135,11 @@ def keep_promises(mount, verb, passed):
 def test_two_crashes_and_bad_messages_have_those_mount_who_may(begin):
     for seed in SEEDS:
         cloud, mount, ids = begin(seed)
-        verb = cloud.chance.choice(MORE)
-        cloud.lose, cloud.double = 0.3, 0.3
-        die(cloud, mount, ids, verb, cloud.chance.randrange(70))
+        verb = cloud.rng.choice(MORE)
+        cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
+        die(cloud, mount, ids, verb, cloud.rng.randrange(70))
         cloud.restart()
-        cloud.crash_at(cloud.chance.randrange(60))
+        cloud.crash_at(cloud.rng.randrange(60))
         with contextlib.suppress(Crash):
             cloud.settle()
         cloud.restart()

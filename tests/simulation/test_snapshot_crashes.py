@@ -13,7 +13,7 @@ from tests.simulation import crash_images as death
 from tests.simulation import crashing
 from tests.support import cloud_snapshots as album
 from tests.support.cloud import Crash
-from tests.support.rewind import rewinding
+from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
 REVERT = Action.REVERT_TO_SNAPSHOT
@@ -21,7 +21,7 @@ SEEDS = seeds(15)
 
 
 def take(cloud, found):
-    album.take(cloud, found['shrunk'][0], metadata={'key': 'value'})
+    album.create(cloud, found['shrunk'][0], metadata={'key': 'value'})
     cloud.settle()
 
 
@@ -41,7 +41,7 @@ def revert_in_vain(cloud, found):
 
 
 def force_delete_what_is_taken(cloud, found):
-    album.act(cloud, album.take(cloud, found['grown'][0]), 'force_delete')
+    album.act(cloud, album.create(cloud, found['grown'][0]), 'force_delete')
     cloud.settle()
 
 
@@ -70,11 +70,11 @@ CHANGES = {'grown': ('extend', 5), 'shrunk': ('shrink', 1)}
 
 def prepare(cloud):
     """Shares that have changed, each with its snapshot."""
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     found = {}
     for change, (action, size) in CHANGES.items():
         share_id = cloud.create_share(size=3)
-        found[change] = share_id, album.taken(cloud, share_id)
+        found[change] = share_id, album.create_available(cloud, share_id)
         cloud.api.act(share_id, action, {'new_size': size})
         cloud.settle()
     return found
@@ -82,10 +82,10 @@ def prepare(cloud):
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewinding(
+    with rewindable(
         tmp_path_factory.mktemp('album'),
         prepare,
-        kind=death.Mortal,
+        kind=death.CrashableCloud,
         backends=('alpha',),
     ) as begin:
         yield begin
@@ -93,11 +93,11 @@ def begin(tmp_path_factory):
 
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_breaks_no_invariant(begin, name):
-    crashing.die_everywhere(begin, VERBS[name], name)
+    crashing.crash_everywhere(begin, VERBS[name], name)
 
 
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
-    deaths = [crashing.die_twice(begin, seed, VERBS) for seed in SEEDS]
+    deaths = [crashing.crash_twice(begin, seed, VERBS) for seed in SEEDS]
     assert deaths.count(2) > len(SEEDS) / 4
     print(f'{len(SEEDS)} seeds, {sum(deaths)} deaths, no invariant broken')
 

@@ -11,7 +11,7 @@ from manila_lite.db.session import Database
 from tests.support import cloud_snapshots as album
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
-from tests.support.rewind import rewinding
+from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
 VERBS = (
@@ -36,11 +36,11 @@ SEEDS = seeds(20)
 
 def ask(cloud, share_id, known):
     """One random request; what is refused is refused with a reason."""
-    verb = cloud.chance.choice(VERBS)
-    snapshot_id = cloud.chance.choice(known)
-    size = cloud.chance.randrange(1, 9)
+    verb = cloud.rng.choice(VERBS)
+    snapshot_id = cloud.rng.choice(known)
+    size = cloud.rng.randrange(1, 9)
     if verb == 'take':
-        taken = album.take(cloud, share_id, expect=None)
+        taken = album.create(cloud, share_id, expect=None)
         known.extend([taken] if taken else [])
         return
     answer = {
@@ -54,7 +54,7 @@ def ask(cloud, share_id, known):
             cloud,
             snapshot_id,
             'reset_status',
-            {'status': cloud.chance.choice(RESETS)},
+            {'status': cloud.rng.choice(RESETS)},
             None,
         ),
         'extend': lambda: cloud.api.act(
@@ -69,34 +69,34 @@ def ask(cloud, share_id, known):
 
 def disturb(cloud):
     """Let some work run, fail, or be lost with its process."""
-    chance = cloud.chance.random()
-    if chance < 0.1:
-        cloud.crash_at(cloud.chance.randrange(15))
-    elif chance < 0.2:
+    rng = cloud.rng.random()
+    if rng < 0.1:
+        cloud.crash_at(cloud.rng.randrange(15))
+    elif rng < 0.2:
         cloud.driver().fail_next(
-            cloud.chance.choice(
+            cloud.rng.choice(
                 ('create_snapshot', 'revert_to_snapshot', 'extend_share')
             )
         )
-    elif chance < 0.3:
-        cloud.driver().lose_answer_next(
-            cloud.chance.choice(('create_snapshot', 'delete_snapshot'))
+    elif rng < 0.3:
+        cloud.driver().lose_reply_next(
+            cloud.rng.choice(('create_snapshot', 'delete_snapshot'))
         )
-    for _ in range(cloud.chance.randrange(4)):
+    for _ in range(cloud.rng.randrange(4)):
         cloud.step()
 
 
 def prepare(cloud):
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=3)
-    return share_id, album.taken(cloud, share_id)
+    return share_id, album.create_available(cloud, share_id)
 
 
 def test_any_order_of_requests_and_faults_keeps_the_books(tmp_path):
-    with rewinding(tmp_path, prepare, backends=('alpha',)) as begin:
+    with rewindable(tmp_path, prepare, backends=('alpha',)) as begin:
         for seed in SEEDS:
             cloud, (share_id, snapshot_id) = begin(seed)
-            cloud.lose = cloud.double = 0.2
+            cloud.loss_rate = cloud.duplicate_rate = 0.2
             try:
                 mix(cloud, share_id, [snapshot_id])
             except AssertionError as error:
@@ -126,7 +126,7 @@ def test_clocks_apart_keep_the_order_of_snapshots(tmp_path):
         made.append(
             operations.create(
                 RequestContext(project_id='project', user_id='user'),
-                db.read(shares.target, share_id),
+                db.read(shares.get_target, share_id),
             )['id']
         )
         db.dispose()
@@ -149,7 +149,7 @@ def other_service(cloud, late):
     db = Database(cloud.url, clock=cloud.clock, new_id=cloud.db.new_id)
     db.clock = lambda: cloud.clock() + late
     db.deliver = cloud.db.deliver
-    process = build.Process(cloud.conf, db, chance=cloud.chance)
+    process = build.Process(cloud.conf, db, rng=cloud.rng)
     return build.snapshot_operations(process), db
 
 
@@ -160,7 +160,7 @@ def test_snapshot_of_the_same_microsecond_is_a_microsecond_later(tmp_path):
     times = []
     for _ in range(3):
         cloud.clock.now = moment
-        snapshot_id = album.taken(cloud, share_id)
+        snapshot_id = album.create_available(cloud, share_id)
         times.append(
             datetime.datetime.fromisoformat(
                 album.show(cloud, snapshot_id)['created_at']
@@ -174,9 +174,9 @@ def test_snapshot_of_the_same_microsecond_is_a_microsecond_later(tmp_path):
 def test_revert_of_another_snapshot_than_the_newest_is_refused(tmp_path):
     """Not even while the newest one is on its way out."""
     cloud = Cloud(tmp_path, backends=('alpha',))
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=1)
-    older, newest = (album.taken(cloud, share_id) for _ in range(2))
+    older, newest = (album.create_available(cloud, share_id) for _ in range(2))
     album.revert(cloud, share_id, older, expect=409)
     album.delete(cloud, newest)
     album.revert(cloud, share_id, older, expect=409)
@@ -190,14 +190,14 @@ def test_revert_of_another_snapshot_than_the_newest_is_refused(tmp_path):
 
 def test_forced_deletion_waits_for_the_revert_it_meets(tmp_path):
     cloud = Cloud(tmp_path, backends=('alpha',))
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=1)
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     seen = []
 
     def force():
         album.act(cloud, snapshot_id, 'force_delete')
-        for runner in cloud.rival():
+        for runner in cloud.competing_runners():
             while runner.step():
                 pass
         seen.append(cloud.driver().snapshot_inventory())

@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from manila_lite.context import RequestContext
 from manila_lite.db.models import access
 from manila_lite.db.models import shares
-from manila_lite.db.queries.access import share_rules as rule_rows
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.share.operations.access.targets import normalised
+from manila_lite.share.operations.access.targets import normalise
 
 CTX = RequestContext(
     project_id='project', user_id='user', request_id='req-of-the-test'
@@ -20,7 +20,7 @@ RULE = access.AccessRule.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 
-class Rules:
+class ShareRules:
     """`process` has db, operations for access, and dummy back ends."""
 
     def __init__(self, process: typing.Any, share_id: str):
@@ -34,7 +34,7 @@ class Rules:
 
     @property
     def target(self) -> sa.Row:
-        return self.process.db.read(share_rows.target, self.share_id)
+        return self.process.db.read(share_rows.get_target, self.share_id)
 
     @property
     def instance_id(self) -> str:
@@ -55,7 +55,7 @@ class Rules:
             self.target,
             access_type=type,
             access_to=to,
-            target=normalised(type, to),
+            target=normalise(type, to),
             access_level=level,
             **more,
         ).id
@@ -74,7 +74,7 @@ class Rules:
         return {
             row.id: row
             for row in self.process.db.read(
-                rule_rows.of_instance, self.instance_id
+                share_rules.list_for_instance, self.instance_id
             )
         }
 

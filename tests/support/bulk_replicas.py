@@ -21,7 +21,7 @@ FLAGS = (
 )
 
 
-def fill(
+def insert_replicated_shares(
     session: Session,
     number: int,
     *,

@@ -49,7 +49,7 @@ state_path = {state}
 enabled_share_backends = {names}
 default_share_type = default
 auth_strategy = noauth
-{more}
+{extra_conf}
 [work]
 lease = 30
 """
@@ -61,7 +61,7 @@ dummy_driver_state_path = {state}/dummy/{name}
 dummy_driver_default_driver_method_delay = 0
 dummy_driver_driver_methods_delays =
 dummy_driver_capacity_gb = {capacity}
-{section}
+{backend_conf}
 """
 
 
@@ -83,12 +83,12 @@ class Clock:
         self.now += seconds
 
 
-class Probed:
+class CrashableDriver:
     """A driver around whose calls the process may die."""
 
-    def __init__(self, driver: typing.Any, probe: typing.Callable):
+    def __init__(self, driver: typing.Any, on_step: typing.Callable):
         self._driver = driver
-        self._probe = probe
+        self._probe = on_step
 
     def __getattr__(self, name: str) -> typing.Any:
         found = getattr(self._driver, name)
@@ -104,7 +104,7 @@ class Probed:
         return call
 
 
-class Api:
+class ApiClient:
     """Talks to the application as one caller."""
 
     def __init__(
@@ -233,57 +233,59 @@ class Cloud:
         *,
         seed: int = 0,
         url: str | None = None,
-        lose: float = 0.0,
-        double: float = 0.0,
+        loss_rate: float = 0.0,
+        duplicate_rate: float = 0.0,
         capacity: int = 1000,
         backends: typing.Sequence[str] = BACKENDS,
-        more: str = '',
-        section: str = '',
-        fill: bool = True,
+        extra_conf: str = '',
+        backend_conf: str = '',
+        initialize: bool = True,
     ):
         self.folder = folder
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.clock = Clock()
         self.url = url or f'sqlite:///{folder}/cloud.sqlite'
-        self.lose, self.double = lose, double
+        self.loss_rate, self.duplicate_rate = loss_rate, duplicate_rate
         self.backend_names = tuple(backends)
-        self.points: list[str] = []
+        self.crash_points: list[str] = []
         self.statements = 0
         self._crash_at: int | None = None
         self._pauses: dict[str, typing.Callable[[], object]] = {}
         self._conf_file = folder / 'cloud.conf'
         self._capacity = capacity
-        self.configure(section=section, more=more)
+        self.configure(backend_conf=backend_conf, extra_conf=extra_conf)
         self.db = Database(
             self.url,
             clock=self.clock,
             new_id=self._new_id,
-            chance=self.chance,
+            rng=self.rng,
             sleep=self.clock.advance,
         )
         _share_statements(self.db.engine)
-        self._policies = more
+        self._policies = extra_conf
         self._begin()
-        if fill:
+        if initialize:
             databases.create_tables(self.url)
             self.db.write(self._fill)
             self._register()
-        self.api = Api(self)
+        self.api = ApiClient(self)
 
-    def configure(self, *, section: str = '', more: str = '') -> None:
+    def configure(
+        self, *, backend_conf: str = '', extra_conf: str = ''
+    ) -> None:
         """Write the configuration, for whatever process begins next."""
         self._conf_file.write_text(
             _CONF.format(
                 state=self.folder,
                 names=','.join(self.backend_names),
-                more=more,
+                extra_conf=extra_conf,
             )
             + ''.join(
                 _SECTION.format(
                     name=name,
                     state=self.folder,
                     capacity=self._capacity,
-                    section=section,
+                    backend_conf=backend_conf,
                 )
                 for name in self.backend_names
             )
@@ -299,7 +301,7 @@ class Cloud:
             self.conf,
             self.db,
             DirectTransport(),
-            chance=self.chance,
+            rng=self.rng,
             id=self._new_id(),
         )
         self.__dict__.pop('_served', None)
@@ -323,8 +325,8 @@ class Cloud:
                 backend.server_migrations,
                 backend.replication,
             ):
-                endpoint.driver = Probed(endpoint.driver, self._probe)
-        self.db.probe = self._probe
+                endpoint.driver = CrashableDriver(endpoint.driver, self._probe)
+        self.db.on_step = self._probe
 
     @functools.cached_property
     def _served(self) -> tuple[typing.Any, build.ApiServices]:
@@ -360,16 +362,19 @@ class Cloud:
 
     def crash_at(self, point: int | None) -> None:
         """Die at the point-th place from now; None counts places only."""
-        self.points = []
+        self.crash_points = []
         self._crash_at = point
 
     def _probe(self, name: str) -> None:
         if name == 'statement':
             self.statements += 1
-        self.points.append(name)
-        if self._crash_at is not None and len(self.points) > self._crash_at:
+        self.crash_points.append(name)
+        if (
+            self._crash_at is not None
+            and len(self.crash_points) > self._crash_at
+        ):
             self._crash_at = None
-            raise Crash(f'{len(self.points)}: {name}')
+            raise Crash(f'{len(self.crash_points)}: {name}')
         if name in self._pauses:
             self._pauses.pop(name)()
 
@@ -379,13 +384,13 @@ class Cloud:
         """Have this happen when the process next comes to a place."""
         self._pauses[name] = meanwhile
 
-    def forget_pauses(self) -> None:
+    def clear_pauses(self) -> None:
         self._pauses.clear()
 
-    def rival(self) -> list[typing.Any]:
+    def competing_runners(self) -> list[typing.Any]:
         """The runners of a second process on the same back ends."""
         process = build.Process(
-            self.conf, self.db, chance=self.chance, id=self._new_id()
+            self.conf, self.db, rng=self.rng, id=self._new_id()
         )
         return [
             *build.scheduler(process).runners,
@@ -413,12 +418,12 @@ class Cloud:
         return sign_in
 
     def _new_id(self) -> str:
-        return str(uuid.UUID(int=self.chance.getrandbits(128), version=4))
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
 
     def _deliver(self, hints) -> None:
         for hint in hints:
-            times = (self.chance.random() >= self.lose) + (
-                self.chance.random() < self.double
+            times = (self.rng.random() >= self.loss_rate) + (
+                self.rng.random() < self.duplicate_rate
             )
             for _ in range(times):
                 for runner in self.runners:
@@ -473,8 +478,8 @@ class Cloud:
                 backend.reconciliation.run_pass()
                 backend.access.run_pass()
                 backend.snapshot_access.run_pass()
-            self.scheduler.unplaced.run_pass()
-            if not self._owed():
+            self.scheduler.orphan_sweep.run_pass()
+            if not self.has_pending_work():
                 return
             self.clock.advance(7)
             self.beat()
@@ -483,14 +488,14 @@ class Cloud:
 
     def step(self) -> bool:
         runners = list(self.runners)
-        self.chance.shuffle(runners)
+        self.rng.shuffle(runners)
         return sum(runner.step() for runner in runners) > 0
 
     def beat(self) -> None:
         for backend in self.share.backends:
             backend.beat()
 
-    def _owed(self) -> bool:
+    def has_pending_work(self) -> bool:
         work = engine.Work.__table__
         return bool(
             self.db.read(

@@ -3,7 +3,7 @@
 from tests.support.cloud import TYPE_ID
 
 
-def support(cloud):
+def enable_snapshot_features(cloud):
     """Have new shares support everything that can be done to snapshots."""
     cloud.api.request(
         'POST',
@@ -19,7 +19,7 @@ def support(cloud):
     )
 
 
-def take(cloud, share_id, expect=202, **body):
+def create(cloud, share_id, expect=202, **body):
     """Ask for a snapshot; its id, or None when it was refused."""
     answer = cloud.api.request(
         'POST',
@@ -30,9 +30,9 @@ def take(cloud, share_id, expect=202, **body):
     return answer.json['snapshot']['id'] if answer.status_int == 202 else None
 
 
-def taken(cloud, share_id):
+def create_available(cloud, share_id):
     """A snapshot that is available."""
-    snapshot_id = take(cloud, share_id)
+    snapshot_id = create(cloud, share_id)
     cloud.settle()
     assert show(cloud, snapshot_id)['status'] == 'available'
     return snapshot_id
@@ -42,7 +42,7 @@ def show(cloud, snapshot_id):
     return cloud.api.get(f'/snapshots/{snapshot_id}')['snapshot']
 
 
-def gone(cloud, snapshot_id):
+def check_gone(cloud, snapshot_id):
     """Fail unless there is no such snapshot."""
     cloud.api.request('GET', f'/snapshots/{snapshot_id}', expect=404)
 

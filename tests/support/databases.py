@@ -46,7 +46,7 @@ _KILL = {
 
 
 @contextlib.contextmanager
-def created(kind: str, folder: pathlib.Path) -> Iterator[str]:
+def temporary_database(kind: str, folder: pathlib.Path) -> Iterator[str]:
     """The URL of a new database without tables, dropped at the end.
 
     Skips when the server does not answer, and fails where CI is set.
@@ -127,7 +127,7 @@ def kill_connections(url: str) -> int:
 
 
 @pytest.fixture(scope='session')
-def kept_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
+def shared_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
     """Gives the database of a kind, which is kept for all tests."""
     with contextlib.ExitStack() as stack:
         urls: dict[str, str] = {}
@@ -135,7 +135,7 @@ def kept_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
         def get(kind: str) -> str:
             if kind not in urls:
                 urls[kind] = stack.enter_context(
-                    created(kind, tmp_path_factory.mktemp(kind))
+                    temporary_database(kind, tmp_path_factory.mktemp(kind))
                 )
                 create_tables(urls[kind])
             return urls[kind]
@@ -144,8 +144,8 @@ def kept_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
 
 
 @pytest.fixture(params=KINDS)
-def database_url(request, kept_database) -> str:
+def database_url(request, shared_database) -> str:
     """The URL of a database with all tables, and nothing in them."""
-    url = kept_database(request.param)
+    url = shared_database(request.param)
     empty_tables(url)
     return url

@@ -32,13 +32,13 @@ INSTANCE = shares.ShareInstance.__table__
 _SPEC = types.ShareTypeExtraSpec.__table__
 
 
-class ServersCloud(Cloud):
+class ShareServersCloud(Cloud):
     """A `Cloud` where the default share type takes share networks."""
 
     def __init__(
-        self, *args: typing.Any, section: str = '', **kwargs: typing.Any
+        self, *args: typing.Any, backend_conf: str = '', **kwargs: typing.Any
     ):
-        super().__init__(*args, section=SECTION + section, **kwargs)
+        super().__init__(*args, backend_conf=SECTION + backend_conf, **kwargs)
 
     def _fill(self, session: Session) -> None:
         super()._fill(session)
@@ -74,7 +74,7 @@ class ServersCloud(Cloud):
             expect=200,
         ).json['share_network_subnet']['id']
 
-    def share_on(self, network_id: str, **body: object) -> str:
+    def create_share_on_network(self, network_id: str, **body: object) -> str:
         """A share on a network that is available."""
         return self.create_share(share_network_id=network_id, **body)
 

@@ -10,9 +10,9 @@ from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy import driver as dummy
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import TASK_MACHINE
-from manila_lite.states.share_server import S
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import ServerStatus
 
 SERVER = share_servers.ShareServer.__table__
 ALLOCATION = share_servers.NetworkAllocation.__table__
@@ -24,7 +24,12 @@ BackEnds = Mapping[str, tuple[pathlib.Path, typing.Any]]
 """By host: where a dummy back end keeps its state, and its driver."""
 
 _THERE = frozenset(
-    {S.ACTIVE, S.SERVER_MIGRATING, S.SERVER_MIGRATING_TO, S.NETWORK_CHANGE}
+    {
+        ServerStatus.ACTIVE,
+        ServerStatus.SERVER_MIGRATING,
+        ServerStatus.SERVER_MIGRATING_TO,
+        ServerStatus.NETWORK_CHANGE,
+    }
 )
 """Statuses in which a server is on its back end for sure."""
 
@@ -43,11 +48,11 @@ def problems(session: Session, back_ends: BackEnds) -> list[str]:
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     """Nobody is on his way, and nothing is left of what is gone."""
     for row in rows:
-        if row.status in MACHINE.in_flight:
+        if row.status in SHARE_SERVER.in_flight:
             yield f'server {row.id} is {row.status}, nobody works on it'
-        if row.task_state in TASK_MACHINE.in_flight:
+        if row.task_state in SHARE_SERVER_TASK.in_flight:
             yield f'server {row.id} is in {row.task_state}, nobody works'
-        if row.founding is not None:
+        if row.build_key is not None:
             yield f'server {row.id} is {row.status} and founding'
     known = {row.id for row in rows}
     for table in (ALLOCATION, OF_SUBNET, DETAIL):
@@ -93,7 +98,7 @@ def addresses(
     }
     for row in rows:
         found = {one.ip_address for one in given[row.id]}
-        if row.status == S.ACTIVE and row.host in back_ends:
+        if row.status == ServerStatus.ACTIVE and row.host in back_ends:
             if found != used.get(row.id):
                 yield (
                     f'server {row.id} has {sorted(found)}, and uses '
@@ -107,7 +112,7 @@ def addresses(
             )
             if row.identifier == f'dummy-{row.id}' and (len(found) != wanted):
                 yield f'server {row.id} has {found}, not {wanted} addresses'
-        if row.status == S.MANAGE_ERROR and found:
+        if row.status == ServerStatus.MANAGE_ERROR and found:
             yield f'server {row.id} is {row.status} and has {found}'
 
 

@@ -15,7 +15,7 @@ from tests.support import snapshot_access_invariants
 from tests.support import snapshot_invariants
 from tests.support.processes import Command
 from tests.support.processes import free_port
-from tests.support.rest_client import Rest
+from tests.support.rest_client import RestClient
 
 SERVE = ('serve',)
 SEPARATE = ('api', 'scheduler', 'share')
@@ -82,7 +82,7 @@ class Installation:
         )
         self.conf = folder / 'manila.conf'
         self.running: dict[str, Command] = {}
-        self.ready_after = 0.0
+        self.startup_seconds = 0.0
         self._runs = 0
         self._db: Database | None = None
         self._text = _CONF.format(
@@ -108,22 +108,24 @@ class Installation:
             lines.append(f'[{name}]')
             chosen = (
                 _DUMMY
-                | {'dummy_driver_state_path': self.state_of(name)}
+                | {'dummy_driver_state_path': self.dummy_state_dir(name)}
                 | options
             )
             lines += [f'{key} = {value}' for key, value in chosen.items()]
         self.conf.write_text('\n'.join([*lines, '']))
 
-    def state_of(self, backend: str) -> pathlib.Path:
+    def dummy_state_dir(self, backend: str) -> pathlib.Path:
         """Where a `dummy` back end remembers what it made."""
         return self.folder / 'state' / 'dummy' / backend
 
     def service_host(self, backend: str = 'dummy') -> str:
         return f'{self.host}@{backend}'
 
-    def rest(self, project: str = 'project', **kwargs: typing.Any) -> Rest:
+    def rest(
+        self, project: str = 'project', **kwargs: typing.Any
+    ) -> RestClient:
         kwargs.setdefault('headers', {'X-Auth-Token': f'user:{project}'})
-        return Rest(kwargs.pop('url', self.url), **kwargs)
+        return RestClient(kwargs.pop('url', self.url), **kwargs)
 
     # Processes
 
@@ -138,7 +140,7 @@ class Installation:
             self.running[name] = self._run(name)
         for name in names or self.kind:
             self._wait_until_ready(self.running[name], wait)
-        self.ready_after = time.monotonic() - began
+        self.startup_seconds = time.monotonic() - began
         return self
 
     def _run(self, name: str) -> Command:
@@ -195,7 +197,7 @@ class Installation:
         for command in commands:
             command.kill()
 
-    def revive(self, name: str) -> None:
+    def kill_and_restart(self, name: str) -> None:
         """Kill one of them and start it again, without waiting for it."""
         self.kill(name)
         self.running[name] = self._run(name)
@@ -222,7 +224,7 @@ class Installation:
             stdin=stdin,
             log=self.folder / f'{self._runs}-manage.log',
         )
-        assert command.ended() == 0, command.output
+        assert command.wait_for_exit() == 0, command.output
         return command.output
 
     def logs(self) -> Iterator[tuple[str, str]]:
@@ -240,11 +242,11 @@ class Installation:
             self._db = Database(self.database_url)
         return self._db
 
-    def owed(self) -> int:
+    def pending_work(self) -> int:
         """How many accepted requests are not yet carried out."""
         return len(self.db.read(table.list_work))
 
-    def in_hand(self) -> int:
+    def running_work(self) -> int:
         """How many of them a share service does, or did when killed.
 
         What a scheduler has for a moment is in nobody's hand yet.
@@ -266,7 +268,7 @@ class Installation:
     def problems(self) -> list[str]:
         """What is wrong now that nothing is owed any more."""
         folders = {
-            self.service_host(name): self.state_of(name)
+            self.service_host(name): self.dummy_state_dir(name)
             for name in self.backends
         }
         return [

@@ -19,10 +19,10 @@ from manila_lite.states import share_network
 from manila_lite.states import share_replica
 from manila_lite.states import share_server
 from manila_lite.states import snapshot_instance
-from manila_lite.states.access_rule import A
-from manila_lite.states.access_rule import R
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import Machine
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import DR
 from manila_lite.states.share_replica import PASSIVE
 from tests.support import replica_invariants
@@ -39,20 +39,20 @@ POOL = services.Pool.__table__
 MACHINES = {
     machine.resource: machine
     for machine in (
-        MACHINE,
-        access_rule.MACHINE,
-        access_rule.SNAPSHOT_MACHINE,
-        access_rule.STATUS_MACHINE,
-        snapshot_instance.MACHINE,
-        share_network.MACHINE,
-        share_replica.MACHINE,
-        share_server.MACHINE,
-        share_server.TASK_MACHINE,
+        SHARE_INSTANCE,
+        access_rule.ACCESS_RULE,
+        access_rule.SNAPSHOT_ACCESS_RULE,
+        access_rule.SHARE_INSTANCE_ACCESS,
+        snapshot_instance.SNAPSHOT_INSTANCE,
+        share_network.SHARE_NETWORK,
+        share_replica.SHARE_REPLICA,
+        share_server.SHARE_SERVER,
+        share_server.SHARE_SERVER_TASK,
     )
 }
 SILENT = {
-    access_rule.STATUS_MACHINE.resource: R.ACTIVE,
-    share_server.TASK_MACHINE.resource: share_server.T.NONE,
+    access_rule.SHARE_INSTANCE_ACCESS.resource: RulesStatus.ACTIVE,
+    share_server.SHARE_SERVER_TASK.resource: share_server.TaskState.NONE,
 }
 """Where those begin whose birth is that of another machine's row."""
 
@@ -99,10 +99,10 @@ def problems(
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     """Nothing is in flight, and nothing is left of what is gone."""
     for row in rows:
-        if row.status in MACHINE.in_flight:
+        if row.status in SHARE_INSTANCE.in_flight:
             yield f'{row.id} is {row.status} and nobody works on it'
     for row in session.rows(sa.select(NETWORK.c.id, NETWORK.c.status)):
-        if row.status in share_network.MACHINE.in_flight:
+        if row.status in share_network.SHARE_NETWORK.in_flight:
             yield f'network {row.id} is {row.status} and nobody works on it'
     for row in session.rows(sa.select(SERVICE).where(SERVICE.c.ensuring)):
         yield f'{row.host} is ensuring and nobody works on it'
@@ -164,7 +164,7 @@ def rules(session: Session, clients: Mapping[str, Clients]) -> Iterator[str]:
             INSTANCE.c.host,
             INSTANCE.c.access_rules_status,
             INSTANCE.c.cast_rules_to_readonly,
-            INSTANCE.c.access_doubted,
+            INSTANCE.c.access_stale,
             INSTANCE.c.replica_state,
             SHARE.c.replication_type,
             MAPPING.c.state,
@@ -179,7 +179,7 @@ def rules(session: Session, clients: Mapping[str, Clients]) -> Iterator[str]:
     )
     found: dict[str, list[sa.Row]] = {}
     for row in rows:
-        if row.status not in access_rule.GOING and row.host:
+        if row.status not in access_rule.LEAVING and row.host:
             found.setdefault(row.id, []).append(row)
     for id, of_instance in found.items():
         yield from _rules_of(
@@ -204,15 +204,17 @@ def _rules_of(
     clients: Mapping[str, Clients],
 ) -> Iterator[str]:
     states = {row.state for row in mapped}
-    if states & access_rule.MACHINE.in_flight.keys():
+    if states & access_rule.ACCESS_RULE.in_flight.keys():
         yield f'{id} has rules in {states} and nobody works on them'
-    status = R.ERROR if A.ERROR in states else R.ACTIVE
+    status = (
+        RulesStatus.ERROR if RuleState.ERROR in states else RulesStatus.ACTIVE
+    )
     if instance.access_rules_status != status:
         yield (
             f'{id} has rules in {states} and says '
             f'{instance.access_rules_status}'
         )
-    if instance.access_doubted:
+    if instance.access_stale:
         yield f'the rules of {id} are in doubt and nobody works on them'
     wanted = {
         (
@@ -221,7 +223,7 @@ def _rules_of(
             'ro' if row.cast_rules_to_readonly else row.access_level,
         )
         for row in mapped
-        if row.state == A.ACTIVE
+        if row.state == RuleState.ACTIVE
     }
     if instance.replication_type == DR and instance.replica_state in PASSIVE:
         wanted = set()  # until it is promoted
@@ -238,9 +240,9 @@ def journal(session: Session) -> Iterator[str]:
         key = row.resource, row.resource_id
         begins = last.get(key, SILENT.get(row.resource))
         if (
-            row.resource == share_replica.MACHINE.resource
+            row.resource == share_replica.SHARE_REPLICA.resource
             and key not in last
-            and row.from_status in share_replica.MACHINE.born.values()
+            and row.from_status in share_replica.SHARE_REPLICA.initial.values()
         ):
             begins = row.from_status  # it has two births, both silent
         if row.from_status != begins:
@@ -257,6 +259,6 @@ def journal(session: Session) -> Iterator[str]:
 
 def _is_legal(machine: Machine, row: sa.Row) -> bool:
     if row.from_status is None:
-        return machine.born.get(row.event) == row.to_status
+        return machine.initial.get(row.event) == row.to_status
     move = machine[row.event]
-    return move.leaves(row.from_status) and move.target == row.to_status
+    return move.can_leave(row.from_status) and move.target == row.to_status

@@ -18,10 +18,10 @@ import typing
 import requests
 from urllib3.exceptions import NewConnectionError
 
-from tests.support.rest_client import Rest
+from tests.support.rest_client import RestClient
 
 CLIENTS = 8
-NO_ANSWER = (
+NO_RESPONSE_ERRORS = (
     requests.ConnectionError,
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
@@ -48,7 +48,7 @@ _WRONG = (
 )
 
 
-class Thing:
+class TrackedResource:
     """A share, snapshot or rule that was asked for, by its id.
 
     `sizes` are those it may have; `wanted` the one that was accepted last.
@@ -63,11 +63,11 @@ class Thing:
         self.may_go = self.goes = False
 
 
-class Share(Thing):
+class TrackedShare(TrackedResource):
     def __init__(self, id: str, size: int):
         super().__init__(id, size)
-        self.snapshots: dict[str, Thing] = {}
-        self.rules: dict[str, Thing] = {}
+        self.snapshots: dict[str, TrackedResource] = {}
+        self.rules: dict[str, TrackedResource] = {}
         self.busy = threading.Lock()
 
 
@@ -75,7 +75,7 @@ class Load:
     """`per_minute` requests, from clients of their own, until `stop`."""
 
     def __init__(
-        self, rest: Callable[[], Rest], seed: int, per_minute: int = 200
+        self, rest: Callable[[], RestClient], seed: int, per_minute: int = 200
     ):
         self._rest = rest
         self._between = 60 / per_minute
@@ -83,7 +83,7 @@ class Load:
         self._stop = threading.Event()
         self._turn = threading.Lock()
         self._next = time.monotonic()
-        self.shares: dict[str, Share] = {}
+        self.shares: dict[str, TrackedShare] = {}
         self.asked: collections.Counter[str] = collections.Counter()
         self.accepted: collections.Counter[str] = collections.Counter()
         self.unanswered = 0
@@ -108,7 +108,7 @@ class Load:
     # Asking
 
     def _ask_on(self, number: int) -> None:
-        client = Client(
+        client = LoadClient(
             self, self._rest(), random.Random(f'{self._seed} {number}')
         )
         while not self._stop.wait(self._pause()):
@@ -130,7 +130,7 @@ class Load:
 
     # What became of it
 
-    def check(self, user: Rest) -> list[str]:
+    def check(self, user: RestClient) -> list[str]:
         """What is wrong with the outcomes, now that nothing is owed."""
         found = {
             one['id']: one for one in user.get('/shares/detail')['shares']
@@ -179,7 +179,7 @@ class Load:
 
 
 def _outcome(
-    kind: str, thing: Thing, row: dict | None, told: dict[str, set]
+    kind: str, thing: TrackedResource, row: dict | None, told: dict[str, set]
 ) -> list[str]:
     what = f'{kind} {thing.id}'
     if row is None:
@@ -208,7 +208,7 @@ def _outcome(
     return []
 
 
-def _rules(share: Share, rows: dict[str, dict]) -> list[str]:
+def _rules(share: TrackedShare, rows: dict[str, dict]) -> list[str]:
     problems = []
     for rule in share.rules.values():
         row = rows.get(rule.id)
@@ -227,21 +227,21 @@ def _is_refused(error: Exception) -> bool:
     return isinstance(reason, NewConnectionError)
 
 
-class Client:
+class LoadClient:
     """One of those who ask; each has the shares that nobody else uses."""
 
-    def __init__(self, load: Load, user: Rest, chance: random.Random):
+    def __init__(self, load: Load, user: RestClient, rng: random.Random):
         self.load = load
         self.user = user
-        self.chance = chance
+        self.rng = rng
 
     def ask(self) -> None:
-        (verb,) = self.chance.choices([*WEIGHTS], [*WEIGHTS.values()])
+        (verb,) = self.rng.choices([*WEIGHTS], [*WEIGHTS.values()])
         if verb == 'create':
             self._try(verb, self.create)
             return
         shares = list(self.load.shares.values())
-        self.chance.shuffle(shares)
+        self.rng.shuffle(shares)
         for share in shares:
             if share.goes or not share.busy.acquire(blocking=False):
                 continue
@@ -256,7 +256,7 @@ class Client:
         """Whether there was something to ask for."""
         try:
             code = ask(*args)
-        except NO_ANSWER as error:
+        except NO_RESPONSE_ERRORS as error:
             if _is_refused(error):
                 self.load.not_asked()
             else:
@@ -288,34 +288,36 @@ class Client:
     # Each gives the code of the answer, or None when it makes no sense now
 
     def create(self) -> int | None:
-        size = self.chance.randint(1, 4)
+        size = self.rng.randint(1, 4)
         code = self._send(
             'POST', '/shares', {'share': {'share_proto': 'NFS', 'size': size}}
         )
         if code == 200:
             id = self._answer()['share']['id']
-            self.load.shares[id] = Share(id, size)
+            self.load.shares[id] = TrackedShare(id, size)
         return code
 
-    def delete(self, share: Share) -> int | None:
+    def delete(self, share: TrackedShare) -> int | None:
         if share.snapshots:
             return None
         share.may_go = True  # it may be accepted, and no answer come
         code = (
             self._act(f'/shares/{share.id}', 'force_delete')
-            if (self.chance.random() < 0.2)
+            if (self.rng.random() < 0.2)
             else self._send('DELETE', f'/shares/{share.id}')
         )
         share.goes = code == 202
         return code
 
-    def extend(self, share: Share) -> int | None:
+    def extend(self, share: TrackedShare) -> int | None:
         return self._resize(share, 'extend', +1)
 
-    def shrink(self, share: Share) -> int | None:
+    def shrink(self, share: TrackedShare) -> int | None:
         return self._resize(share, 'shrink', -1)
 
-    def _resize(self, share: Share, verb: str, change: int) -> int | None:
+    def _resize(
+        self, share: TrackedShare, verb: str, change: int
+    ) -> int | None:
         size = (share.wanted or max(share.sizes)) + change
         if size < 1:
             return None
@@ -326,16 +328,16 @@ class Client:
         share.wanted = size if code == 202 else before
         return code
 
-    def take_snapshot(self, share: Share) -> int | None:
+    def take_snapshot(self, share: TrackedShare) -> int | None:
         code = self._send(
             'POST', '/snapshots', {'snapshot': {'share_id': share.id}}
         )
         if code == 202:
             id = self._answer()['snapshot']['id']
-            share.snapshots[id] = Thing(id)
+            share.snapshots[id] = TrackedResource(id)
         return code
 
-    def delete_snapshot(self, share: Share) -> int | None:
+    def delete_snapshot(self, share: TrackedShare) -> int | None:
         snapshot = self._one_of(share.snapshots)
         if snapshot is None:
             return None
@@ -344,7 +346,7 @@ class Client:
         snapshot.goes = snapshot.goes or code == 202
         return code
 
-    def revert(self, share: Share) -> int | None:
+    def revert(self, share: TrackedShare) -> int | None:
         kept = [one for one in share.snapshots.values() if not one.may_go]
         if not kept:
             return None
@@ -358,7 +360,7 @@ class Client:
             share.wanted = before
         return code
 
-    def allow(self, share: Share) -> int | None:
+    def allow(self, share: TrackedShare) -> int | None:
         code = self._act(
             f'/shares/{share.id}',
             'allow_access',
@@ -366,16 +368,16 @@ class Client:
                 'access_type': 'ip',
                 'access_level': 'rw',
                 'access_to': (
-                    f'10.{".".join(map(str, self.chance.randbytes(3)))}'
+                    f'10.{".".join(map(str, self.rng.randbytes(3)))}'
                 ),
             },
         )
         if code == 200:
             id = self._answer()['access']['id']
-            share.rules[id] = Thing(id)
+            share.rules[id] = TrackedResource(id)
         return code
 
-    def deny(self, share: Share) -> int | None:
+    def deny(self, share: TrackedShare) -> int | None:
         rule = self._one_of(share.rules)
         if rule is None:
             return None
@@ -386,6 +388,8 @@ class Client:
         rule.goes = rule.goes or code == 202
         return code
 
-    def _one_of(self, things: dict[str, Thing]) -> Thing | None:
+    def _one_of(
+        self, things: dict[str, TrackedResource]
+    ) -> TrackedResource | None:
         kept = [one for one in things.values() if not one.goes]
-        return self.chance.choice(kept) if kept else None
+        return self.rng.choice(kept) if kept else None

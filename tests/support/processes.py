@@ -19,7 +19,7 @@ BINARIES = pathlib.Path(sys.executable).parent
 Found = typing.TypeVar('Found')
 
 
-def until(
+def wait_until(
     check: Callable[[], Found],
     what: str,
     timeout: float = 60.0,
@@ -106,20 +106,20 @@ class Command:
             )
             return found
 
-        return until(check, f'{self.name}: {what}', timeout)
+        return wait_until(check, f'{self.name}: {what}', timeout)
 
-    def ended(self, timeout: float = 60.0) -> int:
+    def wait_for_exit(self, timeout: float = 60.0) -> int:
         """The exit code, once there is one."""
         return self._process.wait(timeout)
 
-    def ask_to_stop(self) -> None:
+    def terminate(self) -> None:
         self._process.terminate()
 
     def stop(self, timeout: float = 60.0) -> float:
         """Seconds that SIGTERM took; fails when it did not end well."""
         began = time.monotonic()
-        self.ask_to_stop()
-        code = self.ended(timeout)
+        self.terminate()
+        code = self.wait_for_exit(timeout)
         assert code == 0, f'{self.name} ended with {code}:\n{self.output}'
         return time.monotonic() - began
 

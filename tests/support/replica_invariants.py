@@ -9,11 +9,11 @@ from manila_lite.db.models import access
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.share_replica import COUNTING
 from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import READABLE
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.share_replica import UP_TO_DATE
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -82,7 +82,9 @@ def _none(instances: Sequence[sa.Row]) -> Iterator[str]:
 
 def active_ones(share_id: str, replicas: Sequence[sa.Row]) -> Iterator[str]:
     """One is active, or more where all can be written to."""
-    active = [row for row in replicas if row.replica_state == P.ACTIVE]
+    active = [
+        row for row in replicas if row.replica_state == ReplicaState.ACTIVE
+    ]
     type_ = replicas[0].replication_type
     if not active or (type_ in PROMOTABLE and len(active) > 1):
         yield f'{share_id} is {type_} and has {len(active)} active replicas'
@@ -106,7 +108,8 @@ def casts(replicas: Sequence[sa.Row]) -> Iterator[str]:
     """Where others may read, only the active replica can be written to."""
     for row in replicas:
         cast = (
-            row.replication_type == READABLE and row.replica_state != P.ACTIVE
+            row.replication_type == READABLE
+            and row.replica_state != ReplicaState.ACTIVE
         )
         if row.cast_rules_to_readonly != cast:
             yield (
@@ -127,14 +130,16 @@ def copies(
         id
         for row in replicas
         for id, status in taken[row.id].items()
-        if status == S.ERROR_DELETING
+        if status == SnapshotStatus.ERROR_DELETING
     }
-    active = [row for row in replicas if row.replica_state == P.ACTIVE]
+    active = [
+        row for row in replicas if row.replica_state == ReplicaState.ACTIVE
+    ]
     there = {
         id
         for row in active
         for id, status in taken[row.id].items()
-        if status == S.AVAILABLE
+        if status == SnapshotStatus.AVAILABLE
     }
     for row in replicas:
         if row.host is None:
@@ -143,9 +148,11 @@ def copies(
         if missing:
             yield f'replica {row.id} of {share_id} has no {missing}'
         behind = {
-            id for id in there - stuck if taken[row.id].get(id) != S.AVAILABLE
+            id
+            for id in there - stuck
+            if taken[row.id].get(id) != SnapshotStatus.AVAILABLE
         }
-        if row.replica_state in COUNTING and behind:
+        if row.replica_state in UP_TO_DATE and behind:
             yield (
                 f'replica {row.id} is {row.replica_state} without '
                 f'snapshots {behind}'

@@ -10,20 +10,20 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import SHARE_REPLICA
 from tests.support.replicated import ReplicatedCloud
 
 MESSAGE = services.Message.__table__
 JOURNAL = engine.Transition.__table__
 
 
-class UpdatingCloud(ReplicatedCloud):
+class ReplicaUpdateCloud(ReplicatedCloud):
     """Replicas on `beta`, whose driver says what a test has it say."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, backends=('alpha', 'beta'), **kwargs)
-        self.share_id = self.share_on('alpha')
+        self.share_id = self.create_share_on('alpha')
         self.replica_id = self.replicate(self.share_id, 'beta')
 
     def endpoint(self, name='beta'):
@@ -41,15 +41,15 @@ class UpdatingCloud(ReplicatedCloud):
         while runner.step():
             pass
 
-    def answering(self, name='beta', **methods):
+    def stub_driver(self, name='beta', **methods):
         """Have the driver of a back end answer so from now on."""
-        return Answering(self.endpoint(name), methods)
+        return StubbedDriver(self.endpoint(name), methods)
 
     def show(self, replica_id=None):
         row = self.replica(replica_id or self.replica_id)
         return row and (row.status, row.replica_state)
 
-    def put(self, status, state, replica_id=None):
+    def force_status(self, status, state, replica_id=None):
         """Have a replica be so, by decree."""
 
         def write(session):
@@ -67,17 +67,17 @@ class UpdatingCloud(ReplicatedCloud):
         self.db.write(write)
         assert self.show(replica_id) == (status, state)
 
-    def take(self):
+    def create_pending_snapshot(self):
         """A snapshot that is on its way to the replica."""
         snapshot_id = self.snapshot(self.share_id)
-        assert self.copy(snapshot_id) == 'creating'
+        assert self.copy_status(snapshot_id) == 'creating'
         return snapshot_id
 
-    def copy(self, snapshot_id):
+    def copy_status(self, snapshot_id):
         """The status of the snapshot on the replica."""
         return self.snapshots_on(self.replica_id).get(snapshot_id)
 
-    def shown(self, snapshot_id):
+    def displayed_status(self, snapshot_id):
         """What users see of a snapshot; None when it is gone."""
         answer = self.api.request('GET', f'/snapshots/{snapshot_id}')
         return (
@@ -96,7 +96,7 @@ class UpdatingCloud(ReplicatedCloud):
             for row in self.rows(sa.select(MESSAGE))
         ]
 
-    def moves(self):
+    def journal_rows(self):
         return self.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id))
 
     def resync(self):
@@ -105,7 +105,7 @@ class UpdatingCloud(ReplicatedCloud):
         return answer
 
 
-class Answering:
+class StubbedDriver:
     """The driver of a back end, but for what a test has it answer."""
 
     def __init__(self, endpoint, methods):
@@ -134,15 +134,17 @@ class Answering:
 
 
 @contextlib.contextmanager
-def rewound(folder: pathlib.Path) -> Iterator[Callable[[], UpdatingCloud]]:
+def rewindable_cloud(
+    folder: pathlib.Path,
+) -> Iterator[Callable[[], ReplicaUpdateCloud]]:
     """Gives what takes a cloud back to its beginning, again and again."""
     now, then = folder / 'now', folder / 'then'
     now.mkdir()
-    cloud = UpdatingCloud(now)
+    cloud = ReplicaUpdateCloud(now)
     cloud.db.dispose()
     shutil.copytree(now, then)
 
-    def begin() -> UpdatingCloud:
+    def begin() -> ReplicaUpdateCloud:
         cloud.db.dispose()
         shutil.rmtree(now)
         shutil.copytree(then, now)

@@ -55,9 +55,12 @@ class ReplicatedCloud(Cloud):
         self.style = style
         super().__init__(*args, backends=backends, **kwargs)
 
-    def configure(self, *, section: str = '', more: str = '') -> None:
+    def configure(
+        self, *, backend_conf: str = '', extra_conf: str = ''
+    ) -> None:
         super().configure(
-            section=SECTION.format(style=self.style) + section, more=more
+            backend_conf=SECTION.format(style=self.style) + backend_conf,
+            extra_conf=extra_conf,
         )
 
     def _fill(self, session: Session) -> None:
@@ -140,10 +143,10 @@ class ReplicatedCloud(Cloud):
     ) -> typing.Any:
         """Ask an operation about a replica as it is now."""
         return getattr(self.operations, verb)(
-            ctx, self.db.read(replicas.target, replica_id), *args, **facts
+            ctx, self.db.read(replicas.get_target, replica_id), *args, **facts
         )
 
-    def ask_for_replica(
+    def request_replica(
         self,
         share_id: str,
         on: str | None = None,
@@ -156,7 +159,7 @@ class ReplicatedCloud(Cloud):
         )
         return self.operations.create(
             ctx,
-            self.db.read(share_rows.target, share_id),
+            self.db.read(share_rows.get_target, share_id),
             scheduler_hints=hints,
             **facts,
         )
@@ -165,12 +168,12 @@ class ReplicatedCloud(Cloud):
         self, share_id: str, on: str | None = None, **facts: typing.Any
     ) -> str:
         """One more replica of a share, which is available; its id."""
-        replica_id = self.ask_for_replica(share_id, on, **facts)
+        replica_id = self.request_replica(share_id, on, **facts)
         self.settle()
         assert self.replica(replica_id).status == 'available'
         return replica_id
 
-    def share_on(self, backend: str = 'alpha', **body: object) -> str:
+    def create_share_on(self, backend: str = 'alpha', **body: object) -> str:
         """A share whose active replica is there."""
         return self.create_share(
             scheduler_hints={'only_host': f'node@{backend}#pool'}, **body
@@ -209,7 +212,7 @@ class ReplicatedCloud(Cloud):
     def update(self) -> None:
         """Have every back end look how its replicas follow."""
         for backend in self.share.backends:
-            backend.replica_updates.look()
+            backend.replica_updates.request_pass()
         self.settle()
 
 

@@ -18,7 +18,7 @@ from manila_lite.states import share_network
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Machine
 
-ENDS: dict[str, dict[str, str | None]] = {
+EXPECTED_ENDS: dict[str, dict[str, str | None]] = {
     'share_instance': {
         'creating': 'available',
         'creating_from_snapshot': 'available',
@@ -65,10 +65,12 @@ ENDS: dict[str, dict[str, str | None]] = {
 }
 
 CASES = [
-    (resource, status) for resource, ends in ENDS.items() for status in ends
+    (resource, status)
+    for resource, ends in EXPECTED_ENDS.items()
+    for status in ends
 ]
 
-ENDS_OF_SERVERS: dict[str, dict[str, str | None]] = {
+EXPECTED_SERVER_ENDS: dict[str, dict[str, str | None]] = {
     'share_server': {
         'creating': 'error',
         'deleting': GONE,
@@ -91,15 +93,15 @@ ENDS_OF_SERVERS: dict[str, dict[str, str | None]] = {
 }
 """The same of what only back ends have that handle share servers."""
 
-ENDS_OF_NETWORKS: dict[str, dict[str, str | None]] = {
+EXPECTED_NETWORK_ENDS: dict[str, dict[str, str | None]] = {
     # When none of its share servers is changing.
-    'share_network': {'network_change': 'error'},
+    'share_network': {'network_change': 'error'}
 }
 """The same of what has no host, and is rescued by schedulers."""
 
-CASES_OF_SERVERS = [
+SERVER_CASES = [
     (resource, status)
-    for resource, ends in ENDS_OF_SERVERS.items()
+    for resource, ends in EXPECTED_SERVER_ENDS.items()
     for status in ends
 ]
 
@@ -114,21 +116,21 @@ def status_of(db: Database, resource: str, id: str) -> str | None:
     )
 
 
-def only(db: Database, resource: str) -> str:
+def only_id(db: Database, resource: str) -> str:
     """The id of the only row of its kind."""
     _, table = _table(resource)
     ((id,),) = db.read(lambda session: session.rows(sa.select(table.c.id)))
     return id
 
 
-def bring(db: Database, resource: str, id: str, status: str) -> bool:
+def force_status(db: Database, resource: str, id: str, status: str) -> bool:
     """Have a row be in the status, and nobody work on it.
 
     By the moves of its table; where they do not lead there, as to what
     rows are only born with, it is written, and the answer is False.
     """
     machine, table = _table(resource)
-    events = way(machine, status_of(db, resource, id), status)
+    events = shortest_path(machine, status_of(db, resource, id), status)
     if events is None:
         db.write(
             lambda session: session.run(
@@ -144,21 +146,23 @@ def bring(db: Database, resource: str, id: str, status: str) -> bool:
 
 def _table(resource: str) -> tuple[Machine, sa.Table]:
     machine = (
-        share_network.MACHINE
-        if resource in ENDS_OF_NETWORKS
+        share_network.SHARE_NETWORK
+        if resource in EXPECTED_NETWORK_ENDS
         else recovery.KINDS[resource].machine
     )
     return machine, models.metadata.tables[machine.table]
 
 
-def way(machine: Machine, start: str | None, end: str) -> Iterable[str] | None:
+def shortest_path(
+    machine: Machine, start: str | None, end: str
+) -> Iterable[str] | None:
     """The shortest way from one status to another, or None."""
     ways: dict[typing.Any, tuple[str, ...]] = {start: ()}
     for status in (queue := [start]):
         for move in machine.moves:
             if (
                 status is not GONE
-                and move.leaves(status)
+                and move.can_leave(status)
                 and move.target not in ways
                 and move.target is not GONE
             ):

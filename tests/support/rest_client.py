@@ -5,13 +5,13 @@ import typing
 
 import requests
 
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 LATEST = '2.99'
 IN_FLIGHT = ('creating', 'extending', 'shrinking', 'deleting')
 
 
-class Rest:
+class RestClient:
     """Sends requests to an address as one caller.
 
     `last` is the answer to the last request, whatever its code was.
@@ -100,7 +100,7 @@ class Rest:
         assert answer.status_code == 200, answer.text
         return answer.json()['share']
 
-    def at_rest(
+    def wait_at_rest(
         self, share_id: str, timeout: float = 30.0
     ) -> dict[str, typing.Any]:
         """The share as soon as nothing is being done with it."""
@@ -109,16 +109,16 @@ class Rest:
             share = self.show(share_id)
             return None if share['status'] in IN_FLIGHT else share
 
-        return until(check, f'share {share_id} is at rest', timeout)
+        return wait_until(check, f'share {share_id} is at rest', timeout)
 
-    def created(self, **body: object) -> dict[str, typing.Any]:
+    def create_available(self, **body: object) -> dict[str, typing.Any]:
         """A share that was asked for and became available."""
-        share = self.at_rest(self.create(**body)['id'])
+        share = self.wait_at_rest(self.create(**body)['id'])
         assert share['status'] == 'available', share
         return share
 
     def wait_gone(self, share_id: str, timeout: float = 30.0) -> None:
-        until(
+        wait_until(
             lambda: self.find(share_id) is None,
             f'share {share_id} is gone',
             timeout,

@@ -14,14 +14,14 @@ import typing
 
 from tests.support.cloud import Cloud
 
-PREPARED = 1 << 40
+PREPARATION_SEED = 1 << 40
 """A seed that no simulation has: it would give the same ids once more."""
 
 Begin = Callable[..., tuple[Cloud, typing.Any]]
 
 
 @contextlib.contextmanager
-def rewinding(
+def rewindable(
     folder: pathlib.Path,
     prepare: Callable[[Cloud], typing.Any],
     kind: type[Cloud] = Cloud,
@@ -35,7 +35,7 @@ def rewinding(
     """
     now, then = folder / 'now', folder / 'then'
     now.mkdir()
-    cloud = kind(now, seed=PREPARED, **how)
+    cloud = kind(now, seed=PREPARATION_SEED, **how)
     found = prepare(cloud)
     cloud.settle()
     cloud.db.dispose()
@@ -44,21 +44,21 @@ def rewinding(
 
     def begin(
         seed: int = 0,
-        section: str = '',
-        more: str = '',
-        remains: typing.Any = None,
+        backend_conf: str = '',
+        extra_conf: str = '',
+        image: typing.Any = None,
     ) -> tuple[Cloud, typing.Any]:
         cloud.db.dispose()
         shutil.rmtree(now)
-        if remains is None:
+        if image is None:
             shutil.copytree(then, now)
         else:
-            remains.restore(now)
-        cloud.chance.seed(seed)
-        cloud.clock.now = moment if remains is None else remains.now
-        cloud.lose = cloud.double = 0.0
-        cloud.forget_pauses()
-        cloud.configure(section=section, more=more)
+            image.restore(now)
+        cloud.rng.seed(seed)
+        cloud.clock.now = moment if image is None else image.now
+        cloud.loss_rate = cloud.duplicate_rate = 0.0
+        cloud.clear_pauses()
+        cloud.configure(backend_conf=backend_conf, extra_conf=extra_conf)
         cloud.restart()
         cloud.settle()  # the back ends may not be what they were
         return cloud, found

@@ -14,6 +14,6 @@ def seeds(usual: int) -> range:
     return range(int(os.environ.get(_VARIABLE, usual)))
 
 
-def are_many() -> bool:
+def is_exploratory() -> bool:
     """Whether this run is to find what others have not found."""
     return _VARIABLE in os.environ

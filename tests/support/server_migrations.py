@@ -6,7 +6,7 @@ from manila_lite.db.models import server_migrations
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from tests.support.cloud import TYPE_ID
-from tests.support.dhss import ServersCloud
+from tests.support.dhss import ShareServersCloud
 
 MIGRATION = server_migrations.ServerMigration.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -14,21 +14,27 @@ SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 EXPORT = shares.ExportLocation.__table__
 
 # Between one question to the driver and the next; simulated.
-MORE = 'server_migration_driver_continue_update_interval = 5\n'
+SHORT_POLL_INTERVAL = 'server_migration_driver_continue_update_interval = 5\n'
 
-WISH = {'writable': True, 'nondisruptive': False, 'preserve_snapshots': True}
+MIGRATION_OPTIONS = {
+    'writable': True,
+    'nondisruptive': False,
+    'preserve_snapshots': True,
+}
 
 
-class MovingCloud(ServersCloud):
+class ServerMigrationCloud(ShareServersCloud):
     """Two back ends with servers; `alpha` gets the first shares."""
 
-    def __init__(self, *args, more='', **kwargs):
-        super().__init__(*args, more=MORE + more, **kwargs)
+    def __init__(self, *args, extra_conf='', **kwargs):
+        super().__init__(
+            *args, extra_conf=SHORT_POLL_INTERVAL + extra_conf, **kwargs
+        )
 
-    def share_on_alpha(self, network_id, **body):
+    def create_share_on_alpha(self, network_id, **body):
         """A share that is available there, and on no other back end."""
         self.disable('beta', True)
-        share_id = self.share_on(network_id, **body)
+        share_id = self.create_share_on_network(network_id, **body)
         self.disable('beta', False)
         return share_id
 
@@ -83,19 +89,24 @@ class MovingCloud(ServersCloud):
             version=version,
         )
 
-    def start(self, server_id, host='node@beta', expect=202, **wish):
+    def start(self, server_id, host='node@beta', expect=202, **options):
         return self.act(
             server_id,
             'migration_start',
-            {'host': host, **WISH, **wish},
+            {'host': host, **MIGRATION_OPTIONS, **options},
             expect,
         )
 
-    def check(self, server_id, host='node@beta', expect=200, **wish):
+    def check(self, server_id, host='node@beta', expect=200, **options):
         return self.act(
             server_id,
             'migration_check',
-            {'host': host, 'new_share_network_id': None, **WISH, **wish},
+            {
+                'host': host,
+                'new_share_network_id': None,
+                **MIGRATION_OPTIONS,
+                **options,
+            },
             expect,
         ).json
 
@@ -110,9 +121,9 @@ class MovingCloud(ServersCloud):
             server_id, 'migration_get_progress', expect=expect
         ).json
 
-    def started(self, server_id, **wish):
+    def start_to_phase1(self, server_id, **options):
         """A migration whose first phase is done."""
-        self.start(server_id, **wish)
+        self.start(server_id, **options)
         self.settle()
         assert self.server(server_id)['task_state'] == (
             'migration_driver_phase1_done'
@@ -143,7 +154,7 @@ class MovingCloud(ServersCloud):
             )
         }
 
-    def at_rest_anywhere(self):
+    def state_summary(self):
         """Everything that says in which state things are, for comparing."""
         return {
             'servers': {
@@ -177,7 +188,7 @@ class MovingCloud(ServersCloud):
             ],
         }
 
-    def nothing_is_arriving(self):
+    def has_no_incoming_servers(self):
         return not any(
-            self.driver(name).arriving() for name in self.backend_names
+            self.driver(name).incoming() for name in self.backend_names
         )

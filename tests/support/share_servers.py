@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 HOST = 'node@alpha'
@@ -18,8 +18,8 @@ _DETAIL = share_servers.ShareServerBackendDetail.__table__
 _INSTANCE = shares.ShareInstance.__table__
 
 
-def new_network(
-    api: Api, *zones: str | None, **body: object
+def create_network_with_subnets(
+    api: ApiClient, *zones: str | None, **body: object
 ) -> tuple[str, list[str]]:
     """A share network with a subnet for each zone; its id, and theirs.
 
@@ -34,11 +34,13 @@ def new_network(
     ).json['share_network']
     return network['id'], [
         network['share_network_subnets'][0]['id'],
-        *(new_subnet(api, network['id'], zone) for zone in others),
+        *(create_network_subnet(api, network['id'], zone) for zone in others),
     ]
 
 
-def new_subnet(api: Api, network_id: str, zone: str | None = None) -> str:
+def create_network_subnet(
+    api: ApiClient, network_id: str, zone: str | None = None
+) -> str:
     """One more subnet of a network; its id."""
     return api.request(
         'POST',
@@ -48,7 +50,7 @@ def new_subnet(api: Api, network_id: str, zone: str | None = None) -> str:
     ).json['share_network_subnet']['id']
 
 
-def plant_server(
+def insert_server(
     cloud: Cloud,
     network_id: str | None = None,
     subnet_ids: typing.Sequence[str] = (),
@@ -95,7 +97,7 @@ def plant_server(
     return cloud.db.write(insert)
 
 
-def plant_share(
+def assign_share_server(
     cloud: Cloud,
     share_id: str,
     server_id: str | None,

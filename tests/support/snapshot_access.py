@@ -5,11 +5,11 @@ import typing
 
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 
-def make_mountable(cloud: Cloud) -> None:
+def enable_snapshot_mounts(cloud: Cloud) -> None:
     """Have the snapshots of new shares be mountable."""
     cloud.api.request(
         'POST',
@@ -24,10 +24,12 @@ def make_mountable(cloud: Cloud) -> None:
     )
 
 
-class Mount:
+class SnapshotRules:
     """One snapshot and its access rules, over the API of one caller."""
 
-    def __init__(self, cloud: Cloud, snapshot_id: str, api: Api | None = None):
+    def __init__(
+        self, cloud: Cloud, snapshot_id: str, api: ApiClient | None = None
+    ):
         self.cloud = cloud
         self.snapshot_id = snapshot_id
         self.path = f'/snapshots/{snapshot_id}'
@@ -113,7 +115,9 @@ class Mount:
         }
 
 
-def mountable(cloud: Cloud, api: Api | None = None, **share: object) -> Mount:
+def create_mountable_snapshot(
+    cloud: Cloud, api: ApiClient | None = None, **share: object
+) -> SnapshotRules:
     """A snapshot that is available, of a new share."""
     api = api or cloud.api
     share_id = api.create(**share)['id']
@@ -122,4 +126,4 @@ def mountable(cloud: Cloud, api: Api | None = None, **share: object) -> Mount:
         'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
     )
     cloud.settle()
-    return Mount(cloud, made.json['snapshot']['id'], api)
+    return SnapshotRules(cloud, made.json['snapshot']['id'], api)

@@ -9,11 +9,11 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.dummy.state import Clients
-from manila_lite.states.access_rule import SNAPSHOT_MACHINE
-from manila_lite.states.access_rule import A
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_replica import DR
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import GOING
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import LEAVING
 
 INSTANCE = snapshots.SnapshotInstance.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
@@ -31,7 +31,7 @@ def problems(session: Session, clients: Mapping[str, Clients]) -> list[str]:
         sa.select(
             INSTANCE.c.id,
             INSTANCE.c.status,
-            INSTANCE.c.access_doubted,
+            INSTANCE.c.access_stale,
             SHARE_INSTANCE.c.host,
             SHARE_INSTANCE.c.replica_state,
             SHARE.c.replication_type,
@@ -61,20 +61,24 @@ def _of_instance(
     rows: list[typing.Any], clients: Mapping[str, Clients]
 ) -> Iterator[str]:
     one = rows[0]
-    if one.status in GOING:
+    if one.status in LEAVING:
         return
-    states = {row.state for row in rows} & SNAPSHOT_MACHINE.in_flight.keys()
-    if states or one.access_doubted:
+    states = {
+        row.state for row in rows
+    } & SNAPSHOT_ACCESS_RULE.in_flight.keys()
+    if states or one.access_stale:
         yield (
             f'rules of snapshot {one.id} are {states or "doubted"} and '
             'nobody works on them'
         )
     # What lies on a replica out of use is out of use as well.
-    is_used = one.replication_type != DR or one.replica_state == P.ACTIVE
+    is_used = (
+        one.replication_type != DR or one.replica_state == ReplicaState.ACTIVE
+    )
     wanted = {
         (row.access_type, row.access_to, 'ro')
         for row in rows
-        if row.state == A.ACTIVE and is_used
+        if row.state == RuleState.ACTIVE and is_used
     }
     home = one.host and one.host.partition('#')[0]
     real = clients[home].get(one.id, set()) if home else set()

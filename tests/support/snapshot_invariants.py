@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.snapshot_instance import MACHINE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -40,7 +40,7 @@ def problems(session: Session, inventories: Inventories) -> list[str]:
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
     """Nothing is in flight, and nothing is left of what is gone."""
     for row in rows:
-        if row.status in MACHINE.in_flight:
+        if row.status in SNAPSHOT_INSTANCE.in_flight:
             yield f'snapshot {row.id} is {row.status}, nobody works on it'
     orphans = session.value(
         sa.select(sa.func.count())

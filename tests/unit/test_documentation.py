@@ -114,7 +114,7 @@ def test_every_status_and_move_is_drawn(pages):
         moves = {
             move.event
             for status in table.statuses
-            for move in table.leaving(status)
+            for move in table.moves_from(status)
         }
         assert moves | table.statuses <= words
 

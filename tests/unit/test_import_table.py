@@ -113,7 +113,7 @@ def test_imports_are_found_wherever_they_stand():
     assert list(
         _imports("""
 import os, manila_lite.db.session
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import InstanceStatus
 def later():
     from manila_lite import conf as options
 """)

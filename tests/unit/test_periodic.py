@@ -91,7 +91,7 @@ def test_the_first_runs_are_spread(start):
             return NEVER
 
     task = Counter()
-    periodic = start(Task('late', 0.1, task), fuzz=60.0, chance=Late())
+    periodic = start(Task('late', 0.1, task), jitter=60.0, rng=Late())
     periodic.stop(PATIENCE)
     assert task.count == 0
 

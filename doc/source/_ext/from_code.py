@@ -230,7 +230,7 @@ def diagrams() -> Lines:
         yield from drawing(machine)
         births = [
             (code(event), 'new', code(status))
-            for event, status in machine.born.items()
+            for event, status in machine.initial.items()
         ]
         yield from table(
             ('Move', 'from', 'to'),
@@ -291,7 +291,7 @@ def recovery() -> Lines:
 
 def _deed(rescue: machines.Rescue) -> str:
     """What the rescue says of itself, the name at its end as code."""
-    words, _, name = rescue.deed.rpartition(' ')
+    words, _, name = rescue.description.rpartition(' ')
     return f'{words} {code(name)}'
 
 
@@ -300,7 +300,7 @@ def _ends(machine: machines.Machine, status: str) -> str:
         return 'as that work ends'
     return ' or '.join(
         'gone' if end is machines.GONE else code(end)
-        for end in machine.ends(status)
+        for end in machine.rescue_targets(status)
     )
 
 

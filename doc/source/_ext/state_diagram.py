@@ -96,7 +96,7 @@ def lanes(machine: machines.Machine) -> Iterator[Lane]:
 
 
 def _births(machine: machines.Machine, status: str) -> Iterator[Step]:
-    for event, first in machine.born.items():
+    for event, first in machine.initial.items():
         if first == status:
             yield Step(event, ['new'])
 

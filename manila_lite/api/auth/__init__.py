@@ -20,4 +20,4 @@ def pipeline(conf, app, enforcer):
     sign-in, `/` and `/healthcheck`, belongs before it.
     """
     module = importlib.import_module(_STRATEGIES[conf.auth_strategy])
-    return module.sign_in(conf, app, enforcer)
+    return module.make_middleware(conf, app, enforcer)

@@ -4,7 +4,7 @@ from manila_lite import context
 from manila_lite.api import wsgi
 
 
-def context_of(environ, enforcer, **identity):
+def build_context(environ, enforcer, **identity):
     """The context of a request from somebody we know by ourselves."""
     return context.RequestContext(
         enforcer=enforcer,
@@ -14,7 +14,7 @@ def context_of(environ, enforcer, **identity):
     )
 
 
-def answer_as(ctx, app, environ, start_response):
+def call_as(ctx, app, environ, start_response):
     """The app's answer to the caller, who is named in its log lines."""
     environ[wsgi.CONTEXT] = ctx
     ctx.update_store()

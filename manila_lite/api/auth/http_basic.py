@@ -28,12 +28,14 @@ _CHALLENGE = [
 _REMEMBERED = 300
 
 
-def sign_in(conf, app, enforcer):
+def make_middleware(conf, app, enforcer):
     """The app behind a sign-in by name and password."""
-    return HttpBasic(app, enforcer, Passwords(conf.http_basic.users_file))
+    return HttpBasicMiddleware(
+        app, enforcer, PasswordVerifier(conf.http_basic.users_file)
+    )
 
 
-class HttpBasic:
+class HttpBasicMiddleware:
     """Passes on the requests of users who know their password."""
 
     def __init__(self, app, enforcer, passwords):
@@ -50,7 +52,7 @@ class HttpBasic:
             raise exc.HTTPUnauthorized(
                 exception.Unauthorized.message, headers=_CHALLENGE
             )
-        ctx = caller.context_of(
+        ctx = caller.build_context(
             environ,
             self._enforcer,
             user_id=user.user_id,
@@ -59,10 +61,10 @@ class HttpBasic:
             roles=user.all_roles,
         )
         ctx.is_admin = self._enforcer.is_admin(ctx)
-        return caller.answer_as(ctx, self._app, environ, start_response)
+        return caller.call_as(ctx, self._app, environ, start_response)
 
 
-class Passwords:
+class PasswordVerifier:
     """The users of a file, who are let in by name and password.
 
     A changed file counts from the next request on. Raises
@@ -84,7 +86,7 @@ class Passwords:
         user = self._users().get(name)
         if user and self._is_remembered(user, password):
             return user
-        if not users.is_password(user, password):
+        if not users.verify_password(user, password):
             return None
         self._right[name] = (
             self._digest(user, password),

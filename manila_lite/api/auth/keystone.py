@@ -10,10 +10,10 @@ from manila_lite import context
 from manila_lite.api.auth import caller
 
 
-def sign_in(conf, app, enforcer):
+def make_middleware(conf, app, enforcer):
     """The app behind a sign-in by token."""
     return auth_token.AuthProtocol(
-        Identified(app, enforcer),
+        KeystoneContextMiddleware(app, enforcer),
         {
             'oslo_config_config': conf,
             # No request is let through for the app to decide about.
@@ -22,7 +22,7 @@ def sign_in(conf, app, enforcer):
     )
 
 
-class Identified:
+class KeystoneContextMiddleware:
     """Turns the headers of a checked token into the request context."""
 
     def __init__(self, app, enforcer):
@@ -30,7 +30,7 @@ class Identified:
         self._enforcer = enforcer
 
     def __call__(self, environ, start_response):
-        return caller.answer_as(
+        return caller.call_as(
             self._context_of(environ), self._app, environ, start_response
         )
 

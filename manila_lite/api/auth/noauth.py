@@ -33,12 +33,14 @@ _ASKING_FOR_TOKEN = (
 _PROJECT = re.compile(r'/v2/([0-9a-f-]+)(?:/|$)')
 
 
-def sign_in(conf, app, enforcer):
+def make_middleware(conf, app, enforcer):
     """The app behind a sign-in that believes everything."""
-    return NoAuth(app, enforcer, project_in_url=conf.auth_strategy == 'noauth')
+    return NoAuthMiddleware(
+        app, enforcer, project_in_url=conf.auth_strategy == 'noauth'
+    )
 
 
-class NoAuth:
+class NoAuthMiddleware:
     """Passes requests on as the administrators they say they are from."""
 
     def __init__(self, app, enforcer, project_in_url):
@@ -54,7 +56,7 @@ class NoAuth:
             return self._give_token(environ, start_response)
         else:
             user, project = 'admin', _project_of(environ) or 'admin'
-        ctx = caller.context_of(
+        ctx = caller.build_context(
             environ,
             self._enforcer,
             user_id=user,
@@ -62,7 +64,7 @@ class NoAuth:
             roles=list(ROLES),
             is_admin=True,
         )
-        return caller.answer_as(ctx, self._app, environ, start_response)
+        return caller.call_as(ctx, self._app, environ, start_response)
 
     def _give_token(self, environ, start_response):
         user = environ.get('HTTP_X_AUTH_USER', 'admin')

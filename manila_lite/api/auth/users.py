@@ -19,7 +19,7 @@ from oslo_config import cfg
 from manila_lite import exception
 
 # bcrypt refuses more, and says so only when somebody tries to sign in.
-LONGEST_PASSWORD = 72
+MAX_PASSWORD_BYTES = 72
 
 _WORD = re.compile(r'[A-Za-z0-9_.@+-]{1,255}')
 _HASH = re.compile(
@@ -73,9 +73,9 @@ class User:
         )
 
 
-def is_password(user: User | None, password: bytes) -> bool:
+def verify_password(user: User | None, password: bytes) -> bool:
     """Tell whether it is the user's; nobody is refused just as slowly."""
-    if len(password) > LONGEST_PASSWORD:
+    if len(password) > MAX_PASSWORD_BYTES:
         return False
     hashed = user.hash if user else _NOBODYS_HASH
     return bcrypt.checkpw(password, hashed.encode()) and user is not None
@@ -121,9 +121,9 @@ def add(
     Raises InvalidInput when a value is of no use or the name is taken.
     """
     secret = password.encode()
-    if not 0 < len(secret) <= LONGEST_PASSWORD:
+    if not 0 < len(secret) <= MAX_PASSWORD_BYTES:
         raise exception.InvalidInput(
-            reason=f'a password has 1 to {LONGEST_PASSWORD} bytes'
+            reason=f'a password has 1 to {MAX_PASSWORD_BYTES} bytes'
         )
     hashed = bcrypt.hashpw(secret, bcrypt.gensalt(cost)).decode()
     user = User(

@@ -17,18 +17,18 @@ from manila_lite.api.v2.shares import metadata as share_metadata
 from manila_lite.api.v2.shares import shares
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'shares': shares.Shares,
-    'share_actions': share_actions.ShareActions,
-    'share_metadata': share_metadata.ShareMetadata,
-    'share_export_locations': export_locations.ShareExportLocations,
+    'shares': shares.SharesController,
+    'share_actions': share_actions.ShareActionsController,
+    'share_metadata': share_metadata.ShareMetadataController,
+    'share_export_locations': export_locations.ShareExportLocationsController,
     'share_export_location_metadata': (
-        export_locations.ShareExportLocationMetadata
+        export_locations.ShareExportLocationMetadataController
     ),
-    'instances_of_share': share_instances.InstancesOfShare,
-    'share_instances': share_instances.ShareInstances,
-    'share_instance_actions': share_instances.ShareInstanceActions,
+    'instances_of_share': share_instances.InstancesOfShareController,
+    'share_instances': share_instances.ShareInstancesController,
+    'share_instance_actions': share_instances.ShareInstanceActionsController,
     'share_instance_export_locations': (
-        export_locations.ShareInstanceExportLocations
+        export_locations.ShareInstanceExportLocationsController
     ),
     **routes_access.CONTROLLERS,
     **routes_managing.CONTROLLERS,

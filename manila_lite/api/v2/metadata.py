@@ -17,7 +17,7 @@ def show_one(found: dict[str, str], key: str) -> dict:
     return {'meta': {key: found[key]}}
 
 
-def only(values: dict[str, str], key: str) -> dict[str, str]:
+def require_single_key(values: dict[str, str], key: str) -> dict[str, str]:
     """The values, when they are exactly those of the key in the URL."""
     if set(values) != {key}:
         raise exception.InvalidInput(

@@ -6,9 +6,9 @@ from manila_lite.api.v2.access import resource_locks
 from manila_lite.api.v2.access import rule_resource as share_access_rules
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'resource_locks': resource_locks.ResourceLocks,
-    'share_access_rules': share_access_rules.ShareAccessRules,
-    'share_access_metadata': share_access_rules.ShareAccessMetadata,
+    'resource_locks': resource_locks.ResourceLocksController,
+    'share_access_rules': share_access_rules.ShareAccessRulesController,
+    'share_access_metadata': share_access_rules.ShareAccessMetadataController,
 }
 
 _RULE = '/share-access-rules/{access_id}'

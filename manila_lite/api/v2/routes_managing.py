@@ -6,9 +6,9 @@ from manila_lite.api.v2.shares import manage as share_manage
 from manila_lite.api.v2.snapshots import manage as snapshot_manage
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'share_manage': share_manage.ShareManage,
-    'share_unmanage': share_manage.ShareUnmanage,
-    'snapshot_manage': snapshot_manage.SnapshotManage,
+    'share_manage': share_manage.ShareManageController,
+    'share_unmanage': share_manage.ShareUnmanageController,
+    'snapshot_manage': snapshot_manage.SnapshotManageController,
 }
 
 # fmt: off

@@ -12,13 +12,17 @@ from manila_lite.api.v2.networks import (
 from manila_lite.api.v2.networks import subnets as share_network_subnets
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'share_networks': share_networks.ShareNetworks,
-    'share_network_actions': share_network_actions.ShareNetworkActions,
-    'share_network_subnets': share_network_subnets.ShareNetworkSubnets,
-    'share_network_subnet_metadata': (
-        share_network_subnet_metadata.ShareNetworkSubnetMetadata
+    'share_networks': share_networks.ShareNetworksController,
+    'share_network_actions': (
+        share_network_actions.ShareNetworkActionsController
     ),
-    'security_services': security_services.SecurityServices,
+    'share_network_subnets': (
+        share_network_subnets.ShareNetworkSubnetsController
+    ),
+    'share_network_subnet_metadata': (
+        share_network_subnet_metadata.ShareNetworkSubnetMetadataController
+    ),
+    'security_services': security_services.SecurityServicesController,
 }
 
 _NETWORK = '/share-networks/{share_network_id}'

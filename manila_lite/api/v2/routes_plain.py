@@ -12,13 +12,15 @@ from manila_lite.api.v2.types import extra_specs as share_type_extra_specs
 from manila_lite.api.v2.types import share_types
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'availability_zones': availability_zones.AvailabilityZones,
-    'messages': messages.Messages,
-    'scheduler_stats': scheduler_stats.SchedulerStats,
-    'services': services.Services,
-    'share_type_access': share_type_access.ShareTypeAccess,
-    'share_type_extra_specs': share_type_extra_specs.ShareTypeExtraSpecs,
-    'share_types': share_types.ShareTypes,
+    'availability_zones': availability_zones.AvailabilityZonesController,
+    'messages': messages.MessagesController,
+    'scheduler_stats': scheduler_stats.SchedulerStatsController,
+    'services': services.ServicesController,
+    'share_type_access': share_type_access.ShareTypeAccessController,
+    'share_type_extra_specs': (
+        share_type_extra_specs.ShareTypeExtraSpecsController
+    ),
+    'share_types': share_types.ShareTypesController,
 }
 
 _TYPE = '/types/{type_id}'

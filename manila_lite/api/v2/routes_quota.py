@@ -7,9 +7,9 @@ from manila_lite.api.v2.admin import quota_class_sets
 from manila_lite.api.v2.admin import quota_sets
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'limits': limits.Limits,
-    'quota_class_sets': quota_class_sets.QuotaClassSets,
-    'quota_sets': quota_sets.QuotaSets,
+    'limits': limits.LimitsController,
+    'quota_class_sets': quota_class_sets.QuotaClassSetsController,
+    'quota_sets': quota_sets.QuotaSetsController,
 }
 
 _OLD_SET = '/os-quota-sets/{project_id}'

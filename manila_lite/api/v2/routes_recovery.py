@@ -5,7 +5,7 @@ from manila_lite.api.router import Route
 from manila_lite.api.v2.admin import recovery
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'recovery': recovery.Recovery,
+    'recovery': recovery.RecoveryController
 }
 
 # fmt: off

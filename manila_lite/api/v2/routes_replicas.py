@@ -12,11 +12,15 @@ from manila_lite.api.v2.replicas import replicas as share_replicas
 from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'share_replicas': share_replicas.ShareReplicas,
-    'share_replica_actions': share_replica_actions.ShareReplicaActions,
-    'share_replica_metadata': share_replica_metadata.ShareReplicaMetadata,
+    'share_replicas': share_replicas.ShareReplicasController,
+    'share_replica_actions': (
+        share_replica_actions.ShareReplicaActionsController
+    ),
+    'share_replica_metadata': (
+        share_replica_metadata.ShareReplicaMetadataController
+    ),
     'share_replica_export_locations': (
-        share_replica_export_locations.ShareReplicaExportLocations
+        share_replica_export_locations.ShareReplicaExportLocationsController
     ),
 }
 

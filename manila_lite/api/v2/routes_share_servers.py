@@ -7,8 +7,8 @@ from manila_lite.api.v2.servers import actions as share_server_actions
 from manila_lite.api.v2.servers import share_servers
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'share_servers': share_servers.ShareServers,
-    'share_server_actions': share_server_actions.ShareServerActions,
+    'share_servers': share_servers.ShareServersController,
+    'share_server_actions': share_server_actions.ShareServerActionsController,
 }
 
 _SERVER = '/share-servers/{share_server_id}'

@@ -13,17 +13,19 @@ from manila_lite.api.v2.snapshots import metadata as snapshot_metadata
 from manila_lite.api.v2.snapshots import snapshots
 
 CONTROLLERS: dict[str, type[wsgi.Controller]] = {
-    'snapshots': snapshots.Snapshots,
-    'snapshot_actions': snapshot_actions.SnapshotActions,
-    'snapshot_metadata': snapshot_metadata.SnapshotMetadata,
-    'snapshot_access_list': snapshot_access.SnapshotAccessList,
+    'snapshots': snapshots.SnapshotsController,
+    'snapshot_actions': snapshot_actions.SnapshotActionsController,
+    'snapshot_metadata': snapshot_metadata.SnapshotMetadataController,
+    'snapshot_access_list': snapshot_access.SnapshotAccessListController,
     'snapshot_export_locations': (
-        snapshot_export_locations.SnapshotExportLocations
+        snapshot_export_locations.SnapshotExportLocationsController
     ),
-    'snapshot_instances': snapshot_instances.SnapshotInstances,
-    'snapshot_instance_actions': snapshot_instances.SnapshotInstanceActions,
+    'snapshot_instances': snapshot_instances.SnapshotInstancesController,
+    'snapshot_instance_actions': (
+        snapshot_instances.SnapshotInstanceActionsController
+    ),
     'snapshot_instance_export_locations': (
-        snapshot_export_locations.SnapshotInstanceExportLocations
+        snapshot_export_locations.SnapshotInstanceExportLocationsController
     ),
 }
 

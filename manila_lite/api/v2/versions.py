@@ -32,7 +32,7 @@ def document(public_url: str) -> dict:
     }
 
 
-class Versions(wsgi.Controller):
+class VersionsController(wsgi.Controller):
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
         """List the versions; within /v2 there is one."""

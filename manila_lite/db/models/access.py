@@ -14,7 +14,7 @@ class AccessRule(base.Base):
     """
 
     __tablename__ = 'share_access_map'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.UniqueConstraint('share_id', 'access_type', 'target'),
         sa.Index(None, 'share_id', 'created_at', 'id'),
     )
@@ -27,13 +27,13 @@ class AccessRule(base.Base):
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
     access_level = mapped_column(sa.String(2), nullable=False)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class AccessRuleMetadata(base.Base):
     __tablename__ = 'share_access_rules_metadata'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     access_id = mapped_column(
         sa.ForeignKey('share_access_map.id', ondelete='CASCADE'),
@@ -47,7 +47,7 @@ class InstanceAccessRule(base.Base):
     """An access rule on one share instance: how far it has come there."""
 
     __tablename__ = 'share_instance_access_map'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.UniqueConstraint('access_id', 'share_instance_id'),
         sa.Index(None, 'share_instance_id', 'state'),
         sa.Index(None, 'state'),
@@ -63,5 +63,5 @@ class InstanceAccessRule(base.Base):
     )
     state = mapped_column(sa.String(32), nullable=False)
     access_key = mapped_column(base.Name)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)

@@ -20,10 +20,12 @@ TABLE_OPTIONS = {
     'mysql_collate': 'utf8mb4_bin',
 }
 
-Stamp = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
+Timestamp = sa.DateTime().with_variant(
+    mysql.DATETIME(fsp=6), 'mysql', 'mariadb'
+)
 """A moment in UTC, to the microsecond, without a zone."""
 
-Epoch: sa.Double[float] = sa.Double()
+EpochSeconds: sa.Double[float] = sa.Double()
 """Seconds since 1970 by the clock of the database."""
 
 Document = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
@@ -31,7 +33,7 @@ Document = sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql', 'mariadb')
 
 Id = sa.String(36)
 Name = sa.String(255)
-Counter = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
+AutoIncrement = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 
 class Base(orm.DeclarativeBase):
@@ -40,6 +42,6 @@ class Base(orm.DeclarativeBase):
     __table__: typing.ClassVar[sa.Table]
 
 
-def columns(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:
+def table_args(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:
     """The table arguments of a model: its indexes and the options."""
     return (*kinds, TABLE_OPTIONS)

@@ -15,7 +15,7 @@ class Work(base.Base):
     """
 
     __tablename__ = 'work'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'state', 'queue', 'created_at'),
         sa.Index(None, 'state', 'lease_until'),
         sa.Index(None, 'resource', 'resource_id'),
@@ -37,24 +37,26 @@ class Work(base.Base):
     fence = mapped_column(sa.Integer, nullable=False)
     asked = mapped_column(sa.Integer, nullable=False)
     owner = mapped_column(base.Name)
-    lease_until = mapped_column(base.Epoch)
-    next_try_at = mapped_column(base.Epoch, nullable=False)
+    lease_until = mapped_column(base.EpochSeconds)
+    next_try_at = mapped_column(base.EpochSeconds, nullable=False)
     step = mapped_column(base.Name)
     error = mapped_column(sa.Text)
     request_id = mapped_column(base.Name)
-    created_at = mapped_column(base.Stamp, nullable=False)
+    created_at = mapped_column(base.Timestamp, nullable=False)
 
 
 class Transition(base.Base):
     """The journal: one row per move of any state table."""
 
     __tablename__ = 'transitions'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'resource', 'resource_id', 'id'),
         sa.Index(None, 'made_at'),
     )
 
-    id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
+    id = mapped_column(
+        base.AutoIncrement, primary_key=True, autoincrement=True
+    )
     resource = mapped_column(sa.String(64), nullable=False)
     resource_id = mapped_column(base.Id, nullable=False)
     event = mapped_column(sa.String(64), nullable=False)
@@ -62,4 +64,4 @@ class Transition(base.Base):
     to_status = mapped_column(base.Name)
     request_id = mapped_column(base.Name)
     made_by = mapped_column(base.Name)
-    made_at = mapped_column(base.Stamp, nullable=False)
+    made_at = mapped_column(base.Timestamp, nullable=False)

@@ -16,7 +16,7 @@ class ResourceLock(base.Base):
     """
 
     __tablename__ = 'resource_locks'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'resource_id', 'resource_action'),
         sa.Index(None, 'share_id', 'resource_action'),
         sa.Index(None, 'access_id'),
@@ -42,5 +42,5 @@ class ResourceLock(base.Base):
     because_of = mapped_column(
         sa.ForeignKey('resource_locks.id', ondelete='CASCADE')
     )
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)

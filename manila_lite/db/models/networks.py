@@ -8,7 +8,7 @@ from manila_lite.db.models import base
 
 class ShareNetwork(base.Base):
     __tablename__ = 'share_networks'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'status'),
@@ -20,15 +20,15 @@ class ShareNetwork(base.Base):
     name = mapped_column(base.Name)
     description = mapped_column(base.Name)
     status = mapped_column(base.Name, nullable=False)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareNetworkSubnet(base.Base):
     """A subnet of a network; without a zone it serves all zones."""
 
     __tablename__ = 'share_network_subnets'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'share_network_id', 'availability_zone_id'),
         sa.Index(None, 'neutron_net_id'),
     )
@@ -48,13 +48,13 @@ class ShareNetworkSubnet(base.Base):
     gateway = mapped_column(sa.String(64))
     mtu = mapped_column(sa.Integer)
     ip_version = mapped_column(sa.Integer)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareNetworkSubnetMetadata(base.Base):
     __tablename__ = 'share_network_subnet_metadata'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_network_subnet_id = mapped_column(
         sa.ForeignKey('share_network_subnets.id', ondelete='CASCADE'),
@@ -68,7 +68,7 @@ class SecurityService(base.Base):
     """How to reach a tenant's directory service."""
 
     __tablename__ = 'security_services'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
     )
@@ -85,15 +85,15 @@ class SecurityService(base.Base):
     password = mapped_column(base.Name)
     ou = mapped_column(base.Name)
     default_ad_site = mapped_column(base.Name)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareNetworkSecurityService(base.Base):
     """Which services a network uses, one of each type at most."""
 
     __tablename__ = 'share_network_security_services'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.UniqueConstraint('share_network_id', 'type'),
         sa.Index(None, 'security_service_id'),
     )
@@ -116,7 +116,7 @@ class ShareNetworkCheck(base.Base):
     """
 
     __tablename__ = 'share_network_checks'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_network_id = mapped_column(
         sa.ForeignKey('share_networks.id', ondelete='CASCADE'),
@@ -125,4 +125,4 @@ class ShareNetworkCheck(base.Base):
     operation = mapped_column(sa.String(64), primary_key=True)
     host = mapped_column(base.Name, primary_key=True)
     compatible = mapped_column(sa.Boolean)
-    created_at = mapped_column(base.Stamp, nullable=False)
+    created_at = mapped_column(base.Timestamp, nullable=False)

@@ -8,7 +8,7 @@ from manila_lite.db.models import base
 
 class Quota(base.Base):
     __tablename__ = 'quotas'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     resource = mapped_column(base.Name, primary_key=True)
@@ -17,7 +17,7 @@ class Quota(base.Base):
 
 class ProjectUserQuota(base.Base):
     __tablename__ = 'project_user_quotas'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     user_id = mapped_column(base.Name, primary_key=True)
@@ -27,7 +27,7 @@ class ProjectUserQuota(base.Base):
 
 class ProjectShareTypeQuota(base.Base):
     __tablename__ = 'project_share_type_quotas'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     share_type_id = mapped_column(
@@ -39,7 +39,7 @@ class ProjectShareTypeQuota(base.Base):
 
 class QuotaClass(base.Base):
     __tablename__ = 'quota_classes'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     class_name = mapped_column(base.Name, primary_key=True)
     resource = mapped_column(base.Name, primary_key=True)
@@ -55,7 +55,7 @@ class QuotaUsage(base.Base):
     """
 
     __tablename__ = 'quota_usages'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     project_id = mapped_column(base.Name, primary_key=True)
     scope = mapped_column(sa.String(16), primary_key=True)

@@ -6,7 +6,7 @@ from sqlalchemy.orm import mapped_column
 from manila_lite.db.models import base
 
 
-class Decision(base.Base):
+class RecoveryLogEntry(base.Base):
     """One decision of recovery, written with what came of it.
 
     `evidence` is what it was based on, `reason` why a resource could not
@@ -16,11 +16,13 @@ class Decision(base.Base):
     """
 
     __tablename__ = 'recovery_log'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'resource_id', 'id'), sa.Index(None, 'made_at')
     )
 
-    id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
+    id = mapped_column(
+        base.AutoIncrement, primary_key=True, autoincrement=True
+    )
     resource = mapped_column(sa.String(64), nullable=False)
     resource_id = mapped_column(base.Id, nullable=False)
     host = mapped_column(base.Name)
@@ -33,4 +35,4 @@ class Decision(base.Base):
     made_by = mapped_column(base.Name)
     asked_by = mapped_column(base.Name)
     request_id = mapped_column(base.Name)
-    made_at = mapped_column(base.Stamp, nullable=False)
+    made_at = mapped_column(base.Timestamp, nullable=False)

@@ -20,7 +20,7 @@ class ServerMigration(base.Base):
     """
 
     __tablename__ = 'share_server_migrations'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.UniqueConstraint('open_for'),
         sa.Index(None, 'source_server_id', 'created_at'),
         sa.Index(None, 'destination_server_id'),
@@ -47,10 +47,10 @@ class ServerMigration(base.Base):
     is_set_up = mapped_column(sa.Boolean, nullable=False)
     casts_rules = mapped_column(sa.Boolean, nullable=False)
     progress = mapped_column(sa.Integer)
-    heard_at = mapped_column(base.Stamp)
+    heard_at = mapped_column(base.Timestamp)
     error = mapped_column(sa.String(1000))
     project_id = mapped_column(base.Name)
     user_id = mapped_column(base.Name)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
-    ended_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
+    ended_at = mapped_column(base.Timestamp)

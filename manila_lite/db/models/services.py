@@ -8,12 +8,12 @@ from manila_lite.db.models import base
 
 class AvailabilityZone(base.Base):
     __tablename__ = 'availability_zones'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     id = mapped_column(base.Id, primary_key=True)
     name = mapped_column(base.Name, nullable=False, unique=True)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class Service(base.Base):
@@ -26,9 +26,11 @@ class Service(base.Base):
     """
 
     __tablename__ = 'services'
-    __table_args__ = base.columns(sa.UniqueConstraint('host', 'binary'))
+    __table_args__ = base.table_args(sa.UniqueConstraint('host', 'binary'))
 
-    id = mapped_column(base.Counter, primary_key=True, autoincrement=True)
+    id = mapped_column(
+        base.AutoIncrement, primary_key=True, autoincrement=True
+    )
     host = mapped_column(base.Name, nullable=False)
     binary = mapped_column(base.Name, nullable=False)
     topic = mapped_column(base.Name, nullable=False)
@@ -36,14 +38,14 @@ class Service(base.Base):
         sa.ForeignKey('availability_zones.id'), nullable=False
     )
     incarnation = mapped_column(base.Id, nullable=False)
-    heartbeat_at = mapped_column(base.Epoch, nullable=False)
+    heartbeat_at = mapped_column(base.EpochSeconds, nullable=False)
     health = mapped_column(sa.Text)
     disabled = mapped_column(sa.Boolean, nullable=False, default=False)
     disabled_reason = mapped_column(base.Name)
     ensuring = mapped_column(sa.Boolean, nullable=False, default=False)
     backend_info = mapped_column(sa.String(64))
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class Pool(base.Base):
@@ -56,7 +58,7 @@ class Pool(base.Base):
     """
 
     __tablename__ = 'pools'
-    __table_args__ = base.columns(sa.Index(None, 'service_host'))
+    __table_args__ = base.table_args(sa.Index(None, 'service_host'))
 
     host = mapped_column(base.Name, primary_key=True)
     service_host = mapped_column(base.Name, nullable=False)
@@ -65,12 +67,12 @@ class Pool(base.Base):
     free_gb = mapped_column(sa.Double)
     allocated_gb = mapped_column(sa.BigInteger, nullable=False)
     pending_gb = mapped_column(sa.BigInteger, nullable=False)
-    reported_at = mapped_column(base.Epoch, nullable=False)
+    reported_at = mapped_column(base.EpochSeconds, nullable=False)
 
 
 class Message(base.Base):
     __tablename__ = 'messages'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'expires_at'),
     )
@@ -83,5 +85,5 @@ class Message(base.Base):
     resource_id = mapped_column(base.Id)
     action_id = mapped_column(sa.String(10), nullable=False)
     detail_id = mapped_column(sa.String(10))
-    created_at = mapped_column(base.Stamp, nullable=False)
-    expires_at = mapped_column(base.Stamp, nullable=False)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    expires_at = mapped_column(base.Timestamp, nullable=False)

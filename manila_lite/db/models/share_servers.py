@@ -16,8 +16,8 @@ class ShareServer(base.Base):
     """
 
     __tablename__ = 'share_servers'
-    __table_args__ = base.columns(
-        sa.UniqueConstraint('founding'),
+    __table_args__ = base.table_args(
+        sa.UniqueConstraint('build_key'),
         sa.Index(None, 'host', 'status'),
         sa.Index(None, 'status'),
         sa.Index(None, 'task_state'),
@@ -42,17 +42,17 @@ class ShareServer(base.Base):
         sa.Boolean, nullable=False
     )
     encryption_key_ref = mapped_column(base.Id)
-    founding = mapped_column(sa.String(64))
-    idle_since = mapped_column(base.Stamp)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    build_key = mapped_column('founding', sa.String(64), key='build_key')
+    idle_since = mapped_column(base.Timestamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareServerBackendDetail(base.Base):
     """What a driver wants remembered of a server."""
 
     __tablename__ = 'share_server_backend_details'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_server_id = mapped_column(
         sa.ForeignKey('share_servers.id', ondelete='CASCADE'), primary_key=True
@@ -65,7 +65,7 @@ class ShareServerSubnet(base.Base):
     """The subnets that a server has addresses in."""
 
     __tablename__ = 'share_server_subnets'
-    __table_args__ = base.columns(sa.Index(None, 'share_network_subnet_id'))
+    __table_args__ = base.table_args(sa.Index(None, 'share_network_subnet_id'))
 
     share_server_id = mapped_column(
         sa.ForeignKey('share_servers.id', ondelete='CASCADE'), primary_key=True
@@ -79,7 +79,7 @@ class NetworkSegment(base.Base):
     """What addresses are unique within; held by whoever gives some."""
 
     __tablename__ = 'network_segments'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     segment = mapped_column(sa.String(128), primary_key=True)
 
@@ -94,7 +94,7 @@ class NetworkAllocation(base.Base):
     """
 
     __tablename__ = 'network_allocations'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.UniqueConstraint('segment', 'ip_address'),
         sa.Index(None, 'share_server_id'),
         sa.Index(None, 'share_network_subnet_id'),
@@ -117,5 +117,5 @@ class NetworkAllocation(base.Base):
     network_type = mapped_column(sa.String(32))
     segmentation_id = mapped_column(sa.Integer)
     mac_address = mapped_column(sa.String(32))
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)

@@ -10,7 +10,7 @@ class Share(base.Base):
     """What the user has. Status, host and type are its instances'."""
 
     __tablename__ = 'shares'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
         sa.Index(None, 'is_public', 'created_at'),
@@ -42,14 +42,14 @@ class Share(base.Base):
     source_share_group_snapshot_member_id = mapped_column(base.Id)
     task_state = mapped_column(base.Name)
     is_soft_deleted = mapped_column(sa.Boolean, nullable=False)
-    scheduled_to_be_deleted_at = mapped_column(base.Stamp)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    scheduled_to_be_deleted_at = mapped_column(base.Timestamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareMetadata(base.Base):
     __tablename__ = 'share_metadata'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_id = mapped_column(
         sa.ForeignKey('shares.id', ondelete='CASCADE'), primary_key=True
@@ -62,12 +62,12 @@ class ShareInstance(base.Base):
     """One copy of a share on a back end; `host` is host@backend#pool."""
 
     __tablename__ = 'share_instances'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'share_id'),
         sa.Index(None, 'host', 'status'),
         sa.Index(None, 'status'),
         sa.Index(None, 'access_rules_status'),
-        sa.Index(None, 'access_doubted'),
+        sa.Index(None, 'access_stale'),
         sa.Index(None, 'share_type_id'),
         sa.Index(None, 'share_network_id'),
         sa.Index(None, 'share_server_id'),
@@ -94,18 +94,26 @@ class ShareInstance(base.Base):
     )
     share_network_id = mapped_column(base.Id)
     share_server_id = mapped_column(base.Id)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
     # The back end may have other rules: it is to be told all of them.
-    access_doubted = mapped_column(
-        sa.Boolean, nullable=False, server_default='0'
+    access_stale = mapped_column(
+        'access_doubted',
+        sa.Boolean,
+        key='access_stale',
+        nullable=False,
+        server_default='0',
     )
     # The share whose one active replica it is, where there may be but one.
     sole_active_of = mapped_column(base.Id)
     # Counts the changes of who is active and of what the data is: an
     # answer of a driver holds for the round in which it was asked.
-    replica_round = mapped_column(
-        sa.Integer, nullable=False, server_default='0'
+    replica_generation = mapped_column(
+        'replica_round',
+        sa.Integer,
+        key='replica_generation',
+        nullable=False,
+        server_default='0',
     )
 
 
@@ -113,7 +121,7 @@ class ShareInstanceMetadata(base.Base):
     """What users note about replicas."""
 
     __tablename__ = 'share_instance_metadata'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_instance_id = mapped_column(
         sa.ForeignKey('share_instances.id', ondelete='CASCADE'),
@@ -125,7 +133,7 @@ class ShareInstanceMetadata(base.Base):
 
 class ExportLocation(base.Base):
     __tablename__ = 'share_instance_export_locations'
-    __table_args__ = base.columns(sa.Index(None, 'share_instance_id'))
+    __table_args__ = base.table_args(sa.Index(None, 'share_instance_id'))
 
     id = mapped_column(base.Id, primary_key=True)
     share_instance_id = mapped_column(
@@ -133,13 +141,13 @@ class ExportLocation(base.Base):
     )
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class ExportLocationMetadata(base.Base):
     __tablename__ = 'share_instance_export_locations_metadata'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     export_location_id = mapped_column(
         sa.ForeignKey(

@@ -14,7 +14,7 @@ class Snapshot(base.Base):
     """
 
     __tablename__ = 'share_snapshots'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'share_id', 'created_at', 'id'),
         sa.Index(None, 'project_id', 'created_at', 'id'),
         sa.Index(None, 'created_at', 'id'),
@@ -29,13 +29,13 @@ class Snapshot(base.Base):
     share_proto = mapped_column(base.Name, nullable=False)
     display_name = mapped_column(base.Name)
     display_description = mapped_column(base.Name)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class SnapshotMetadata(base.Base):
     __tablename__ = 'share_snapshot_metadata'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_snapshot_id = mapped_column(
         sa.ForeignKey('share_snapshots.id', ondelete='CASCADE'),
@@ -49,7 +49,7 @@ class SnapshotInstance(base.Base):
     """A snapshot of one share instance, on its back end."""
 
     __tablename__ = 'share_snapshot_instances'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.Index(None, 'snapshot_id'),
         sa.Index(None, 'share_instance_id', 'status'),
         sa.Index(None, 'status'),
@@ -66,17 +66,23 @@ class SnapshotInstance(base.Base):
     status = mapped_column(base.Name, nullable=False)
     progress = mapped_column(sa.String(32))
     provider_location = mapped_column(base.Name)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
     # The back end may have other rules: it is to be told all of them.
-    access_doubted = mapped_column(
-        sa.Boolean, nullable=False, server_default='0'
+    access_stale = mapped_column(
+        'access_doubted',
+        sa.Boolean,
+        key='access_stale',
+        nullable=False,
+        server_default='0',
     )
 
 
 class SnapshotExportLocation(base.Base):
     __tablename__ = 'share_snapshot_instance_export_locations'
-    __table_args__ = base.columns(sa.Index(None, 'share_snapshot_instance_id'))
+    __table_args__ = base.table_args(
+        sa.Index(None, 'share_snapshot_instance_id')
+    )
 
     id = mapped_column(base.Id, primary_key=True)
     share_snapshot_instance_id = mapped_column(
@@ -85,15 +91,15 @@ class SnapshotExportLocation(base.Base):
     )
     path = mapped_column(sa.String(2000), nullable=False)
     is_admin_only = mapped_column(sa.Boolean, nullable=False)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class SnapshotAccessRule(base.Base):
     """Who may mount a snapshot; `target` as for access rules of shares."""
 
     __tablename__ = 'share_snapshot_access_map'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.UniqueConstraint('share_snapshot_id', 'access_type', 'target')
     )
 
@@ -104,13 +110,13 @@ class SnapshotAccessRule(base.Base):
     access_type = mapped_column(sa.String(64), nullable=False)
     access_to = mapped_column(base.Name, nullable=False)
     target = mapped_column(base.Name, nullable=False)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class SnapshotInstanceAccessRule(base.Base):
     __tablename__ = 'share_snapshot_instance_access_map'
-    __table_args__ = base.columns(
+    __table_args__ = base.table_args(
         sa.UniqueConstraint('access_id', 'share_snapshot_instance_id'),
         sa.Index(None, 'share_snapshot_instance_id', 'state'),
         sa.Index(None, 'state'),
@@ -126,5 +132,5 @@ class SnapshotInstanceAccessRule(base.Base):
         nullable=False,
     )
     state = mapped_column(sa.String(32), nullable=False)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)

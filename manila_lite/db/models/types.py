@@ -8,19 +8,19 @@ from manila_lite.db.models import base
 
 class ShareType(base.Base):
     __tablename__ = 'share_types'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     id = mapped_column(base.Id, primary_key=True)
     name = mapped_column(base.Name, nullable=False, unique=True)
     description = mapped_column(base.Name)
     is_public = mapped_column(sa.Boolean, nullable=False, default=True)
-    created_at = mapped_column(base.Stamp, nullable=False)
-    updated_at = mapped_column(base.Stamp)
+    created_at = mapped_column(base.Timestamp, nullable=False)
+    updated_at = mapped_column(base.Timestamp)
 
 
 class ShareTypeExtraSpec(base.Base):
     __tablename__ = 'share_type_extra_specs'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_type_id = mapped_column(
         sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True
@@ -31,7 +31,7 @@ class ShareTypeExtraSpec(base.Base):
 
 class ShareTypeProject(base.Base):
     __tablename__ = 'share_type_projects'
-    __table_args__ = base.columns()
+    __table_args__ = base.table_args()
 
     share_type_id = mapped_column(
         sa.ForeignKey('share_types.id', ondelete='CASCADE'), primary_key=True

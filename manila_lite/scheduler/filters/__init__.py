@@ -21,5 +21,7 @@ class Filter(abc.ABC):
         cls.name = cls.__name__
 
     @abc.abstractmethod
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         """Why the pool cannot take the share; None if it can."""

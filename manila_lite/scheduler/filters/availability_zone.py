@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from manila_lite.scheduler.expressions import truth
+from manila_lite.scheduler.expressions import to_bool
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
-SEVERAL = 'share_server_multiple_subnet_support'
+MULTIPLE_SUBNET_SUPPORT = 'share_server_multiple_subnet_support'
 
 
 class AvailabilityZoneFilter(Filter):
@@ -19,7 +19,9 @@ class AvailabilityZoneFilter(Filter):
 
     detail = '007'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         zones = request.availability_zones
         if zones and pool.zone not in zones:
             return f'it is in zone {pool.zone}, wanted {" or ".join(zones)}'
@@ -35,9 +37,11 @@ def _why_off_network(
     number = subnets.get(pool.zone) or subnets.get(None, 0)
     if not number:
         return f'the share network has no subnet for zone {pool.zone}'
-    if number > 1 and not truth(pool.capabilities.get(SEVERAL)):
+    if number > 1 and not to_bool(
+        pool.capabilities.get(MULTIPLE_SUBNET_SUPPORT)
+    ):
         return (
             f'the share network has {number} subnets for zone '
-            f'{pool.zone}, and it does not report {SEVERAL}'
+            f'{pool.zone}, and it does not report {MULTIPLE_SUBNET_SUPPORT}'
         )
     return None

@@ -1,7 +1,7 @@
 """Placement by the name of the back end."""
 
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.extra_specs import why_unmet
+from manila_lite.scheduler.filters.extra_specs import mismatch_reason
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
@@ -11,8 +11,10 @@ class ShareBackendNameFilter(Filter):
 
     detail = '008'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         wanted = request.spec('share_backend_name')
         if wanted is None:
             return None
-        return why_unmet(pool, 'share_backend_name', wanted)
+        return mismatch_reason(pool, 'share_backend_name', wanted)

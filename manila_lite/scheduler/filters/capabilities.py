@@ -1,7 +1,7 @@
 """Placement by what pools report."""
 
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.extra_specs import why_unmet
+from manila_lite.scheduler.filters.extra_specs import mismatch_reason
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
@@ -15,14 +15,16 @@ class CapabilitiesFilter(Filter):
 
     detail = '008'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         if request.spec('storage_protocol') is None:
             wanted = f'<in> {request.share_proto}'
-            reason = why_unmet(pool, 'storage_protocol', wanted)
+            reason = mismatch_reason(pool, 'storage_protocol', wanted)
             if reason is not None:
                 return reason
         for key, wanted in request.extra_specs.items():
-            reason = why_unmet(pool, key, wanted)
+            reason = mismatch_reason(pool, key, wanted)
             if reason is not None:
                 return reason
         return None

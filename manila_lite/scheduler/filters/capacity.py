@@ -1,6 +1,6 @@
 """Placement by space, with over-subscription and reserve."""
 
-from manila_lite.scheduler.expressions import number
+from manila_lite.scheduler.expressions import to_number
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import matches
 from manila_lite.scheduler.pools import Pool
@@ -12,10 +12,12 @@ class CapacityFilter(Filter):
 
     detail = '009'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         if not request.size:
             return None  # what it has already needs no room
-        limit = room(pool, request)
+        limit = allocation_limit(pool, request)
         if limit is None or pool.allocated_gb + request.size <= limit:
             return None
         return (
@@ -24,7 +26,7 @@ class CapacityFilter(Filter):
         )
 
 
-def room(pool: Pool, request: PlacementRequest) -> float | None:
+def allocation_limit(pool: Pool, request: PlacementRequest) -> float | None:
     """How high `allocated_gb` may go for this request; None: no limit.
 
     A share fits exactly if `allocated_gb + size <= room`. Placing one
@@ -45,7 +47,9 @@ def room(pool: Pool, request: PlacementRequest) -> float | None:
     if total is not None:
         promisable = (total - reserve) * ratio
         limits.append(promisable)
-        provisioned = number(pool.capabilities.get('provisioned_capacity_gb'))
+        provisioned = to_number(
+            pool.capabilities.get('provisioned_capacity_gb')
+        )
         if ratio > 1 and provisioned is not None:
             limits.append(reported + promisable - provisioned)
     if free is not None:
@@ -61,7 +65,7 @@ def _reserved_percentage(pool: Pool, request: PlacementRequest) -> float:
     elif request.from_snapshot:
         special = pool.capabilities.get('reserved_snapshot_percentage')
     general = pool.capabilities.get('reserved_percentage')
-    return number(special) or number(general) or 0.0
+    return to_number(special) or to_number(general) or 0.0
 
 
 def _over_subscription(pool: Pool, request: PlacementRequest) -> float:
@@ -71,5 +75,5 @@ def _over_subscription(pool: Pool, request: PlacementRequest) -> float:
     wanted = request.spec('thin_provisioning')
     if wanted is not None and not matches(True, wanted):
         return 1.0
-    ratio = number(pool.capabilities.get('max_over_subscription_ratio'))
+    ratio = to_number(pool.capabilities.get('max_over_subscription_ratio'))
     return 1.0 if ratio is None else max(1.0, ratio)

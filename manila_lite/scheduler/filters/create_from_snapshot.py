@@ -1,7 +1,7 @@
 """Placement of a share made from a snapshot."""
 
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.extra_specs import why_unmet
+from manila_lite.scheduler.filters.extra_specs import mismatch_reason
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
@@ -14,10 +14,12 @@ class CreateFromSnapshotFilter(Filter):
 
     detail = '016'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         if not request.from_snapshot:
             return None
-        return why_unmet(
+        return mismatch_reason(
             pool, 'create_share_from_snapshot_support', '<is> True'
         ) or _why_too_far(pool, request)
 

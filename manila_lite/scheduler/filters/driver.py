@@ -12,7 +12,9 @@ class DriverFilter(Filter):
 
     detail = '010'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         function = pool.capabilities.get('filter_function')
         if function is None:
             return None
@@ -22,6 +24,6 @@ class DriverFilter(Filter):
             )
         except exception.InvalidExpression as error:
             return error.msg
-        if expressions.truth(value):
+        if expressions.to_bool(value):
             return None
         return f'its filter function {function!r} says {value!r}'

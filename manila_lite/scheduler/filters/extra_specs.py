@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 import functools
 import operator
 
-from manila_lite.scheduler.expressions import number
-from manila_lite.scheduler.expressions import truth
+from manila_lite.scheduler.expressions import to_bool
+from manila_lite.scheduler.expressions import to_number
 from manila_lite.scheduler.pools import Pool
 
 Test = Callable[[object], bool]
@@ -33,7 +33,7 @@ _STRINGS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def why_unmet(pool: Pool, key: str, wanted: str) -> str | None:
+def mismatch_reason(pool: Pool, key: str, wanted: str) -> str | None:
     """Why the pool does not meet the extra spec; None if it does."""
     path = _path(key)
     if path is None:
@@ -79,12 +79,12 @@ def _test(wanted: str) -> Test:
     sign, _, operand = wanted.partition(' ')
     operand = operand.strip()
     if sign in _NUMBERS:
-        return _compare_numbers(_NUMBERS[sign], number(operand))
+        return _compare_numbers(_NUMBERS[sign], to_number(operand))
     if sign in _STRINGS:
         compare = _STRINGS[sign]
         return lambda value: bool(operand) and compare(str(value), operand)
     if sign == '<is>':
-        return _is(truth(operand))
+        return _is(to_bool(operand))
     if sign == '<or>':
         values = filter(None, map(str.strip, wanted.split('<or>')))
         tests = [_equals(v) for v in values]
@@ -96,7 +96,7 @@ def _compare_numbers(
     compare: Callable[[float, float], bool], operand: float | None
 ) -> Test:
     def test(value: object) -> bool:
-        left = number(value)
+        left = to_number(value)
         return (
             left is not None and operand is not None and compare(left, operand)
         )
@@ -105,11 +105,11 @@ def _compare_numbers(
 
 
 def _is(operand: bool | None) -> Test:
-    return lambda value: operand is not None and truth(value) is operand
+    return lambda value: operand is not None and to_bool(value) is operand
 
 
 def _equals(wanted: str) -> Test:
-    as_truth, as_number = truth(wanted), number(wanted)
+    as_truth, as_number = to_bool(wanted), to_number(wanted)
 
     def test(value: object) -> bool:
         if isinstance(value, bool):

@@ -8,7 +8,9 @@ from manila_lite.scheduler.request import PlacementRequest
 class OnlyHostFilter(Filter):
     """The pool, or its back end, is the one the hint `only_host` names."""
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         wanted = request.only_host
         if wanted is None or wanted in (pool.host, pool.service_host):
             return None

@@ -1,7 +1,7 @@
 """Placement by the kind of replication."""
 
 from manila_lite.scheduler.filters import Filter
-from manila_lite.scheduler.filters.extra_specs import why_unmet
+from manila_lite.scheduler.filters.extra_specs import mismatch_reason
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 
@@ -15,11 +15,13 @@ class ShareReplicationFilter(Filter):
 
     detail = '014'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         wanted = request.spec('replication_type')
         if wanted is None:
             return None
-        unmet = why_unmet(pool, 'replication_type', wanted)
+        unmet = mismatch_reason(pool, 'replication_type', wanted)
         if unmet is not None:
             return unmet
         domain = pool.capabilities.get('replication_domain')

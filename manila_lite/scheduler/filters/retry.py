@@ -10,7 +10,9 @@ class RetryFilter(Filter):
 
     detail = '013'
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         if pool.host not in request.attempted:
             return None
         return 'it was tried before'

@@ -8,7 +8,9 @@ from manila_lite.scheduler.request import PlacementRequest
 class ServiceUp(Filter):
     """The pool's service lives and is enabled; always asked, and first."""
 
-    def why_not(self, pool: Pool, request: PlacementRequest) -> str | None:
+    def rejection_reason(
+        self, pool: Pool, request: PlacementRequest
+    ) -> str | None:
         if not pool.service_up:
             return 'its service is down'
         if not pool.service_enabled:

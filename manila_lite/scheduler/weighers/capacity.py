@@ -2,7 +2,7 @@
 
 import math
 
-from manila_lite.scheduler.filters.capacity import room
+from manila_lite.scheduler.filters.capacity import allocation_limit
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
 from manila_lite.scheduler.weighers import Weigher
@@ -15,7 +15,7 @@ class CapacityWeigher(Weigher):
     """
 
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
-        limit = room(pool, request)
+        limit = allocation_limit(pool, request)
         if limit is None:
             return math.inf if self.multiplier < 0 else -math.inf
         return limit - pool.allocated_gb

@@ -15,7 +15,7 @@ class GoodnessWeigher(Weigher):
         if function is None:
             return 0.0
         try:
-            value = expressions.number(
+            value = expressions.to_number(
                 expressions.evaluate(
                     str(function), expressions.names_for(pool, request)
                 )

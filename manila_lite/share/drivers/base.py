@@ -16,8 +16,8 @@ from oslo_config import cfg
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.access import access_answers
-from manila_lite.share.drivers.contract.access import apply_one_by_one
+from manila_lite.share.drivers.contract.access import apply_with_allow_deny
+from manila_lite.share.drivers.contract.access import normalise_access_replies
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.contract.interfaces import CAPABILITIES
 from manila_lite.share.drivers.contract.interfaces import (
@@ -25,78 +25,84 @@ from manila_lite.share.drivers.contract.interfaces import (
 )
 from manila_lite.share.drivers.contract.interfaces import MountSnapshotSupport
 from manila_lite.share.drivers.contract.interfaces import RevertSupport
-from manila_lite.share.drivers.contract.interfaces import ShareServer
+from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
 from manila_lite.share.drivers.contract.interfaces import SnapshotSupport
-from manila_lite.share.drivers.contract.replication import Replication
+from manila_lite.share.drivers.contract.replication import ReplicationDefaults
 from manila_lite.share.drivers.contract.server_migrations import (
-    ServerMigrations,
+    ServerMigrationDefaults,
 )
-from manila_lite.share.drivers.contract.share_servers import ShareServers
+from manila_lite.share.drivers.contract.share_servers import (
+    ShareServerDefaults,
+)
 from manila_lite.share.drivers.contract.share_servers import ShareServerSupport
-from manila_lite.share.drivers.contract.values import AccessAnswer
-from manila_lite.share.drivers.contract.values import AccessAnswers
+from manila_lite.share.drivers.contract.values import AccessReplies
+from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
-from manila_lite.share.drivers.contract.values import EnsureAnswer
+from manila_lite.share.drivers.contract.values import EnsureReply
 from manila_lite.share.drivers.contract.values import ExportLocation
-from manila_lite.share.drivers.contract.values import ExportLocationsAnswer
-from manila_lite.share.drivers.contract.values import ManageAnswer
-from manila_lite.share.drivers.contract.values import ManageSnapshotAnswer
+from manila_lite.share.drivers.contract.values import ExportLocationsReply
+from manila_lite.share.drivers.contract.values import ManageReply
+from manila_lite.share.drivers.contract.values import ManageSnapshotReply
 from manila_lite.share.drivers.contract.values import NetworkAllocation
 from manila_lite.share.drivers.contract.values import NetworkInfo
-from manila_lite.share.drivers.contract.values import NewShareAnswer
-from manila_lite.share.drivers.contract.values import ReplicaAnswer
+from manila_lite.share.drivers.contract.values import NewShareReply
+from manila_lite.share.drivers.contract.values import ReplicaReply
 from manila_lite.share.drivers.contract.values import ReplicaSnapshot
-from manila_lite.share.drivers.contract.values import ReplicatedSnapshotAnswer
+from manila_lite.share.drivers.contract.values import ReplicatedSnapshotReply
 from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
 from manila_lite.share.drivers.contract.values import ShareForDriver
 from manila_lite.share.drivers.contract.values import ShareServerForDriver
-from manila_lite.share.drivers.contract.values import SnapshotAnswer
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
-from manila_lite.share.drivers.contract.values import StatusAnswer
-from manila_lite.share.drivers.contract.values import export_locations
+from manila_lite.share.drivers.contract.values import SnapshotReply
+from manila_lite.share.drivers.contract.values import StatusReply
+from manila_lite.share.drivers.contract.values import (
+    normalise_export_locations,
+)
 
 # Who deals with drivers needs this module and no other.
 __all__ = [
     'CAPABILITIES',
-    'AccessAnswer',
-    'AccessAnswers',
+    'AccessReply',
+    'AccessReplies',
     'AccessRuleForDriver',
     'CreateFromSnapshotSupport',
-    'EnsureAnswer',
+    'EnsureReply',
     'ExportLocation',
-    'ExportLocationsAnswer',
-    'ManageAnswer',
-    'ManageSnapshotAnswer',
+    'ExportLocationsReply',
+    'ManageReply',
+    'ManageSnapshotReply',
     'MountSnapshotSupport',
     'NetworkAllocation',
     'NetworkInfo',
-    'NewShareAnswer',
-    'ReplicaAnswer',
+    'NewShareReply',
+    'ReplicaReply',
     'ReplicaSnapshot',
-    'ReplicatedSnapshotAnswer',
-    'Replication',
+    'ReplicatedSnapshotReply',
+    'ReplicationDefaults',
     'RevertSupport',
-    'Rules',
+    'AccessRules',
     'SecurityServiceForDriver',
     'ShareDriver',
     'ShareForDriver',
-    'ShareServer',
+    'ShareServerMapping',
     'ShareServerForDriver',
     'ShareServerSupport',
-    'SnapshotAnswer',
+    'SnapshotReply',
     'SnapshotForDriver',
     'SnapshotSupport',
     'Stats',
-    'StatusAnswer',
-    'access_answers',
-    'export_locations',
+    'StatusReply',
+    'normalise_access_replies',
+    'normalise_export_locations',
 ]
 
-Rules = list[AccessRuleForDriver]
+AccessRules = list[AccessRuleForDriver]
 Stats = dict[str, Any]
 
 
-class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
+class ShareDriver(
+    ShareServerDefaults, ServerMigrationDefaults, ReplicationDefaults, abc.ABC
+):
     """The base of every driver, for one back end.
 
     The first argument names the modes of share servers the driver can
@@ -130,8 +136,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self._verify_share_server_handling(driver_handles_share_servers)
 
     def _verify_share_server_handling(
-        self,
-        driver_handles_share_servers: bool | Collection[bool],
+        self, driver_handles_share_servers: bool | Collection[bool]
     ) -> None:
         offered = (
             {driver_handles_share_servers}
@@ -184,10 +189,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         raise NotImplementedError
 
     def ensure_shares(
-        self,
-        context: RequestContext,
-        shares: Iterable[ShareForDriver],
-    ) -> dict[str, EnsureAnswer] | None:
+        self, context: RequestContext, shares: Iterable[ShareForDriver]
+    ) -> dict[str, EnsureReply] | None:
         """What has changed, by share instance id; exports made sure of.
 
         Without it `ensure_share` is called for each.
@@ -198,8 +201,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         context: RequestContext,
         share: ShareForDriver,
-        share_server: ShareServer | None = None,
-    ) -> ExportLocationsAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> ExportLocationsReply:
         """The export locations of a share, or None where nothing changed."""
         return None
 
@@ -214,8 +217,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         context: RequestContext,
         share: ShareForDriver,
-        share_server: ShareServer | None = None,
-    ) -> ExportLocationsAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> ExportLocationsReply:
         """Make a share and say where it is; one that is there is kept."""
 
     @abc.abstractmethod
@@ -223,7 +226,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         context: RequestContext,
         share: ShareForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """Remove a share; gone is success, as is ShareResourceNotFound."""
 
@@ -231,7 +234,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         share: ShareForDriver,
         new_size: int,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """Make a share larger; already large enough is success."""
         raise NotImplementedError
@@ -240,7 +243,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         share: ShareForDriver,
         new_size: int,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """Make a share smaller; already small enough is success.
 
@@ -255,12 +258,12 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         context: RequestContext,
         share: ShareForDriver,
-        access_rules: Rules,
-        add_rules: Rules,
-        delete_rules: Rules,
-        update_rules: Rules,
-        share_server: ShareServer | None = None,
-    ) -> AccessAnswers | None:
+        access_rules: AccessRules,
+        add_rules: AccessRules,
+        delete_rules: AccessRules,
+        update_rules: AccessRules,
+        share_server: ShareServerMapping | None = None,
+    ) -> AccessReplies | None:
         """Let in whom `access_rules` name, and nobody else.
 
         They are all that are to hold when the call is over. The other
@@ -279,7 +282,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         context: RequestContext,
         share: ShareForDriver,
         access: AccessRuleForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> object:
         """Let one client in: the older way, without `update_access`."""
         raise NotImplementedError
@@ -289,7 +292,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         context: RequestContext,
         share: ShareForDriver,
         access: AccessRuleForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> object:
         """Shut one client out: the older way, without `update_access`."""
         raise NotImplementedError
@@ -302,8 +305,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         add_rules: Sequence[AccessRuleForDriver] = (),
         delete_rules: Sequence[AccessRuleForDriver] = (),
         update_rules: Sequence[AccessRuleForDriver] = (),
-        share_server: ShareServer | None = None,
-    ) -> dict[str, AccessAnswer]:
+        share_server: ShareServerMapping | None = None,
+    ) -> dict[str, AccessReply]:
         """What callers use: whichever way the driver has, one answer."""
         try:
             answer = self.update_access(
@@ -316,7 +319,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
                 share_server=share_server,
             )
         except NotImplementedError:
-            answer = apply_one_by_one(
+            answer = apply_with_allow_deny(
                 self,
                 context,
                 share,
@@ -326,13 +329,13 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
                 update_rules,
                 share_server,
             )
-        return access_answers(answer)
+        return normalise_access_replies(answer)
 
     # Shares and snapshots that are there already
 
     def manage_existing(
         self, share: ShareForDriver, driver_options: Mapping[str, str]
-    ) -> ManageAnswer:
+    ) -> ManageReply:
         """Take over what lies at the share's export location.
 
         Raises ManageInvalidShare when that is nothing it could manage.
@@ -343,8 +346,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         share: ShareForDriver,
         driver_options: Mapping[str, str],
-        share_server: ShareServer | None = None,
-    ) -> ManageAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> ManageReply:
         """The same in the mode with share servers."""
         raise NotImplementedError
 
@@ -355,15 +358,15 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         """
 
     def unmanage_with_server(  # noqa: B027
-        self, share: ShareForDriver, share_server: ShareServer | None = None
+        self,
+        share: ShareForDriver,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """The same in the mode with share servers."""
 
     def manage_existing_snapshot(
-        self,
-        snapshot: SnapshotForDriver,
-        driver_options: Mapping[str, str],
-    ) -> ManageSnapshotAnswer:
+        self, snapshot: SnapshotForDriver, driver_options: Mapping[str, str]
+    ) -> ManageSnapshotReply:
         """Take over the snapshot at `snapshot.provider_location`.
 
         Raises ManageInvalidShareSnapshot when that is none of the share.
@@ -374,8 +377,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         self,
         snapshot: SnapshotForDriver,
         driver_options: Mapping[str, str],
-        share_server: ShareServer | None = None,
-    ) -> ManageSnapshotAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> ManageSnapshotReply:
         """The same in the mode with share servers."""
         raise NotImplementedError
 
@@ -390,7 +393,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     def unmanage_snapshot_with_server(  # noqa: B027
         self,
         snapshot: SnapshotForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """The same in the mode with share servers."""
 
@@ -399,8 +402,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     def get_share_status(
         self,
         share: ShareForDriver,
-        share_server: ShareServer | None = None,
-    ) -> StatusAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> StatusReply:
         """What is really there of a share.
 
         Raises ShareResourceNotFound when the back end has no such share.
@@ -410,8 +413,8 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     def get_snapshot_status(
         self,
         snapshot: SnapshotForDriver,
-        share_server: ShareServer | None = None,
-    ) -> StatusAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> StatusReply:
         """What is really there of a snapshot.
 
         Raises SnapshotResourceNotFound when there is no such snapshot.
@@ -421,16 +424,16 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
     def get_share_group_status(
         self,
         share_group: Mapping[str, Any],
-        share_server: ShareServer | None = None,
-    ) -> StatusAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> StatusReply:
         """What is really there of a share group."""
         raise NotImplementedError
 
     def get_share_group_snapshot_status(
         self,
         share_group_snapshot: Mapping[str, Any],
-        share_server: ShareServer | None = None,
-    ) -> StatusAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> StatusReply:
         """What is really there of a snapshot of a share group."""
         raise NotImplementedError
 
@@ -481,7 +484,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
         }
 
     def _common_stats(self) -> Stats:
-        stats = self.capacity_rules() | {
+        stats = self.capacity_options() | {
             'share_backend_name': self.backend_name,
             'driver_handles_share_servers': self.driver_handles_share_servers,
             'vendor_name': 'Open Source',
@@ -519,7 +522,7 @@ class ShareDriver(ShareServers, ServerMigrations, Replication, abc.ABC):
             }
         return stats
 
-    def capacity_rules(self) -> Stats:
+    def capacity_options(self) -> Stats:
         """What is configured about the use of capacity, for any pool."""
         get = self.configuration.safe_get
         reserved = get('reserved_share_percentage')

@@ -17,7 +17,7 @@ _SUFFIX = '.json'
 _SAFE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
 
 
-def safe(name: str) -> str:
+def checked_file_name(name: str) -> str:
     """The name, if it can be a file name and nothing but that."""
     if not _SAFE.fullmatch(name):
         raise exception.ShareBackendException(
@@ -66,7 +66,7 @@ def find(path: pathlib.Path) -> Record | None:
         return None
 
 
-class Folder:
+class RecordFolder:
     """Records by name in one directory, which is made when needed."""
 
     def __init__(self, path: pathlib.Path):
@@ -94,4 +94,4 @@ class Folder:
                     yield name.removesuffix(_SUFFIX), record
 
     def _file(self, name: str) -> pathlib.Path:
-        return self._path / (safe(name) + _SUFFIX)
+        return self._path / (checked_file_name(name) + _SUFFIX)

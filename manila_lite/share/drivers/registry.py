@@ -15,20 +15,18 @@ LOG = log.getLogger(__name__)
 ENTRY_POINTS = 'manila_lite.share.drivers'
 
 # Paths found in configuration files that were written for the incumbent.
-_SUCCESSORS = {
-    'manila.tests.share.drivers.dummy.DummyDriver': 'dummy',
-}
+_REPLACEMENTS = {'manila.tests.share.drivers.dummy.DummyDriver': 'dummy'}
 
 
 def load(name: str) -> type[ShareDriver]:
     """The driver class of that name; raises BadConfiguration."""
-    if name in _SUCCESSORS:
+    if name in _REPLACEMENTS:
         LOG.warning(
             'share_driver %(old)s: the driver "%(new)s" is used instead.',
-            {'old': name, 'new': _SUCCESSORS[name]},
+            {'old': name, 'new': _REPLACEMENTS[name]},
         )
-        name = _SUCCESSORS[name]
-    path = known().get(name, name)
+        name = _REPLACEMENTS[name]
+    path = driver_paths().get(name, name)
     driver_class = _import(name, path)
     if not (
         inspect.isclass(driver_class) and issubclass(driver_class, ShareDriver)
@@ -41,7 +39,7 @@ def load(name: str) -> type[ShareDriver]:
 
 
 @functools.cache
-def known() -> dict[str, str]:
+def driver_paths() -> dict[str, str]:
     """The drivers that can be named: where each of them is.
 
     What is installed does not change while the process lives.
@@ -58,7 +56,7 @@ def _import(name: str, path: str) -> object:
         raise _unusable(
             name,
             'known drivers are '
-            f'{", ".join(sorted(known()))}; any other is '
+            f'{", ".join(sorted(driver_paths()))}; any other is '
             'given as package.module.Class',
         )
     try:

@@ -17,8 +17,8 @@ from manila_lite.db.session import Database
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import TOPIC
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager import pool_reports as statistics
-from manila_lite.share.manager.ensuring import Ensuring
+from manila_lite.share.manager import pool_reports
+from manila_lite.share.manager.ensuring import EnsuringEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.work.runner import Runner
 
@@ -40,7 +40,7 @@ class Backend:
         db: Database,
         driver: ShareDriver,
         runner: Runner,
-        ensuring: Ensuring,
+        ensuring: EnsuringEndpoint,
         *,
         host: str,
         zone: str,
@@ -68,8 +68,10 @@ class Backend:
             target=self._bring_up, name=f'{host}-start', daemon=True
         )
 
-    def recover_after(
-        self, seconds: float, look: Callable[[datetime.datetime], object]
+    def start_recovery_after(
+        self,
+        seconds: float,
+        request_pass: Callable[[datetime.datetime], object],
     ) -> None:
         """Have somebody look for what was left in flight before now.
 
@@ -80,7 +82,7 @@ class Backend:
 
         def recover() -> None:
             if not self._stop.wait(seconds):
-                look(began)
+                request_pass(began)
 
         self._recover = recover
 
@@ -144,7 +146,7 @@ class Backend:
     def beat(self) -> None:
         """Write the heartbeat, with what is wrong if anything is."""
         if not self.db.write(
-            services.beat,
+            services.heartbeat,
             host=self.host,
             binary=BINARY,
             incarnation=self.incarnation,
@@ -154,14 +156,14 @@ class Backend:
 
     def report(self) -> None:
         """Ask the driver for its pools and write them down."""
-        known = self.db.read(pools.known, self.host)
+        known = self.db.read(pools.get_known_allocations, self.host)
         stats = self.driver.get_share_stats(refresh=True)
         if self.servers is not None:
             stats = self.servers.complete(stats)
         self.db.write(
-            pools.report,
+            pools.save_report,
             self.host,
-            statistics.reports(stats, self.host, self.db.utcnow()),
+            pool_reports.pool_reports(stats, self.host, self.db.utcnow()),
             known,
         )
 
@@ -175,7 +177,7 @@ class Backend:
         while self.driver.initialized:
             found = [
                 share_id
-                for share_id in self.db.read(shares.expired, self.host)
+                for share_id in self.db.read(shares.list_expired, self.host)
                 if share_id not in tried
             ]
             if not found:

@@ -3,14 +3,14 @@
 import contextlib
 
 from manila_lite import exception
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
 from manila_lite.share.manager.recovery.base import owner_context
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 
 
 class DeferredDeletion:
@@ -26,8 +26,10 @@ class DeferredDeletion:
         return self.db.write(self._retry)
 
     def _retry(self, session: Session) -> int:
-        failed = instances.without_work(
-            session, [S.ERROR_DEFERRED_DELETING], self.service_host
+        failed = share_instances.list_without_work(
+            session,
+            [InstanceStatus.ERROR_DEFERRED_DELETING],
+            self.service_host,
         )
         for row in failed:
             # A second manager of the back end may have done so just now.

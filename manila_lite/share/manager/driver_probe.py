@@ -17,27 +17,27 @@ LOG = logging.getLogger(__name__)
 _PASSING = (exception.ServiceUnavailable, db_exc.DBError)
 
 
-PATIENCE = 1.0
+SLOW_AFTER = 1.0
 """Seconds that a worker waits for an answer before it does other work."""
 
 FORGET_AFTER = 600.0
 """Seconds for which an answer is kept that nobody has come back for."""
 
 
-class BackEndAway(exception.ManilaLiteError):
+class BackendUnresponsive(exception.ManilaLiteError):
     """So many questions are unanswered that no more is asked."""
 
     message = 'The back end has left {count} questions unanswered.'
 
 
-class Answer(typing.NamedTuple):
+class ProbeResult(typing.NamedTuple):
     """What a driver said; `reason` is why that is nothing to go by."""
 
     value: typing.Any
     reason: str | None
 
 
-class StillAsked(exception.ManilaLiteError):
+class AnswerPending(exception.ManilaLiteError):
     """The answer is waited for by nobody in particular; ask again."""
 
     message = 'The driver has not answered yet.'
@@ -48,7 +48,7 @@ class _Asked(typing.NamedTuple):
     until: float
 
 
-class Questions:
+class DriverProbe:
     """Asks in threads of their own, and waits for no answer too long.
 
     A question that hangs keeps its thread, and as many as `limit` may.
@@ -65,23 +65,23 @@ class Questions:
         self,
         method: Callable[..., typing.Any],
         *args: typing.Any,
-        late: Callable[[], object] | None = None,
-    ) -> Answer:
+        on_slow: Callable[[], object] | None = None,
+    ) -> ProbeResult:
         """The answer, or why there is none; raises BackEndAway.
 
         Trouble that may pass is raised as it is. `late` is called when
         there is no answer for `PATIENCE` seconds, which is waited for on.
         """
         asked = self._begin(method, args)
-        patience = min(PATIENCE, self.timeout)
-        if late and not futures.wait([asked.said], patience).done:
-            late()
+        patience = min(SLOW_AFTER, self.timeout)
+        if on_slow and not futures.wait([asked.said], patience).done:
+            on_slow()
         futures.wait([asked.said], asked.until - time.monotonic())
         return self._answer(asked, method)
 
-    def ask_for(
+    def poll(
         self, key: str, method: Callable[..., typing.Any], *args: typing.Any
-    ) -> Answer:
+    ) -> ProbeResult:
         """The same for who has other work to do meanwhile.
 
         Raises StillAsked when there is no answer for `PATIENCE` seconds:
@@ -91,18 +91,18 @@ class Questions:
             asked = self._asked.get(key)
         if asked is None:
             asked = self._begin(method, args)
-            futures.wait([asked.said], min(PATIENCE, self.timeout))
+            futures.wait([asked.said], min(SLOW_AFTER, self.timeout))
         is_open = not (asked.said.done() or time.monotonic() >= asked.until)
         with self._lock:
             self._asked.pop(key, None)
             if is_open:
                 self._asked[key] = asked
-                raise StillAsked
+                raise AnswerPending
         return self._answer(asked, method)
 
     def _begin(self, method: Callable[..., typing.Any], args: tuple) -> _Asked:
         if not self._free.acquire(blocking=False):
-            raise BackEndAway(count=self.limit)
+            raise BackendUnresponsive(count=self.limit)
         asked = _Asked(futures.Future(), time.monotonic() + self.timeout)
         with self._lock:
             # What nobody has come back for, others have rescued.
@@ -121,13 +121,13 @@ class Questions:
 
     def _answer(
         self, asked: _Asked, method: Callable[..., typing.Any]
-    ) -> Answer:
+    ) -> ProbeResult:
         if asked.said.done():
             return _answer(asked.said)
         LOG.error(
             'The driver has not answered %s within %s s', method, self.timeout
         )
-        return Answer(
+        return ProbeResult(
             None, f'the back end did not answer within {self.timeout:g} s'
         )
 
@@ -149,18 +149,18 @@ class Questions:
             said.set_exception(error)
 
 
-def _answer(said: futures.Future) -> Answer:
+def _answer(said: futures.Future) -> ProbeResult:
     error = said.exception()
     if error is None:
-        return Answer(said.result(), None)
+        return ProbeResult(said.result(), None)
     if isinstance(error, NotImplementedError):
-        return Answer(None, 'the back end cannot tell what became of it')
+        return ProbeResult(None, 'the back end cannot tell what became of it')
     if isinstance(
         error,
         (exception.ShareResourceNotFound, exception.SnapshotResourceNotFound),
     ):
-        return Answer(None, 'the back end does not have it')
+        return ProbeResult(None, 'the back end does not have it')
     if isinstance(error, _PASSING) or not isinstance(error, Exception):
         raise error
     LOG.warning('A question to the driver failed', exc_info=error)
-    return Answer(None, f'the back end fails to tell: {error}')
+    return ProbeResult(None, f'the back end fails to tell: {error}')

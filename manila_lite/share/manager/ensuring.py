@@ -15,9 +15,9 @@ import orjson
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -26,36 +26,36 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import EnsuringRpc
-from manila_lite.share.drivers.base import EnsureAnswer
+from manila_lite.share.drivers.base import EnsureReply
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.access.share_rules import Access
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 
 LOG = logging.getLogger(__name__)
 
-PAGE = 100
+PAGE_SIZE = 100
 """How many shares a driver is asked about at once."""
 
 # Those that are ensuring were left by a holder of the work who died.
-_ENSURABLE = (S.AVAILABLE, S.ENSURING)
+_ENSURABLE = (InstanceStatus.AVAILABLE, InstanceStatus.ENSURING)
 
-Answers = Mapping[str, EnsureAnswer]
+EnsureReplies = Mapping[str, EnsureReply]
 
 
-class Page(typing.NamedTuple):
+class SharePage(typing.NamedTuple):
     """Some of the shares; `last` is where others follow, or None."""
 
-    found: list[Found]
+    found: list[LoadedInstance]
     last: str | None
 
 
 @implements(EnsuringRpc)
-class Ensuring:
+class EnsuringEndpoint:
     """The ensuring of the shares of one back end.
 
     `update_status` shows shares as ensuring when an administrator asks.
@@ -71,8 +71,8 @@ class Ensuring:
         name_template: str,
         update_status: bool,
         message_ttl: int,
-        access: Access,
-        page: int = PAGE,
+        access: AccessEndpoint,
+        page: int = PAGE_SIZE,
     ):
         self.db = db
         self.driver = driver
@@ -109,12 +109,12 @@ class Ensuring:
             service_id=service.id,
             update_status=False,
         )
-        services.begin_ensuring_anew(session, service.id, info)
+        services.restart_ensuring(session, service.id, info)
 
     # The work
 
-    def prepare_ensure_shares(self, session: Session, job) -> Page:
-        rows = instances.page_of_service(
+    def prepare_ensure_shares(self, session: Session, job) -> SharePage:
+        rows = share_instances.list_service_page(
             session,
             self.service_host,
             _ENSURABLE,
@@ -123,10 +123,10 @@ class Ensuring:
         )
         if self.update_status and job.args['update_status']:
             for row in rows:
-                if row.status == S.AVAILABLE:
+                if row.status == InstanceStatus.AVAILABLE:
                     self._begin(session, row.id)
-        found = driver_view.find_all(session, [row.id for row in rows])
-        return Page(
+        found = share_view.load_instances(session, [row.id for row in rows])
+        return SharePage(
             [one for one in found if one.row.status in _ENSURABLE],
             rows[-1].id if len(rows) == self.page else None,
         )
@@ -138,26 +138,26 @@ class Ensuring:
             LOG.info('It is not ensured: %s', error)
 
     def ensure_shares(self, job, service_id, update_status=True, after=''):
-        page = job.found
+        page = job.prepared
         answers = self._ask(
             [
-                driver_view.for_driver(found, self.name_template)
+                share_view.share_for_driver(found, self.name_template)
                 for found in page.found
             ]
         )
         if page.last is None:
-            job.finish(self._end, job.job, page, answers)
+            job.finish(self._end, job.claim, page, answers)
         else:
-            job.go_on(
+            job.continue_with(
                 {**job.args, 'after': page.last}, self._note, page, answers
             )
 
     def dropped_ensure_shares(self, session, job):
-        services.end_ensuring(session, job.args['service_id'], job.id)
+        services.finish_ensuring(session, job.args['service_id'], job.id)
 
     # What the driver says
 
-    def _ask(self, found: list[ShareForDriver]) -> Answers:
+    def _ask(self, found: list[ShareForDriver]) -> EnsureReplies:
         """Its answers; as published, errors of a driver are but logged."""
         if not found:
             return {}
@@ -171,7 +171,7 @@ class Ensuring:
             )
             return {}
 
-    def _ask_about(self, share: ShareForDriver) -> EnsureAnswer:
+    def _ask_about(self, share: ShareForDriver) -> EnsureReply:
         try:
             exports = self.driver.ensure_share(
                 RequestContext(), share, share_server=share.share_server
@@ -189,9 +189,11 @@ class Ensuring:
 
     def _end(self, session, job, page, answers):
         self._note(session, page, answers)
-        services.end_ensuring(session, job.args['service_id'], job.id)
+        services.finish_ensuring(session, job.args['service_id'], job.id)
 
-    def _note(self, session: Session, page: Page, answers: Answers) -> None:
+    def _note(
+        self, session: Session, page: SharePage, answers: EnsureReplies
+    ) -> None:
         for found in page.found:
             try:
                 self._note_one(session, found, answers.get(found.row.id) or {})
@@ -208,12 +210,14 @@ class Ensuring:
             ],
         )
 
-    def _reapply(self, session: Session, page: list[Found]) -> None:
+    def _reapply(self, session: Session, page: list[LoadedInstance]) -> None:
         """Have the rules of these shares brought to the back end anew."""
         found = {one.row.id: one.row for one in page}
         if not found:
             return
-        for instance_id in access.having_rules(session, found):
+        for instance_id in share_rules.list_instances_with_rules(
+            session, found
+        ):
             row = found[instance_id]
             self.access.resync(
                 session,
@@ -222,14 +226,14 @@ class Ensuring:
             )
 
     def _note_one(
-        self, session: Session, found: Found, answer: EnsureAnswer
+        self, session: Session, found: LoadedInstance, answer: EnsureReply
     ) -> None:
         """Write what has changed, behind the move that guards it."""
         row = found.row
-        failed = answer.get('status') == S.ERROR
-        exports = export_locations(answer.get('export_locations'))
+        failed = answer.get('status') == InstanceStatus.ERROR
+        exports = normalise_export_locations(answer.get('export_locations'))
         metadata = answer.get('metadata') or {}
-        if row.status == S.AVAILABLE:
+        if row.status == InstanceStatus.AVAILABLE:
             if not (failed or _differ(found, exports, metadata)):
                 return
             fire(session, SHARE_INSTANCE, row.id, 'ensure')
@@ -241,7 +245,7 @@ class Ensuring:
             updated_at=session.now,
         )
         if exports:
-            instances.replace_export_locations(session, row.id, exports)
+            share_instances.replace_export_locations(session, row.id, exports)
         if metadata:
             shares.METADATA.merge(session, row.share_id, metadata)
         if failed:
@@ -266,7 +270,7 @@ def _digest(info: Mapping[str, str]) -> str:
     ).hexdigest()
 
 
-def _differ(found: Found, exports, metadata) -> bool:
+def _differ(found: LoadedInstance, exports, metadata) -> bool:
     known = {location.path for location in found.exports}
     return (
         bool(exports)

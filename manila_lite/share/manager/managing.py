@@ -11,8 +11,8 @@ import typing
 from manila_lite import exception
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.shares import clone_sources as share_sources
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import clone_sources
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
@@ -21,32 +21,35 @@ from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
 from manila_lite.quota import snapshots as snapshot_books
 from manila_lite.quota.shares import deltas_of
-from manila_lite.quota.shares import discard
 from manila_lite.quota.shares import owner_of
+from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ManagingRpc
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import snapshot_rules as snapshot_access
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
-from manila_lite.share.manager.driver_view.share_view import Names
-from manila_lite.share.manager.servers.lifecycle import ShareServers
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import S as SnapshotS
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 MANAGED_AT = '__managed_at'
 """The metadata key that tells when a share was taken over."""
 
-_BEING_UNMANAGED = (S.UNMANAGE_STARTING, S.MANAGE_ERROR_UNMANAGE_STARTING)
+_BEING_UNMANAGED = (
+    InstanceStatus.UNMANAGE_STARTING,
+    InstanceStatus.MANAGE_ERROR_UNMANAGE_STARTING,
+)
 
 
-class Managed(typing.NamedTuple):
+class ManagedShare(typing.NamedTuple):
     """What a share was found to be."""
 
     size: int
@@ -54,7 +57,7 @@ class Managed(typing.NamedTuple):
 
 
 @implements(ManagingRpc)
-class Managing:
+class ManagingEndpoint:
     """What one back end has, and had before it was known here.
 
     `limits` are those of the options, for projects seen for the first
@@ -64,9 +67,9 @@ class Managing:
     def __init__(
         self,
         driver: ShareDriver,
-        names: Names,
+        names: NameTemplates,
         limits: Mapping[str, int],
-        servers: ShareServers,
+        servers: ShareServersEndpoint,
     ):
         self.driver = driver
         self.names = names
@@ -74,7 +77,10 @@ class Managing:
         self.servers = servers
 
     def _ask(
-        self, verb: str, found: Found | FoundSnapshot, *args: typing.Any
+        self,
+        verb: str,
+        found: LoadedInstance | LoadedSnapshot,
+        *args: typing.Any,
     ) -> typing.Any:
         """Ask the driver for what it offers in the mode it works in."""
         if not self.driver.driver_handles_share_servers:
@@ -90,23 +96,23 @@ class Managing:
     # Shares
 
     def prepare_manage_share_instance(self, session: Session, job):
-        return self._expect(session, job, S.MANAGE_STARTING)
+        return self._expect(session, job, InstanceStatus.MANAGE_STARTING)
 
     def manage_share_instance(self, job, instance_id, driver_options):
-        share = self._view(job.found)
+        share = self._view(job.prepared)
         found = _managed(
-            self._ask('manage_existing', job.found, share, driver_options),
-            job.found,
+            self._ask('manage_existing', job.prepared, share, driver_options),
+            job.prepared,
         )
         try:
-            job.finish(self._managed, job.found.row, found)
-        except (exception.WorkLost, exception.ResourceNotFound):
-            if job.read(instances.find, instance_id) is None:
+            job.finish(self._managed, job.prepared.row, found)
+        except (exception.ClaimLost, exception.ResourceNotFound):
+            if job.read(share_instances.find, instance_id) is None:
                 # Given up and removed meanwhile: nobody would let it go.
-                self._ask('unmanage', job.found, share)
+                self._ask('unmanage', job.prepared, share)
             raise
 
-    def _managed(self, session, instance, found: Managed):
+    def _managed(self, session, instance, found: ManagedShare):
         fire(
             session,
             SHARE_INSTANCE,
@@ -116,13 +122,15 @@ class Managing:
             updated_at=session.now,
         )
         shares.resize(session, instance.share_id, found.size)
-        sized = instances.get(session, instance.id)
+        sized = share_instances.get(session, instance.id)
         charges.adjust(
             session, owner_of(sized), deltas_of(sized), limits=self.limits
         )
-        pools.count_found(session, instance.host, found.size)
+        pools.add_preexisting(session, instance.host, found.size)
         self._refuse_shared(session, instance, found)
-        instances.replace_export_locations(session, instance.id, found.exports)
+        share_instances.replace_export_locations(
+            session, instance.id, found.exports
+        )
         shares.METADATA.merge(
             session, instance.share_id, {MANAGED_AT: _text(session.now)}
         )
@@ -133,12 +141,12 @@ class Managing:
         Who manages on this back end at the same time takes turns.
         """
         host, _, _ = instance.host.partition('#')
-        services.get(session, host, BINARY, keep=True)
+        services.get(session, host, BINARY, lock=True)
         for export in found.exports:
-            if instances.is_held(
+            if share_instances.is_path_owned(
                 session, host, export['path'], but=instance.id
             ):
-                raise exception.ShareManagedAlready(
+                raise exception.ShareAlreadyManaged(
                     path=export['path'], host=host
                 )
 
@@ -146,46 +154,51 @@ class Managing:
         return self._expect(session, job, *_BEING_UNMANAGED)
 
     def unmanage_share_instance(self, job, instance_id):
-        if job.found.server is not None or (
+        if job.prepared.server is not None or (
             not self.driver.driver_handles_share_servers
         ):
-            self._ask('unmanage', job.found, self._view(job.found))
-        job.finish(self._unmanaged, job.found.row)
+            self._ask('unmanage', job.prepared, self._view(job.prepared))
+        job.finish(self._unmanaged, job.prepared.row)
 
     def _unmanaged(self, session, instance):
-        discard(session, instance, 'unmanaged')
+        remove_and_credit(session, instance, 'unmanaged')
         self.servers.keep(session, instance.share_server_id)
         self.servers.release(session, instance.share_server_id)
 
     # Snapshots
 
     def prepare_manage_snapshot_instance(self, session: Session, job):
-        return self._expect_snapshot(session, job, SnapshotS.MANAGE_STARTING)
+        return self._expect_snapshot(
+            session, job, SnapshotStatus.MANAGE_STARTING
+        )
 
     def manage_snapshot_instance(
         self, job, snapshot_instance_id, driver_options
     ):
-        snapshot = driver_view.snapshot_for_driver(job.found, self.names)
+        snapshot = share_view.snapshot_for_driver(job.prepared, self.names)
         answer = (
             self._ask(
-                'manage_existing_snapshot', job.found, snapshot, driver_options
+                'manage_existing_snapshot',
+                job.prepared,
+                snapshot,
+                driver_options,
             )
             or {}
         )
         try:
-            job.finish(self._managed_snapshot, job.found.row, answer)
-        except (exception.WorkLost, exception.ResourceNotFound):
+            job.finish(self._managed_snapshot, job.prepared.row, answer)
+        except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(snapshots.find, snapshot_instance_id) is None:
                 # Given up and removed meanwhile: nobody would let it go.
-                self._ask('unmanage_snapshot', job.found, snapshot)
+                self._ask('unmanage_snapshot', job.prepared, snapshot)
             raise
 
     def _managed_snapshot(self, session, row, answer):
         """As large as the back end says, or as the share if it does not."""
         location = answer.get('provider_location') or row.provider_location
         size = int(answer.get('size') or 0) or row.share_size
-        snapshots.hold_share(session, row.share_instance_id)
-        if share_sources.is_located(
+        snapshots.lock_share_instance(session, row.share_instance_id)
+        if clone_sources.is_location_in_use(
             session, row.share_id, location, but=row.id
         ):
             raise exception.ManageInvalidShareSnapshot(
@@ -211,37 +224,41 @@ class Managing:
             snapshot_exports.replace(
                 session,
                 row.id,
-                export_locations(answer.get('export_locations')),
+                normalise_export_locations(answer.get('export_locations')),
             )
 
     def prepare_unmanage_snapshot_instance(self, session: Session, job):
-        return snapshot_access.take_all(
+        return snapshot_access.queue_denials(
             session,
-            self._expect_snapshot(session, job, SnapshotS.UNMANAGE_STARTING),
+            self._expect_snapshot(
+                session, job, SnapshotStatus.UNMANAGE_STARTING
+            ),
             self.driver,
         )
 
     def unmanage_snapshot_instance(self, job, snapshot_instance_id):
-        found = job.found.found
-        snapshot = driver_view.snapshot_for_driver(found, self.names)
-        snapshot_access.deny_all(self.driver, snapshot, job.found)
+        found = job.prepared.found
+        snapshot = share_view.snapshot_for_driver(found, self.names)
+        snapshot_access.deny_all(self.driver, snapshot, job.prepared)
         self._ask('unmanage_snapshot', found, snapshot)
         job.finish(self._unmanaged_snapshot, found)
 
     def _unmanaged_snapshot(self, session, found):
-        snapshot_books.discard(session, found.row, 'unmanaged')
+        snapshot_books.remove_and_credit(session, found.row, 'unmanaged')
         self.servers.keep(session, found.share.row.share_server_id)
 
     def failed_unmanage_snapshot_instance(self, session, job, error):
-        snapshot_access.give_up(session, job.resource_id)
+        snapshot_access.fail_denials(session, job.resource_id)
         return False
 
     # All
 
     def _expect_snapshot(
         self, session: Session, job, status: str
-    ) -> FoundSnapshot:
-        found = driver_view.find_snapshot(session, job.resource_id, keep=True)
+    ) -> LoadedSnapshot:
+        found = share_view.load_snapshot(
+            session, job.resource_id, lock_shared=True
+        )
         if found.row.status != status:
             raise exception.InvalidStatus(
                 resource='snapshot instance',
@@ -252,9 +269,11 @@ class Managing:
             )
         return found
 
-    def _expect(self, session: Session, job, *statuses: str) -> Found:
+    def _expect(self, session: Session, job, *statuses: str) -> LoadedInstance:
         """The instance, kept, if it still waits for this work."""
-        found = driver_view.find(session, job.resource_id, keep=True)
+        found = share_view.load_instance(
+            session, job.resource_id, lock_shared=True
+        )
         if found.row.status not in statuses:
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -265,14 +284,14 @@ class Managing:
             )
         return found
 
-    def _view(self, found: Found):
-        return driver_view.for_driver(found, self.names.share)
+    def _view(self, found: LoadedInstance):
+        return share_view.share_for_driver(found, self.names.share)
 
 
-def _managed(answer: typing.Any, found: Found) -> Managed:
+def _managed(answer: typing.Any, found: LoadedInstance) -> ManagedShare:
     """What the driver says, its exports else those that were given."""
-    exports = export_locations(answer.get('export_locations'))
-    return Managed(
+    exports = normalise_export_locations(answer.get('export_locations'))
+    return ManagedShare(
         _size(answer),
         exports
         or [

@@ -4,29 +4,29 @@ import datetime
 import math
 import typing
 
-from manila_lite.db.queries.admin.pools import Report
+from manila_lite.db.queries.admin.pools import PoolReport
 
-NO_POOL = 'pool'
+DEFAULT_POOL = 'pool'
 """The name of the one pool of a back end that does not report pools."""
 
 
-def reports(
+def pool_reports(
     stats: dict[str, typing.Any], service_host: str, now: datetime.datetime
-) -> list[Report]:
+) -> list[PoolReport]:
     """One report per pool; what the back end says holds for each of them.
 
     Capacities that are not numbers (`infinite`, `unknown`) become None.
     """
     common = {key: value for key, value in stats.items() if key != 'pools'}
-    pools = stats.get('pools') or [{'pool_name': NO_POOL}]
+    pools = stats.get('pools') or [{'pool_name': DEFAULT_POOL}]
     return [_report(common | pool, service_host, now) for pool in pools]
 
 
 def _report(
     facts: dict[str, typing.Any], service_host: str, now: datetime.datetime
-) -> Report:
+) -> PoolReport:
     facts['timestamp'] = now.isoformat(timespec='microseconds')
-    return Report(
+    return PoolReport(
         host=f'{service_host}#{facts["pool_name"]}',
         capabilities=facts,
         total_gb=_number(facts.get('total_capacity_gb')),

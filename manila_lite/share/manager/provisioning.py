@@ -13,30 +13,30 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import pools
-from manila_lite.db.queries.shares import clone_sources as share_sources
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import clone_sources
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.shares import discard
-from manila_lite.quota.shares import discard_uncounted
+from manila_lite.quota.shares import lock_instances
+from manila_lite.quota.shares import remove_and_credit
+from manila_lite.quota.shares import remove_uncharged
 from manila_lite.quota.shares import resize
-from manila_lite.quota.shares import take_copies
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.share.drivers.base import ExportLocation
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.access import teardown as access_removal
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
-from manila_lite.share.manager.driver_view.share_view import Names
-from manila_lite.share.manager.servers.lifecycle import ShareServers
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.manager.access import teardown
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.work import table
 
 PROGRESS_DONE = '100%'
@@ -44,14 +44,14 @@ PROGRESS_DONE = '100%'
 _AWAIT = work_kinds(ProvisioningRpc)['provisioning.await_share_from_snapshot']
 
 
-class Copy(typing.NamedTuple):
+class Clone(typing.NamedTuple):
     """A share that is to be made, and the snapshot it is made of."""
 
-    share: Found
-    snapshot: FoundSnapshot
+    share: LoadedInstance
+    snapshot: LoadedSnapshot
 
 
-class Told(typing.NamedTuple):
+class ReportedClone(typing.NamedTuple):
     """What a driver tells about a share that is made of a snapshot."""
 
     status: str
@@ -60,7 +60,7 @@ class Told(typing.NamedTuple):
 
 
 @implements(ProvisioningRpc)
-class Provisioning:
+class ProvisioningEndpoint:
     """The share instances of one back end.
 
     Drivers that copy in the background are asked every `copy_interval`
@@ -70,10 +70,10 @@ class Provisioning:
     def __init__(
         self,
         driver: ShareDriver,
-        names: Names,
+        names: NameTemplates,
         copy_interval: float,
         setup: ServerSetup,
-        servers: ShareServers,
+        servers: ShareServersEndpoint,
     ):
         self.driver = driver
         self.names = names
@@ -88,10 +88,12 @@ class Provisioning:
     # Create
 
     def prepare_create_share_instance(self, session: Session, job):
-        return self._expect(session, job, S.CREATING, driver_view.find_new)
+        return self._expect(
+            session, job, InstanceStatus.CREATING, share_view.load_new_instance
+        )
 
     def create_share_instance(self, job, instance_id):
-        found = self.setup.provide(job, job.found)
+        found = self.setup.provide(job, job.prepared)
         if found is None:
             return
         share, server = self._view(found), found.share_server
@@ -105,15 +107,15 @@ class Provisioning:
             job.finish,
             self._created,
             instance_id,
-            export_locations(locations),
+            normalise_export_locations(locations),
         )
 
     def _keep(self, job, share, server, end, *args):
         """End the work, unless there is nobody to know what was made."""
         try:
             end(*args)
-        except (exception.WorkLost, exception.ResourceNotFound):
-            if job.read(instances.find, share.id) is None:
+        except (exception.ClaimLost, exception.ResourceNotFound):
+            if job.read(share_instances.find, share.id) is None:
                 # Given up and deleted meanwhile.
                 self.driver.delete_share(
                     RequestContext(), share, share_server=server
@@ -129,7 +131,9 @@ class Provisioning:
             progress=PROGRESS_DONE,
             updated_at=session.now,
         )
-        instances.insert_export_locations(session, instance_id, locations)
+        share_instances.insert_export_locations(
+            session, instance_id, locations
+        )
 
     def failed_create_share_instance(self, session, job, error):
         """A driver may tell which exports exist in spite of the error."""
@@ -138,27 +142,33 @@ class Provisioning:
         told = getattr(error, 'detail_data', None)
         locations = isinstance(told, dict) and told.get('export_locations')
         if locations:
-            instances.insert_export_locations(
-                session, job.resource_id, export_locations(locations)
+            share_instances.insert_export_locations(
+                session, job.resource_id, normalise_export_locations(locations)
             )
         return False
 
     # Create from a snapshot
 
     def prepare_create_share_from_snapshot(self, session: Session, job):
-        found = self._expect(session, job, S.CREATING, driver_view.find_new)
-        source = share_sources.take(session, job.args['snapshot_id'])
-        return Copy(
-            found, driver_view.find_snapshot(session, source.instance_id)
+        found = self._expect(
+            session, job, InstanceStatus.CREATING, share_view.load_new_instance
+        )
+        source = clone_sources.lock_source_shared(
+            session, job.args['snapshot_id']
+        )
+        return Clone(
+            found, share_view.load_snapshot(session, source.instance_id)
         )
 
     def create_share_from_snapshot(self, job, instance_id, snapshot_id):
-        found = self.setup.provide(job, job.found.share, job.found.snapshot)
+        found = self.setup.provide(
+            job, job.prepared.share, job.prepared.snapshot
+        )
         if found is None:
             return
         share, server = self._view(found), found.share_server
-        snapshot = driver_view.snapshot_for_driver(
-            job.found.snapshot, self.names
+        snapshot = share_view.snapshot_for_driver(
+            job.prepared.snapshot, self.names
         )
         told = _told(
             self.driver.create_share_from_snapshot(
@@ -169,7 +179,7 @@ class Provisioning:
                 parent_share=snapshot.share,
             )
         )
-        if told.status == S.AVAILABLE:
+        if told.status == InstanceStatus.AVAILABLE:
             self._keep(
                 job,
                 share,
@@ -186,7 +196,7 @@ class Provisioning:
                 server,
                 job.hand_over,
                 self._copying,
-                job.job,
+                job.claim,
                 instance_id,
                 told,
             )
@@ -212,18 +222,23 @@ class Provisioning:
             progress=told.progress,
             updated_at=session.now,
         )
-        instances.insert_export_locations(session, instance_id, told.exports)
+        share_instances.insert_export_locations(
+            session, instance_id, told.exports
+        )
 
     def prepare_await_share_from_snapshot(self, session: Session, job):
-        return self._expect(session, job, S.CREATING_FROM_SNAPSHOT)
+        return self._expect(
+            session, job, InstanceStatus.CREATING_FROM_SNAPSHOT
+        )
 
     def await_share_from_snapshot(self, job, instance_id):
         told = _told(
             self.driver.get_share_status(
-                self._view(job.found), share_server=job.found.share_server
+                self._view(job.prepared),
+                share_server=job.prepared.share_server,
             )
         )
-        if told.status == S.AVAILABLE:
+        if told.status == InstanceStatus.AVAILABLE:
             job.finish(self._copied, instance_id, told)
         else:
             job.pause(
@@ -240,33 +255,33 @@ class Provisioning:
             updated_at=session.now,
         )
         if told.exports:
-            instances.replace_export_locations(
+            share_instances.replace_export_locations(
                 session, instance_id, told.exports
             )
 
     def _note_progress(self, session, instance_id, told):
         if told.progress is not None:
-            instances.note_progress(session, instance_id, told.progress)
+            share_instances.set_progress(session, instance_id, told.progress)
 
     # Resize
 
     def prepare_extend_share_instance(self, session, job):
-        return self._expect(session, job, S.EXTENDING)
+        return self._expect(session, job, InstanceStatus.EXTENDING)
 
     def extend_share_instance(self, job, instance_id, new_size, growth, host):
         self.driver.extend_share(
-            self._view(job.found),
+            self._view(job.prepared),
             new_size,
-            share_server=job.found.share_server,
+            share_server=job.prepared.share_server,
         )
-        job.finish(self._extended, job, job.found.row, new_size)
+        job.finish(self._extended, job, job.prepared.row, new_size)
 
     def _extended(self, session, job, instance, new_size):
         """The share has grown, and so has what its project uses.
 
         Other replicas grow with the active one, wherever they are now.
         """
-        copies = take_copies(session, instance)
+        copies = lock_instances(session, instance)
         fire(
             session,
             SHARE_INSTANCE,
@@ -284,22 +299,22 @@ class Provisioning:
         )
 
     def dropped_extend_share_instance(self, session, job):
-        pools.change_allocated(session, job.args['host'], -job.args['growth'])
+        pools.adjust_allocated(session, job.args['host'], -job.args['growth'])
 
     def prepare_shrink_share_instance(self, session, job):
-        return self._expect(session, job, S.SHRINKING)
+        return self._expect(session, job, InstanceStatus.SHRINKING)
 
     def shrink_share_instance(self, job, instance_id, new_size):
         self.driver.shrink_share(
-            self._view(job.found),
+            self._view(job.prepared),
             new_size,
-            share_server=job.found.share_server,
+            share_server=job.prepared.share_server,
         )
-        job.finish(self._shrunk, job.found.row, new_size)
+        job.finish(self._shrunk, job.prepared.row, new_size)
 
     def _shrunk(self, session, instance, new_size):
         """The share is smaller, and its project uses less."""
-        copies = take_copies(session, instance)
+        copies = lock_instances(session, instance)
         fire(
             session,
             SHARE_INSTANCE,
@@ -312,47 +327,49 @@ class Provisioning:
     # Delete
 
     def prepare_delete_share_instance(self, session, job):
-        found = self._expect(session, job, S.DELETING)
-        if snapshots.is_parent(session, found.row.id):
+        found = self._expect(session, job, InstanceStatus.DELETING)
+        if snapshots.has_snapshots(session, found.row.id):
             # By decree only: no request is accepted while there are any.
             raise exception.InvalidShare(
                 reason=f'share instance {found.row.id} has snapshots'
             )
-        return access_removal.take_all(session, found, self.driver)
+        return teardown.queue_denials(session, found, self.driver)
 
     def delete_share_instance(self, job, instance_id, force=False):
-        self._delete(job.found, force)
-        job.finish(self._deleted, job.found.row)
+        self._delete(job.prepared, force)
+        job.finish(self._deleted, job.prepared.row)
 
     def _deleted(self, session, instance):
-        discard(session, instance)
+        remove_and_credit(session, instance)
         self.servers.release(session, instance.share_server_id)
 
     def failed_delete_share_instance(self, session, job, error):
         """A forced deletion bears with the back end: the rows go."""
         if not job.args['force']:
-            access_removal.give_up(session, job.resource_id)
+            teardown.fail_denials(session, job.resource_id)
             return False
-        self._deleted(session, self._expect(session, job, S.DELETING).row)
+        self._deleted(
+            session, self._expect(session, job, InstanceStatus.DELETING).row
+        )
         return True
 
     def prepare_delete_share_instance_deferred(self, session, job):
-        return access_removal.take_all(
+        return teardown.queue_denials(
             session,
-            self._expect(session, job, S.DEFERRED_DELETING),
+            self._expect(session, job, InstanceStatus.DEFERRED_DELETING),
             self.driver,
         )
 
     def delete_share_instance_deferred(self, job, instance_id):
-        self._delete(job.found)
-        job.finish(self._deleted_uncounted, job.found.row)
+        self._delete(job.prepared)
+        job.finish(self._deleted_uncounted, job.prepared.row)
 
     def _deleted_uncounted(self, session, instance):
-        discard_uncounted(session, instance)
+        remove_uncharged(session, instance)
         self.servers.release(session, instance.share_server_id)
 
     def failed_delete_share_instance_deferred(self, session, job, error):
-        access_removal.give_up(session, job.resource_id)
+        teardown.fail_denials(session, job.resource_id)
         return False
 
     def _delete(self, leaving, force=False):
@@ -375,21 +392,21 @@ class Provisioning:
         ):
             if force:
                 at_last.callback(remove)
-            access_removal.deny_all(self.driver, share, leaving, server)
+            teardown.deny_all(self.driver, share, leaving, server)
             if not force:
                 remove()
 
     # All
 
     def _expect(
-        self, session: Session, job, status: str, find=driver_view.find
-    ) -> Found:
+        self, session: Session, job, status: str, find=share_view.load_instance
+    ) -> LoadedInstance:
         """The instance, if it still waits for this work.
 
         It is kept: who moves it on, and submits other work, has to see
         that this work is running.
         """
-        found = find(session, job.resource_id, keep=True)
+        found = find(session, job.resource_id, lock_shared=True)
         if found.row.status != status:
             raise exception.InvalidStatus(
                 resource='share instance',
@@ -400,22 +417,27 @@ class Provisioning:
             )
         return found
 
-    def _view(self, found: Found):
-        return driver_view.for_driver(found, self.name_template)
+    def _view(self, found: LoadedInstance):
+        return share_view.share_for_driver(found, self.name_template)
 
 
-def _told(answer: typing.Any) -> Told:
+def _told(answer: typing.Any) -> ReportedClone:
     """What an answer of either form says; raises InvalidShareInstance."""
     if not isinstance(answer, Mapping):
-        return Told(S.AVAILABLE, export_locations(answer))
+        return ReportedClone(
+            InstanceStatus.AVAILABLE, normalise_export_locations(answer)
+        )
     status = answer.get('status')
-    if status not in (S.AVAILABLE, S.CREATING_FROM_SNAPSHOT):
+    if status not in (
+        InstanceStatus.AVAILABLE,
+        InstanceStatus.CREATING_FROM_SNAPSHOT,
+    ):
         raise exception.InvalidShareInstance(
             reason=f'the driver says that it is {status}'
         )
     progress = answer.get('progress')
-    return Told(
+    return ReportedClone(
         status,
-        export_locations(answer.get('export_locations')),
+        normalise_export_locations(answer.get('export_locations')),
         None if progress is None else str(progress)[:32],
     )

@@ -20,28 +20,28 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.quota import charges
+from manila_lite.quota.shares import lock_instances
 from manila_lite.quota.shares import resize
-from manila_lite.quota.shares import take_copies
-from manila_lite.quota.snapshots import discard
 from manila_lite.quota.snapshots import owner_of
+from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import SnapshotsRpc
 from manila_lite.share.drivers.base import AccessRuleForDriver
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import (
     snapshot_rules as access_of_snapshots,
 )
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
-from manila_lite.share.manager.driver_view.share_view import Names
-from manila_lite.states.access_rule import A
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S as ShareS
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import S
-from manila_lite.work.notify import tell
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.notify import notify_user
 
 PROGRESS_DONE = '100%'
 
@@ -49,7 +49,7 @@ REVERT_PAUSE = 2.0
 """Seconds before another look whether a revert has ended."""
 
 
-class Unfit(exception.ShareBackendException):
+class UnusableSnapshot(exception.ShareBackendException):
     """The driver has taken a snapshot that is of no use."""
 
     def __init__(self, answer: Mapping[str, typing.Any]):
@@ -57,19 +57,21 @@ class Unfit(exception.ShareBackendException):
         self.answer = answer
 
 
-class Reverting(typing.NamedTuple):
+class RevertTarget(typing.NamedTuple):
     """The snapshot to go back to, and the rules that are in force."""
 
-    snapshot: FoundSnapshot
+    snapshot: LoadedSnapshot
     share_rules: list[AccessRuleForDriver]
     snapshot_rules: list[AccessRuleForDriver]
 
 
 @implements(SnapshotsRpc)
-class Snapshots:
+class SnapshotsEndpoint:
     """The snapshots of one back end."""
 
-    def __init__(self, driver: ShareDriver, names: Names, message_ttl: int):
+    def __init__(
+        self, driver: ShareDriver, names: NameTemplates, message_ttl: int
+    ):
         self.driver = driver
         self.names = names
         self.message_ttl = message_ttl
@@ -77,24 +79,27 @@ class Snapshots:
     # Create
 
     def prepare_create_snapshot_instance(self, session: Session, job):
-        return expect(session, job, S.CREATING)
+        return expect(session, job, SnapshotStatus.CREATING)
 
     def create_snapshot_instance(
         self, job, snapshot_instance_id, share_instance_id
     ):
-        snapshot = self.view(job.found)
-        server = job.found.share_server
+        snapshot = self.view(job.prepared)
+        server = job.prepared.share_server
         answer = (
             self.driver.create_snapshot(
                 RequestContext(), snapshot, share_server=server
             )
             or {}
         )
-        if answer.get('status', S.AVAILABLE) != S.AVAILABLE:
-            raise Unfit(answer)
+        if (
+            answer.get('status', SnapshotStatus.AVAILABLE)
+            != SnapshotStatus.AVAILABLE
+        ):
+            raise UnusableSnapshot(answer)
         try:
-            job.finish(self.created, job.found.row, answer)
-        except (exception.WorkLost, exception.ResourceNotFound):
+            job.finish(self.created, job.prepared.row, answer)
+        except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(snapshots.find, snapshot_instance_id) is None:
                 # Given up and deleted meanwhile: nobody would know it.
                 self.driver.delete_snapshot(
@@ -124,7 +129,7 @@ class Snapshots:
             snapshot_exports.replace(
                 session,
                 row.id,
-                export_locations(answer.get('export_locations')),
+                normalise_export_locations(answer.get('export_locations')),
             )
 
     def _resize(self, session, row, size):
@@ -136,8 +141,8 @@ class Snapshots:
 
     def failed_create_snapshot_instance(self, session, job, error):
         """Where the driver has said what it made is kept for deletion."""
-        if isinstance(error, Unfit):
-            snapshots.locate(
+        if isinstance(error, UnusableSnapshot):
+            snapshots.set_provider_location(
                 session, job.resource_id, error.answer.get('provider_location')
             )
         return False
@@ -150,15 +155,15 @@ class Snapshots:
     # Delete
 
     def prepare_delete_snapshot_instance(self, session: Session, job):
-        return access_of_snapshots.take_all(
-            session, expect(session, job, S.DELETING), self.driver
+        return access_of_snapshots.queue_denials(
+            session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
     def delete_snapshot_instance(self, job, snapshot_instance_id, force=False):
-        leaving, found = job.found, job.found.found
-        if found.share.row.status == ShareS.REVERTING:
+        leaving, found = job.prepared, job.prepared.found
+        if found.share.row.status == InstanceStatus.REVERTING:
             # Deleted by force while its share is reverting, maybe to it.
-            job.put_back(REVERT_PAUSE)
+            job.release(REVERT_PAUSE)
             return
         # Where it is not there, what was asked for is the case.
         with contextlib.suppress(
@@ -172,23 +177,25 @@ class Snapshots:
                 self.view(found),
                 share_server=found.share_server,
             )
-        job.finish(discard, found.row)
+        job.finish(remove_and_credit, found.row)
 
     def failed_delete_snapshot_instance(self, session, job, error):
         """A forced deletion bears with the back end: the rows go."""
         if not job.args['force']:
-            access_of_snapshots.give_up(session, job.resource_id)
+            access_of_snapshots.fail_denials(session, job.resource_id)
             return False
-        discard(session, expect(session, job, S.DELETING).row)
+        remove_and_credit(
+            session, expect(session, job, SnapshotStatus.DELETING).row
+        )
         return True
 
     # Revert
 
     def prepare_revert_to_snapshot(self, session: Session, job):
-        return find_reverting(session, job)
+        return get_revert_target(session, job)
 
     def revert_to_snapshot(self, job, instance_id, snapshot_id):
-        found = job.found
+        found = job.prepared
         size = self.driver.revert_to_snapshot(
             RequestContext(),
             self.view(found.snapshot),
@@ -204,11 +211,11 @@ class Snapshots:
         )
 
     def reverted(
-        self, session: Session, job, found: FoundSnapshot, size: int
+        self, session: Session, job, found: LoadedSnapshot, size: int
     ) -> None:
         """The share is as large as the back end says, and in the books."""
         share = found.share.row
-        copies = take_copies(session, share)
+        copies = lock_instances(session, share)
         fire(
             session,
             SHARE_INSTANCE,
@@ -224,11 +231,13 @@ class Snapshots:
             updated_at=session.now,
         )
         resize(session, share, size, copies, reservations=job.charges)
-        tell(session, job, Action.REVERT_TO_SNAPSHOT, None, self.message_ttl)
+        notify_user(
+            session, job, Action.REVERT_TO_SNAPSHOT, None, self.message_ttl
+        )
 
     def dropped_revert_to_snapshot(self, session, job):
         """Whatever became of the share, its snapshot is as it was."""
-        snapshots.hold_share(session, job.resource_id)
+        snapshots.lock_share_instance(session, job.resource_id)
         fire_matching(
             session,
             SNAPSHOT_INSTANCE,
@@ -246,7 +255,10 @@ class Snapshots:
         """The visible end of work that was lost; the share goes on."""
         release_share(session, row.share_instance_id, but=row.id)
         fire(session, SNAPSHOT_INSTANCE, row.id, event, updated_at=session.now)
-        if event == 'create_failed' and row.replica_state == P.ACTIVE:
+        if (
+            event == 'create_failed'
+            and row.replica_state == ReplicaState.ACTIVE
+        ):
             # From where should the other replicas have it now?
             fire_matching(
                 session,
@@ -256,14 +268,16 @@ class Snapshots:
                 updated_at=session.now,
             )
 
-    def view(self, found: FoundSnapshot):
+    def view(self, found: LoadedSnapshot):
         """The snapshot as the driver is to see it."""
-        return driver_view.snapshot_for_driver(found, self.names)
+        return share_view.snapshot_for_driver(found, self.names)
 
 
-def expect(session: Session, job, status: str) -> FoundSnapshot:
+def expect(session: Session, job, status: str) -> LoadedSnapshot:
     """The instance, kept, if it still waits for this work."""
-    found = driver_view.find_snapshot(session, job.resource_id, keep=True)
+    found = share_view.load_snapshot(
+        session, job.resource_id, lock_shared=True
+    )
     if found.row.status != status:
         raise exception.InvalidStatus(
             resource='snapshot instance',
@@ -275,29 +289,32 @@ def expect(session: Session, job, status: str) -> FoundSnapshot:
     return found
 
 
-def find_reverting(session: Session, job) -> Reverting:
+def get_revert_target(session: Session, job) -> RevertTarget:
     """What a share is reverted to, if it still waits for this work."""
-    share = driver_view.find(session, job.resource_id, keep=True)
-    if share.row.status != ShareS.REVERTING:
+    share = share_view.load_instance(
+        session, job.resource_id, lock_shared=True
+    )
+    if share.row.status != InstanceStatus.REVERTING:
         raise exception.InvalidStatus(
             resource='share instance',
             id=share.row.id,
             status=share.row.status,
             event=job.kind,
-            allowed=ShareS.REVERTING,
+            allowed=InstanceStatus.REVERTING,
         )
-    row = snapshots.of_share_instance(
+    row = snapshots.find_on_share_instance(
         session, job.args['snapshot_id'], share.row.id
     )
-    if row is None or row.status != S.RESTORING:
+    if row is None or row.status != SnapshotStatus.RESTORING:
         # By an administrator's decree: nothing is reverted then.
         raise exception.InvalidShareSnapshot(
-            reason=f'{job.args["snapshot_id"]} is not {S.RESTORING} any more'
+            reason=f'{job.args["snapshot_id"]} is no longer '
+            f'{SnapshotStatus.RESTORING}'
         )
-    return Reverting(
-        driver_view.find_snapshot(session, row.id),
-        _rules(access.of_instance(session, share.row.id)),
-        _rules(snapshot_access.of_instance(session, row.id)),
+    return RevertTarget(
+        share_view.load_snapshot(session, row.id),
+        _rules(access.list_for_instance(session, share.row.id)),
+        _rules(snapshot_access.list_for_instance(session, row.id)),
     )
 
 
@@ -309,9 +326,12 @@ def release_share(
     Not while a snapshot of it is creating, another than `but`. A share
     that is not snapshotting any more is left alone.
     """
-    status = snapshots.hold_share(session, share_instance_id)
-    if status == ShareS.SNAPSHOTTING and not snapshots.is_being_taken(
-        session, share_instance_id, but
+    status = snapshots.lock_share_instance(session, share_instance_id)
+    if (
+        status == InstanceStatus.SNAPSHOTTING
+        and not snapshots.is_snapshot_in_progress(
+            session, share_instance_id, but
+        )
     ):
         fire(session, SHARE_INSTANCE, share_instance_id, 'snapshotted')
 
@@ -333,5 +353,5 @@ def _rules(rows: Iterable[typing.Any]) -> list[AccessRuleForDriver]:
             access_key=getattr(row, 'access_key', None),
         )
         for row in rows
-        if row.state == A.ACTIVE
+        if row.state == RuleState.ACTIVE
     ]

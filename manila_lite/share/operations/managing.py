@@ -12,8 +12,8 @@ from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import replicas as replica_rows
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.shares import clone_sources as share_sources
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import clone_sources
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
@@ -21,25 +21,25 @@ from manila_lite.db.queries.types.types import TypeWithSpecs
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
-from manila_lite.quota.shares import discard
+from manila_lite.db.transitions import insert_row
+from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.operations.replication import guards as replicated
-from manila_lite.share.operations.shares import network_rules as on_networks
+from manila_lite.share.operations.replication import guards as replica_guards
+from manila_lite.share.operations.shares import network_rules
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from manila_lite.share.operations.snapshots import user_for
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_server import S as SERVER
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.share.operations.snapshots import owner_user_id
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 
 @dataclasses.dataclass(frozen=True)
-class ManageRequest:
+class ManageShareRequest:
     """A share that a back end has: where, and what it is to be called.
 
     `service_host` is host@backend#pool.
@@ -96,7 +96,10 @@ class Managing:
 
     @transaction
     def manage_share(
-        self, session: Session, ctx: RequestContext, request: ManageRequest
+        self,
+        session: Session,
+        ctx: RequestContext,
+        request: ManageShareRequest,
     ) -> str:
         """Accept a share that is there already; its id.
 
@@ -109,12 +112,14 @@ class Managing:
         mount_point = self._mount_point(ctx, request, share_type)
         server = self._server(session, request, share_type)
         service = self._service(session, request.service_host)
-        if instances.is_exported(session, service.host, request.export_path):
-            raise exception.ShareManagedAlready(
+        if share_instances.is_path_claimed(
+            session, service.host, request.export_path
+        ):
+            raise exception.ShareAlreadyManaged(
                 path=request.export_path, host=service.host
             )
         share_id, instance_id = session.new_id(), session.new_id()
-        abilities = share_request.abilities(share_type)
+        abilities = share_request.capability_columns(share_type)
         shares.insert(
             session,
             {
@@ -133,7 +138,7 @@ class Managing:
             {},
         )
         try:
-            born(
+            insert_row(
                 session,
                 SHARE_INSTANCE,
                 'manage',
@@ -145,7 +150,9 @@ class Managing:
                 access_rules_status='active',
                 cast_rules_to_readonly=False,
                 created_at=session.now,
-                **replica_rows.birth(share_id, abilities['replication_type']),
+                **replica_rows.initial_columns(
+                    share_id, abilities['replication_type']
+                ),
                 mount_point_name=mount_point,
                 share_network_id=server and server.share_network_id,
             )
@@ -156,7 +163,7 @@ class Managing:
             ) from None
         if server is not None:
             share_servers.bind(session, instance_id, server.id, size=0)
-        instances.insert_export_locations(
+        share_instances.insert_export_locations(
             session,
             instance_id,
             [
@@ -176,7 +183,10 @@ class Managing:
         return share_id
 
     def _type(
-        self, session: Session, ctx: RequestContext, request: ManageRequest
+        self,
+        session: Session,
+        ctx: RequestContext,
+        request: ManageShareRequest,
     ) -> TypeWithSpecs:
         name = request.share_type or self.default_type
         if not name:
@@ -191,7 +201,7 @@ class Managing:
     def _server(
         self,
         session: Session,
-        request: ManageRequest,
+        request: ManageShareRequest,
         share_type: TypeWithSpecs,
     ) -> typing.Any:
         """The server the share is on; held, so that it stays active.
@@ -213,22 +223,22 @@ class Managing:
                 reason='share_server_id must be that of a server on '
                 f'{request.service_host}'
             )
-        on_networks.usable(session, server.share_network_id)
-        status = share_servers.hold(session, server.id)
-        if status != SERVER.ACTIVE:
+        network_rules.lock_active_shared(session, server.share_network_id)
+        status = share_servers.lock(session, server.id)
+        if status != ServerStatus.ACTIVE:
             raise exception.InvalidStatus(
                 resource='share server',
                 id=server.id,
                 status=status,
                 event='manage share',
-                allowed=SERVER.ACTIVE,
+                allowed=ServerStatus.ACTIVE,
             )
         return server
 
     def _mount_point(
         self,
         ctx: RequestContext,
-        request: ManageRequest,
+        request: ManageShareRequest,
         share_type: TypeWithSpecs,
     ) -> str | None:
         named = ShareRequest(
@@ -236,8 +246,8 @@ class Managing:
             size=0,
             mount_point_name=request.mount_point_name,
         )
-        share_request.check_mount_point(named, share_type)
-        return share_request.mount_point(
+        share_request.check_mount_point_support(named, share_type)
+        return share_request.full_mount_point_name(
             named, share_type, self.mount_prefix, ctx.project_id
         )
 
@@ -251,10 +261,10 @@ class Managing:
             raise exception.InvalidInput(
                 reason='service_host must name a pool, as in host@backend#pool'
             )
-        service = services.get(session, service_host, BINARY, keep=True)
+        service = services.get(session, service_host, BINARY, lock=True)
         if not services.is_up(service, self.down_time):
             raise exception.ServiceIsDown(binary=BINARY, host=service_host)
-        if not pools.exists(session, host):
+        if not pools.pool_exists(session, host):
             raise exception.ServiceNotFound(binary=BINARY, host=host)
         return service
 
@@ -265,13 +275,15 @@ class Managing:
         """Ask for a share to be forgotten; its data stays where it is."""
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        found = replicated.refuse_several(session, share)
+        found = replica_guards.refuse_replicas(session, share)
         for row in found:
             fire(
                 session,
                 SHARE_INSTANCE,
                 row.instance_id,
-                'abandon' if row.status == S.MANAGE_ERROR else 'unmanage',
+                'abandon'
+                if row.status == InstanceStatus.MANAGE_ERROR
+                else 'unmanage',
             )
         self._refuse_dependents(session, share)
         for row in found:
@@ -279,7 +291,7 @@ class Managing:
 
     def _refuse_dependents(self, session: Session, share: typing.Any) -> None:
         """Behind the moves, so that none can come into being any more."""
-        locks.refuse_locked_share(session, share.id)
+        locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
             raise exception.ShareNotAllowed(
                 reason=f'share {share.id} has snapshots; unmanage or '
@@ -289,9 +301,9 @@ class Managing:
     def _unmanage_instance(
         self, session: Session, ctx: RequestContext, instance_id: str
     ) -> None:
-        instance = instances.get(session, instance_id)
+        instance = share_instances.get(session, instance_id)
         if instance.host is None:
-            discard(session, instance, 'unmanaged')
+            remove_and_credit(session, instance, 'unmanaged')
             return
         self.managing.on(instance.host).unmanage_share_instance(
             session, ctx, instance_id=instance_id
@@ -312,24 +324,24 @@ class Managing:
         It is the newest from now on, and counts for nothing until the
         back end has said how large it is.
         """
-        replicated.refuse_several(session, share)
+        replica_guards.refuse_replicas(session, share)
         if not share.snapshot_support:
             raise exception.SnapshotsUnsupported(share_id=share.id)
         parent = self._parent(session, share)
-        if share_sources.is_located(
+        if clone_sources.is_location_in_use(
             session, share.id, request.provider_location
         ):
-            raise exception.SnapshotManagedAlready(
+            raise exception.SnapshotAlreadyManaged(
                 location=request.provider_location, share_id=share.id
             )
         snapshot_id, instance_id = session.new_id(), session.new_id()
-        created_at = snapshots.after_newest(session, parent)
+        created_at = snapshots.next_created_at(session, parent)
         snapshots.insert(
             session,
             {
                 'id': snapshot_id,
                 'project_id': parent.project_id,
-                'user_id': user_for(ctx, parent),
+                'user_id': owner_user_id(ctx, parent),
                 'share_id': share.id,
                 'size': 0,
                 'share_size': parent.size,
@@ -340,7 +352,7 @@ class Managing:
             },
             request.metadata,
         )
-        born(
+        insert_row(
             session,
             SNAPSHOT_INSTANCE,
             'manage',
@@ -364,16 +376,16 @@ class Managing:
 
         Nobody takes a snapshot of it, or removes it, meanwhile.
         """
-        status = snapshots.hold_share(session, share.instance_id)
-        if status != S.AVAILABLE:
+        status = snapshots.lock_share_instance(session, share.instance_id)
+        if status != InstanceStatus.AVAILABLE:
             raise exception.InvalidStatus(
                 resource='share instance',
                 id=share.instance_id,
                 status=status,
                 event='manage snapshot',
-                allowed=S.AVAILABLE,
+                allowed=InstanceStatus.AVAILABLE,
             )
-        parent = snapshots.parent(session, share.instance_id)
+        parent = snapshots.get_parent(session, share.instance_id)
         if parent.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
         return parent
@@ -383,19 +395,22 @@ class Managing:
         self, session: Session, ctx: RequestContext, snapshot: typing.Any
     ) -> None:
         """Ask for a snapshot to be forgotten; it stays where it is."""
-        found = snapshots.instances(session, snapshot.id)
+        found = snapshots.list_instances(session, snapshot.id)
         if any(row.replica_state is not None for row in found):
             # Behind this nobody makes a replica, which would have one, too.
-            if len(replica_rows.take(session, snapshot.share_id)) > 1:
+            if (
+                len(replica_rows.lock_instances(session, snapshot.share_id))
+                > 1
+            ):
                 raise exception.ShareHasReplicas(share_id=snapshot.share_id)
-            found = snapshots.instances(session, snapshot.id)
+            found = snapshots.list_instances(session, snapshot.id)
         fire_all(
             session,
             SNAPSHOT_INSTANCE,
             [row.instance_id for row in found],
             'unmanage',
         )
-        share_sources.refuse_source(session, snapshot.id)
+        clone_sources.check_not_being_cloned(session, snapshot.id)
         for row in found:
             self.managing.on(row.host).unmanage_snapshot_instance(
                 session, ctx, snapshot_instance_id=row.instance_id

@@ -8,7 +8,7 @@ from manila_lite.db.queries.admin import recovery as rows
 from manila_lite.db.queries.admin import services
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
-from manila_lite.db.session import reading
+from manila_lite.db.session import read_transaction
 from manila_lite.db.session import transaction
 from manila_lite.rpc import scheduler as scheduler_rpc
 from manila_lite.rpc import share as share_rpc
@@ -71,7 +71,7 @@ class Recovery:
 
     # Look
 
-    @reading
+    @read_transaction
     def in_flight(
         self,
         session: Session,
@@ -105,10 +105,10 @@ class Recovery:
     def _shown(
         self, session: Session, kind: str, page: typing.Sequence[typing.Any]
     ) -> list[InFlight]:
-        works = rows.holders(session, kind, [row.id for row in page])
+        works = rows.list_holding_work(session, kind, [row.id for row in page])
         return [_in_flight(session, row, works.get(row.id)) for row in page]
 
-    @reading
+    @read_transaction
     def log(
         self,
         session: Session,
@@ -138,7 +138,7 @@ class Recovery:
             raise exception.InvalidInput(
                 reason='resource_type must be one of: ' + ', '.join(RESOURCES)
             )
-        row = rows.get(session, resource_type, resource_id)
+        row = rows.get_resource(session, resource_type, resource_id)
         if row.host is None:
             raise exception.Conflict(
                 f'{resource_id} has no host; a scheduler sees to it.'
@@ -152,7 +152,7 @@ class Recovery:
             request_id=ctx.request_id,
         )
         getattr(self.rescues.on(row.host), method)(
-            session, owner, asked_by=_name(ctx), **{argument: row.about}
+            session, owner, asked_by=_name(ctx), **{argument: row.subject_id}
         )
 
     @transaction
@@ -225,6 +225,8 @@ def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
     if rescue is None:
         return 'its rules are told again'
     if isinstance(rescue, Resume):
-        return rescue.deed
-    ends = ' or '.join(end or 'gone' for end in machine.ends(row.status))
-    return f'{rescue.deed}, which ends in {ends}'
+        return rescue.description
+    ends = ' or '.join(
+        end or 'gone' for end in machine.rescue_targets(row.status)
+    )
+    return f'{rescue.description}, which ends in {ends}'

@@ -27,7 +27,7 @@ class Services:
         if not services.is_up(service, self.down_time):
             raise exception.ServiceNotUp(binary=BINARY, host=host)
         if not services.begin_ensuring(session, service.id):
-            raise exception.ServiceEnsuring(binary=BINARY, host=host)
+            raise exception.ServiceAlreadyEnsuring(binary=BINARY, host=host)
         self.ensurings.on(host).ensure_shares(
             session, ctx, service_id=service.id
         )

@@ -5,14 +5,14 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import clone_sources as share_sources
+from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import Together
+from manila_lite.db.transitions import TransitionBatch
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
 from manila_lite.quota import charges
@@ -22,16 +22,18 @@ from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import size_deltas
 from manila_lite.quota.snapshots import deltas_of
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.replication import snapshots as replicated
-from manila_lite.share.operations.replication.snapshots import Replicas
-from manila_lite.states.access_rule import R
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
+from manila_lite.share.operations.replication import (
+    snapshots as replicated_snapshots,
+)
+from manila_lite.share.operations.replication.snapshots import LockedReplicas
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.snapshot_instance import INSTANCE_RESETS
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
-from manila_lite.states.snapshot_instance import S
-from manila_lite.work.admission import Brake
-from manila_lite.work.admission import braked
+from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
 
 
 class Snapshots:
@@ -48,17 +50,17 @@ class Snapshots:
         limits: Mapping[str, int],
         work: Client,
         for_replicas: Client,
-        brake: Brake,
+        admission: AdmissionControl,
     ):
         self.db = db
         self.limits = limits
         self.work = work
         self.for_replicas = for_replicas
-        self.brake = brake
+        self.admission = admission
 
     # Create
 
-    @braked
+    @admission_controlled
     @transaction
     def create(
         self,
@@ -80,18 +82,18 @@ class Snapshots:
             raise exception.SnapshotsUnsupported(share_id=share.id)
         copies = self._replicas(session, share, 'snapshot')
         active_id = copies.get_active().id if copies else share.instance_id
-        moves = Together(session)
+        moves = TransitionBatch(session)
         moves.fire_one(SHARE_INSTANCE, active_id, 'snapshot')
-        parent = snapshots.parent(session, active_id)
+        parent = snapshots.get_parent(session, active_id)
         self._refuse_soft_deleted(parent)
         snapshot_id = session.new_id()
         owner = Owner(
-            parent.project_id, user_for(ctx, parent), parent.share_type_id
+            parent.project_id, owner_user_id(ctx, parent), parent.share_type_id
         )
         charges.charge(
             session, owner, deltas_of(parent.size), limits=self.limits
         )
-        created_at = snapshots.after_newest(session, parent)
+        created_at = snapshots.next_created_at(session, parent)
         values = {
             'id': snapshot_id,
             'project_id': owner.project_id,
@@ -107,9 +109,9 @@ class Snapshots:
         snapshots.insert(session, values, metadata or {})
         born = {
             of: session.new_id()
-            for of in (copies.staying if copies else [active_id])
+            for of in (copies.ids_for_new_snapshot if copies else [active_id])
         }
-        moves.born(
+        moves.insert_rows(
             SNAPSHOT_INSTANCE,
             'create',
             [
@@ -137,17 +139,17 @@ class Snapshots:
         )
         return values
 
-    def _replicas(self, session, share, what) -> Replicas | None:
+    def _replicas(self, session, share, what) -> LockedReplicas | None:
         """All replicas of a share that may have several."""
         if not share.replication_type:
             return None
-        copies = replicated.take(session, share.id)
-        copies.refuse_change(what)
+        copies = replicated_snapshots.lock_replicas(session, share.id)
+        copies.refuse_during_promotion(what)
         return copies
 
     def _on(self, host, copies, plain, of_several):
         """How work is asked for on the back end of the active replica."""
-        if copies and copies.are_several:
+        if copies and copies.has_several:
             return getattr(self.for_replicas.on(host), of_several)
         return getattr(self.work.on(host), plain)
 
@@ -177,7 +179,7 @@ class Snapshots:
     ) -> None:
         """Ask for the end of a snapshot and of all its instances."""
         self._delete(session, ctx, snapshot, 'delete', force=False)
-        share_sources.refuse_source(session, snapshot.id)
+        clone_sources.check_not_being_cloned(session, snapshot.id)
 
     @transaction
     def force_delete(
@@ -187,8 +189,8 @@ class Snapshots:
         self._delete(session, ctx, snapshot, 'force_delete', force=True)
 
     def _delete(self, session, ctx, snapshot, event, *, force):
-        found = snapshots.instances(session, snapshot.id)
-        if replicated.are_replicated(found):
+        found = snapshots.list_instances(session, snapshot.id)
+        if replicated_snapshots.are_replicated(found):
             self._delete_on_replicas(session, ctx, snapshot, force=force)
             return
         fire_all(
@@ -207,20 +209,20 @@ class Snapshots:
 
         By force also where no back end can be asked.
         """
-        copies = replicated.take(session, snapshot.share_id)
-        found = snapshots.all_of(session, snapshot.id)
+        copies = replicated_snapshots.lock_replicas(session, snapshot.share_id)
+        found = snapshots.list_for_snapshot(session, snapshot.id)
         if not found:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
         if not force:
-            copies.refuse_change('delete')
-            replicated.check_deletable(snapshot.id, found)
+            copies.refuse_during_promotion('delete')
+            replicated_snapshots.check_deletable(snapshot.id, found)
         active = copies.active if force else copies.get_active()
         self._begin_deletion(session, found, force=force)
         if active is None:
             for row in found:
-                books.discard(session, row)
+                books.remove_and_credit(session, row)
             return
-        about = replicated.about(found, active)
+        about = replicated_snapshots.instance_for_work(found, active)
         self._on(
             active.host,
             copies,
@@ -233,7 +235,11 @@ class Snapshots:
     ) -> None:
         ids: dict[str, list[str]] = {}
         for row in found:
-            event = 'force_delete' if force else replicated.event_of(row)
+            event = (
+                'force_delete'
+                if force
+                else replicated_snapshots.deletion_event(row)
+            )
             ids.setdefault(event, []).append(row.id)
         for event, of_event in sorted(ids.items()):
             fire_all(
@@ -259,7 +265,7 @@ class Snapshots:
             # The published code of this error is 403 for revert.
             raise exception.Forbidden(error.msg) from error
 
-    @braked
+    @admission_controlled
     @transaction
     def _revert(
         self,
@@ -270,22 +276,22 @@ class Snapshots:
     ) -> None:
         copies = self._replicas(session, share, 'revert')
         active_id = copies.get_active().id if copies else share.instance_id
-        found = snapshots.instances(session, snapshot_id)
+        found = snapshots.list_instances(session, snapshot_id)
         instance = self._revertible(share, active_id, snapshot_id, found)
         if copies:
-            replicated.check_shown(
-                snapshot_id, found, {S.AVAILABLE}, 'restore'
+            replicated_snapshots.check_displayed_status(
+                snapshot_id, found, {SnapshotStatus.AVAILABLE}, 'restore'
             )
         # Both or none: of two who want one of them, one is refused.
-        moves = Together(session)
+        moves = TransitionBatch(session)
         moves.fire_one(SHARE_INSTANCE, active_id, 'revert')
         moves.fire_one(SNAPSHOT_INSTANCE, instance.instance_id, 'restore')
         moves.write()
-        parent = snapshots.parent(session, active_id)
+        parent = snapshots.get_parent(session, active_id)
         self._check_revert(session, parent, instance)
         if copies:
             # They have what is about to be given up.
-            replicas.fall_behind(session, share.id)
+            replicas.mark_all_out_of_sync(session, share.id)
         growth = instance.share_size - parent.size
         if growth > 0:
             charges.charge(
@@ -332,12 +338,14 @@ class Snapshots:
             raise exception.NotNewestSnapshot(
                 snapshot_id=instance.id, newest_id=parent.newest_id
             )
-        if parent.access_rules_status != R.ACTIVE:
+        if parent.access_rules_status != RulesStatus.ACTIVE:
             raise exception.AccessRulesNotActive(
                 share_id=parent.share_id, status=parent.access_rules_status
             )
-        if snapshot_access.are_unsettled(session, instance.instance_id):
-            raise exception.SnapshotAccessUnsettled(snapshot_id=instance.id)
+        if snapshot_rules.has_rules_in_flight(session, instance.instance_id):
+            raise exception.SnapshotAccessRulesChanging(
+                snapshot_id=instance.id
+            )
 
     # Administration
 
@@ -356,11 +364,11 @@ class Snapshots:
         InvalidInput for words that are not in the published list.
         """
         event = _reset(status, SNAPSHOT_RESETS)
-        found = snapshots.instances(session, snapshot.id)
-        if replicated.are_replicated(found):
-            replicas.take(session, snapshot.share_id)
-            found = replicated.speaking(
-                snapshots.instances(session, snapshot.id)
+        found = snapshots.list_instances(session, snapshot.id)
+        if replicated_snapshots.are_replicated(found):
+            replicas.lock_instances(session, snapshot.share_id)
+            found = replicated_snapshots.status_determining(
+                snapshots.list_instances(session, snapshot.id)
             )
         fire_all(
             session,
@@ -386,7 +394,7 @@ class Snapshots:
         )
 
 
-def user_for(ctx: RequestContext, share: typing.Any) -> str | None:
+def owner_user_id(ctx: RequestContext, share: typing.Any) -> str | None:
     """Whose the snapshot is: it stays in the project of its share."""
     if ctx.project_id == share.project_id:
         return ctx.user_id

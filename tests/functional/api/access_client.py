@@ -2,13 +2,13 @@
 
 import typing
 
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 
 CLIENT = {'access_type': 'ip', 'access_to': '10.0.0.1'}
 
 
-def allow(
-    api: Api,
+def allow_access(
+    api: ApiClient,
     share_id: str,
     expect: int | None = 200,
     version: str | None = None,
@@ -26,8 +26,8 @@ def allow(
     return answer.json.get('access', answer.json)
 
 
-def deny(
-    api: Api,
+def deny_access(
+    api: ApiClient,
     share_id: str,
     access_id: str,
     expect: int = 202,
@@ -43,8 +43,8 @@ def deny(
     )
 
 
-def listed(
-    api: Api,
+def list_rules(
+    api: ApiClient,
     share_id: str,
     more: str = '',
     expect: int = 200,
@@ -59,8 +59,11 @@ def listed(
     return answer.get('access_list', answer)
 
 
-def show(
-    api: Api, access_id: str, expect: int = 200, version: str | None = None
+def show_rule(
+    api: ApiClient,
+    access_id: str,
+    expect: int = 200,
+    version: str | None = None,
 ) -> typing.Any:
     answer = api.get(
         f'/share-access-rules/{access_id}', expect=expect, version=version
@@ -68,8 +71,8 @@ def show(
     return answer.get('access', answer)
 
 
-def lock(
-    api: Api,
+def create_lock(
+    api: ApiClient,
     resource_id: str,
     kind: str = 'share',
     action: str = 'delete',
@@ -95,9 +98,9 @@ def lock(
     return answer.json.get('resource_lock', answer.json)
 
 
-def locks(api: Api, query: str = '') -> list[dict]:
+def list_locks(api: ApiClient, query: str = '') -> list[dict]:
     return api.get(f'/resource-locks{query}')['resource_locks']
 
 
-def unlock(api: Api, lock_id: str, expect: int = 204) -> typing.Any:
+def delete_lock(api: ApiClient, lock_id: str, expect: int = 204) -> typing.Any:
     return api.request('DELETE', f'/resource-locks/{lock_id}', expect=expect)

@@ -7,9 +7,9 @@ from tests.functional.api import replica_examples
 from tests.functional.api import replica_views
 from tests.functional.api import server_examples
 from tests.functional.api import server_views
-from tests.functional.api.sample_cloud import World
+from tests.functional.api.sample_cloud import SampleCloud
 from tests.support.cloud import BACKENDS
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 EXAMPLES = (
@@ -25,11 +25,11 @@ EXAMPLES = (
 
 
 @pytest.fixture(scope='module')
-def world(tmp_path_factory):
+def sample(tmp_path_factory):
     """A service with a share of a tenant, for all tests of a module."""
-    world = World(tmp_path_factory.mktemp('world'))
-    yield world
-    world.cloud.db.dispose()
+    sample = SampleCloud(tmp_path_factory.mktemp('world'))
+    yield sample
+    sample.cloud.db.dispose()
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def make_cloud(tmp_path):
     """Makes a service with nothing but a share type."""
     made = []
 
-    def make(more='', **how):
-        made.append(Cloud(tmp_path, more=more, **how))
+    def make(extra_conf='', **how):
+        made.append(Cloud(tmp_path, extra_conf=extra_conf, **how))
         return made[-1]
 
     yield make
@@ -69,7 +69,7 @@ def stranger(cloud):
 
 
 def member_of(cloud, project='project'):
-    return Api(
+    return ApiClient(
         cloud,
         project=project,
         user=f'user of {project}',
@@ -103,7 +103,7 @@ def make_type(cloud):
 
 
 @pytest.fixture
-def fail(cloud):
+def fail_next_call(cloud):
     """Has the next call of a driver method fail, on any back end."""
 
     def order(method, error=None):

@@ -17,7 +17,7 @@ LATER = {
         'POST /v2/shares/{id}/action migration_cancel',
         'POST /v2/shares/{id}/action migration_get_progress',
         'GET /v2/shares/{id}/migration-progress',
-    ),
+    )
 }
 """Operations of capabilities that are still to come."""
 
@@ -28,7 +28,7 @@ SURFACE = {
 } | {
     'GET /v2/extensions/{alias}': (
         'there are no extensions, so every alias is unknown'
-    ),
+    )
 }
 """Operations that do not answer as published."""
 
@@ -75,7 +75,7 @@ FIELDS = {
     (
         'share instance',
         'share_instances_links',
-    ): 'the list of share instances is never cut, so no page follows',
+    ): 'the list of share instances is never cut, so no page follows'
 }
 """Published fields that are never there, by resource and name."""
 
@@ -142,12 +142,12 @@ def proves(rule: str) -> Callable[[T], T]:
 FORBIDDEN = {
     'POST /v2/share-networks/{id}/action share_network_subnet_create_check': (
         'its policy is enforced, as those of all other operations'
-    ),
+    )
 }
 """Operations that answer 403 where the table has no such code."""
 
 OWN = {
     '/v2/recovery/': 'what is in flight, who has it and what is done about '
-    'it has no place in the published API',
+    'it has no place in the published API'
 }
 """Paths that the published API does not have; no published one begins so."""

@@ -15,103 +15,105 @@ from manila_lite.api.auth import http_basic
 from manila_lite.cmd import build
 from tests.functional.api import published_api as published
 from tests.functional.api.examples import example
-from tests.functional.api.examples import latest
+from tests.functional.api.examples import latest_key
+from tests.functional.api.sample_cloud import DOWN_HOST
 from tests.functional.api.sample_cloud import LARGEST_SHARE
 from tests.functional.api.sample_cloud import SERVICE
-from tests.functional.api.sample_cloud import SILENT_HOST
 from tests.functional.api.sample_cloud import TENANT
-from tests.functional.api.sample_cloud import Given
-from tests.functional.api.sample_cloud import World
-from tests.functional.api.sample_cloud import given
+from tests.functional.api.sample_cloud import RequestArgs
+from tests.functional.api.sample_cloud import SampleCloud
+from tests.functional.api.sample_cloud import request_args
 from tests.support.cloud import TYPE_ID
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 _ACTION = 'POST /v2/shares/{id}/action'
 
 
-class Refused(typing.NamedTuple):
+class RefusedRequest(typing.NamedTuple):
     """A request that is refused, and what of it is not the usual."""
 
-    what: Given
+    what: RequestArgs
     how: dict[str, typing.Any] = {}
     since: int = 0
 
 
-Refusal = Callable[[World], Refused]
-SPECIAL: dict[tuple[str, int], Refusal] = {}
+ErrorCase = Callable[[SampleCloud], RefusedRequest]
+ERROR_CASES: dict[tuple[str, int], ErrorCase] = {}
 
 
-def of(code: int, *keys: str) -> Callable[[Refusal], Refusal]:
-    def keep(function: Refusal) -> Refusal:
+def register(code: int, *keys: str) -> Callable[[ErrorCase], ErrorCase]:
+    def keep(function: ErrorCase) -> ErrorCase:
         for key in keys:
-            assert (key, code) not in SPECIAL, (key, code)
-            SPECIAL[key, code] = function
+            assert (key, code) not in ERROR_CASES, (key, code)
+            ERROR_CASES[key, code] = function
         return function
 
     return keep
 
 
-def refusal(
-    world: World, operation: published.Operation, code: int
-) -> Refused:
+def refused_request(
+    sample: SampleCloud, operation: published.Operation, code: int
+) -> RefusedRequest:
     """A request for the operation that is answered with this code."""
-    special = SPECIAL.get((latest(operation.key), code))
+    special = ERROR_CASES.get((latest_key(operation.key), code))
     if special:
-        return special(world)
-    what = example(operation)(world)
+        return special(sample)
+    what = example(operation)(sample)
     if code == 403:
-        return Refused(what, {'by': 'guest'})
+        return RefusedRequest(what, {'by': 'guest'})
     if code == 404:
         first = next(iter(what.variables))
-        return Refused(
+        return RefusedRequest(
             what._replace(variables=what.variables | {first: UNKNOWN})
         )
     if code == 400 and operation.method in ('POST', 'PUT'):
-        return Refused(what, {'raw': b'{"broken": '})
+        return RefusedRequest(what, {'raw': b'{"broken": '})
     if code == 422:
-        return Refused(what._replace(body={'other': {}}))
+        return RefusedRequest(what._replace(body={'other': {}}))
     raise LookupError((operation.key, code))
 
 
-@of(406, 'GET /v2/')
-def version_out_of_range(world):
-    return Refused(given(), {'headers': {versions.HEADER: '2.100'}})
+@register(406, 'GET /v2/')
+def version_out_of_range(sample):
+    return RefusedRequest(
+        request_args(), {'headers': {versions.HEADER: '2.100'}}
+    )
 
 
-@of(401, 'GET /v2/')
-def nobody(world):
+@register(401, 'GET /v2/')
+def nobody(sample):
     """With a sign-in by password that knows no user."""
-    users = world.cloud.folder / 'no_users'
+    users = sample.cloud.folder / 'no_users'
     users.touch(mode=0o600)
 
     def signed_in(app):
-        return http_basic.HttpBasic(
+        return http_basic.HttpBasicMiddleware(
             app,
-            world.cloud.services.enforcer,
-            http_basic.Passwords(str(users)),
+            sample.cloud.services.enforcer,
+            http_basic.PasswordVerifier(str(users)),
         )
 
-    app, _ = build.api(world.cloud.process, auth=signed_in)
-    return Refused(given(), {'app': app})
+    app, _ = build.api(sample.cloud.process, auth=signed_in)
+    return RefusedRequest(request_args(), {'app': app})
 
 
-@of(503, 'GET /healthcheck')
-def ill(world):
+@register(503, 'GET /healthcheck')
+def ill(sample):
     app, _ = build.api(
-        world.cloud.process, checks={'back end': lambda: 'is on fire'}
+        sample.cloud.process, checks={'back end': lambda: 'is on fire'}
     )
-    return Refused(given(), {'app': app})
+    return RefusedRequest(request_args(), {'app': app})
 
 
-@of(400, 'GET /v2/shares', 'GET /v2/shares/detail')
-def negative_limit(world):
-    return Refused(given(query='?limit=-1'))
+@register(400, 'GET /v2/shares', 'GET /v2/shares/detail')
+def negative_limit(sample):
+    return RefusedRequest(request_args(query='?limit=-1'))
 
 
-@of(404, 'POST /v2/shares')
-def unknown_zone(world):
-    return Refused(
-        given(
+@register(404, 'POST /v2/shares')
+def unknown_zone(sample):
+    return RefusedRequest(
+        request_args(
             {
                 'share': {
                     'share_proto': 'NFS',
@@ -123,174 +125,189 @@ def unknown_zone(world):
     )
 
 
-@of(413, 'POST /v2/shares')
-def share_above_its_limit(world):
-    return Refused(
-        given({'share': {'share_proto': 'NFS', 'size': LARGEST_SHARE + 1}})
+@register(413, 'POST /v2/shares')
+def share_above_its_limit(sample):
+    return RefusedRequest(
+        request_args(
+            {'share': {'share_proto': 'NFS', 'size': LARGEST_SHARE + 1}}
+        )
     )
 
 
-@of(413, f'{_ACTION} extend')
-def extended_above_its_limit(world):
-    return Refused(given({'new_size': LARGEST_SHARE + 1}, id=world.idle()))
+@register(413, f'{_ACTION} extend')
+def extended_above_its_limit(sample):
+    return RefusedRequest(
+        request_args({'new_size': LARGEST_SHARE + 1}, id=sample.idle_share())
+    )
 
 
-@of(400, 'DELETE /v2/shares/{id}')
-def member_of_group(world):
-    return Refused(given(id=world.grouped))
+@register(400, 'DELETE /v2/shares/{id}')
+def member_of_group(sample):
+    return RefusedRequest(request_args(id=sample.grouped_share))
 
 
-@of(
+@register(
     409,
     'DELETE /v2/shares/{id}',
     f'{_ACTION} force_delete',
     f'{_ACTION} soft_delete',
 )
-def share_with_replicas(world):
-    return Refused(given(id=world.replicated))
+def share_with_replicas(sample):
+    return RefusedRequest(request_args(id=sample.replicated_share))
 
 
-@of(404, 'POST /v2/shares/manage')
-def managed_on_unknown_host(world):
-    body = world.manage_body()
+@register(404, 'POST /v2/shares/manage')
+def managed_on_unknown_host(sample):
+    body = sample.manage_body()
     body['share']['service_host'] = 'node@moon#pool'
-    return Refused(given(body))
+    return RefusedRequest(request_args(body))
 
 
-@of(409, 'POST /v2/shares/manage')
-def managed_already(world):
-    body = world.manage_body()
-    body['share']['service_host'] = world.admin.show(world.share)['host']
-    body['share']['export_path'] = world.path_of(world.share)
-    return Refused(given(body))
+@register(409, 'POST /v2/shares/manage')
+def managed_already(sample):
+    body = sample.manage_body()
+    body['share']['service_host'] = sample.admin.show(sample.share)['host']
+    body['share']['export_path'] = sample.path_of(sample.share)
+    return RefusedRequest(request_args(body))
 
 
-@of(409, f'{_ACTION} unmanage', 'POST /v2/share-unmanage/{id}/unmanage')
-def unmanaged_with_replicas(world):
-    return Refused(given(id=world.replicated))
+@register(409, f'{_ACTION} unmanage', 'POST /v2/share-unmanage/{id}/unmanage')
+def unmanaged_with_replicas(sample):
+    return RefusedRequest(request_args(id=sample.replicated_share))
 
 
-@of(404, 'PUT /v2/services/enable', 'PUT /v2/services/disable')
-def unknown_host(world):
-    return Refused(given(SERVICE | {'host': 'moon'}))
+@register(404, 'PUT /v2/services/enable', 'PUT /v2/services/disable')
+def unknown_host(sample):
+    return RefusedRequest(request_args(SERVICE | {'host': 'moon'}))
 
 
-@of(404, 'POST /v2/services/ensure-shares')
-def ensured_on_unknown_host(world):
-    return Refused(given({'ensure_shares': {'host': 'moon'}}))
+@register(404, 'POST /v2/services/ensure-shares')
+def ensured_on_unknown_host(sample):
+    return RefusedRequest(request_args({'ensure_shares': {'host': 'moon'}}))
 
 
-@of(409, 'POST /v2/services/ensure-shares')
-def ensured_by_a_silent_service(world):
-    return Refused(given({'ensure_shares': {'host': SILENT_HOST}}))
+@register(409, 'POST /v2/services/ensure-shares')
+def ensured_by_a_silent_service(sample):
+    return RefusedRequest(request_args({'ensure_shares': {'host': DOWN_HOST}}))
 
 
-@of(
+@register(
     400,
     'GET /v2/scheduler-stats/pools',
     'GET /v2/scheduler-stats/pools/detail',
 )
-def broken_expression(world):
-    return Refused(given(query='?host=('))
+def broken_expression(sample):
+    return RefusedRequest(request_args(query='?host=('))
 
 
 # Snapshots
 
 
-@of(400, 'GET /v2/snapshots', 'GET /v2/snapshots/detail')
-def snapshots_of_no_usage(world):
-    return Refused(given(query='?usage=none'))
+@register(400, 'GET /v2/snapshots', 'GET /v2/snapshots/detail')
+def snapshots_of_no_usage(sample):
+    return RefusedRequest(request_args(query='?usage=none'))
 
 
-@of(404, 'POST /v2/snapshots')
-def snapshot_of_unknown_share(world):
-    return Refused(given({'snapshot': {'share_id': UNKNOWN}}))
+@register(404, 'POST /v2/snapshots')
+def snapshot_of_unknown_share(sample):
+    return RefusedRequest(request_args({'snapshot': {'share_id': UNKNOWN}}))
 
 
-@of(413, 'POST /v2/snapshots')
-def snapshot_above_the_quota(world):
-    return Refused(given({'snapshot': {'share_id': world.huge}}))
+@register(413, 'POST /v2/snapshots')
+def snapshot_above_the_quota(sample):
+    return RefusedRequest(
+        request_args(
+            {'snapshot': {'share_id': sample.oversized_snapshot_source}}
+        )
+    )
 
 
-@of(400, 'DELETE /v2/snapshots/{id}')
-def snapshot_being_deleted(world):
-    return Refused(given(id=world.idle_snapshot('deleting')))
+@register(400, 'DELETE /v2/snapshots/{id}')
+def snapshot_being_deleted(sample):
+    return RefusedRequest(request_args(id=sample.idle_snapshot('deleting')))
 
 
-@of(409, f'{_ACTION} revert')
-def reverted_to_an_older_snapshot(world):
-    return Refused(given({'snapshot_id': world.snapshot}, id=world.still()))
+@register(409, f'{_ACTION} revert')
+def reverted_to_an_older_snapshot(sample):
+    return RefusedRequest(
+        request_args(
+            {'snapshot_id': sample.snapshot},
+            id=sample.idle_snapshotted_share(),
+        )
+    )
 
 
-@of(404, 'POST /v2/snapshots/manage')
-def managed_of_unknown_share(world):
-    body = world.manage_snapshot_body()
+@register(404, 'POST /v2/snapshots/manage')
+def managed_of_unknown_share(sample):
+    body = sample.manage_snapshot_body()
     body['snapshot']['share_id'] = UNKNOWN
-    return Refused(given(body))
+    return RefusedRequest(request_args(body))
 
 
-@of(409, 'POST /v2/snapshots/manage')
-def managed_of_share_with_replicas(world):
-    body = world.manage_snapshot_body()
-    body['snapshot']['share_id'] = world.replicated
-    return Refused(given(body))
+@register(409, 'POST /v2/snapshots/manage')
+def managed_of_share_with_replicas(sample):
+    body = sample.manage_snapshot_body()
+    body['snapshot']['share_id'] = sample.replicated_share
+    return RefusedRequest(request_args(body))
 
 
-@of(409, 'POST /v2/snapshots/{id}/action unmanage')
-def unmanaged_snapshot_with_replicas(world):
-    return Refused(given(id=world.replicated_snapshot))
+@register(409, 'POST /v2/snapshots/{id}/action unmanage')
+def unmanaged_snapshot_with_replicas(sample):
+    return RefusedRequest(request_args(id=sample.replicated_snapshot))
 
 
-@of(400, 'GET /v2/snapshots/{id}/access-list')
-def rules_of_what_cannot_be_mounted(world):
-    return Refused(given(id=world.new_unmountable()))
+@register(400, 'GET /v2/snapshots/{id}/access-list')
+def rules_of_what_cannot_be_mounted(sample):
+    return RefusedRequest(request_args(id=sample.new_unmountable_snapshot()))
 
 
 # Share types
 
 
-@of(400, 'GET /v2/types')
-def broken_extra_specs(world):
-    return Refused(given(query='?extra_specs={'))
+@register(400, 'GET /v2/types')
+def broken_extra_specs(sample):
+    return RefusedRequest(request_args(query='?extra_specs={'))
 
 
-@of(404, 'GET /v2/types/default')
-def no_default_type(world):
-    file = world.cloud.folder / 'no_default.conf'
+@register(404, 'GET /v2/types/default')
+def no_default_type(sample):
+    file = sample.cloud.folder / 'no_default.conf'
     file.write_text('[DEFAULT]\ndefault_share_type = nothing\n')
     process = dataclasses.replace(
-        world.cloud.process, conf=conf.new(files=[str(file)])
+        sample.cloud.process, conf=conf.new(files=[str(file)])
     )
-    app, _ = build.api(process, auth=world.cloud._sign_in)
-    return Refused(given(), {'app': app})
+    app, _ = build.api(process, auth=sample.cloud._sign_in)
+    return RefusedRequest(request_args(), {'app': app})
 
 
-@of(409, 'POST /v2/types')
-def type_of_known_name(world):
-    body = world.type_body()
+@register(409, 'POST /v2/types')
+def type_of_known_name(sample):
+    body = sample.type_body()
     body['share_type']['name'] = 'default'
-    return Refused(given(body))
+    return RefusedRequest(request_args(body))
 
 
-@of(409, 'PUT /v2/types/{id}')
-def renamed_to_known_name(world):
-    return Refused(
-        given({'share_type': {'name': 'default'}}, id=world.private_type)
+@register(409, 'PUT /v2/types/{id}')
+def renamed_to_known_name(sample):
+    return RefusedRequest(
+        request_args(
+            {'share_type': {'name': 'default'}}, id=sample.private_type
+        )
     )
 
 
-@of(400, 'DELETE /v2/types/{id}')
-def type_in_use(world):
-    return Refused(given(id=TYPE_ID))
+@register(400, 'DELETE /v2/types/{id}')
+def type_in_use(sample):
+    return RefusedRequest(request_args(id=TYPE_ID))
 
 
-@of(
+@register(
     409,
     'POST /v2/types/{id}/action addProjectAccess',
     'POST /v2/types/{id}/action removeProjectAccess',
 )
-def access_to_public_type(world):
-    return Refused(given({'project': TENANT}, id=TYPE_ID))
+def access_to_public_type(sample):
+    return RefusedRequest(request_args({'project': TENANT}, id=TYPE_ID))
 
 
 # Quotas and messages
@@ -302,17 +319,17 @@ _QUOTA = (
 )
 
 
-@of(400, *_QUOTA)
-def user_and_type(world):
-    return Refused(
-        given(query='?user_id=u&share_type=default', project_id=TENANT)
+@register(400, *_QUOTA)
+def user_and_type(sample):
+    return RefusedRequest(
+        request_args(query='?user_id=u&share_type=default', project_id=TENANT)
     )
 
 
-@of(404, *_QUOTA, 'PUT /v2/quota-sets/{project_id}')
-def quota_of_unknown_type(world):
-    return Refused(
-        given(
+@register(404, *_QUOTA, 'PUT /v2/quota-sets/{project_id}')
+def quota_of_unknown_type(sample):
+    return RefusedRequest(
+        request_args(
             {'quota_set': {'shares': 7}},
             query='?share_type=moon',
             project_id=TENANT,
@@ -321,25 +338,25 @@ def quota_of_unknown_type(world):
     )
 
 
-@of(400, 'GET /v2/messages', 'GET /v2/resource-locks')
-def wordy_limit(world):
-    return Refused(given(query='?limit=all'))
+@register(400, 'GET /v2/messages', 'GET /v2/resource-locks')
+def wordy_limit(sample):
+    return RefusedRequest(request_args(query='?limit=all'))
 
 
 # Resource locks
 
 
-@of(409, 'POST /v2/resource-locks')
-def lock_of_what_is_deleted(world):
-    body = world.lock_body()
-    body['resource_lock']['resource_id'] = id = world.idle()
-    world.admin.act(id, 'reset_status', {'status': 'deleting'})
-    return Refused(given(body))
+@register(409, 'POST /v2/resource-locks')
+def lock_of_what_is_deleted(sample):
+    body = sample.lock_body()
+    body['resource_lock']['resource_id'] = id = sample.idle_share()
+    sample.admin.act(id, 'reset_status', {'status': 'deleting'})
+    return RefusedRequest(request_args(body))
 
 
 # Access rules
 
 
-@of(400, 'GET /v2/share-access-rules')
-def rules_of_no_share(world):
-    return Refused(given())
+@register(400, 'GET /v2/share-access-rules')
+def rules_of_no_share(sample):
+    return RefusedRequest(request_args())

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from tests.functional.api import published_api as published
 from tests.functional.api.sample_cloud import SERVICE
 from tests.functional.api.sample_cloud import TENANT
-from tests.functional.api.sample_cloud import Given
-from tests.functional.api.sample_cloud import World
-from tests.functional.api.sample_cloud import given
+from tests.functional.api.sample_cloud import RequestArgs
+from tests.functional.api.sample_cloud import SampleCloud
+from tests.functional.api.sample_cloud import request_args
 
-Example = Callable[[World], Given]
+Example = Callable[[SampleCloud], RequestArgs]
 EXAMPLES: dict[str, Example] = {}
 
 _LATEST = {
@@ -28,17 +28,17 @@ _VALUES = {'metadata': {'color': 'blue'}}
 
 
 def example(operation: published.Operation) -> Example:
-    return EXAMPLES[latest(operation.key)]
+    return EXAMPLES[latest_key(operation.key)]
 
 
-def latest(key: str) -> str:
+def latest_key(key: str) -> str:
     """The key in the spelling of the latest version."""
     for old, new in _LATEST.items():
         key = key.replace(old, new)
     return key.replace(' os-', ' ').replace('/os-', '/')
 
 
-def of(*keys: str) -> Callable[[Example], Example]:
+def example_for(*keys: str) -> Callable[[Example], Example]:
     def keep(function: Example) -> Example:
         for key in keys:
             assert key not in EXAMPLES, key
@@ -48,7 +48,7 @@ def of(*keys: str) -> Callable[[Example], Example]:
     return keep
 
 
-@of(
+@example_for(
     'GET /',
     'GET /v2/',
     'GET /healthcheck',
@@ -70,142 +70,144 @@ def of(*keys: str) -> Callable[[Example], Example]:
     'GET /v2/snapshot-instances',
     'GET /v2/snapshot-instances/detail',
 )
-def collection(world):
-    return given()
+def collection(sample):
+    return request_args()
 
 
 # Shares
 
 
-@of('POST /v2/shares')
-def create(world):
-    return given({'share': {'share_proto': 'nfs', 'size': 1}})
+@example_for('POST /v2/shares')
+def create(sample):
+    return request_args({'share': {'share_proto': 'nfs', 'size': 1}})
 
 
-@of('GET /v2/shares/{id}', 'GET /v2/shares/{id}/metadata')
-def share(world):
-    return given(id=world.share)
+@example_for('GET /v2/shares/{id}', 'GET /v2/shares/{id}/metadata')
+def share(sample):
+    return request_args(id=sample.share)
 
 
-@of('GET /v2/shares/{share_id}/instances')
-def instances_of_share(world):
-    return given(share_id=world.share)
+@example_for('GET /v2/shares/{share_id}/instances')
+def instances_of_share(sample):
+    return request_args(share_id=sample.share)
 
 
-@of('PUT /v2/shares/{id}')
-def update(world):
-    return given({'share': {'display_name': 'new'}}, id=world.share)
+@example_for('PUT /v2/shares/{id}')
+def update(sample):
+    return request_args({'share': {'display_name': 'new'}}, id=sample.share)
 
 
-@of(
+@example_for(
     'DELETE /v2/shares/{id}',
     f'{_ACTION} force_delete',
     f'{_ACTION} soft_delete',
 )
-def idle(world):
-    return given(id=world.idle())
+def idle_share(sample):
+    return request_args(id=sample.idle_share())
 
 
-@of(f'{_ACTION} restore')
-def restore(world):
-    id = world.idle()
-    world.member.act(id, 'soft_delete')
-    return given(id=id)
+@example_for(f'{_ACTION} restore')
+def restore(sample):
+    id = sample.idle_share()
+    sample.member.act(id, 'soft_delete')
+    return request_args(id=id)
 
 
-@of(f'{_ACTION} extend')
-def extend(world):
-    return given({'new_size': 3}, id=world.idle())
+@example_for(f'{_ACTION} extend')
+def extend(sample):
+    return request_args({'new_size': 3}, id=sample.idle_share())
 
 
-@of(f'{_ACTION} shrink')
-def shrink(world):
-    return given({'new_size': '1'}, id=world.idle())
+@example_for(f'{_ACTION} shrink')
+def shrink(sample):
+    return request_args({'new_size': '1'}, id=sample.idle_share())
 
 
-@of(f'{_ACTION} reset_status')
-def reset_status(world):
-    return given({'status': 'error'}, id=world.idle())
+@example_for(f'{_ACTION} reset_status')
+def reset_status(sample):
+    return request_args({'status': 'error'}, id=sample.idle_share())
 
 
-@of(f'{_ACTION} reset_task_state')
-def reset_task_state(world):
-    return given({'task_state': None}, id=world.idle())
+@example_for(f'{_ACTION} reset_task_state')
+def reset_task_state(sample):
+    return request_args({'task_state': None}, id=sample.idle_share())
 
 
 # Managing
 
 
-@of('POST /v2/shares/manage')
-def manage(world):
-    return given(world.manage_body())
+@example_for('POST /v2/shares/manage')
+def manage(sample):
+    return request_args(sample.manage_body())
 
 
-@of(f'{_ACTION} unmanage', 'POST /v2/share-unmanage/{id}/unmanage')
-def unmanage(world):
-    return given(id=world.idle())
+@example_for(f'{_ACTION} unmanage', 'POST /v2/share-unmanage/{id}/unmanage')
+def unmanage(sample):
+    return request_args(id=sample.idle_share())
 
 
-@of('POST /v2/snapshots/manage')
-def manage_snapshot(world):
-    return given(world.manage_snapshot_body())
+@example_for('POST /v2/snapshots/manage')
+def manage_snapshot(sample):
+    return request_args(sample.manage_snapshot_body())
 
 
-@of('POST /v2/snapshots/{id}/action unmanage')
-def unmanage_snapshot(world):
-    return given(id=world.idle_snapshot())
+@example_for('POST /v2/snapshots/{id}/action unmanage')
+def unmanage_snapshot(sample):
+    return request_args(id=sample.idle_snapshot())
 
 
 # Metadata
 
 
-@of('POST /v2/shares/{id}/metadata', 'PUT /v2/shares/{id}/metadata')
-def metadata(world):
-    return given(_VALUES, id=world.share)
+@example_for('POST /v2/shares/{id}/metadata', 'PUT /v2/shares/{id}/metadata')
+def metadata(sample):
+    return request_args(_VALUES, id=sample.share)
 
 
-@of(
+@example_for(
     'GET /v2/shares/{id}/metadata/{key}',
     'DELETE /v2/shares/{id}/metadata/{key}',
 )
-def metadata_item(world):
-    world.member.request(
-        'POST', f'/shares/{world.share}/metadata', _VALUES, expect=200
+def metadata_item(sample):
+    sample.member.request(
+        'POST', f'/shares/{sample.share}/metadata', _VALUES, expect=200
     )
-    return given(id=world.share, key='color')
+    return request_args(id=sample.share, key='color')
 
 
-@of('POST /v2/shares/{id}/metadata/{key}')
-def new_metadata_item(world):
-    return given(_VALUES, id=world.share, key='color')
+@example_for('POST /v2/shares/{id}/metadata/{key}')
+def new_metadata_item(sample):
+    return request_args(_VALUES, id=sample.share, key='color')
 
 
 # Instances
 
 
-@of(
+@example_for(
     'GET /v2/share_instances/{id}',
     'GET /v2/share_instances/{id}/export_locations',
 )
-def instance(world):
-    return given(id=world.instance_of(world.share))
+def instance(sample):
+    return request_args(id=sample.instance_of(sample.share))
 
 
-@of('GET /v2/share_instances/{id}/export_locations/{el}')
-def export_of_instance(world):
-    return given(
-        id=world.instance_of(world.share), el=world.export_of(world.share)
+@example_for('GET /v2/share_instances/{id}/export_locations/{el}')
+def export_of_instance(sample):
+    return request_args(
+        id=sample.instance_of(sample.share), el=sample.export_of(sample.share)
     )
 
 
-@of(f'{_INSTANCE_ACTION} force_delete')
-def idle_instance(world):
-    return given(id=world.instance_of(world.idle()))
+@example_for(f'{_INSTANCE_ACTION} force_delete')
+def idle_instance(sample):
+    return request_args(id=sample.instance_of(sample.idle_share()))
 
 
-@of(f'{_INSTANCE_ACTION} reset_status')
-def reset_instance_status(world):
-    return given({'status': 'error'}, id=world.instance_of(world.idle()))
+@example_for(f'{_INSTANCE_ACTION} reset_status')
+def reset_instance_status(sample):
+    return request_args(
+        {'status': 'error'}, id=sample.instance_of(sample.idle_share())
+    )
 
 
 # Snapshots
@@ -215,139 +217,162 @@ _SNAPSHOT_ACTION = f'POST {_SNAPSHOT}/action'
 _SNAPSHOT_INSTANCE = '/v2/snapshot-instances/{id}'
 
 
-@of('POST /v2/snapshots')
-def create_snapshot(world):
-    return given({'snapshot': {'share_id': world.sitting(), 'name': 'new'}})
+@example_for('POST /v2/snapshots')
+def create_snapshot(sample):
+    return request_args(
+        {
+            'snapshot': {
+                'share_id': sample.idle_snapshot_source(),
+                'name': 'new',
+            }
+        }
+    )
 
 
-@of(f'{_ACTION} revert')
-def revert(world):
-    return given({'snapshot_id': world.spare_snapshot}, id=world.still())
+@example_for(f'{_ACTION} revert')
+def revert(sample):
+    return request_args(
+        {'snapshot_id': sample.spare_snapshot},
+        id=sample.idle_snapshotted_share(),
+    )
 
 
-@of(f'GET {_SNAPSHOT}', f'GET {_SNAPSHOT}/metadata')
-def snapshot(world):
-    return given(id=world.snapshot)
+@example_for(f'GET {_SNAPSHOT}', f'GET {_SNAPSHOT}/metadata')
+def snapshot(sample):
+    return request_args(id=sample.snapshot)
 
 
-@of(f'PUT {_SNAPSHOT}')
-def update_snapshot(world):
-    return given({'snapshot': {'display_name': 'new'}}, id=world.snapshot)
+@example_for(f'PUT {_SNAPSHOT}')
+def update_snapshot(sample):
+    return request_args(
+        {'snapshot': {'display_name': 'new'}}, id=sample.snapshot
+    )
 
 
-@of(f'DELETE {_SNAPSHOT}', f'{_SNAPSHOT_ACTION} force_delete')
-def idle_snapshot(world):
-    return given(id=world.idle_snapshot())
+@example_for(f'DELETE {_SNAPSHOT}', f'{_SNAPSHOT_ACTION} force_delete')
+def idle_snapshot(sample):
+    return request_args(id=sample.idle_snapshot())
 
 
-@of(f'{_SNAPSHOT_ACTION} reset_status')
-def reset_snapshot_status(world):
-    return given({'status': 'error'}, id=world.idle_snapshot())
+@example_for(f'{_SNAPSHOT_ACTION} reset_status')
+def reset_snapshot_status(sample):
+    return request_args({'status': 'error'}, id=sample.idle_snapshot())
 
 
-@of(f'POST {_SNAPSHOT}/metadata', f'PUT {_SNAPSHOT}/metadata')
-def snapshot_metadata(world):
-    return given(_VALUES, id=world.snapshot)
+@example_for(f'POST {_SNAPSHOT}/metadata', f'PUT {_SNAPSHOT}/metadata')
+def snapshot_metadata(sample):
+    return request_args(_VALUES, id=sample.snapshot)
 
 
-@of(
+@example_for(
     f'GET {_SNAPSHOT}/metadata/{{key}}', f'DELETE {_SNAPSHOT}/metadata/{{key}}'
 )
-def snapshot_metadata_item(world):
-    world.member.request(
-        'POST', f'/snapshots/{world.snapshot}/metadata', _VALUES, expect=200
+def snapshot_metadata_item(sample):
+    sample.member.request(
+        'POST', f'/snapshots/{sample.snapshot}/metadata', _VALUES, expect=200
     )
-    return given(id=world.snapshot, key='color')
+    return request_args(id=sample.snapshot, key='color')
 
 
-@of(f'POST {_SNAPSHOT}/metadata/{{key}}')
-def new_snapshot_metadata_item(world):
-    return given(_VALUES, id=world.snapshot, key='color')
+@example_for(f'POST {_SNAPSHOT}/metadata/{{key}}')
+def new_snapshot_metadata_item(sample):
+    return request_args(_VALUES, id=sample.snapshot, key='color')
 
 
-@of(f'GET {_SNAPSHOT_INSTANCE}')
-def snapshot_instance(world):
-    return given(id=world.instance_of_snapshot(world.snapshot))
+@example_for(f'GET {_SNAPSHOT_INSTANCE}')
+def snapshot_instance(sample):
+    return request_args(id=sample.instance_of_snapshot(sample.snapshot))
 
 
-@of(f'POST {_SNAPSHOT_INSTANCE}/action reset_status')
-def reset_snapshot_instance_status(world):
-    return given(
+@example_for(f'POST {_SNAPSHOT_INSTANCE}/action reset_status')
+def reset_snapshot_instance_status(sample):
+    return request_args(
         {'status': 'error'},
-        id=world.instance_of_snapshot(world.idle_snapshot()),
+        id=sample.instance_of_snapshot(sample.idle_snapshot()),
     )
 
 
 # Who may mount snapshots, and where
 
 
-@of(f'{_SNAPSHOT_ACTION} allow_access')
-def allow_to_mount(world):
-    return given(world.rule_body(), id=world.snapshot)
+@example_for(f'{_SNAPSHOT_ACTION} allow_access')
+def allow_to_mount(sample):
+    return request_args(sample.rule_body(), id=sample.snapshot)
 
 
-@of(f'{_SNAPSHOT_ACTION} deny_access')
-def deny_to_mount(world):
-    return given({'access_id': world.new_snapshot_rule()}, id=world.snapshot)
+@example_for(f'{_SNAPSHOT_ACTION} deny_access')
+def deny_to_mount(sample):
+    return request_args(
+        {'access_id': sample.new_snapshot_rule()}, id=sample.snapshot
+    )
 
 
-@of(f'GET {_SNAPSHOT}/access-list', f'GET {_SNAPSHOT}/export-locations')
-def mountable(world):
-    return given(id=world.snapshot)
+@example_for(
+    f'GET {_SNAPSHOT}/access-list', f'GET {_SNAPSHOT}/export-locations'
+)
+def mountable(sample):
+    return request_args(id=sample.snapshot)
 
 
-@of(f'GET {_SNAPSHOT}/export-locations/{{el}}')
-def export_of_snapshot(world):
-    return given(id=world.snapshot, el=world.export_of_snapshot())
+@example_for(f'GET {_SNAPSHOT}/export-locations/{{el}}')
+def export_of_snapshot(sample):
+    return request_args(id=sample.snapshot, el=sample.export_of_snapshot())
 
 
-@of(f'GET {_SNAPSHOT_INSTANCE}/export-locations')
-def exports_of_snapshot_instance(world):
-    return given(id=world.instance_of_snapshot(world.snapshot))
+@example_for(f'GET {_SNAPSHOT_INSTANCE}/export-locations')
+def exports_of_snapshot_instance(sample):
+    return request_args(id=sample.instance_of_snapshot(sample.snapshot))
 
 
-@of(f'GET {_SNAPSHOT_INSTANCE}/export-locations/{{el}}')
-def export_of_snapshot_instance(world):
-    return given(
-        id=world.instance_of_snapshot(world.snapshot),
-        el=world.export_of_snapshot(),
+@example_for(f'GET {_SNAPSHOT_INSTANCE}/export-locations/{{el}}')
+def export_of_snapshot_instance(sample):
+    return request_args(
+        id=sample.instance_of_snapshot(sample.snapshot),
+        el=sample.export_of_snapshot(),
     )
 
 
 # Export locations
 
 
-@of('GET /v2/shares/{id}/export_locations')
-def exports(world):
-    return given(id=world.share)
+@example_for('GET /v2/shares/{id}/export_locations')
+def exports(sample):
+    return request_args(id=sample.share)
 
 
-@of(f'GET {_EXPORT}', f'GET {_EXPORT}/metadata')
-def export(world):
-    return given(id=world.share, el=world.export_of(world.share))
+@example_for(f'GET {_EXPORT}', f'GET {_EXPORT}/metadata')
+def export(sample):
+    return request_args(id=sample.share, el=sample.export_of(sample.share))
 
 
-@of(f'POST {_EXPORT}/metadata', f'PUT {_EXPORT}/metadata')
-def export_metadata(world):
-    return given(_VALUES, id=world.share, el=world.export_of(world.share))
+@example_for(f'POST {_EXPORT}/metadata', f'PUT {_EXPORT}/metadata')
+def export_metadata(sample):
+    return request_args(
+        _VALUES, id=sample.share, el=sample.export_of(sample.share)
+    )
 
 
-@of(f'GET {_EXPORT}/metadata/{{key}}', f'DELETE {_EXPORT}/metadata/{{key}}')
-def export_metadata_item(world):
-    el = world.export_of(world.share)
-    world.member.request(
+@example_for(
+    f'GET {_EXPORT}/metadata/{{key}}', f'DELETE {_EXPORT}/metadata/{{key}}'
+)
+def export_metadata_item(sample):
+    el = sample.export_of(sample.share)
+    sample.member.request(
         'POST',
-        f'/shares/{world.share}/export_locations/{el}/metadata',
+        f'/shares/{sample.share}/export_locations/{el}/metadata',
         _VALUES,
         expect=200,
     )
-    return given(id=world.share, el=el, key='color')
+    return request_args(id=sample.share, el=el, key='color')
 
 
-@of(f'POST {_EXPORT}/metadata/{{key}}')
-def new_export_metadata_item(world):
-    return given(
-        _VALUES, id=world.share, el=world.export_of(world.share), key='color'
+@example_for(f'POST {_EXPORT}/metadata/{{key}}')
+def new_export_metadata_item(sample):
+    return request_args(
+        _VALUES,
+        id=sample.share,
+        el=sample.export_of(sample.share),
+        key='color',
     )
 
 
@@ -357,71 +382,75 @@ _TYPE = '/v2/types/{id}'
 _SPECS = f'{_TYPE}/extra_specs'
 
 
-@of('POST /v2/types')
-def create_type(world):
-    return given(world.type_body())
+@example_for('POST /v2/types')
+def create_type(sample):
+    return request_args(sample.type_body())
 
 
-@of(f'GET {_TYPE}', f'GET {_SPECS}', f'GET {_TYPE}/share_type_access')
-def share_type(world):
-    return given(id=world.private_type)
+@example_for(f'GET {_TYPE}', f'GET {_SPECS}', f'GET {_TYPE}/share_type_access')
+def share_type(sample):
+    return request_args(id=sample.private_type)
 
 
-@of(f'PUT {_TYPE}')
-def update_type(world):
-    return given({'share_type': {'description': 'new'}}, id=world.silent_type)
+@example_for(f'PUT {_TYPE}')
+def update_type(sample):
+    return request_args(
+        {'share_type': {'description': 'new'}}, id=sample.minimal_type
+    )
 
 
-@of(f'DELETE {_TYPE}')
-def unused_type(world):
-    return given(id=world.new_type())
+@example_for(f'DELETE {_TYPE}')
+def unused_type(sample):
+    return request_args(id=sample.new_type())
 
 
-@of(f'POST {_TYPE}/action addProjectAccess')
-def add_access(world):
-    return given({'project': TENANT}, id=world.new_type())
+@example_for(f'POST {_TYPE}/action addProjectAccess')
+def add_access(sample):
+    return request_args({'project': TENANT}, id=sample.new_type())
 
 
-@of(f'POST {_TYPE}/action removeProjectAccess')
-def remove_access(world):
-    id = world.new_type()
-    world.share_type_with(id, TENANT)
-    return given({'project': TENANT}, id=id)
+@example_for(f'POST {_TYPE}/action removeProjectAccess')
+def remove_access(sample):
+    id = sample.new_type()
+    sample.grant_type_access(id, TENANT)
+    return request_args({'project': TENANT}, id=id)
 
 
-@of(f'POST {_SPECS}')
-def new_extra_specs(world):
-    return given({'extra_specs': {'color': 'blue'}}, id=world.private_type)
+@example_for(f'POST {_SPECS}')
+def new_extra_specs(sample):
+    return request_args(
+        {'extra_specs': {'color': 'blue'}}, id=sample.private_type
+    )
 
 
-@of(f'GET {_SPECS}/{{key}}', f'DELETE {_SPECS}/{{key}}')
-def extra_spec(world):
-    world.admin.request(
+@example_for(f'GET {_SPECS}/{{key}}', f'DELETE {_SPECS}/{{key}}')
+def extra_spec(sample):
+    sample.admin.request(
         'POST',
-        f'/types/{world.private_type}/extra_specs',
+        f'/types/{sample.private_type}/extra_specs',
         {'extra_specs': {'color': 'blue'}},
         expect=200,
     )
-    return given(id=world.private_type, key='color')
+    return request_args(id=sample.private_type, key='color')
 
 
-@of(f'PUT {_SPECS}/{{key}}')
-def change_extra_spec(world):
-    return given({'color': 'red'}, id=world.private_type, key='color')
+@example_for(f'PUT {_SPECS}/{{key}}')
+def change_extra_spec(sample):
+    return request_args({'color': 'red'}, id=sample.private_type, key='color')
 
 
 # Services
 
 
-@of('PUT /v2/services/enable', 'PUT /v2/services/disable')
-def service(world):
-    return given(SERVICE)
+@example_for('PUT /v2/services/enable', 'PUT /v2/services/disable')
+def service(sample):
+    return request_args(SERVICE)
 
 
-@of('POST /v2/services/ensure-shares')
-def ensure_shares(world):
-    world.calm()
-    return given({'ensure_shares': {'host': SERVICE['host']}})
+@example_for('POST /v2/services/ensure-shares')
+def ensure_shares(sample):
+    sample.clear_ensuring()
+    return request_args({'ensure_shares': {'host': SERVICE['host']}})
 
 
 # Quotas
@@ -430,29 +459,29 @@ _QUOTA = '/v2/quota-sets/{project_id}'
 _CLASS = '/v2/quota-class-sets/{class}'
 
 
-@of(
+@example_for(
     f'GET {_QUOTA}',
     f'GET {_QUOTA}/defaults',
     f'GET {_QUOTA}/detail',
     f'DELETE {_QUOTA}',
 )
-def quota_set(world):
-    return given(project_id=TENANT)
+def quota_set(sample):
+    return request_args(project_id=TENANT)
 
 
-@of(f'PUT {_QUOTA}')
-def change_quota_set(world):
-    return given({'quota_set': {'snapshots': 70000}}, project_id=TENANT)
+@example_for(f'PUT {_QUOTA}')
+def change_quota_set(sample):
+    return request_args({'quota_set': {'snapshots': 70000}}, project_id=TENANT)
 
 
-@of(f'GET {_CLASS}')
-def quota_class(world):
-    return given(**{'class': 'default'})
+@example_for(f'GET {_CLASS}')
+def quota_class(sample):
+    return request_args(**{'class': 'default'})
 
 
-@of(f'PUT {_CLASS}')
-def change_quota_class(world):
-    return given(
+@example_for(f'PUT {_CLASS}')
+def change_quota_class(sample):
+    return request_args(
         {'quota_class_set': {'snapshots': 70000}}, **{'class': 'default'}
     )
 
@@ -460,33 +489,33 @@ def change_quota_class(world):
 # Messages
 
 
-@of('GET /v2/messages/{id}')
-def message(world):
-    return given(id=world.message)
+@example_for('GET /v2/messages/{id}')
+def message(sample):
+    return request_args(id=sample.message)
 
 
-@of('DELETE /v2/messages/{id}')
-def message_to_delete(world):
-    return given(id=world.new_message())
+@example_for('DELETE /v2/messages/{id}')
+def message_to_delete(sample):
+    return request_args(id=sample.new_message())
 
 
 # Resource locks
 
 
-@of('POST /v2/resource-locks')
-def create_lock(world):
-    return given(world.lock_body())
+@example_for('POST /v2/resource-locks')
+def create_lock(sample):
+    return request_args(sample.lock_body())
 
 
-@of('GET /v2/resource-locks/{id}', 'DELETE /v2/resource-locks/{id}')
-def lock(world):
-    return given(id=world.new_lock())
+@example_for('GET /v2/resource-locks/{id}', 'DELETE /v2/resource-locks/{id}')
+def lock(sample):
+    return request_args(id=sample.new_lock())
 
 
-@of('PUT /v2/resource-locks/{id}')
-def change_lock(world):
-    return given(
-        {'resource_lock': {'lock_reason': 'it is ours'}}, id=world.new_lock()
+@example_for('PUT /v2/resource-locks/{id}')
+def change_lock(sample):
+    return request_args(
+        {'resource_lock': {'lock_reason': 'it is ours'}}, id=sample.new_lock()
     )
 
 
@@ -495,47 +524,49 @@ def change_lock(world):
 _RULE = '/v2/share-access-rules/{id}'
 
 
-@of(f'{_ACTION} allow_access')
-def allow(world):
-    return given(world.rule_body(), id=world.guarded)
+@example_for(f'{_ACTION} allow_access')
+def allow(sample):
+    return request_args(sample.rule_body(), id=sample.locked_share)
 
 
-@of(f'{_ACTION} deny_access')
-def deny(world):
-    return given({'access_id': world.new_rule()}, id=world.guarded)
-
-
-@of(f'{_ACTION} access_list')
-def access_list(world):
-    return given(id=world.guarded)
-
-
-@of('GET /v2/share-access-rules')
-def rules_of_share(world):
-    return given(query=f'?share_id={world.guarded}')
-
-
-@of(f'GET {_RULE}')
-def rule(world):
-    return given(id=world.new_rule())
-
-
-@of(f'PUT {_RULE}')
-def change_rule(world):
-    return given(
-        {'update_access': {'access_level': 'ro'}}, id=world.new_rule()
+@example_for(f'{_ACTION} deny_access')
+def deny(sample):
+    return request_args(
+        {'access_id': sample.new_rule()}, id=sample.locked_share
     )
 
 
-@of(f'PUT {_RULE}/metadata')
-def rule_metadata(world):
-    return given(_VALUES, id=world.new_rule())
+@example_for(f'{_ACTION} access_list')
+def access_list(sample):
+    return request_args(id=sample.locked_share)
 
 
-@of(f'DELETE {_RULE}/metadata/{{key}}')
-def rule_metadata_item(world):
-    id = world.new_rule()
-    world.member.request(
+@example_for('GET /v2/share-access-rules')
+def rules_of_share(sample):
+    return request_args(query=f'?share_id={sample.locked_share}')
+
+
+@example_for(f'GET {_RULE}')
+def rule(sample):
+    return request_args(id=sample.new_rule())
+
+
+@example_for(f'PUT {_RULE}')
+def change_rule(sample):
+    return request_args(
+        {'update_access': {'access_level': 'ro'}}, id=sample.new_rule()
+    )
+
+
+@example_for(f'PUT {_RULE}/metadata')
+def rule_metadata(sample):
+    return request_args(_VALUES, id=sample.new_rule())
+
+
+@example_for(f'DELETE {_RULE}/metadata/{{key}}')
+def rule_metadata_item(sample):
+    id = sample.new_rule()
+    sample.member.request(
         'PUT', f'/share-access-rules/{id}/metadata', _VALUES, expect=200
     )
-    return given(id=id, key='color')
+    return request_args(id=id, key='color')

@@ -198,7 +198,7 @@ def variations(valid: typing.Any) -> typing.Iterator[typing.Any]:
 
 
 @st.composite
-def spoilt(draw: st.DrawFn, valid: typing.Any) -> typing.Any:
+def corrupted_body(draw: st.DrawFn, valid: typing.Any) -> typing.Any:
     """The valid body with one of its values replaced, lost or added."""
     if not isinstance(valid, dict) or draw(st.integers(0, 5)) == 0:
         return draw(JSON)
@@ -208,4 +208,4 @@ def spoilt(draw: st.DrawFn, valid: typing.Any) -> typing.Any:
     rest = {name: value for name, value in valid.items() if name != key}
     if draw(st.integers(0, 5)) == 0:
         return rest
-    return rest | {key: draw(spoilt(valid[key]))}
+    return rest | {key: draw(corrupted_body(valid[key]))}

@@ -2,15 +2,15 @@
 
 from manila_lite.db.queries.servers import migrations as server_migrations
 from tests.functional.api import error_cases as refusals
-from tests.functional.api.error_cases import Refused
-from tests.functional.api.examples import of
-from tests.functional.api.sample_cloud import SILENT_HOST
-from tests.functional.api.sample_cloud import given
-from tests.support.share_servers import plant_share
+from tests.functional.api.error_cases import RefusedRequest
+from tests.functional.api.examples import example_for
+from tests.functional.api.sample_cloud import DOWN_HOST
+from tests.functional.api.sample_cloud import request_args
+from tests.support.share_servers import assign_share_server
 
 _ACTION = 'POST /v2/share-servers/{id}/action'
 
-WISH = {
+MIGRATION_OPTIONS = {
     'writable': True,
     'nondisruptive': False,
     'preserve_snapshots': True,
@@ -18,17 +18,17 @@ WISH = {
 }
 
 
-def movable(world, status='active'):
+def movable(sample, status='active'):
     """A server with a share, and the host it could move to."""
-    share = world.moving
-    world.admin.act(share, 'reset_status', {'status': 'available'})
-    host, _, _ = world.admin.show(share)['host'].partition('#')
-    server = world.plant_server(
-        world.used_network, world.used_subnet, host=host, status=status
+    share = sample.migrating_share
+    sample.admin.act(share, 'reset_status', {'status': 'available'})
+    host, _, _ = sample.admin.show(share)['host'].partition('#')
+    server = sample.insert_server(
+        sample.used_network, sample.used_subnet, host=host, status=status
     )
-    plant_share(world.cloud, share, server, world.used_network)
+    assign_share_server(sample.cloud, share, server, sample.used_network)
     (other,) = {'node@alpha', 'node@beta'} - {host}
-    world.admin.request(
+    sample.admin.request(
         'PUT',
         '/services/enable',
         {'host': other, 'binary': 'manila-share'},
@@ -37,21 +37,21 @@ def movable(world, status='active'):
     return server, other
 
 
-def migrating(world):
+def migrating(sample):
     """A server whose first phase is done."""
-    server = world.plant_server(
-        world.used_network,
-        world.used_subnet,
+    server = sample.insert_server(
+        sample.used_network,
+        sample.used_subnet,
         status='server_migrating',
         task_state='server_migrating_phase1_done',
     )
-    there = world.plant_server(
-        world.used_network,
-        world.used_subnet,
+    there = sample.insert_server(
+        sample.used_network,
+        sample.used_subnet,
         host='node@beta',
         status='server_migrating_to',
     )
-    world.cloud.db.write(
+    sample.cloud.db.write(
         server_migrations.insert,
         source_server_id=server,
         destination_server_id=there,
@@ -65,48 +65,60 @@ def migrating(world):
     return server
 
 
-@of(f'{_ACTION} migration_check', f'{_ACTION} migration_start')
-def begin(world):
-    server, host = movable(world)
-    return given({'host': host, **WISH}, id=server)
+@example_for(f'{_ACTION} migration_check', f'{_ACTION} migration_start')
+def begin(sample):
+    server, host = movable(sample)
+    return request_args({'host': host, **MIGRATION_OPTIONS}, id=server)
 
 
-@of(
+@example_for(
     f'{_ACTION} migration_complete',
     f'{_ACTION} migration_cancel',
     f'{_ACTION} migration_get_progress',
 )
-def go_on(world):
-    return given(id=migrating(world))
+def go_on(sample):
+    return request_args(id=migrating(sample))
 
 
-@of(f'{_ACTION} reset_task_state')
-def reset_task_state(world):
-    return given({'task_state': 'migration_error'}, id=world.spare_server())
+@example_for(f'{_ACTION} reset_task_state')
+def reset_task_state(sample):
+    return request_args(
+        {'task_state': 'migration_error'}, id=sample.spare_server()
+    )
 
 
-@refusals.of(400, f'{_ACTION} migration_check', f'{_ACTION} migration_start')
-def to_a_service_that_is_down(world):
-    server, _ = movable(world)
-    return Refused(given({'host': SILENT_HOST, **WISH}, id=server))
+@refusals.register(
+    400, f'{_ACTION} migration_check', f'{_ACTION} migration_start'
+)
+def to_a_service_that_is_down(sample):
+    server, _ = movable(sample)
+    return RefusedRequest(
+        request_args({'host': DOWN_HOST, **MIGRATION_OPTIONS}, id=server)
+    )
 
 
-@refusals.of(409, f'{_ACTION} migration_check', f'{_ACTION} migration_start')
-def not_active(world):
-    server, host = movable(world, status='error')
-    return Refused(given({'host': host, **WISH}, id=server))
+@refusals.register(
+    409, f'{_ACTION} migration_check', f'{_ACTION} migration_start'
+)
+def not_active(sample):
+    server, host = movable(sample, status='error')
+    return RefusedRequest(
+        request_args({'host': host, **MIGRATION_OPTIONS}, id=server)
+    )
 
 
-@refusals.of(
+@refusals.register(
     400,
     f'{_ACTION} migration_complete',
     f'{_ACTION} migration_cancel',
     f'{_ACTION} migration_get_progress',
 )
-def not_migrating(world):
-    return Refused(given(id=world.spare_server()))
+def not_migrating(sample):
+    return RefusedRequest(request_args(id=sample.spare_server()))
 
 
-@refusals.of(400, f'{_ACTION} reset_task_state')
-def no_such_state(world):
-    return Refused(given({'task_state': 'moon'}, id=world.spare_server()))
+@refusals.register(400, f'{_ACTION} reset_task_state')
+def no_such_state(sample):
+    return RefusedRequest(
+        request_args({'task_state': 'moon'}, id=sample.spare_server())
+    )

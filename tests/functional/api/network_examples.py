@@ -2,10 +2,10 @@
 
 from tests.functional.api import error_cases as refusals
 from tests.functional.api.error_cases import UNKNOWN
-from tests.functional.api.error_cases import Refused
-from tests.functional.api.examples import of
+from tests.functional.api.error_cases import RefusedRequest
+from tests.functional.api.examples import example_for
 from tests.functional.api.sample_cloud import FOREIGN
-from tests.functional.api.sample_cloud import given
+from tests.functional.api.sample_cloud import request_args
 from tests.functional.api.sample_networks import NEUTRON
 
 _NETWORKS = '/v2/share-networks'
@@ -19,142 +19,151 @@ _SERVICE = f'{_SERVICES}/{{id}}'
 _VALUES = {'metadata': {'color': 'blue'}}
 
 
-@of(
+@example_for(
     f'GET {_NETWORKS}',
     f'GET {_NETWORKS}/detail',
     f'GET {_SERVICES}',
     f'GET {_SERVICES}/detail',
 )
-def collection(world):
-    return given()
+def collection(sample):
+    return request_args()
 
 
-@of(f'POST {_NETWORKS}')
-def create(world):
-    return given({'share_network': {'name': 'new', **NEUTRON}})
+@example_for(f'POST {_NETWORKS}')
+def create(sample):
+    return request_args({'share_network': {'name': 'new', **NEUTRON}})
 
 
-@of(f'GET {_NETWORK}', f'GET {_SUBNETS}')
-def network(world):
-    return given(id=world.network)
+@example_for(f'GET {_NETWORK}', f'GET {_SUBNETS}')
+def network(sample):
+    return request_args(id=sample.network)
 
 
-@of(f'PUT {_NETWORK}')
-def update(world):
-    return given(
+@example_for(f'PUT {_NETWORK}')
+def update(sample):
+    return request_args(
         {'share_network': {'name': 'other', 'description': 'new'}},
-        id=world.network,
+        id=sample.network,
     )
 
 
-@of(f'DELETE {_NETWORK}')
-def unused(world):
-    return given(id=world.new_network())
+@example_for(f'DELETE {_NETWORK}')
+def unused(sample):
+    return request_args(id=sample.new_network())
 
 
-@of(f'{_ACTION} add_security_service')
-def add_service(world):
-    return given(
-        {'security_service_id': world.service}, id=world.new_network()
+@example_for(f'{_ACTION} add_security_service')
+def add_service(sample):
+    return request_args(
+        {'security_service_id': sample.security_service},
+        id=sample.new_network(),
     )
 
 
-@of(f'{_ACTION} remove_security_service')
-def remove_service(world):
-    id = world.new_network()
-    world.on_network(
-        id, 'add_security_service', security_service_id=world.service
+@example_for(f'{_ACTION} remove_security_service')
+def remove_service(sample):
+    id = sample.new_network()
+    sample.act_on_network(
+        id, 'add_security_service', security_service_id=sample.security_service
     )
-    return given({'security_service_id': world.service}, id=id)
+    return request_args(
+        {'security_service_id': sample.security_service}, id=id
+    )
 
 
-@of(f'{_ACTION} add_security_service_check')
-def add_service_check(world):
-    return given(
+@example_for(f'{_ACTION} add_security_service_check')
+def add_service_check(sample):
+    return request_args(
         {
-            'security_service_id': world.new_service(type='kerberos'),
+            'security_service_id': sample.new_security_service(
+                type='kerberos'
+            ),
             'reset_operation': True,
         },
-        id=world.used_network,
+        id=sample.used_network,
     )
 
 
-@of(f'{_ACTION} update_security_service')
-def update_service_of_network(world):
-    id = world.new_network()
-    return given(world.two_services(id), id=id)
+@example_for(f'{_ACTION} update_security_service')
+def update_service_of_network(sample):
+    id = sample.new_network()
+    return request_args(sample.service_replacement(id), id=id)
 
 
-@of(f'{_ACTION} update_security_service_check')
-def update_service_check(world):
-    return given(
+@example_for(f'{_ACTION} update_security_service_check')
+def update_service_check(sample):
+    return request_args(
         {
-            'current_service_id': world.used_service,
-            'new_service_id': world.new_service(),
+            'current_service_id': sample.used_security_service,
+            'new_service_id': sample.new_security_service(),
             'reset_operation': False,
         },
-        id=world.used_network,
+        id=sample.used_network,
     )
 
 
-@of(f'{_ACTION} share_network_subnet_create_check')
-def create_subnet_check(world):
-    return given({**NEUTRON, 'reset_operation': False}, id=world.used_network)
+@example_for(f'{_ACTION} share_network_subnet_create_check')
+def create_subnet_check(sample):
+    return request_args(
+        {**NEUTRON, 'reset_operation': False}, id=sample.used_network
+    )
 
 
-@of(f'{_ACTION} reset_status')
-def reset_status(world):
-    return given({'status': 'error'}, id=world.new_network())
+@example_for(f'{_ACTION} reset_status')
+def reset_status(sample):
+    return request_args({'status': 'error'}, id=sample.new_network())
 
 
 # Subnets
 
 
-@of(f'POST {_SUBNETS}')
-def create_subnet(world):
-    return given(
+@example_for(f'POST {_SUBNETS}')
+def create_subnet(sample):
+    return request_args(
         {'share-network-subnet': {'availability_zone': 'nova', **NEUTRON}},
-        id=world.new_network(),
+        id=sample.new_network(),
     )
 
 
-@of(f'GET {_SUBNET}', f'GET {_METADATA}')
-def subnet(world):
-    return given(id=world.network, sid=world.subnet)
+@example_for(f'GET {_SUBNET}', f'GET {_METADATA}')
+def subnet(sample):
+    return request_args(id=sample.network, sid=sample.subnet)
 
 
-@of(f'DELETE {_SUBNET}')
-def unused_subnet(world):
-    return given(id=world.network, sid=world.new_subnet())
+@example_for(f'DELETE {_SUBNET}')
+def unused_subnet(sample):
+    return request_args(id=sample.network, sid=sample.new_subnet())
 
 
-@of(f'POST {_METADATA}', f'PUT {_METADATA}')
-def metadata(world):
-    return given(_VALUES, id=world.network, sid=world.subnet)
+@example_for(f'POST {_METADATA}', f'PUT {_METADATA}')
+def metadata(sample):
+    return request_args(_VALUES, id=sample.network, sid=sample.subnet)
 
 
-@of(f'GET {_METADATA}/{{key}}', f'DELETE {_METADATA}/{{key}}')
-def metadata_item(world):
-    world.member.request(
+@example_for(f'GET {_METADATA}/{{key}}', f'DELETE {_METADATA}/{{key}}')
+def metadata_item(sample):
+    sample.member.request(
         'POST',
-        f'/share-networks/{world.network}/subnets/{world.subnet}/metadata',
+        f'/share-networks/{sample.network}/subnets/{sample.subnet}/metadata',
         _VALUES,
         expect=200,
     )
-    return given(id=world.network, sid=world.subnet, key='color')
+    return request_args(id=sample.network, sid=sample.subnet, key='color')
 
 
-@of(f'POST {_METADATA}/{{key}}')
-def new_metadata_item(world):
-    return given(_VALUES, id=world.network, sid=world.subnet, key='color')
+@example_for(f'POST {_METADATA}/{{key}}')
+def new_metadata_item(sample):
+    return request_args(
+        _VALUES, id=sample.network, sid=sample.subnet, key='color'
+    )
 
 
 # Security services
 
 
-@of(f'POST {_SERVICES}')
-def create_service(world):
-    return given(
+@example_for(f'POST {_SERVICES}')
+def create_service(sample):
+    return request_args(
         {
             'security_service': {
                 'type': 'active_directory',
@@ -165,92 +174,102 @@ def create_service(world):
     )
 
 
-@of(f'GET {_SERVICE}')
-def service(world):
-    return given(id=world.service)
+@example_for(f'GET {_SERVICE}')
+def security_service(sample):
+    return request_args(id=sample.security_service)
 
 
-@of(f'PUT {_SERVICE}')
-def update_service(world):
-    return given(
+@example_for(f'PUT {_SERVICE}')
+def update_service(sample):
+    return request_args(
         {'security_service': {'name': 'other', 'dns_ip': '::1'}},
-        id=world.service,
+        id=sample.security_service,
     )
 
 
-@of(f'DELETE {_SERVICE}')
-def unused_service(world):
-    return given(id=world.new_service())
+@example_for(f'DELETE {_SERVICE}')
+def unused_service(sample):
+    return request_args(id=sample.new_security_service())
 
 
 # Refusals
 
 
-@refusals.of(400, f'GET {_NETWORKS}', f'GET {_NETWORKS}/detail')
-def wordy_limit(world):
-    return Refused(given(query='?limit=all'))
+@refusals.register(400, f'GET {_NETWORKS}', f'GET {_NETWORKS}/detail')
+def wordy_limit(sample):
+    return RefusedRequest(request_args(query='?limit=all'))
 
 
-@refusals.of(413, f'POST {_NETWORKS}')
-def above_the_quota(world):
-    world.admin.request(
+@refusals.register(413, f'POST {_NETWORKS}')
+def above_the_quota(sample):
+    sample.admin.request(
         'PUT',
         f'/quota-sets/{FOREIGN}',
         {'quota_set': {'share_networks': 0}},
         expect=200,
     )
-    return Refused(create(world), {'by': 'foreign'})
+    return RefusedRequest(create(sample), {'by': 'foreign'})
 
 
-@refusals.of(409, f'DELETE {_NETWORK}')
-def network_of_two_subnets(world):
-    id = world.new_network()
-    world.new_subnet(id)
-    return Refused(given(id=id))
+@refusals.register(409, f'DELETE {_NETWORK}')
+def network_of_two_subnets(sample):
+    id = sample.new_network()
+    sample.new_subnet(id)
+    return RefusedRequest(request_args(id=id))
 
 
-@refusals.of(409, f'{_ACTION} add_security_service')
-def second_service_of_a_type(world):
-    return Refused(
-        given({'security_service_id': world.attached}, id=world.network)
+@refusals.register(409, f'{_ACTION} add_security_service')
+def second_service_of_a_type(sample):
+    return RefusedRequest(
+        request_args(
+            {'security_service_id': sample.attached_security_service},
+            id=sample.network,
+        )
     )
 
 
-@refusals.of(409, f'{_ACTION} add_security_service_check')
-def check_of_a_second_service_of_a_type(world):
-    return Refused(
-        given({'security_service_id': world.service}, id=world.used_network)
+@refusals.register(409, f'{_ACTION} add_security_service_check')
+def check_of_a_second_service_of_a_type(sample):
+    return RefusedRequest(
+        request_args(
+            {'security_service_id': sample.security_service},
+            id=sample.used_network,
+        )
     )
 
 
-@refusals.of(
+@refusals.register(
     409,
     f'{_ACTION} update_security_service',
     f'{_ACTION} update_security_service_check',
 )
-def service_of_another_type(world):
+def service_of_another_type(sample):
     services = {
-        'current_service_id': world.used_service,
-        'new_service_id': world.attached,
+        'current_service_id': sample.used_security_service,
+        'new_service_id': sample.attached_security_service,
     }
-    return Refused(given(services, id=world.used_network))
+    return RefusedRequest(request_args(services, id=sample.used_network))
 
 
-@refusals.of(409, f'{_ACTION} share_network_subnet_create_check')
-def check_of_the_same_subnet_again(world):
-    return Refused(given(NEUTRON, id=world.network))
+@refusals.register(409, f'{_ACTION} share_network_subnet_create_check')
+def check_of_the_same_subnet_again(sample):
+    return RefusedRequest(request_args(NEUTRON, id=sample.network))
 
 
-@refusals.of(409, f'POST {_SUBNETS}')
-def the_same_subnet_again(world):
-    return Refused(given({'share-network-subnet': NEUTRON}, id=world.network))
+@refusals.register(409, f'POST {_SUBNETS}')
+def the_same_subnet_again(sample):
+    return RefusedRequest(
+        request_args({'share-network-subnet': NEUTRON}, id=sample.network)
+    )
 
 
-@refusals.of(409, f'DELETE {_SUBNET}')
-def subnet_in_use(world):
-    return Refused(given(id=world.used_network, sid=world.used_subnet))
+@refusals.register(409, f'DELETE {_SUBNET}')
+def subnet_in_use(sample):
+    return RefusedRequest(
+        request_args(id=sample.used_network, sid=sample.used_subnet)
+    )
 
 
-@refusals.of(404, f'GET {_SERVICES}')
-def services_of_unknown_network(world):
-    return Refused(given(query=f'?share_network_id={UNKNOWN}'))
+@refusals.register(404, f'GET {_SERVICES}')
+def services_of_unknown_network(sample):
+    return RefusedRequest(request_args(query=f'?share_network_id={UNKNOWN}'))

@@ -2,78 +2,82 @@
 
 from tests.functional.api import published_api as published
 from tests.functional.api.sample_networks import NEUTRON
-from tests.functional.api.views import around
-from tests.functional.api.views import in_get
-from tests.functional.api.views import seen
+from tests.functional.api.views import register_get_view
+from tests.functional.api.views import register_view
+from tests.functional.api.views import register_wrapper_view
 
 _ALL = 'all_tenants=1'
 
 
-def _network(world):
-    return f'/share-networks/{world.network}'
+def _network(sample):
+    return f'/share-networks/{sample.network}'
 
 
-def _subnets(world):
-    return f'{_network(world)}/subnets'
+def _subnets(sample):
+    return f'{_network(sample)}/subnets'
 
 
-def _subnet(world):
-    return f'{_subnets(world)}/{world.subnet}'
+def _subnet(sample):
+    return f'{_subnets(sample)}/{sample.subnet}'
 
 
-in_get(
+register_get_view(
     'networks',
     'share_networks',
     f'/share-networks?{_ALL}',
     'share network',
     'list item (summary)',
 )
-in_get(
+register_get_view(
     'networks in detail',
     'share_networks',
     f'/share-networks/detail?{_ALL}',
     'share network',
     'detail',
 )
-in_get('network', 'share_network', _network, 'share network', 'detail')
+register_get_view(
+    'network', 'share_network', _network, 'share network', 'detail'
+)
 
 
-@seen('network create', 'share network', 'detail')
-def created(world, api, minor):
+@register_view('network create', 'share network', 'detail')
+def created(sample, api, minor):
     return [
         api.request(
             'POST',
             '/share-networks',
             {'share_network': {**NEUTRON}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['share_network']
     ]
 
 
-@seen('network update', 'share network', 'detail')
-def updated(world, api, minor):
+@register_view('network update', 'share network', 'detail')
+def updated(sample, api, minor):
     return [
         api.request(
             'PUT',
-            _network(world),
+            _network(sample),
             {'share_network': {'name': 'other'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['share_network']
     ]
 
 
-@seen('network with a service more, and less', 'share network', 'detail')
-def changed(world, api, minor):
-    id = world.new_network()
+@register_view(
+    'network with a service more, and less', 'share network', 'detail'
+)
+def changed(sample, api, minor):
+    id = sample.new_network()
     return [
         api.request(
             'POST',
             f'/share-networks/{id}/action',
-            {name: {'security_service_id': world.service}},
+            {name: {'security_service_id': sample.security_service}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['share_network']
         for name in ('add_security_service', 'remove_security_service')
     ]
@@ -86,34 +90,40 @@ def _checked(api, minor, network_id, action, body):
             f'/share-networks/{network_id}/action',
             {action: body},
             expect=202,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json
     ]
 
 
-@seen('network with another service', 'share network', 'detail', since=63)
-def replaced(world, api, minor):
-    id = world.new_network()
+@register_view(
+    'network with another service', 'share network', 'detail', since=63
+)
+def replaced(sample, api, minor):
+    id = sample.new_network()
     return [
         _checked(
-            api, minor, id, 'update_security_service', world.two_services(id)
+            api,
+            minor,
+            id,
+            'update_security_service',
+            sample.service_replacement(id),
         )[0]['share_network']
     ]
 
 
-@seen(
+@register_view(
     'check of a service, network not in use',
     'share network',
     'security service check',
     since=63,
 )
-def added_unused(world, api, minor):
+def added_unused(sample, api, minor):
     return _checked(
         api,
         minor,
-        world.new_network(),
+        sample.new_network(),
         'add_security_service_check',
-        {'security_service_id': world.service},
+        {'security_service_id': sample.security_service},
     )
 
 
@@ -124,40 +134,44 @@ _PENDING = {
 }
 
 
-@seen(
+@register_view(
     'check of another service',
     'share network',
     'security service check',
     since=63,
     types=_PENDING,
 )
-def replaced_used(world, api, minor):
+def replaced_used(sample, api, minor):
     return _checked(
         api,
         minor,
-        world.used_network,
+        sample.used_network,
         'update_security_service_check',
         {
-            'current_service_id': world.used_service,
-            'new_service_id': world.new_service(),
+            'current_service_id': sample.used_security_service,
+            'new_service_id': sample.new_security_service(),
         },
     )
 
 
-@seen(
+@register_view(
     'check of a subnet',
     'share network',
     'subnet create check',
     since=70,
     types=_PENDING | {'object': 'object host -> null'},
 )
-def subnet_used(world, api, minor):
+def subnet_used(sample, api, minor):
     return _checked(
-        api, minor, world.used_network, 'share_network_subnet_create_check', {}
+        api,
+        minor,
+        sample.used_network,
+        'share_network_subnet_create_check',
+        {},
     )
 
 
-in_get(
+register_get_view(
     'subnets',
     'share_network_subnets',
     _subnets,
@@ -165,7 +179,7 @@ in_get(
     'detail and list item',
     since=51,
 )
-in_get(
+register_get_view(
     'subnet',
     'share_network_subnet',
     _subnet,
@@ -175,37 +189,37 @@ in_get(
 )
 
 
-@seen(
+@register_view(
     'subnet create', 'share network subnet', 'detail and list item', since=51
 )
-def subnet_created(world, api, minor):
+def subnet_created(sample, api, minor):
     return [
         api.request(
             'POST',
-            f'/share-networks/{world.new_network()}/subnets',
+            f'/share-networks/{sample.new_network()}/subnets',
             {'share-network-subnet': {'availability_zone': 'nova'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['share_network_subnet']
     ]
 
 
-around(
+register_wrapper_view(
     'subnet metadata',
-    lambda world: f'{_subnet(world)}/metadata',
+    lambda sample: f'{_subnet(sample)}/metadata',
     'metadata',
     'all kinds',
     since=78,
 )
 
-in_get(
+register_get_view(
     'services',
     'security_services',
     f'/security-services?{_ALL}',
     'security service',
     'summary',
 )
-in_get(
+register_get_view(
     'services in detail',
     'security_services',
     f'/security-services/detail?{_ALL}',
@@ -213,36 +227,36 @@ in_get(
     'detail',
     'detail list',
 )
-in_get(
+register_get_view(
     'service',
     'security_service',
-    lambda world: f'/security-services/{world.service}',
+    lambda sample: f'/security-services/{sample.security_service}',
     'security service',
     'detail',
 )
 
 
-@seen('service create', 'security service', 'detail')
-def service_created(world, api, minor):
+@register_view('service create', 'security service', 'detail')
+def service_created(sample, api, minor):
     return [
         api.request(
             'POST',
             '/security-services',
             {'security_service': {'type': 'ldap', 'ou': 'CN=Computers'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['security_service']
     ]
 
 
-@seen('service update', 'security service', 'detail')
-def service_updated(world, api, minor):
+@register_view('service update', 'security service', 'detail')
+def service_updated(sample, api, minor):
     return [
         api.request(
             'PUT',
-            f'/security-services/{world.service}',
+            f'/security-services/{sample.security_service}',
             {'security_service': {'user': 'other'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['security_service']
     ]

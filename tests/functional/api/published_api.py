@@ -82,7 +82,7 @@ class Operation(typing.NamedTuple):
         return self.path.startswith('/v2')
 
     @property
-    def takes_project(self) -> bool:
+    def accepts_project_id(self) -> bool:
         """Whether there is a URL with the project id in it."""
         return self.is_versioned and self.path != '/v2/'
 
@@ -110,7 +110,7 @@ def _operation(row: dict[str, str]) -> Operation:
         row['method'],
         row['path'],
         row['action'],
-        span(row['min_version'], row['max_version']),
+        version_range(row['min_version'], row['max_version']),
         _experimental(row['experimental_range']),
         tuple(re.findall(r'\w+:[\w:]+', row['policy'])),
         row['default_role'],
@@ -119,7 +119,7 @@ def _operation(row: dict[str, str]) -> Operation:
     )
 
 
-def span(since: str, until: str) -> range:
+def version_range(since: str, until: str) -> range:
     """The versions from one to another, both within."""
     if since == 'unversioned':
         return VERSIONS
@@ -130,7 +130,7 @@ def _experimental(text: str) -> range:
     if not text:
         return range(0)
     since, _, until = text.partition('-')
-    return span(since, until)
+    return version_range(since, until)
 
 
 def minor(version: str) -> int:
@@ -139,11 +139,11 @@ def minor(version: str) -> int:
     return int(number)
 
 
-def text(number: int) -> str:
+def version_text(number: int) -> str:
     return f'2.{number}'
 
 
-class Shown(typing.NamedTuple):
+class PublishedField(typing.NamedTuple):
     """One row of response-fields.csv."""
 
     field: str
@@ -152,7 +152,7 @@ class Shown(typing.NamedTuple):
     admin_only: bool
 
 
-def view(resource: str, *names: str) -> list[Shown]:
+def view_fields(resource: str, *names: str) -> list[PublishedField]:
     """The fields of a view, which may be several views of the table.
 
     Rows that say how a value is rewritten are no fields of their own.
@@ -164,10 +164,10 @@ def view(resource: str, *names: str) -> list[Shown]:
     ]
     assert {row['view'] for row in rows} == set(names), (resource, names)
     return [
-        Shown(
+        PublishedField(
             row['field'],
             row['type'],
-            span(row['since'], row['until']),
+            version_range(row['since'], row['until']),
             bool(row['admin_only']),
         )
         for row in rows
@@ -175,7 +175,7 @@ def view(resource: str, *names: str) -> list[Shown]:
     ]
 
 
-def views(resources: typing.Container[str]) -> set[tuple[str, str]]:
+def view_names(resources: typing.Container[str]) -> set[tuple[str, str]]:
     """The views of some resources, as resource and name."""
     return {
         (row['resource'], row['view'])
@@ -197,12 +197,15 @@ def inferred_extra_specs() -> list[tuple[str, range]]:
                 r'\w+_support', row['field'] + ' ' + row['notes']
             )
             found += [
-                (name, span(row['since'], row['until'])) for name in names
+                (name, version_range(row['since'], row['until']))
+                for name in names
             ]
     return found
 
 
-def fields(shown: list[Shown], version: int, admin: bool) -> dict[str, str]:
+def visible_fields(
+    shown: list[PublishedField], version: int, admin: bool
+) -> dict[str, str]:
     """Name and type of the fields one role sees at a version."""
     return {
         row.field: row.type

@@ -3,13 +3,13 @@
 import typing
 
 from manila_lite.api import versions
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
-def replicate(
-    api: Api,
+def create_replica(
+    api: ApiClient,
     share_id: str,
     expect: int = 202,
     version: str | None = None,
@@ -27,7 +27,9 @@ def replicate(
     return answer.json.get('share_replica', answer.json)
 
 
-def show(api: Api, replica_id: str, version: str | None = None) -> dict:
+def show_replica(
+    api: ApiClient, replica_id: str, version: str | None = None
+) -> dict:
     return api.get(
         f'/share-replicas/{replica_id}',
         version=version,
@@ -35,18 +37,20 @@ def show(api: Api, replica_id: str, version: str | None = None) -> dict:
     )['share_replica']
 
 
-def listed(
-    api: Api, query: str = '', path: str = '/share-replicas'
+def list_replicas(
+    api: ApiClient, query: str = '', path: str = '/share-replicas'
 ) -> list[dict]:
     return api.get(f'{path}?{query}')['share_replicas']
 
 
-def ids(api: Api, query: str = '', path: str = '/share-replicas') -> list[str]:
-    return [one['id'] for one in listed(api, query, path)]
+def list_replica_ids(
+    api: ApiClient, query: str = '', path: str = '/share-replicas'
+) -> list[str]:
+    return [one['id'] for one in list_replicas(api, query, path)]
 
 
-def act(
-    api: Api,
+def act_on_replica(
+    api: ApiClient,
     replica_id: str,
     action: str,
     args: object = None,
@@ -62,7 +66,9 @@ def act(
     )
 
 
-def delete(api: Api, replica_id: str, expect: int = 202) -> typing.Any:
+def delete_replica(
+    api: ApiClient, replica_id: str, expect: int = 202
+) -> typing.Any:
     return api.request(
         'DELETE', f'/share-replicas/{replica_id}', expect=expect
     )

@@ -2,9 +2,9 @@
 
 from tests.functional.api import error_cases as refusals
 from tests.functional.api.error_cases import UNKNOWN
-from tests.functional.api.error_cases import Refused
-from tests.functional.api.examples import of
-from tests.functional.api.sample_cloud import given
+from tests.functional.api.error_cases import RefusedRequest
+from tests.functional.api.examples import example_for
+from tests.functional.api.sample_cloud import request_args
 
 _REPLICAS = '/v2/share-replicas'
 _REPLICA = f'{_REPLICAS}/{{id}}'
@@ -14,80 +14,95 @@ _EXPORTS = f'{_REPLICA}/export-locations'
 _VALUES = {'metadata': {'color': 'blue'}}
 
 
-@of(f'GET {_REPLICAS}', f'GET {_REPLICAS}/detail')
-def collection(world):
-    return given()
+@example_for(f'GET {_REPLICAS}', f'GET {_REPLICAS}/detail')
+def collection(sample):
+    return request_args()
 
 
-@of(f'POST {_REPLICAS}')
-def create(world):
-    world.mirror()
-    return given({'share_replica': {'share_id': world.mirrored}})
+@example_for(f'POST {_REPLICAS}')
+def create(sample):
+    sample.idle_replica()
+    return request_args(
+        {'share_replica': {'share_id': sample.spare_replicated_share}}
+    )
 
 
-@of(f'GET {_REPLICA}', f'GET {_METADATA}', f'GET {_EXPORTS}')
-def replica(world):
-    return given(id=world.replica)
+@example_for(f'GET {_REPLICA}', f'GET {_METADATA}', f'GET {_EXPORTS}')
+def replica(sample):
+    return request_args(id=sample.replica)
 
 
-@of(f'DELETE {_REPLICA}', f'{_ACTION} resync', f'{_ACTION} force_delete')
-def idle(world):
-    return given(id=world.mirror())
+@example_for(
+    f'DELETE {_REPLICA}', f'{_ACTION} resync', f'{_ACTION} force_delete'
+)
+def idle(sample):
+    return request_args(id=sample.idle_replica())
 
 
-@of(f'{_ACTION} promote')
-def promote(world):
-    return given({'quiesce_wait_time': 30}, id=world.mirror())
+@example_for(f'{_ACTION} promote')
+def promote(sample):
+    return request_args({'quiesce_wait_time': 30}, id=sample.idle_replica())
 
 
-@of(f'{_ACTION} reset_status')
-def reset_status(world):
-    return given({'status': 'error'}, id=world.mirror())
+@example_for(f'{_ACTION} reset_status')
+def reset_status(sample):
+    return request_args({'status': 'error'}, id=sample.idle_replica())
 
 
-@of(f'{_ACTION} reset_replica_state')
-def reset_replica_state(world):
-    return given({'replica_state': 'out_of_sync'}, id=world.mirror())
+@example_for(f'{_ACTION} reset_replica_state')
+def reset_replica_state(sample):
+    return request_args(
+        {'replica_state': 'out_of_sync'}, id=sample.idle_replica()
+    )
 
 
-@of(f'POST {_METADATA}', f'PUT {_METADATA}')
-def change_metadata(world):
-    return given(_VALUES, id=world.replica)
+@example_for(f'POST {_METADATA}', f'PUT {_METADATA}')
+def change_metadata(sample):
+    return request_args(_VALUES, id=sample.replica)
 
 
-@of(
+@example_for(
     f'GET {_METADATA}/{{key}}',
     f'POST {_METADATA}/{{key}}',
     f'DELETE {_METADATA}/{{key}}',
 )
-def metadata_item(world):
-    world.admin.request(
-        'PUT', f'/share-replicas/{world.replica}/metadata', _VALUES, expect=200
+def metadata_item(sample):
+    sample.admin.request(
+        'PUT',
+        f'/share-replicas/{sample.replica}/metadata',
+        _VALUES,
+        expect=200,
     )
-    return given(_VALUES, id=world.replica, key='color')
+    return request_args(_VALUES, id=sample.replica, key='color')
 
 
-@of(f'GET {_EXPORTS}/{{el}}')
-def export(world):
-    return given(id=world.replica, el=world.replica_export)
+@example_for(f'GET {_EXPORTS}/{{el}}')
+def export(sample):
+    return request_args(id=sample.replica, el=sample.replica_export)
 
 
-@refusals.of(404, f'GET {_REPLICAS}', f'GET {_REPLICAS}/detail')
-def of_an_unknown_share(world):
-    return Refused(given(query=f'?share_id={UNKNOWN}'))
+@refusals.register(404, f'GET {_REPLICAS}', f'GET {_REPLICAS}/detail')
+def of_an_unknown_share(sample):
+    return RefusedRequest(request_args(query=f'?share_id={UNKNOWN}'))
 
 
-@refusals.of(404, f'POST {_REPLICAS}')
-def made_of_an_unknown_share(world):
-    return Refused(given({'share_replica': {'share_id': UNKNOWN}}))
+@refusals.register(404, f'POST {_REPLICAS}')
+def made_of_an_unknown_share(sample):
+    return RefusedRequest(
+        request_args({'share_replica': {'share_id': UNKNOWN}})
+    )
 
 
-@refusals.of(413, f'POST {_REPLICAS}')
-def above_the_quota(world):
-    return Refused(given({'share_replica': {'share_id': world.vast}}))
+@refusals.register(413, f'POST {_REPLICAS}')
+def above_the_quota(sample):
+    return RefusedRequest(
+        request_args(
+            {'share_replica': {'share_id': sample.oversized_replicated_share}}
+        )
+    )
 
 
-@refusals.of(400, f'DELETE {_REPLICA}')
-def last_active_one(world):
-    world.mirror()
-    return Refused(given(id=world.original))
+@refusals.register(400, f'DELETE {_REPLICA}')
+def last_active_one(sample):
+    sample.idle_replica()
+    return RefusedRequest(request_args(id=sample.active_replica))

@@ -2,39 +2,39 @@
 
 from manila_lite.api import versions
 from tests.functional.api import published_api as published
-from tests.functional.api.views import around
-from tests.functional.api.views import seen
+from tests.functional.api.views import register_view
+from tests.functional.api.views import register_wrapper_view
 
 _EXPERIMENT = {versions.EXPERIMENTAL_HEADER: 'true'}
 
 
 def _in_get(place, key, path, resource, *parts, **more):
-    @seen(place, resource, *parts, **more)
-    def look(world, api, minor):
-        found = _get(world, api, minor, path)[key]
+    @register_view(place, resource, *parts, **more)
+    def fetch_items(sample, api, minor):
+        found = _get(sample, api, minor, path)[key]
         return found if isinstance(found, list) else [found]
 
 
 def _around(place, path, *parts, **more):
-    @seen(place, *parts, **more)
-    def look(world, api, minor):
-        return [_get(world, api, minor, path)]
+    @register_view(place, *parts, **more)
+    def fetch_items(sample, api, minor):
+        return [_get(sample, api, minor, path)]
 
 
-def _get(world, api, minor, path):
+def _get(sample, api, minor, path):
     return api.get(
-        path if isinstance(path, str) else path(world),
-        version=published.text(minor),
+        path if isinstance(path, str) else path(sample),
+        version=published.version_text(minor),
         **_EXPERIMENT,
     )
 
 
-def _replica(world):
-    return f'/share-replicas/{world.replica}'
+def _replica(sample):
+    return f'/share-replicas/{sample.replica}'
 
 
-def _exports(world):
-    return f'{_replica(world)}/export-locations'
+def _exports(sample):
+    return f'{_replica(sample)}/export-locations'
 
 
 _around(
@@ -65,38 +65,38 @@ _in_get(
 )
 
 
-@seen('replica create', 'share replica', 'detail', since=11)
-def created(world, api, minor):
-    world.mirror()
+@register_view('replica create', 'share replica', 'detail', since=11)
+def created(sample, api, minor):
+    sample.idle_replica()
     return [
         api.request(
             'POST',
             '/share-replicas',
-            {'share_replica': {'share_id': world.mirrored}},
+            {'share_replica': {'share_id': sample.spare_replicated_share}},
             expect=202,
-            version=published.text(minor),
+            version=published.version_text(minor),
             **_EXPERIMENT,
         ).json['share_replica']
     ]
 
 
-@seen('replica promote', 'share replica', 'detail', since=11)
-def promoted(world, api, minor):
+@register_view('replica promote', 'share replica', 'detail', since=11)
+def promoted(sample, api, minor):
     return [
         api.request(
             'POST',
-            f'/share-replicas/{world.mirror()}/action',
+            f'/share-replicas/{sample.idle_replica()}/action',
             {'promote': None},
             expect=202,
-            version=published.text(minor),
+            version=published.version_text(minor),
             **_EXPERIMENT,
         ).json['share_replica']
     ]
 
 
-around(
+register_wrapper_view(
     'replica metadata',
-    lambda world: f'{_replica(world)}/metadata',
+    lambda sample: f'{_replica(sample)}/metadata',
     'metadata',
     'all kinds',
     since=95,
@@ -114,7 +114,7 @@ _in_get(
 _in_get(
     'export of replica',
     'export_location',
-    lambda world: f'{_exports(world)}/{world.replica_export}',
+    lambda sample: f'{_exports(sample)}/{sample.replica_export}',
     'export location',
     'detail',
     'replica list and detail',

@@ -22,9 +22,9 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from tests.functional.api import published_api as published
-from tests.functional.api.sample_replicas import ReplicaWorld
-from tests.functional.api.sample_servers import ServerWorld
-from tests.support.cloud import Api
+from tests.functional.api.sample_replicas import SampleReplicas
+from tests.functional.api.sample_servers import SampleServers
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 _USAGE = quotas.QuotaUsage.__table__
@@ -32,7 +32,7 @@ _USAGE = quotas.QuotaUsage.__table__
 ADMINS, TENANT, FOREIGN = 'ad' * 16, '7e' * 16, 'f0' * 16
 GROUP = '44444444-4444-4444-8444-444444444444'
 SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
-SILENT_HOST = 'node@silent'
+DOWN_HOST = 'node@silent'
 LARGEST_SHARE = 500
 """GiB that one share may have."""
 SNAPSHOT_GIGABYTES = 1_000_000
@@ -64,7 +64,7 @@ PERSONAS = {
 """Project and roles; all but admin and foreign are of the share's."""
 
 
-class Given(typing.NamedTuple):
+class RequestArgs(typing.NamedTuple):
     """What a request needs besides its operation.
 
     The body of an action is what stands below its name.
@@ -75,31 +75,35 @@ class Given(typing.NamedTuple):
     query: str = ''
 
 
-def given(body: object = None, query: str = '', **variables: str) -> Given:
-    return Given(variables, body, query)
+def request_args(
+    body: object = None, query: str = '', **variables: str
+) -> RequestArgs:
+    return RequestArgs(variables, body, query)
 
 
-class World(ReplicaWorld, ServerWorld):
+class SampleCloud(SampleReplicas, SampleServers):
     """See the module."""
 
-    def __init__(self, folder: pathlib.Path, more: str = ''):
+    def __init__(self, folder: pathlib.Path, extra_conf: str = ''):
         self._types = self._managed = self._clients = 0
-        self.cloud = Cloud(folder, more=_CONF + more)
+        self.cloud = Cloud(folder, extra_conf=_CONF + extra_conf)
         self._add_silent_service()
         self.apis = {
-            name: Api(self.cloud, project=project, roles=roles, user=name)
+            name: ApiClient(
+                self.cloud, project=project, roles=roles, user=name
+            )
             for name, (project, roles) in PERSONAS.items()
         }
         self.admin, self.member = self.apis['admin'], self.apis['member']
         (
             self.share,
-            self.spare,
-            self.grouped,
-            self.replicated,
-            self.guarded,
-            self.moving,
-            self.mirrored,
-            self.vast,
+            self.spare_share,
+            self.grouped_share,
+            self.replicated_share,
+            self.locked_share,
+            self.migrating_share,
+            self.spare_replicated_share,
+            self.oversized_replicated_share,
         ) = (
             self.member.create(size=2, metadata={'color': 'red'})['id']
             for _ in range(8)
@@ -108,16 +112,16 @@ class World(ReplicaWorld, ServerWorld):
         self.message, _ = (
             self.new_message(project) for project in (TENANT, ADMINS)
         )
-        self.silent_type = self.new_type(public=True)
+        self.minimal_type = self.new_type(public=True)
         self.private_type = self.new_type()
-        self.share_type_with(self.private_type, TENANT)
-        self._plant(self.grouped, share_group_id=GROUP)
+        self.grant_type_access(self.private_type, TENANT)
+        self._plant(self.grouped_share, share_group_id=GROUP)
         self._take_snapshots()
         self.make_networks()
         self.make_servers()
         self.make_replicas()
         self.cloud.db.write(
-            _copy_snapshot, self.replicated_snapshot, self.vast_replica
+            _copy_snapshot, self.replicated_snapshot, self.oversized_replica
         )
         for api in (self.admin, self.member):
             self.new_lock(api)
@@ -126,7 +130,7 @@ class World(ReplicaWorld, ServerWorld):
         """A service that was heard of an hour ago for the last time."""
         self.cloud.db.write(
             services.register,
-            host=SILENT_HOST,
+            host=DOWN_HOST,
             binary='manila-share',
             topic='manila-share',
             zone='nova',
@@ -137,34 +141,44 @@ class World(ReplicaWorld, ServerWorld):
         self.cloud.scheduler.register()
         self.cloud.beat()
 
-    def idle(self) -> str:
+    def idle_share(self) -> str:
         """The share that requests may change, ready for one."""
-        if self.admin.show(self.spare)['is_soft_deleted']:
-            self.admin.act(self.spare, 'restore')
-        self.admin.act(self.spare, 'reset_status', {'status': 'available'})
-        return self.spare
+        if self.admin.show(self.spare_share)['is_soft_deleted']:
+            self.admin.act(self.spare_share, 'restore')
+        self.admin.act(
+            self.spare_share, 'reset_status', {'status': 'available'}
+        )
+        return self.spare_share
 
     def _take_snapshots(self) -> None:
         """Two of one share, of which the newer one is for changes."""
-        self.pictured, self.sitter, self.huge = (
-            self.member.create(size=2)['id'] for _ in range(3)
-        )
+        (
+            self.snapshotted_share,
+            self.spare_snapshot_source,
+            self.oversized_snapshot_source,
+        ) = (self.member.create(size=2)['id'] for _ in range(3))
         self.cloud.settle()
-        self.replicated_snapshot = self.new_snapshot(self.vast)
+        self.replicated_snapshot = self.new_snapshot(
+            self.oversized_replicated_share
+        )
         self.snapshot = self.new_snapshot(name='first')
         self.spare_snapshot = self.new_snapshot(name='second')
         self._plant(
-            self.pictured,
+            self.snapshotted_share,
             revert_to_snapshot_support=True,
             mount_snapshot_support=True,
         )
         self._plant_snapshot_export()
-        self._plant(self.huge, size=SNAPSHOT_GIGABYTES + 1)
-        self._plant(self.vast, size=REPLICA_GIGABYTES + 1)
+        self._plant(
+            self.oversized_snapshot_source, size=SNAPSHOT_GIGABYTES + 1
+        )
+        self._plant(
+            self.oversized_replicated_share, size=REPLICA_GIGABYTES + 1
+        )
 
     def new_snapshot(self, of: str | None = None, **body: object) -> str:
         """A snapshot of `pictured`, or another share, as if it were taken."""
-        share = of or self.pictured
+        share = of or self.snapshotted_share
         made = self.member.request(
             'POST',
             '/snapshots',
@@ -181,16 +195,20 @@ class World(ReplicaWorld, ServerWorld):
             )
         return id
 
-    def still(self) -> str:
+    def idle_snapshotted_share(self) -> str:
         """The share of the snapshots, ready to go back to the newer."""
-        self.admin.act(self.pictured, 'reset_status', {'status': 'available'})
+        self.admin.act(
+            self.snapshotted_share, 'reset_status', {'status': 'available'}
+        )
         self.idle_snapshot()
-        return self.pictured
+        return self.snapshotted_share
 
-    def sitting(self) -> str:
+    def idle_snapshot_source(self) -> str:
         """The share that requests may take snapshots of."""
-        self.admin.act(self.sitter, 'reset_status', {'status': 'available'})
-        return self.sitter
+        self.admin.act(
+            self.spare_snapshot_source, 'reset_status', {'status': 'available'}
+        )
+        return self.spare_snapshot_source
 
     def idle_snapshot(self, status: str = 'available') -> str:
         """The snapshot that requests may change, in this status."""
@@ -224,7 +242,7 @@ class World(ReplicaWorld, ServerWorld):
         self._managed += 1
         return {
             'snapshot': {
-                'share_id': self.sitting(),
+                'share_id': self.idle_snapshot_source(),
                 'provider_location': f'at {self._managed}',
             }
         }
@@ -234,7 +252,7 @@ class World(ReplicaWorld, ServerWorld):
             'export_locations'
         ][0]['path']
 
-    def erase(self, share_id: str) -> None:
+    def delete_share_rows(self, share_id: str) -> None:
         """Have there be no such share, nor work about it."""
         instance = shares.ShareInstance.__table__
         share, work = shares.Share.__table__, engine.Work.__table__
@@ -250,7 +268,7 @@ class World(ReplicaWorld, ServerWorld):
             ]
         )
 
-    def calm(self) -> None:
+    def clear_ensuring(self) -> None:
         """Have no service be ensuring its shares."""
         table = service_models.Service.__table__
         self.cloud.db.write(
@@ -280,14 +298,11 @@ class World(ReplicaWorld, ServerWorld):
         high, low = divmod(self._clients, 256)
         return {'access_type': 'ip', 'access_to': f'10.0.{high}.{low}'}
 
-    def new_rule(self, api: Api | None = None) -> str:
+    def new_rule(self, api: ApiClient | None = None) -> str:
         return (
             (api or self.member)
             .act(
-                self.guarded,
-                'allow_access',
-                self.rule_body(),
-                expect=200,
+                self.locked_share, 'allow_access', self.rule_body(), expect=200
             )
             .json['access']['id']
         )
@@ -300,12 +315,12 @@ class World(ReplicaWorld, ServerWorld):
             expect=202,
         ).json['snapshot_access']['id']
 
-    def new_unmountable(self) -> str:
+    def new_unmountable_snapshot(self) -> str:
         """A snapshot of a share that does not have them mounted."""
         made = self.member.request(
             'POST',
             '/snapshots',
-            {'snapshot': {'share_id': self.sitting()}},
+            {'snapshot': {'share_id': self.idle_snapshot_source()}},
             expect=202,
         )
         return made.json['snapshot']['id']
@@ -315,23 +330,18 @@ class World(ReplicaWorld, ServerWorld):
             'share_snapshot_export_locations'
         ][0]['id']
 
-    def new_lock(self, api: Api | None = None) -> str:
+    def new_lock(self, api: ApiClient | None = None) -> str:
         """A lock of the share that nothing else is done to; its id."""
         return (
             (api or self.member)
-            .request(
-                'POST',
-                '/resource-locks',
-                self.lock_body(),
-                expect=200,
-            )
+            .request('POST', '/resource-locks', self.lock_body(), expect=200)
             .json['resource_lock']['id']
         )
 
     def lock_body(self) -> dict:
         return {
             'resource_lock': {
-                'resource_id': self.guarded,
+                'resource_id': self.locked_share,
                 'resource_type': 'share',
                 'resource_action': 'delete',
                 'lock_reason': 'it is mine',
@@ -351,13 +361,10 @@ class World(ReplicaWorld, ServerWorld):
 
     def new_type(self, public: bool = False) -> str:
         return self.admin.request(
-            'POST',
-            '/types',
-            self.type_body(public),
-            expect=200,
+            'POST', '/types', self.type_body(public), expect=200
         ).json['share_type']['id']
 
-    def share_type_with(self, type_id: str, project: str) -> None:
+    def grant_type_access(self, type_id: str, project: str) -> None:
         """Let a project use a private share type."""
         self.admin.request(
             'POST',
@@ -378,7 +385,9 @@ class World(ReplicaWorld, ServerWorld):
             ttl=3600,
             detail=messages.Detail.UNKNOWN_ERROR,
         )
-        listed = Api(self.cloud, project=project).get('/messages?limit=1')
+        listed = ApiClient(self.cloud, project=project).get(
+            '/messages?limit=1'
+        )
         return listed['messages'][0]['id']
 
     def _plant(self, share_id: str, **columns: object) -> None:
@@ -400,7 +409,7 @@ class World(ReplicaWorld, ServerWorld):
             [{'path': '10.0.0.1:/first', 'is_admin_only': False}],
         )
 
-    def everything(self) -> dict[str, list[tuple]]:
+    def all_rows(self) -> dict[str, list[tuple]]:
         """All rows of all tables, to tell whether anything changed.
 
         A row that counts no usage yet is as good as none.
@@ -417,8 +426,11 @@ class World(ReplicaWorld, ServerWorld):
             }
         )
 
-    def ask(
-        self, operation: published.Operation, what: Given, **how: typing.Any
+    def send_request(
+        self,
+        operation: published.Operation,
+        what: RequestArgs,
+        **how: typing.Any,
     ) -> typing.Any:
         """The answer to a request for the operation."""
         body = what.body
@@ -461,7 +473,7 @@ class World(ReplicaWorld, ServerWorld):
             method=method,
             headers={
                 **self.apis[by].headers,
-                versions.HEADER: published.text(minor),
+                versions.HEADER: published.version_text(minor),
             },
         )
         if body is not None or raw is not None:
@@ -489,7 +501,7 @@ def _copy_snapshot(
     )
 
 
-def work_kinds(session: typing.Any) -> list[str]:
+def pending_work_kinds(session: typing.Any) -> list[str]:
     """The kinds of all work that is owed."""
     work = engine.Work.__table__
     return [

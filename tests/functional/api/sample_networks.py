@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from manila_lite.db.models import share_servers
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 
 NET, SUBNET = (
     '33333333-4444-4555-8666-777777777777',
@@ -12,39 +12,41 @@ NET, SUBNET = (
 NEUTRON = {'neutron_net_id': NET, 'neutron_subnet_id': SUBNET}
 
 
-class NetworkWorld:
+class SampleNetworks:
     """Makes networks and services of the tenant, as requests need them."""
 
-    admin: Api
-    member: Api
-    apis: dict[str, Api]
+    admin: ApiClient
+    member: ApiClient
+    apis: dict[str, ApiClient]
 
     def make_networks(self) -> None:
         """A network with a subnet, one in use, and services."""
         self._named = 0
         self.network = self.new_network(**NEUTRON)
         self.subnet = self.subnet_of(self.network)
-        self.service = self.new_service()
-        self.attached = self.new_service(type='kerberos')
-        self.on_network(
+        self.security_service = self.new_security_service()
+        self.attached_security_service = self.new_security_service(
+            type='kerberos'
+        )
+        self.act_on_network(
             self.network,
             'add_security_service',
-            security_service_id=self.attached,
+            security_service_id=self.attached_security_service,
         )
         self.used_network = self.new_network()
         self.used_subnet = self.subnet_of(self.used_network)
-        self.used_service = self.new_service()
-        self.on_network(
+        self.used_security_service = self.new_security_service()
+        self.act_on_network(
             self.used_network,
             'add_security_service',
-            security_service_id=self.used_service,
+            security_service_id=self.used_security_service,
         )
-        self.server = self.plant_server(self.used_network, self.used_subnet)
+        self.server = self.insert_server(self.used_network, self.used_subnet)
         for api in (self.admin,):  # whose lists are seen as well
             self.new_network(api)
-            self.new_service(api)
+            self.new_security_service(api)
 
-    def new_network(self, api: Api | None = None, **body: object) -> str:
+    def new_network(self, api: ApiClient | None = None, **body: object) -> str:
         self._named += 1
         return (
             (api or self.member)
@@ -71,7 +73,9 @@ class NetworkWorld:
             expect=200,
         ).json['share_network_subnet']['id']
 
-    def new_service(self, api: Api | None = None, **body: object) -> str:
+    def new_security_service(
+        self, api: ApiClient | None = None, **body: object
+    ) -> str:
         return (
             (api or self.member)
             .request(
@@ -89,7 +93,7 @@ class NetworkWorld:
             .json['security_service']['id']
         )
 
-    def on_network(
+    def act_on_network(
         self, network_id: str, action: str, expect: int = 200, **args: object
     ) -> None:
         self.admin.request(
@@ -99,20 +103,20 @@ class NetworkWorld:
             expect=expect,
         )
 
-    def two_services(
+    def service_replacement(
         self, network_id: str, type: str = 'ldap'
     ) -> dict[str, str]:
         """A service that a network has, and one that could replace it."""
-        current = self.new_service(type=type)
-        self.on_network(
+        current = self.new_security_service(type=type)
+        self.act_on_network(
             network_id, 'add_security_service', security_service_id=current
         )
         return {
             'current_service_id': current,
-            'new_service_id': self.new_service(type=type),
+            'new_service_id': self.new_security_service(type=type),
         }
 
-    def plant_server(
+    def insert_server(
         self, network_id: str, subnet_id: str, **columns: object
     ) -> str:
         """A share server as a share on the network would have made it."""

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 _SHARE = shares.Share.__table__
@@ -21,7 +21,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 HOSTS = ('node@alpha#pool', 'node@beta#pool')
 
 
-def plant_active(
+def make_replicable(
     cloud: Cloud, share_id: str, replication_type: str = 'readable'
 ) -> str:
     """Have a share be one that can be replicated; its active replica."""
@@ -49,13 +49,13 @@ def plant_active(
     return cloud.db.write(change)
 
 
-def plant_replica(cloud: Cloud, share_id: str, **columns: object) -> str:
+def insert_replica(cloud: Cloud, share_id: str, **columns: object) -> str:
     """Give a share one more replica, in sync unless told; its id."""
-    (id,) = plant_replicas(cloud, share_id, 1, **columns)
+    (id,) = insert_replicas(cloud, share_id, 1, **columns)
     return id
 
 
-def plant_replicas(
+def insert_replicas(
     cloud: Cloud, share_id: str, number: int, **columns: object
 ) -> list[str]:
     """The same with many, the oldest first."""
@@ -87,7 +87,7 @@ def plant_replicas(
     return cloud.db.write(copy)
 
 
-def plant_export(
+def insert_export(
     cloud: Cloud, replica_id: str, path: str, **columns: object
 ) -> str:
     """Export a replica at one more path; the id of that."""
@@ -110,7 +110,7 @@ def plant_export(
     return cloud.db.write(insert)
 
 
-class ReplicaWorld:
+class SampleReplicas:
     """Has replicas, as requests need them.
 
     The share `replicated` is looked at, `mirrored` is for changes, and
@@ -118,33 +118,37 @@ class ReplicaWorld:
     """
 
     cloud: Cloud
-    admin: Api
-    replicated: str
-    mirrored: str
-    vast: str
+    admin: ApiClient
+    replicated_share: str
+    spare_replicated_share: str
+    oversized_replicated_share: str
 
     def make_replicas(self) -> None:
-        plant_active(self.cloud, self.replicated)
-        self.replica = plant_replica(self.cloud, self.replicated)
-        self.replica_export = plant_export(
+        make_replicable(self.cloud, self.replicated_share)
+        self.replica = insert_replica(self.cloud, self.replicated_share)
+        self.replica_export = insert_export(
             self.cloud, self.replica, '10.0.0.2:/replica'
         )
-        self.original = plant_active(self.cloud, self.mirrored)
-        self._mirror = plant_replica(self.cloud, self.mirrored)
-        plant_active(self.cloud, self.vast)
-        self.vast_replica = plant_replica(self.cloud, self.vast)
+        self.active_replica = make_replicable(
+            self.cloud, self.spare_replicated_share
+        )
+        self._mirror = insert_replica(self.cloud, self.spare_replicated_share)
+        make_replicable(self.cloud, self.oversized_replicated_share)
+        self.oversized_replica = insert_replica(
+            self.cloud, self.oversized_replicated_share
+        )
 
-    def mirror(self, **columns: object) -> str:
+    def idle_replica(self, **columns: object) -> str:
         """The replica that a request may change; nothing happens to it.
 
         Its share has the active one besides, and no other.
         """
 
         def ready(session: Session) -> None:
-            ours = (self.original, self._mirror)
+            ours = (self.active_replica, self._mirror)
             session.run(
                 sa.delete(_INSTANCE).where(
-                    _INSTANCE.c.share_id == self.mirrored,
+                    _INSTANCE.c.share_id == self.spare_replicated_share,
                     _INSTANCE.c.id.not_in(ours),
                 )
             )
@@ -159,10 +163,10 @@ class ReplicaWorld:
                     },
                 ),
                 (
-                    self.original,
+                    self.active_replica,
                     {
                         'replica_state': 'active',
-                        'sole_active_of': self.mirrored,
+                        'sole_active_of': self.spare_replicated_share,
                     },
                 ),
             ):

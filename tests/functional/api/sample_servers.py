@@ -1,32 +1,32 @@
 """The share servers of the world."""
 
-from tests.functional.api.sample_networks import NetworkWorld
+from tests.functional.api.sample_networks import SampleNetworks
 from tests.support.cloud import Cloud
 from tests.support.share_servers import HOST
-from tests.support.share_servers import plant_share
+from tests.support.share_servers import assign_share_server
 
 
-class ServerWorld(NetworkWorld):
+class SampleServers(SampleNetworks):
     """Makes share servers, as requests need them."""
 
     cloud: Cloud
-    grouped: str
+    grouped_share: str
 
     def make_servers(self) -> None:
         """One with a share, besides that of the networks."""
         self._adopted = 0
-        self.laden_server = self.spare_server()
-        plant_share(
-            self.cloud, self.grouped, self.laden_server, self.used_network
+        self.used_server = self.spare_server()
+        assign_share_server(
+            self.cloud, self.grouped_share, self.used_server, self.used_network
         )
 
     def spare_server(self, status: str = 'active') -> str:
         """A server that one request may change."""
-        return self.plant_server(
+        return self.insert_server(
             self.used_network, self.used_subnet, status=status
         )
 
-    def server_body(self) -> dict:
+    def manage_server_body(self) -> dict:
         """The body that takes over a server of a new identifier."""
         self._adopted += 1
         return {

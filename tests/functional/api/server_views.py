@@ -1,61 +1,61 @@
 """Where the views of share servers are seen."""
 
 from tests.functional.api import published_api as published
-from tests.functional.api.views import ADMINS
-from tests.functional.api.views import around
-from tests.functional.api.views import in_get
-from tests.functional.api.views import seen
+from tests.functional.api.views import ADMIN_ONLY
+from tests.functional.api.views import register_get_view
+from tests.functional.api.views import register_view
+from tests.functional.api.views import register_wrapper_view
 
 # Until something happens to a server, nothing has.
 _UNCHANGED = {'datetime': 'datetime|null'}
 
 
-def _server(world):
-    return f'/share-servers/{world.server}'
+def _server(sample):
+    return f'/share-servers/{sample.server}'
 
 
-in_get(
+register_get_view(
     'servers',
     'share_servers',
     '/share-servers',
     'share server',
     'list item',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     types=_UNCHANGED,
 )
-in_get(
+register_get_view(
     'server',
     'share_server',
     _server,
     'share server',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     types=_UNCHANGED,
 )
-around(
+register_wrapper_view(
     'server details',
-    lambda world: f'{_server(world)}/details',
+    lambda sample: f'{_server(sample)}/details',
     'share server',
     'details wrapper',
-    who=ADMINS,
+    who=ADMIN_ONLY,
 )
 
 
-@seen(
+@register_view(
     'server manage',
     'share server',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=49,
     types=_UNCHANGED,
 )
-def managed(world, api, minor):
+def managed(sample, api, minor):
     return [
         api.request(
             'POST',
             '/share-servers/manage',
-            world.server_body(),
+            sample.manage_server_body(),
             expect=202,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['share_server']
     ]

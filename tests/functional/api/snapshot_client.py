@@ -2,14 +2,14 @@
 
 import typing
 
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
-def take(
-    api: Api,
+def create_snapshot(
+    api: ApiClient,
     share_id: str,
     expect: int | None = 202,
     version: str | None = None,
@@ -26,20 +26,24 @@ def take(
     return answer.json.get('snapshot', answer.json)
 
 
-def taken(cloud: Cloud, api: Api, share_id: str, **body: object) -> str:
+def create_available_snapshot(
+    cloud: Cloud, api: ApiClient, share_id: str, **body: object
+) -> str:
     """A snapshot that is available; its id."""
-    snapshot_id = take(api, share_id, **body)['id']
+    snapshot_id = create_snapshot(api, share_id, **body)['id']
     cloud.settle()
-    assert show(api, snapshot_id)['status'] == 'available'
+    assert show_snapshot(api, snapshot_id)['status'] == 'available'
     return snapshot_id
 
 
-def show(api: Api, snapshot_id: str, version: str | None = None) -> dict:
+def show_snapshot(
+    api: ApiClient, snapshot_id: str, version: str | None = None
+) -> dict:
     return api.get(f'/snapshots/{snapshot_id}', version=version)['snapshot']
 
 
-def act(
-    api: Api,
+def act_on_snapshot(
+    api: ApiClient,
     snapshot_id: str,
     action: str,
     args: object = None,
@@ -53,11 +57,13 @@ def act(
     )
 
 
-def delete(api: Api, snapshot_id: str, expect: int = 202) -> typing.Any:
+def delete_snapshot(
+    api: ApiClient, snapshot_id: str, expect: int = 202
+) -> typing.Any:
     return api.request('DELETE', f'/snapshots/{snapshot_id}', expect=expect)
 
 
-def instances(api: Api, snapshot_id: str) -> list[dict]:
+def list_snapshot_instances(api: ApiClient, snapshot_id: str) -> list[dict]:
     return api.get(f'/snapshot-instances/detail?snapshot_id={snapshot_id}')[
         'snapshot_instances'
     ]

@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.functional.api.access_client import allow
-from tests.functional.api.access_client import deny
-from tests.functional.api.access_client import listed
-from tests.functional.api.access_client import lock
-from tests.functional.api.access_client import locks
-from tests.functional.api.access_client import show
-from tests.functional.api.access_client import unlock
+from tests.functional.api.access_client import allow_access
+from tests.functional.api.access_client import create_lock
+from tests.functional.api.access_client import delete_lock
+from tests.functional.api.access_client import deny_access
+from tests.functional.api.access_client import list_locks
+from tests.functional.api.access_client import list_rules
+from tests.functional.api.access_client import show_rule
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import BACKENDS
 
 
@@ -23,7 +23,7 @@ def share(cloud, member):
 
 def in_force(cloud, share):
     """The levels of those whom the back end lets in."""
-    return Rules(cloud, share).clients
+    return ShareRules(cloud, share).clients
 
 
 def change(api, rule, level, expect=200, version=None):
@@ -45,12 +45,12 @@ def message(fault):
 
 
 def test_rule_is_applied_after_the_answer(cloud, member, share):
-    rule = allow(member, share, metadata={'color': 'red'})
+    rule = allow_access(member, share, metadata={'color': 'red'})
     assert (rule['state'], rule['access_level']) == ('queued_to_apply', 'rw')
     assert member.show(share)['access_rules_status'] == 'out_of_sync'
-    assert show(member, rule['id']) == rule
+    assert show_rule(member, rule['id']) == rule
     cloud.settle()
-    assert show(member, rule['id']) == rule | {'state': 'active'}
+    assert show_rule(member, rule['id']) == rule | {'state': 'active'}
     assert member.show(share)['access_rules_status'] == 'active'
     cloud.check_invariants()
 
@@ -72,7 +72,7 @@ def test_old_clients_see_old_words(cloud, member, share, version):
         share, f'{prefix}access_list', None, expect=200, version=version
     ).json
     assert [one['state'] for one in answer['access_list']] == ['active']
-    assert show(member, rule['id'])['metadata'] == {}
+    assert show_rule(member, rule['id'])['metadata'] == {}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_old_clients_see_old_words(cloud, member, share, version):
 )
 def test_kinds_of_clients(member, share, kind, target, since):
     if since:
-        allow(
+        allow_access(
             member,
             share,
             access_type=kind,
@@ -97,7 +97,7 @@ def test_kinds_of_clients(member, share, kind, target, since):
             expect=400,
             version=f'2.{since - 1}',
         )
-    rule = allow(
+    rule = allow_access(
         member,
         share,
         access_type=kind,
@@ -132,9 +132,9 @@ def test_kinds_of_clients(member, share, kind, target, since):
     ],
 )
 def test_nonsense_is_refused(member, share, body):
-    allow(member, share, expect=400, **body)
-    assert listed(member, share) == []
-    assert locks(member) == []
+    allow_access(member, share, expect=400, **body)
+    assert list_rules(member, share) == []
+    assert list_locks(member) == []
 
 
 @pytest.mark.parametrize(
@@ -148,23 +148,23 @@ def test_nonsense_is_refused(member, share, body):
 def test_client_has_one_rule_however_he_is_spelled(
     member, share, first, second
 ):
-    allow(member, share, access_to=first)
-    fault = allow(member, share, access_to=second, expect=400)
+    allow_access(member, share, access_to=first)
+    fault = allow_access(member, share, access_to=second, expect=400)
     assert 'exists' in message(fault)
-    assert len(listed(member, share)) == 1
+    assert len(list_rules(member, share)) == 1
 
 
 def test_same_client_may_reach_several_shares(cloud, member, share):
-    allow(member, share)
-    allow(member, cloud.create_share())
+    allow_access(member, share)
+    allow_access(member, cloud.create_share())
 
 
 def test_many_rules_are_taken_at_once(cloud, member, share):
     for number in range(20):
-        allow(member, share, access_to=f'10.0.0.{number}')
+        allow_access(member, share, access_to=f'10.0.0.{number}')
     cloud.settle()
-    assert {rule['state'] for rule in listed(member, share)} == {'active'}
-    assert len(listed(member, share)) == 20
+    assert {rule['state'] for rule in list_rules(member, share)} == {'active'}
+    assert len(list_rules(member, share)) == 20
 
 
 def test_share_that_is_not_ready_takes_no_rules(admin, member, share):
@@ -175,33 +175,37 @@ def test_share_that_is_not_ready_takes_no_rules(admin, member, share):
         ('error', '2.74', 200),
     ):
         admin.act(share, 'reset_status', {'status': status})
-        allow(member, share, expect=code, version=version)
+        allow_access(member, share, expect=code, version=version)
 
 
 def test_share_without_a_place_takes_no_rules(cloud, member):
     id = member.create()['id']
-    allow(member, id, expect=400)
+    allow_access(member, id, expect=400)
 
 
 def test_share_in_the_recycle_bin_takes_no_rules(member, share):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     member.act(share, 'soft_delete')
-    allow(member, share, access_to='10.0.0.2', expect=403)
-    deny(member, share, rule, expect=403)
+    allow_access(member, share, access_to='10.0.0.2', expect=403)
+    deny_access(member, share, rule, expect=403)
 
 
 def test_failed_rule_blocks_others_below_2_28_only(cloud, member, share):
     refuse(cloud)
-    bad = allow(member, share)['id']
+    bad = allow_access(member, share)['id']
     cloud.settle()
-    assert show(member, bad)['state'] == 'error'
+    assert show_rule(member, bad)['state'] == 'error'
     assert member.show(share)['access_rules_status'] == 'error'
-    allow(member, share, access_to='10.0.0.2', expect=400, version='2.27')
-    good = allow(member, share, access_to='10.0.0.2', version='2.28')['id']
+    allow_access(
+        member, share, access_to='10.0.0.2', expect=400, version='2.27'
+    )
+    good = allow_access(member, share, access_to='10.0.0.2', version='2.28')[
+        'id'
+    ]
     cloud.settle()
-    assert show(member, good)['state'] == 'active'
+    assert show_rule(member, good)['state'] == 'active'
     assert member.show(share)['access_rules_status'] == 'error'
-    deny(member, share, bad)
+    deny_access(member, share, bad)
     cloud.settle()
     assert member.show(share)['access_rules_status'] == 'active'
 
@@ -215,15 +219,15 @@ def refuse(cloud):
 
 
 def test_denied_rule_goes_after_the_answer(cloud, member, share):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     cloud.settle()
-    deny(member, share, rule)
-    assert show(member, rule)['state'] == 'queued_to_deny'
-    deny(member, share, rule)
+    deny_access(member, share, rule)
+    assert show_rule(member, rule)['state'] == 'queued_to_deny'
+    deny_access(member, share, rule)
     cloud.settle()
-    show(member, rule, expect=404)
+    show_rule(member, rule, expect=404)
     assert in_force(cloud, share) == {}
-    deny(member, share, rule, expect=404)
+    deny_access(member, share, rule, expect=404)
     cloud.check_invariants()
 
 
@@ -231,9 +235,9 @@ def test_denied_rule_goes_after_the_answer(cloud, member, share):
     'version, state', [('2.27', 'new'), ('2.28', 'queued_to_deny')]
 )
 def test_rule_being_denied_by_version(cloud, member, share, version, state):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     cloud.settle()
-    deny(member, share, rule)
+    deny_access(member, share, rule)
     found = member.act(share, 'access_list', expect=200, version=version)
     assert [one['state'] for one in found.json['access_list']] == [state]
 
@@ -241,12 +245,12 @@ def test_rule_being_denied_by_version(cloud, member, share, version, state):
 def test_rule_being_denied_is_an_error_where_the_share_has_one(
     cloud, member, share
 ):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     cloud.settle()
     refuse(cloud)
-    allow(member, share, access_to='10.0.0.2')
+    allow_access(member, share, access_to='10.0.0.2')
     cloud.settle()
-    deny(member, share, rule)
+    deny_access(member, share, rule)
     found = member.act(share, 'access_list', expect=200, version='2.27')
     assert [one['state'] for one in found.json['access_list']] == [
         'error',
@@ -256,20 +260,20 @@ def test_rule_being_denied_is_an_error_where_the_share_has_one(
 
 @pytest.mark.parametrize('access_id', [UNKNOWN, 'x'])
 def test_unknown_rule_is_not_found(member, share, access_id):
-    deny(member, share, access_id, expect=404)
+    deny_access(member, share, access_id, expect=404)
 
 
 def test_rule_of_another_share_is_not_found(cloud, member, share):
-    rule = allow(member, share)['id']
-    deny(member, cloud.create_share(), rule, expect=404)
-    assert show(member, rule)['state'] == 'active'
+    rule = allow_access(member, share)['id']
+    deny_access(member, cloud.create_share(), rule, expect=404)
+    assert show_rule(member, rule)['state'] == 'active'
 
 
 # Another level
 
 
 def test_level_is_changed(cloud, member, share):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     cloud.settle()
     changed = change(member, rule, 'ro')['access']
     assert (changed['access_level'], changed['state']) == (
@@ -278,16 +282,16 @@ def test_level_is_changed(cloud, member, share):
     )
     assert changed['updated_at'] is not None
     cloud.settle()
-    assert show(member, rule) == changed | {'state': 'active'}
+    assert show_rule(member, rule) == changed | {'state': 'active'}
     assert in_force(cloud, share) == {'10.0.0.1': 'ro'}
 
 
 def test_same_level_changes_nothing(cloud, member, share):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     cloud.settle()
-    before = show(member, rule)
+    before = show_rule(member, rule)
     assert change(member, rule, 'rw') == {'access': before}
-    assert show(member, rule) == before
+    assert show_rule(member, rule) == before
 
 
 @pytest.mark.parametrize(
@@ -302,13 +306,13 @@ def test_same_level_changes_nothing(cloud, member, share):
     ],
 )
 def test_level_must_be_one(member, share, body):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     member.request('PUT', f'/share-access-rules/{rule}', body, expect=400)
 
 
 def test_rule_being_denied_keeps_its_level(member, share):
-    rule = allow(member, share)['id']
-    deny(member, share, rule)
+    rule = allow_access(member, share)['id']
+    deny_access(member, share, rule)
     change(member, rule, 'ro', expect=400)
 
 
@@ -316,43 +320,45 @@ def test_rule_being_denied_keeps_its_level(member, share):
 
 
 def test_locked_rule_is_not_denied(cloud, member, share):
-    rule = allow(member, share, lock_deletion=True, lock_reason='mounted')
+    rule = allow_access(
+        member, share, lock_deletion=True, lock_reason='mounted'
+    )
     cloud.settle()
-    (of_rule,) = locks(member, '?resource_type=access_rule')
+    (of_rule,) = list_locks(member, '?resource_type=access_rule')
     assert (
         of_rule['resource_id'],
         of_rule['resource_action'],
         of_rule['lock_reason'],
     ) == (rule['id'], 'delete', 'mounted')
-    (of_share,) = locks(member, '?resource_type=share')
+    (of_share,) = list_locks(member, '?resource_type=share')
     assert of_rule['id'] in of_share['lock_reason']
-    deny(member, share, rule['id'], expect=403)
+    deny_access(member, share, rule['id'], expect=403)
     member.delete(share, expect=403)
-    assert show(member, rule['id'])['state'] == 'active'
+    assert show_rule(member, rule['id'])['state'] == 'active'
 
 
 def test_owner_of_all_locks_lifts_them_by_denying(cloud, member, share):
-    rule = allow(member, share, lock_deletion=True)['id']
-    lock(member, rule, 'access_rule')
-    deny(member, share, rule, unrestrict=True)
-    assert locks(member) == []
+    rule = allow_access(member, share, lock_deletion=True)['id']
+    create_lock(member, rule, 'access_rule')
+    deny_access(member, share, rule, unrestrict=True)
+    assert list_locks(member) == []
     cloud.settle()
-    show(member, rule, expect=404)
+    show_rule(member, rule, expect=404)
     member.delete(share)
 
 
 def test_locks_of_others_are_not_lifted_by_denying(admin, member, share):
-    rule = allow(member, share, lock_deletion=True)['id']
-    lock(admin, rule, 'access_rule')
-    before = locks(member)
-    deny(member, share, rule, unrestrict=True, expect=403)
-    assert locks(member) == before
-    assert show(member, rule)['state'] == 'queued_to_apply'
-    deny(admin, share, rule, unrestrict=True)
+    rule = allow_access(member, share, lock_deletion=True)['id']
+    create_lock(admin, rule, 'access_rule')
+    before = list_locks(member)
+    deny_access(member, share, rule, unrestrict=True, expect=403)
+    assert list_locks(member) == before
+    assert show_rule(member, rule)['state'] == 'queued_to_apply'
+    deny_access(admin, share, rule, unrestrict=True)
 
 
 def test_locks_are_not_known_below_2_82(member, share):
-    allow(
+    allow_access(
         member,
         share,
         lock_deletion=True,
@@ -360,29 +366,29 @@ def test_locks_are_not_known_below_2_82(member, share):
         lock_reason='mounted',
         version='2.81',
     )
-    assert locks(member) == []
+    assert list_locks(member) == []
 
 
 def test_lock_of_visibility_does_not_keep_a_rule(cloud, member, share):
-    rule = allow(member, share, lock_visibility=True)['id']
-    assert len(locks(member)) == 1
-    deny(member, share, rule)
+    rule = allow_access(member, share, lock_visibility=True)['id']
+    assert len(list_locks(member)) == 1
+    deny_access(member, share, rule)
     cloud.settle()
-    assert locks(member) == []
+    assert list_locks(member) == []
 
 
 def test_refused_rule_leaves_no_lock(member, share):
-    allow(member, share)
-    allow(member, share, lock_deletion=True, expect=400)
-    assert locks(member) == []
+    allow_access(member, share)
+    allow_access(member, share, lock_deletion=True, expect=400)
+    assert list_locks(member) == []
 
 
 def test_lock_of_rule_can_be_lifted_alone(member, share):
-    rule = allow(member, share, lock_deletion=True)['id']
-    unlock(member, locks(member, '?resource_type=share')[0]['id'])
+    rule = allow_access(member, share, lock_deletion=True)['id']
+    delete_lock(member, list_locks(member, '?resource_type=share')[0]['id'])
     member.delete(share)
-    deny(member, share, rule, expect=400)
-    assert len(locks(member)) == 1
+    deny_access(member, share, rule, expect=400)
+    assert len(list_locks(member)) == 1
 
 
 # Metadata
@@ -398,12 +404,14 @@ def metadata(api, rule, values, expect=200):
 
 
 def test_metadata_merges_and_answers_all_keys(member, share):
-    rule = allow(member, share, metadata={'color': 'red', 'x': 'y'})['id']
+    rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})[
+        'id'
+    ]
     expected = {'color': 'blue', 'x': 'y', 'new': 'z'}
     assert metadata(member, rule, {'color': 'blue', 'new': 'z'}) == {
         'metadata': expected
     }
-    assert show(member, rule)['metadata'] == expected
+    assert show_rule(member, rule)['metadata'] == expected
 
 
 @pytest.mark.parametrize(
@@ -418,14 +426,16 @@ def test_metadata_merges_and_answers_all_keys(member, share):
     ],
 )
 def test_metadata_that_makes_no_sense(member, share, values):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     metadata(member, rule, values, expect=400)
-    assert show(member, rule)['metadata'] == {}
+    assert show_rule(member, rule)['metadata'] == {}
 
 
 def test_metadata_key_is_removed_once(member, share):
-    rule = allow(member, share, metadata={'color': 'red', 'x': 'y'})['id']
+    rule = allow_access(member, share, metadata={'color': 'red', 'x': 'y'})[
+        'id'
+    ]
     path = f'/share-access-rules/{rule}/metadata/color'
     member.request('DELETE', path, expect=200)
-    assert show(member, rule)['metadata'] == {'x': 'y'}
+    assert show_rule(member, rule)['metadata'] == {'x': 'y'}
     member.request('DELETE', path, expect=404)

@@ -4,19 +4,19 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import access
-from manila_lite.states.access_rule import STATES_BY_WEIGHT
+from manila_lite.states.access_rule import STATES_BY_RANK
 from tests.functional.api import differences
-from tests.functional.api.access_client import allow
-from tests.functional.api.access_client import deny
-from tests.functional.api.access_client import listed
-from tests.functional.api.access_client import lock
-from tests.functional.api.access_client import locks
-from tests.functional.api.access_client import show
-from tests.functional.api.access_client import unlock
-from tests.functional.api.sample_replicas import plant_active
-from tests.functional.api.sample_replicas import plant_replica
+from tests.functional.api.access_client import allow_access
+from tests.functional.api.access_client import create_lock
+from tests.functional.api.access_client import delete_lock
+from tests.functional.api.access_client import deny_access
+from tests.functional.api.access_client import list_locks
+from tests.functional.api.access_client import list_rules
+from tests.functional.api.access_client import show_rule
+from tests.functional.api.sample_replicas import insert_replica
+from tests.functional.api.sample_replicas import make_replicable
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 
 MAPPING = access.InstanceAccessRule.__table__
 HIDDEN = '******'
@@ -32,7 +32,7 @@ def share(cloud, member):
 @pytest.fixture
 def colleague(cloud):
     """Another member of the project."""
-    return Api(
+    return ApiClient(
         cloud, project='project', user='colleague', roles='member,reader'
     )
 
@@ -47,7 +47,7 @@ def ids(rules):
 @pytest.fixture
 def rules(member, share):
     return [
-        allow(member, share, **body)['id']
+        allow_access(member, share, **body)['id']
         for body in (
             {'access_to': '10.0.0.1', 'metadata': {'color': 'red'}},
             {'access_to': '10.0.0.0/24', 'access_level': 'ro'},
@@ -80,7 +80,7 @@ def rules(member, share):
     ],
 )
 def test_list_is_narrowed(member, share, rules, query, version, expected):
-    found = listed(member, share, query, version=version)
+    found = list_rules(member, share, query, version=version)
     assert ids(found) == [rules[place] for place in expected]
 
 
@@ -96,7 +96,7 @@ def test_list_is_narrowed(member, share, rules, query, version, expected):
     ],
 )
 def test_queries_that_make_no_sense(member, share, query):
-    listed(member, share, query, expect=400)
+    list_rules(member, share, query, expect=400)
 
 
 def test_list_needs_a_share(member):
@@ -106,7 +106,7 @@ def test_list_needs_a_share(member):
 
 def test_share_of_another_project_is_unknown(member, stranger, share):
     answers = [
-        listed(stranger, id, expect=400)['badRequest']['message'].replace(
+        list_rules(stranger, id, expect=400)['badRequest']['message'].replace(
             id, ''
         )
         for id in (share, UNKNOWN)
@@ -117,22 +117,22 @@ def test_share_of_another_project_is_unknown(member, stranger, share):
 def test_rules_of_a_public_share_are_its_projects(
     admin, member, stranger, share
 ):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     admin.request(
         'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
     )
-    listed(stranger, share, expect=403)
+    list_rules(stranger, share, expect=403)
     stranger.act(share, 'access_list', expect=403, version='2.44')
-    show(stranger, rule, expect=404)
-    deny(stranger, share, rule, expect=403)
+    show_rule(stranger, rule, expect=404)
+    deny_access(stranger, share, rule, expect=403)
 
 
 def test_list_has_only_rules_of_the_share(cloud, member, share):
     other = member.create()['id']
     cloud.settle()
-    rule = allow(member, share)['id']
-    allow(member, other)
-    assert ids(listed(member, share)) == [rule]
+    rule = allow_access(member, share)['id']
+    allow_access(member, other)
+    assert ids(list_rules(member, share)) == [rule]
 
 
 # What they show
@@ -160,26 +160,26 @@ def plant(cloud, rule, *states, key=None):
 @pytest.fixture
 def replicated(cloud, share):
     """The share, once it has a second instance."""
-    plant_active(cloud, share)
-    plant_replica(cloud, share)
+    make_replicable(cloud, share)
+    insert_replica(cloud, share)
     return share
 
 
 def test_rule_shows_the_worst_of_its_states(cloud, member, replicated):
-    rule = allow(member, replicated)['id']
-    for place, worse in enumerate(STATES_BY_WEIGHT):
-        for better in STATES_BY_WEIGHT[place:]:
+    rule = allow_access(member, replicated)['id']
+    for place, worse in enumerate(STATES_BY_RANK):
+        for better in STATES_BY_RANK[place:]:
             for states in ((worse, better), (better, worse)):
                 plant(cloud, rule, *states)
-                assert show(member, rule)['state'] == worse
+                assert show_rule(member, rule)['state'] == worse
                 assert [
-                    one['state'] for one in listed(member, replicated)
+                    one['state'] for one in list_rules(member, replicated)
                 ] == [worse]
 
 
 def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
     assert member.show(replicated)['access_rules_status'] == 'active'
-    rule = allow(member, replicated)['id']
+    rule = allow_access(member, replicated)['id']
     assert member.show(replicated)['access_rules_status'] == 'out_of_sync'
     for status in ('active', 'error', 'out_of_sync'):
         _set_status_of_one(cloud, replicated, status)
@@ -187,8 +187,8 @@ def test_share_shows_the_worst_of_its_instances(cloud, member, replicated):
         shown = member.get('/shares/detail')['shares']
         assert [one['access_rules_status'] for one in shown] == [expected]
         assert member.show(replicated)['access_rules_status'] == expected
-    assert len(listed(member, replicated)) == 1
-    assert show(member, rule)['share_id'] == replicated
+    assert len(list_rules(member, replicated)) == 1
+    assert show_rule(member, rule)['share_id'] == replicated
 
 
 def _set_status_of_one(cloud, share, status):
@@ -211,10 +211,10 @@ def _set_status_of_one(cloud, share, status):
     [('queued_to_update', 'queued_to_apply'), ('updating', 'applying')],
 )
 def test_words_for_updates_come_with_2_88(cloud, member, share, state, older):
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     plant(cloud, rule, state)
-    assert show(member, rule, version='2.88')['state'] == state
-    assert show(member, rule, version='2.87')['state'] == older
+    assert show_rule(member, rule, version='2.88')['state'] == state
+    assert show_rule(member, rule, version='2.87')['state'] == older
     found = member.act(share, 'access_list', expect=200, version='2.28')
     assert found.json['access_list'][0]['state'] == older
     found = member.act(share, 'access_list', expect=200, version='2.27')
@@ -227,7 +227,7 @@ def test_words_for_updates_come_with_2_88(cloud, member, share, state, older):
 @pytest.fixture
 def hidden(cloud, member, share):
     """A rule with a key that its maker has hidden."""
-    rule = allow(
+    rule = allow_access(
         member,
         share,
         access_type='cephx',
@@ -245,12 +245,12 @@ def seen(rule):
 def test_maker_and_administrators_see_a_hidden_rule(
     cloud, member, admin, share, hidden
 ):
-    service = Api(
+    service = ApiClient(
         cloud, project='project', user='nova', roles='service,reader'
     )
     for api in (member, admin, service):
-        assert seen(show(api, hidden)) == ('alice', 'secret')
-        assert seen(listed(api, share)[0]) == ('alice', 'secret')
+        assert seen(show_rule(api, hidden)) == ('alice', 'secret')
+        assert seen(list_rules(api, share)[0]) == ('alice', 'secret')
 
 
 @pytest.mark.parametrize('version', ['2.44', '2.45', '2.82', '2.99'])
@@ -260,8 +260,8 @@ def test_others_see_asterisks(colleague, share, hidden, version):
             share, 'access_list', expect=200, version=version
         ).json['access_list']
     else:
-        (rule,) = listed(colleague, share, version=version)
-        assert seen(show(colleague, hidden, version=version)) == (
+        (rule,) = list_rules(colleague, share, version=version)
+        assert seen(show_rule(colleague, hidden, version=version)) == (
             HIDDEN,
             HIDDEN,
         )
@@ -269,15 +269,16 @@ def test_others_see_asterisks(colleague, share, hidden, version):
 
 
 def test_only_the_hidden_rule_is_hidden(member, colleague, share, hidden):
-    other = allow(member, share)['id']
+    other = allow_access(member, share)['id']
     assert [
-        (rule['id'], rule['access_to']) for rule in listed(colleague, share)
+        (rule['id'], rule['access_to'])
+        for rule in list_rules(colleague, share)
     ] == [(hidden, HIDDEN), (other, '10.0.0.1')]
 
 
 def test_rule_is_seen_again_when_the_lock_is_lifted(member, colleague, hidden):
-    unlock(member, locks(member)[0]['id'])
-    assert seen(show(colleague, hidden)) == ('alice', 'secret')
+    delete_lock(member, list_locks(member)[0]['id'])
+    assert seen(show_rule(colleague, hidden)) == ('alice', 'secret')
 
 
 def test_answer_to_a_change_hides_it_too(colleague, hidden):
@@ -293,17 +294,19 @@ def test_answer_to_a_change_hides_it_too(colleague, hidden):
 @differences.proves('filters of hidden rules')
 def test_filters_do_not_tell_what_is_hidden(member, colleague, share, hidden):
     for query in ('&access_type=cephx&access_to=alice', '&access_key=secret'):
-        assert ids(listed(member, share, query)) == [hidden]
-        assert listed(colleague, share, query) == []
-    assert ids(listed(colleague, share, '&access_type=cephx')) == [hidden]
+        assert ids(list_rules(member, share, query)) == [hidden]
+        assert list_rules(colleague, share, query) == []
+    assert ids(list_rules(colleague, share, '&access_type=cephx')) == [hidden]
 
 
 @differences.proves('lock of a share for a rule')
 def test_lock_of_the_share_goes_with_that_of_the_rule(member, share):
-    allow(member, share, lock_deletion=True)
-    own = lock(member, share)
-    unlock(member, locks(member, '?resource_type=access_rule')[0]['id'])
-    assert locks(member) == [own]
+    allow_access(member, share, lock_deletion=True)
+    own = create_lock(member, share)
+    delete_lock(
+        member, list_locks(member, '?resource_type=access_rule')[0]['id']
+    )
+    assert list_locks(member) == [own]
 
 
 # How dear
@@ -312,13 +315,13 @@ def test_lock_of_the_share_goes_with_that_of_the_rule(member, share):
 def test_list_of_any_length_takes_four_statements(cloud, member, share):
     def statements():
         before = cloud.statements
-        listed(member, share)
+        list_rules(member, share)
         return cloud.statements - before
 
-    allow(member, share)
+    allow_access(member, share)
     of_one = statements()
     for number in range(2, 52):
-        allow(
+        allow_access(
             member,
             share,
             access_to=f'10.0.0.{number}',

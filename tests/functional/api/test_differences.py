@@ -17,18 +17,18 @@ def test_rule_has_a_test_that_proves_it(rule):
 
 
 @differences.proves('quota keys of later versions')
-def test_quota_keys_are_unknown_below_their_version(world):
+def test_quota_keys_are_unknown_below_their_version(sample):
     """In any earlier version: published ones look at one band each."""
-    rows = published.view('quota set', 'show and update')
+    rows = published.view_fields('quota set', 'show and update')
     path = '/v2/quota-sets/project'
     for row in rows:
         for minor in range(7, row.versions[0]):
-            answer = world.send(
+            answer = sample.send(
                 'PUT', path, minor=minor, body={'quota_set': {row.field: 7}}
             )
             assert answer.status_int == 400, (row.field, minor)
         assert (
-            world.send(
+            sample.send(
                 'PUT',
                 path,
                 minor=max(7, row.versions[0]),
@@ -48,7 +48,8 @@ def test_fields_that_differ_are_published():
     for resource, field in differences.FIELDS:
         assert field in {
             row.field
-            for row in published.view(
-                resource, *(name for of, name in published.views([resource]))
+            for row in published.view_fields(
+                resource,
+                *(name for of, name in published.view_names([resource])),
             )
         }

@@ -37,9 +37,9 @@ def open_one(member, share):
     return found
 
 
-def test_lists_have_no_timestamps_in_any_version(world):
+def test_lists_have_no_timestamps_in_any_version(sample):
     for version in ('2.9', '2.13', '2.14'):
-        for one in listed(world.admin, world.share, version=version):
+        for one in listed(sample.admin, sample.share, version=version):
             assert not {'created_at', 'updated_at'} & set(one)
 
 
@@ -116,13 +116,13 @@ def test_below_2_9_only_available_shares_have_paths(admin, share):
     assert (shown['export_location'], shown['export_locations']) == (None, [])
 
 
-def test_replicas_are_left_out_from_2_47(world):
-    share = world.replicated
-    old = paths(world.member, share, version='2.46')
-    new = paths(world.member, share, version='2.47')
+def test_replicas_are_left_out_from_2_47(sample):
+    share = sample.replicated_share
+    old = paths(sample.member, share, version='2.46')
+    new = paths(sample.member, share, version='2.47')
     assert set(old) - set(new) == {'10.0.0.2:/replica'}
     assert len(new) == 1
-    shown = world.member.show(share, version='2.8')
+    shown = sample.member.show(share, version='2.8')
     assert shown['export_locations'] == new
 
 

@@ -18,7 +18,7 @@ OPERATIONS = [
     operation
     for operation in published.operations()
     if operation.key not in differences.SURFACE
-    and operation.takes_project
+    and operation.accepts_project_id
     and operation.versions[-1] == published.VERSIONS[-1]
 ]
 WRITES = [
@@ -67,47 +67,47 @@ def url(operation, what):
 
 
 @by_key(WRITES)
-def test_body_with_another_value(world, operation):
+def test_body_with_another_value(sample, operation):
     """In each place; nothing changes unless the request is accepted."""
-    what = example(operation)(world)
+    what = example(operation)(sample)
     valid = {operation.action: what.body} if operation.action else what.body
-    before = world.everything()
+    before = sample.all_rows()
     for body in hostile.variations(valid):
-        answer = world.send(
+        answer = sample.send(
             operation.method,
             url(operation, what),
             body,
             raw=json.dumps(body).encode(),
         )
         if not refused(answer):
-            before = world.everything()
-        assert world.everything() == before, body
+            before = sample.all_rows()
+        assert sample.all_rows() == before, body
 
 
 @by_key(WRITES)
 @hypothesis.settings(hypothesis.settings.get_profile('hostile'))
 @hypothesis.given(data=st.data())
-def test_body_that_is_spoilt(world, operation, data):
+def test_body_that_is_spoilt(sample, operation, data):
     """Whatever it is made of, nothing changes unless it is accepted."""
-    what = example(operation)(world)
+    what = example(operation)(sample)
     valid = {operation.action: what.body} if operation.action else what.body
-    body = data.draw(hostile.spoilt(valid))
-    before = world.everything()
-    answer = world.send(
+    body = data.draw(hostile.corrupted_body(valid))
+    before = sample.all_rows()
+    answer = sample.send(
         operation.method, url(operation, what), raw=json.dumps(body).encode()
     )
     if refused(answer):
-        assert world.everything() == before
+        assert sample.all_rows() == before
 
 
 @pytest.mark.parametrize('raw', hostile.RAW.values(), ids=hostile.RAW)
-def test_body_that_is_no_json_object(world, raw):
-    whats = [(operation, example(operation)(world)) for operation in WRITES]
-    before = world.everything()
+def test_body_that_is_no_json_object(sample, raw):
+    whats = [(operation, example(operation)(sample)) for operation in WRITES]
+    before = sample.all_rows()
     for operation, what in whats:
-        answer = world.send(operation.method, url(operation, what), raw=raw)
+        answer = sample.send(operation.method, url(operation, what), raw=raw)
         assert refused(answer, codes=(400, 413, 422)), operation.key
-    assert world.everything() == before
+    assert sample.all_rows() == before
 
 
 @pytest.mark.parametrize(
@@ -122,76 +122,78 @@ def test_body_that_is_no_json_object(world, raw):
         'application/json5',
     ],
 )
-def test_body_that_is_not_declared_as_json(world, kind):
-    whats = [(operation, example(operation)(world)) for operation in WRITES]
-    before = world.everything()
+def test_body_that_is_not_declared_as_json(sample, kind):
+    whats = [(operation, example(operation)(sample)) for operation in WRITES]
+    before = sample.all_rows()
     for operation, what in whats:
         body = {operation.action: what.body} if operation.action else what.body
-        answer = world.send(
+        answer = sample.send(
             operation.method,
             url(operation, what),
             raw=json.dumps(body).encode(),
             headers={'Content-Type': kind},
         )
         assert refused(answer, codes=(400,)), operation.key
-    assert world.everything() == before
+    assert sample.all_rows() == before
 
 
 @by_key(WITH_ID)
-def test_id_that_nothing_has(world, operation):
+def test_id_that_nothing_has(sample, operation):
     """In every variable of the path, whoever asks."""
-    what = example(operation)(world)
-    before = world.everything()
+    what = example(operation)(sample)
+    before = sample.all_rows()
     for name in what.variables:
         if name in ('project_id', 'class'):
             continue  # nobody knows which projects and classes there are
         for id in hostile.IDS:
             spoilt = what._replace(variables=what.variables | {name: id})
             for by in ('admin', 'member'):
-                answer = world.ask(operation, spoilt, by=by)
+                answer = sample.send_request(operation, spoilt, by=by)
                 assert refused(answer, codes=(400, 403, 404)), (name, id)
-    assert world.everything() == before
+    assert sample.all_rows() == before
 
 
 @by_key(READS)
-def test_query_that_makes_no_sense(world, operation):
-    what = example(operation)(world)
-    before = world.everything()
+def test_query_that_makes_no_sense(sample, operation):
+    what = example(operation)(sample)
+    before = sample.all_rows()
     for query in hostile.QUERIES:
         for by in ('admin', 'member'):
             refused(
-                world.ask(operation, what._replace(query=f'?{query}'), by=by),
+                sample.send_request(
+                    operation, what._replace(query=f'?{query}'), by=by
+                ),
                 codes=(400, 403, 404),
             )
-    assert world.everything() == before
+    assert sample.all_rows() == before
 
 
 @pytest.mark.parametrize(
     'version', hostile.VERSIONS, ids=lambda version: version[:10]
 )
-def test_version_that_is_none(world, version):
-    for path in ('/v2/shares', f'/v2/shares/{world.share}', '/v2/'):
-        answer = world.send('GET', path, headers={versions.HEADER: version})
+def test_version_that_is_none(sample, version):
+    for path in ('/v2/shares', f'/v2/shares/{sample.share}', '/v2/'):
+        answer = sample.send('GET', path, headers={versions.HEADER: version})
         assert refused(answer, codes=(400, 406))
 
 
 @by_key(OPERATIONS)
-def test_project_in_the_url_is_the_callers(world, operation):
-    what = example(operation)(world)
-    before = world.everything()
+def test_project_in_the_url_is_the_callers(sample, operation):
+    what = example(operation)(sample)
+    before = sample.all_rows()
     path = url(operation, what).replace('/v2', '/v2/' + '0' * 32, 1)
-    answer = world.send(operation.method, path, what.body)
+    answer = sample.send(operation.method, path, what.body)
     assert refused(answer, codes=(400,))
     assert fault(answer)['message'] == 'Malformed request url'
-    assert world.everything() == before
+    assert sample.all_rows() == before
 
 
 @pytest.mark.parametrize(
     'method',
     ['PATCH', 'TRACE', 'CONNECT', 'BREW', 'get', 'PROPFIND', 'DELETE'],
 )
-def test_method_that_no_route_has(world, method):
-    assert refused(world.send(method, '/v2/shares'), codes=(404, 405))
+def test_method_that_no_route_has(sample, method):
+    assert refused(sample.send(method, '/v2/shares'), codes=(404, 405))
 
 
 @pytest.mark.parametrize(
@@ -213,13 +215,13 @@ def test_method_that_no_route_has(world, method):
         '/v2.json',
     ],
 )
-def test_path_that_no_route_has(world, path):
-    assert refused(world.send('GET', path), codes=(404,))
+def test_path_that_no_route_has(sample, path):
+    assert refused(sample.send('GET', path), codes=(404,))
 
 
-def test_length_that_lies(world):
+def test_length_that_lies(sample):
     for length in ('-1', 'x', '1e3', '99999999999999999999'):
-        answer = world.send(
+        answer = sample.send(
             'POST',
             '/v2/shares',
             raw=b'{"share": {}}',

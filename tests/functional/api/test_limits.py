@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite.quota import charges
 from tests.support import reference
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 WORDS = {
@@ -100,7 +100,7 @@ def test_unlimited_is_shown_as_minus_one(cloud, api):
 def test_everybody_sees_the_own_project(cloud):
     cloud.create_share(size=3)
     set_limits(cloud, 'other', shares=7)
-    anybody = Api(cloud, project='other', roles='guest')
+    anybody = ApiClient(cloud, project='other', roles='guest')
     found = absolute(anybody)
     assert found['maxTotalShares'] == 7
     assert found['totalSharesUsed'] == 0

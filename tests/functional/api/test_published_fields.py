@@ -100,15 +100,15 @@ RESOURCES = {view.resource for view in VIEWS} | {'extension'}
     CASES,
     ids=[' '.join((view.place, *view.parts, who)) for view, who in CASES],
 )
-def test_view_has_its_published_fields_in_every_version(world, view, who):
+def test_view_has_its_published_fields_in_every_version(sample, view, who):
     rows = [
         row
-        for row in published.view(view.resource, *view.parts)
+        for row in published.view_fields(view.resource, *view.parts)
         if (view.resource, row.field) not in differences.FIELDS
     ]
     for minor in published.VERSIONS[view.since :]:
-        expected = published.fields(rows, minor, who == 'admin')
-        items = view.look(world, world.apis[who], minor)
+        expected = published.visible_fields(rows, minor, who == 'admin')
+        items = view.fetch_items(sample, sample.apis[who], minor)
         assert items
         for item in items:
             assert set(item) == set(expected), minor
@@ -122,15 +122,16 @@ def test_view_has_its_published_fields_in_every_version(world, view, who):
 
 def test_every_published_view_is_walked():
     walked = {(view.resource, part) for view in VIEWS for part in view.parts}
-    assert published.views(RESOURCES) - walked == set(differences.VIEWS)
+    assert published.view_names(RESOURCES) - walked == set(differences.VIEWS)
     assert walked.isdisjoint(differences.VIEWS)
 
 
-def test_tenants_see_what_a_type_does_not_mention(world):
+def test_tenants_see_what_a_type_does_not_mention(sample):
     rows = published.inferred_extra_specs()
     for minor in published.VERSIONS:
-        specs = world.member.get(
-            f'/types/{world.silent_type}', version=published.text(minor)
+        specs = sample.member.get(
+            f'/types/{sample.minimal_type}',
+            version=published.version_text(minor),
         )['share_type']['extra_specs']
         expected = {name for name, versions in rows if minor in versions}
         assert {

@@ -55,17 +55,17 @@ def allowed(operation):
 
 
 @by_key(OPERATIONS)
-def test_operation_is_for_its_published_personas(world, operation):
+def test_operation_is_for_its_published_personas(sample, operation):
     minor = operation.versions[-1]
     for persona in set(PERSONAS) - {'foreign'}:
-        what = example(operation)(world)
-        before = world.everything()
-        answer = world.ask(operation, what, by=persona, minor=minor)
+        what = example(operation)(sample)
+        before = sample.all_rows()
+        answer = sample.send_request(operation, what, by=persona, minor=minor)
         if persona in allowed(operation):
             assert answer.status_int == operation.success, persona
         else:
             assert answer.status_int == refused_code(operation), persona
-            assert world.everything() == before
+            assert sample.all_rows() == before
 
 
 def refused_code(operation):
@@ -78,31 +78,33 @@ def refused_code(operation):
 
 
 @by_key(OF_A_PROJECT)
-def test_what_is_foreign_cannot_be_told_from_unknown(world, operation):
+def test_what_is_foreign_cannot_be_told_from_unknown(sample, operation):
     minor = operation.versions[-1]
-    what = example(operation)(world)
+    what = example(operation)(sample)
     name, real = next(iter(what.variables.items()))
-    before = world.everything()
+    before = sample.all_rows()
     answers = []
     for id in (real, UNKNOWN):
         what.variables[name] = id
-        answer = world.ask(operation, what, by='foreign', minor=minor)
+        answer = sample.send_request(
+            operation, what, by='foreign', minor=minor
+        )
         assert answer.status_int == 404
         answers.append(answer.text.replace(id, 'the id'))
     assert answers[0] == answers[1]
-    assert world.everything() == before
+    assert sample.all_rows() == before
 
 
 @by_key(
     [operation for operation in OPERATIONS if 'instances/{' in operation.path]
 )
-def test_tenants_do_not_learn_of_instances(world, operation):
-    what = example(operation)(world)
+def test_tenants_do_not_learn_of_instances(sample, operation):
+    what = example(operation)(sample)
     answers = set()
     for id in (what.variables['id'], UNKNOWN):
         what.variables['id'] = id
         for persona in ('member', 'foreign'):
-            answer = world.ask(
+            answer = sample.send_request(
                 operation, what, by=persona, minor=operation.versions[-1]
             )
             assert answer.status_int == 403
@@ -113,10 +115,10 @@ def test_tenants_do_not_learn_of_instances(world, operation):
 @by_key(
     [operation for operation in OPERATIONS if '{project_id}' in operation.path]
 )
-def test_quotas_of_another_project_are_forbidden(world, operation):
-    answer = world.ask(
+def test_quotas_of_another_project_are_forbidden(sample, operation):
+    answer = sample.send_request(
         operation,
-        example(operation)(world),
+        example(operation)(sample),
         by='foreign',
         minor=operation.versions[-1],
     )
@@ -154,6 +156,6 @@ def test_quotas_of_another_project_are_forbidden(world, operation):
         ),
     ],
 )
-def test_lists_hold_nothing_of_another_project(world, path, key):
-    assert world.member.get(path)[key]
-    assert world.apis['foreign'].get(path)[key] == []
+def test_lists_hold_nothing_of_another_project(sample, path, key):
+    assert sample.member.get(path)[key]
+    assert sample.apis['foreign'].get(path)[key] == []

@@ -11,9 +11,9 @@ from manila_lite.api.router import ACTION
 from manila_lite.api.v2.controllers import CONTROLLERS
 from tests.functional.api import differences
 from tests.functional.api import published_api as published
-from tests.functional.api.error_cases import refusal
+from tests.functional.api.error_cases import refused_request
 from tests.functional.api.examples import example
-from tests.functional.api.sample_cloud import given
+from tests.functional.api.sample_cloud import request_args
 from tests.support import reference
 
 OPERATIONS = published.operations()
@@ -31,18 +31,20 @@ def by_key(operations):
 
 
 @by_key(SERVED)
-def test_operation_answers_within_its_versions(world, operation):
+def test_operation_answers_within_its_versions(sample, operation):
     """With and without a project id in the URL."""
     for minor in operation.versions:
-        answer = world.ask(
+        answer = sample.send_request(
             operation,
-            example(operation)(world),
+            example(operation)(sample),
             minor=minor,
-            project=minor % 2 == 1 and operation.takes_project,
+            project=minor % 2 == 1 and operation.accepts_project_id,
         )
         assert answer.status_int == operation.success, (minor, answer.text)
         if operation.is_versioned:
-            assert answer.headers[versions.HEADER] == published.text(minor)
+            assert answer.headers[versions.HEADER] == published.version_text(
+                minor
+            )
             assert answer.headers['Vary'] == versions.HEADER
 
 
@@ -53,16 +55,16 @@ def test_operation_answers_within_its_versions(world, operation):
         if len(operation.versions) < len(published.VERSIONS)
     ]
 )
-def test_operation_is_unknown_outside_its_versions(world, operation):
-    what = example(operation)(world)
-    before = world.everything()
+def test_operation_is_unknown_outside_its_versions(sample, operation):
+    what = example(operation)(sample)
+    before = sample.all_rows()
     for minor in set(published.VERSIONS) - set(operation.versions):
-        answer = world.ask(
+        answer = sample.send_request(
             operation, what, minor=minor, project=minor % 2 == 1
         )
         assert answer.status_int == 404, (minor, answer.text)
         assert fault(answer)['code'] == 404
-    assert world.everything() == before
+    assert sample.all_rows() == before
 
 
 @by_key(
@@ -72,11 +74,11 @@ def test_operation_is_unknown_outside_its_versions(world, operation):
         if operation.key in differences.WITHOUT_HEADER
     ]
 )
-def test_experiment_answers_without_its_header_where_listed(world, operation):
+def test_experiment_answers_without_its_header_where_listed(sample, operation):
     for minor in operation.versions[::10]:
-        answer = world.ask(
+        answer = sample.send_request(
             operation,
-            example(operation)(world),
+            example(operation)(sample),
             minor=minor,
             headers={versions.EXPERIMENTAL_HEADER: 'false'},
         )
@@ -91,16 +93,16 @@ def test_experiment_answers_without_its_header_where_listed(world, operation):
         and operation.key not in differences.WITHOUT_HEADER
     ]
 )
-def test_experiment_needs_its_header(world, operation):
+def test_experiment_needs_its_header(sample, operation):
     """Without it the operation is unknown; with it the answer says so."""
     header = versions.EXPERIMENTAL_HEADER
     for minor in operation.versions:
-        what = example(operation)(world)
-        answer = world.ask(operation, what, minor=minor)
+        what = example(operation)(sample)
+        answer = sample.send_request(operation, what, minor=minor)
         answered = header in answer.headers
         assert answered == (minor in operation.experimental)
-        what = example(operation)(world)
-        answer = world.ask(
+        what = example(operation)(sample)
+        answer = sample.send_request(
             operation, what, minor=minor, headers={header: 'false'}
         )
         assert answer.status_int == (
@@ -121,25 +123,27 @@ PROVOKED = [
     PROVOKED,
     ids=[f'{operation.key} {code}' for operation, code in PROVOKED],
 )
-def test_published_error_code_can_be_had(world, operation, code):
+def test_published_error_code_can_be_had(sample, operation, code):
     """In the first and the last version; and nothing was changed."""
     for minor in (operation.versions[0], operation.versions[-1]):
-        refused = refusal(world, operation, code)
+        refused = refused_request(sample, operation, code)
         if minor < refused.since:
             continue
-        before = world.everything()
-        answer = world.ask(operation, refused.what, minor=minor, **refused.how)
+        before = sample.all_rows()
+        answer = sample.send_request(
+            operation, refused.what, minor=minor, **refused.how
+        )
         assert answer.status_int == code, (minor, answer.text)
         if operation.is_versioned:
             assert fault(answer)
-        assert world.everything() == before
+        assert sample.all_rows() == before
 
 
 @pytest.mark.parametrize('key', differences.SURFACE)
-def test_listed_difference_is_still_there(world, key):
+def test_listed_difference_is_still_there(sample, key):
     (operation,) = (one for one in OPERATIONS if one.key == key)
-    what = given({}, id=world.share, alias='any')
-    answer = world.ask(operation, what, minor=operation.versions[-1])
+    what = request_args({}, id=sample.share, alias='any')
+    answer = sample.send_request(operation, what, minor=operation.versions[-1])
     if operation.action:
         assert 'no such action' in fault(answer)['message']
     else:
@@ -217,7 +221,7 @@ def _like(key):
 def fault(answer):
     """What a fault says, in the one published form."""
     ((key, value),) = answer.json.items()
-    assert key == faults.KEYS.get(answer.status_int, 'computeFault')
+    assert key == faults.FAULT_KEYS.get(answer.status_int, 'computeFault')
     assert value['code'] == answer.status_int
     assert set(value) == {'code', 'message'} | (
         {'retryAfter'} if answer.status_int == 413 else set()

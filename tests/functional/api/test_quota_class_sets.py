@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite.quota.limits import RESOURCES
 from tests.support import reference
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 PATH = '/quota-class-sets/default'
@@ -84,7 +84,7 @@ def test_the_default_class_holds_where_nothing_is_set(cloud, api):
         found = api.get(f'/quota-sets/{path}')['quota_set']
         assert found['shares'] == shares, path
     api.create(expect=413)
-    newcomer = Api(cloud, project='newcomer')
+    newcomer = ApiClient(cloud, project='newcomer')
     newcomer.create()
     newcomer.create(expect=413)
     put(api, {'shares': -1})
@@ -157,10 +157,10 @@ def test_a_name_that_cannot_be_stored_is_refused(api):
 
 
 def test_readers_see_and_administrators_change(cloud, api):
-    reader = Api(cloud, roles='reader')
+    reader = ApiClient(cloud, roles='reader')
     assert show(reader) == show(api)
-    Api(cloud, roles='guest').get(PATH, expect=403)
-    Api(cloud, roles='member,reader').request(
+    ApiClient(cloud, roles='guest').get(PATH, expect=403)
+    ApiClient(cloud, roles='member,reader').request(
         'PUT', PATH, {'quota_class_set': {'shares': 7}}, expect=403
     )
     assert show(api)['shares'] == 50
@@ -170,7 +170,7 @@ def test_statements_are_few_whatever_is_set(cloud, api):
     body = {'quota_class_set': dict.fromkeys(cloud.services.limits, 40)}
     api.request('PUT', PATH, body)
     for project in ('a', 'b', 'c'):
-        Api(cloud, project=project).create()
+        ApiClient(cloud, project=project).create()
     before = cloud.statements
     show(api)
     assert cloud.statements - before == 1

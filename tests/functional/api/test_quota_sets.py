@@ -11,12 +11,12 @@ from manila_lite.quota.limits import NAMES_PER_TYPE
 from manila_lite.quota.limits import RESOURCES
 from tests.support import reference
 from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 from tests.support.databases import empty_tables
-from tests.support.databases import kept_database
+from tests.support.databases import shared_database
 
-__all__ = ['kept_database']
+__all__ = ['shared_database']
 
 PATH = '/quota-sets/project'
 PRIVATE_ID = '99999999-2222-3333-4444-555555555555'
@@ -39,7 +39,7 @@ def api(cloud):
 
 @pytest.fixture
 def reader(cloud):
-    return Api(cloud, roles='reader')
+    return ApiClient(cloud, roles='reader')
 
 
 def put(api, values, *, path=PATH, expect=200, version=None):
@@ -102,7 +102,7 @@ def test_the_prefix_of_paths_ends_with_2_6(api):
 
 def test_a_project_id_may_stand_before_the_path(cloud):
     project = 'e1284adea3ee4d2482af5ed214f3ad90'
-    api = Api(cloud, project=project)
+    api = ApiClient(cloud, project=project)
     for rest in ('', '/defaults', '/detail'):
         path = f'/quota-sets/{project}{rest}'
         assert api.get(f'/{project}{path}') == api.get(path)
@@ -368,8 +368,8 @@ def test_a_private_type_is_hidden_from_projects_without_it(cloud, api, reader):
 
 # Not on SQLite: there, writers follow each other.
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
-def test_a_type_deleted_meanwhile_is_unknown(tmp_path, kept_database, kind):
-    url = kept_database(kind)
+def test_a_type_deleted_meanwhile_is_unknown(tmp_path, shared_database, kind):
+    url = shared_database(kind)
     empty_tables(url)
     cloud = Cloud(tmp_path, url=url)
     other = Database(url)
@@ -380,7 +380,7 @@ def test_a_type_deleted_meanwhile_is_unknown(tmp_path, kept_database, kind):
             other.write(share_type_records.delete, TYPE_ID)
 
     seen = []
-    cloud.db.probe = delete
+    cloud.db.on_step = delete
     cloud.api.request(
         'PUT',
         f'{PATH}?share_type=default',
@@ -402,12 +402,12 @@ def test_a_type_deleted_meanwhile_is_unknown(tmp_path, kept_database, kind):
 def test_a_reader_sees_the_own_project_only(cloud, reader, rest):
     reader.get(PATH + rest)
     reader.get(f'/quota-sets/other{rest}', expect=403)
-    Api(cloud, roles='guest').get(PATH + rest, expect=403)
-    Api(cloud, project='other').get(PATH + rest)
+    ApiClient(cloud, roles='guest').get(PATH + rest, expect=403)
+    ApiClient(cloud, project='other').get(PATH + rest)
 
 
 def test_only_administrators_change_limits(cloud):
-    member = Api(cloud, roles='member,reader')
+    member = ApiClient(cloud, roles='member,reader')
     for query in ('', '?user_id=user', '?share_type=default'):
         member.request(
             'PUT', PATH + query, {'quota_set': {'shares': 7}}, expect=403

@@ -5,8 +5,8 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import engine
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import MACHINE
-from tests.support.cloud import Api
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 WORK = engine.Work.__table__
@@ -33,7 +33,7 @@ def instance_id(cloud, share):
 
 def stick(cloud, share, event):
     """Put the share into flight as nobody but a bug would."""
-    cloud.db.write(fire, MACHINE, instance_id(cloud, share), event)
+    cloud.db.write(fire, SHARE_INSTANCE, instance_id(cloud, share), event)
 
 
 def listed(cloud, path='/recovery/in-flight'):
@@ -52,7 +52,7 @@ def run(cloud, expect=202, **what):
 
 @pytest.mark.parametrize('roles', ['member,reader', 'reader'])
 def test_tenants_see_nothing_of_it(cloud, share, roles):
-    tenant = Api(cloud, roles=roles)
+    tenant = ApiClient(cloud, roles=roles)
     for path in PATHS:
         tenant.get(path, expect=403)
     tenant.request('POST', '/recovery/run', {'run': {}}, expect=403)
@@ -131,20 +131,20 @@ def test_what_was_abandoned_is_previewed(cloud, share):
 
 def test_a_preview_changes_nothing(cloud, share):
     stick(cloud, share, 'reset_deleting')
-    before = everything(cloud)
+    before = all_rows(cloud)
     (shown,) = listed(cloud, '/recovery/preview')
     assert (shown['holder'], shown['work_id']) == ('nobody', None)
     assert shown['next_step'] == (
         'the work is done once more: provisioning.delete_share_instance, '
         'which ends in gone or error_deleting'
     )
-    assert everything(cloud) == before
+    assert all_rows(cloud) == before
     assert 'get_share_status' not in [
         call.method for call in cloud.driver().calls
     ]
 
 
-def everything(cloud):
+def all_rows(cloud):
     with cloud.db.engine.connect() as connection:
         return [
             connection.execute(sa.select(table)).all()

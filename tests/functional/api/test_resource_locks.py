@@ -3,14 +3,14 @@
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api.access_client import allow
-from tests.functional.api.access_client import lock
-from tests.functional.api.access_client import locks
-from tests.functional.api.access_client import show
-from tests.functional.api.access_client import unlock
+from tests.functional.api.access_client import allow_access
+from tests.functional.api.access_client import create_lock
+from tests.functional.api.access_client import delete_lock
+from tests.functional.api.access_client import list_locks
+from tests.functional.api.access_client import show_rule
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def share(cloud, member):
 @pytest.fixture
 def colleague(cloud):
     """Another member of the project."""
-    return Api(
+    return ApiClient(
         cloud, project='project', user='colleague', roles='member,reader'
     )
 
@@ -31,7 +31,7 @@ def colleague(cloud):
 @pytest.fixture
 def service(cloud):
     """Another service, which is no administrator."""
-    return Api(cloud, project='services', user='nova', roles='service')
+    return ApiClient(cloud, project='services', user='nova', roles='service')
 
 
 # What a lock does
@@ -42,7 +42,7 @@ def service(cloud):
     [('soft_delete', 403), ('force_delete', 400), ('unmanage', 403)],
 )
 def test_locked_share_is_not_removed(admin, member, share, action, code):
-    lock(member, share)
+    create_lock(member, share)
     before = member.show(share)
     admin.act(share, action, expect=code)
     assert member.show(share) == before
@@ -52,14 +52,14 @@ def test_locked_share_is_not_removed(admin, member, share, action, code):
 def test_no_instance_of_a_locked_share_is_removed(
     cloud, admin, member, share, version
 ):
-    held = lock(member, share)['id']
+    held = create_lock(member, share)['id']
     (instance,) = admin.get(f'/shares/{share}/instances')['share_instances']
     before = member.show(share)
     path = f'/share_instances/{instance["id"]}/action'
     body = {'os-force_delete' if version == '2.6' else 'force_delete': None}
     admin.request('POST', path, body, version=version, expect=403)
     assert member.show(share) == before
-    unlock(member, held)
+    delete_lock(member, held)
     admin.request('POST', path, body, version=version, expect=202)
     cloud.settle()
     member.get(f'/shares/{share}', expect=404)
@@ -68,10 +68,13 @@ def test_no_instance_of_a_locked_share_is_removed(
 def test_locked_share_is_deleted_after_the_last_lock(
     cloud, member, admin, share
 ):
-    first, second = lock(member, share)['id'], lock(admin, share)['id']
-    unlock(member, first)
+    first, second = (
+        create_lock(member, share)['id'],
+        create_lock(admin, share)['id'],
+    )
+    delete_lock(member, first)
     member.delete(share, expect=403)
-    unlock(admin, second)
+    delete_lock(admin, second)
     member.delete(share)
     cloud.settle()
     member.get(f'/shares/{share}', expect=404)
@@ -80,15 +83,15 @@ def test_locked_share_is_deleted_after_the_last_lock(
 def test_lock_goes_with_its_share(cloud, member, admin, share):
     admin.act(share, 'reset_status', {'status': 'deleting'})
     admin.act(share, 'reset_status', {'status': 'available'})
-    lock(member, share)
+    create_lock(member, share)
     admin.act(share, 'reset_status', {'status': 'deleting'})
     cloud.settle()  # carries out what has no work: the rescue deletes
     member.get(f'/shares/{share}', expect=404)
-    assert locks(member) == []
+    assert list_locks(member) == []
 
 
 def test_lock_against_deletion_leaves_all_else_alone(cloud, member, share):
-    lock(member, share)
+    create_lock(member, share)
     member.act(share, 'extend', {'new_size': 2})
     cloud.settle()
     assert member.show(share)['size'] == 2
@@ -97,7 +100,7 @@ def test_lock_against_deletion_leaves_all_else_alone(cloud, member, share):
 def test_lock_of_a_deferred_deletion_is_heeded(make_cloud):
     cloud = make_cloud('is_deferred_deletion_enabled = true\n')
     share = cloud.create_share()
-    lock(cloud.api, share)
+    create_lock(cloud.api, share)
     cloud.api.delete(share, expect=403)
 
 
@@ -105,8 +108,8 @@ def test_lock_of_a_deferred_deletion_is_heeded(make_cloud):
 
 
 def test_lock_says_who_made_it_and_why(member, share):
-    made = lock(member, share, lock_reason='mounted')
-    assert made == locks(member)[0]
+    made = create_lock(member, share, lock_reason='mounted')
+    assert made == list_locks(member)[0]
     assert {
         key: made[key]
         for key in (
@@ -139,7 +142,8 @@ def test_action_is_delete_unless_said(member, share):
 
 def test_context_is_the_callers(admin, member, service, share):
     assert [
-        lock(api, share)['lock_context'] for api in (member, admin, service)
+        create_lock(api, share)['lock_context']
+        for api in (member, admin, service)
     ] == ['user', 'admin', 'service']
 
 
@@ -170,7 +174,7 @@ def test_nonsense_is_refused(member, share, body):
         },
         expect=400,
     )
-    assert locks(member) == []
+    assert list_locks(member) == []
 
 
 def test_wrapper_is_required(member):
@@ -179,7 +183,9 @@ def test_wrapper_is_required(member):
 
 def test_share_of_another_project_is_unknown(member, stranger, share):
     answers = [
-        lock(stranger, id, expect=400)['badRequest']['message'].replace(id, '')
+        create_lock(stranger, id, expect=400)['badRequest']['message'].replace(
+            id, ''
+        )
         for id in (share, UNKNOWN)
     ]
     assert answers[0] == answers[1]
@@ -189,37 +195,39 @@ def test_public_share_is_only_locked_by_its_project(admin, stranger, share):
     admin.request(
         'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
     )
-    lock(stranger, share, expect=403)
+    create_lock(stranger, share, expect=403)
 
 
 @pytest.mark.parametrize('status', ['deleting', 'error_deleting'])
 def test_share_that_goes_is_not_locked(admin, member, share, status):
     admin.act(share, 'reset_status', {'status': status})
-    lock(member, share, expect=409)
-    assert locks(member) == []
+    create_lock(member, share, expect=409)
+    assert list_locks(member) == []
 
 
 def test_share_in_the_recycle_bin_is_not_locked(member, share):
     member.act(share, 'soft_delete')
-    lock(member, share, expect=409)
+    create_lock(member, share, expect=409)
 
 
 def test_rules_are_locked_from_2_82_on(member, share):
-    rule = allow(member, share)['id']
-    lock(member, rule, 'access_rule', expect=400, version='2.81')
-    lock(member, rule, 'access_rule', version='2.82')
+    rule = allow_access(member, share)['id']
+    create_lock(member, rule, 'access_rule', expect=400, version='2.81')
+    create_lock(member, rule, 'access_rule', version='2.82')
 
 
 def test_rule_of_another_project_is_unknown(member, stranger, share):
-    lock(stranger, allow(member, share)['id'], 'access_rule', expect=400)
+    create_lock(
+        stranger, allow_access(member, share)['id'], 'access_rule', expect=400
+    )
 
 
 def test_visibility_is_locked_once(admin, member, share):
-    rule = allow(member, share)['id']
-    lock(member, rule, 'access_rule', 'show')
-    lock(member, rule, 'access_rule', 'show', expect=409)
-    lock(admin, rule, 'access_rule', 'show', expect=409)
-    assert len(locks(member)) == 1
+    rule = allow_access(member, share)['id']
+    create_lock(member, rule, 'access_rule', 'show')
+    create_lock(member, rule, 'access_rule', 'show', expect=409)
+    create_lock(admin, rule, 'access_rule', 'show', expect=409)
+    assert len(list_locks(member)) == 1
 
 
 @pytest.mark.parametrize('state', ['queued_to_deny', 'error'])
@@ -227,14 +235,14 @@ def test_rule_that_goes_is_not_locked_against_it(cloud, member, share, state):
     if state == 'error':
         cloud.driver('alpha').faults.fail_next('update_access')
         cloud.driver('beta').faults.fail_next('update_access')
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     if state == 'error':
         cloud.settle()
     else:
         member.act(share, 'deny_access', {'access_id': rule})
-    assert show(member, rule)['state'] == state
-    lock(member, rule, 'access_rule', expect=409)
-    lock(member, rule, 'access_rule', 'show')
+    assert show_rule(member, rule)['state'] == state
+    create_lock(member, rule, 'access_rule', expect=409)
+    create_lock(member, rule, 'access_rule', 'show')
 
 
 # Changing and lifting
@@ -252,7 +260,7 @@ MAY_CHANGE = {
 )
 @pytest.mark.parametrize('maker', MAKERS)
 def test_who_may_change_and_lift(request, share, maker, who):
-    made = lock(request.getfixturevalue(maker), share)
+    made = create_lock(request.getfixturevalue(maker), share)
     api = request.getfixturevalue(who)
     path = f'/resource-locks/{made["id"]}'
     sees = who in ('admin', 'service') or (
@@ -266,11 +274,11 @@ def test_who_may_change_and_lift(request, share, maker, who):
         {'resource_lock': {'lock_reason': 'new'}},
         expect=200 if allowed else refused,
     )
-    unlock(api, made['id'], expect=204 if allowed else refused)
+    delete_lock(api, made['id'], expect=204 if allowed else refused)
 
 
 def test_reason_is_changed_and_taken_away(member, share):
-    path = f'/resource-locks/{lock(member, share)["id"]}'
+    path = f'/resource-locks/{create_lock(member, share)["id"]}'
     for reason in ('new', None):
         changed = member.request(
             'PUT', path, {'resource_lock': {'lock_reason': reason}}, expect=200
@@ -291,30 +299,34 @@ def test_reason_is_changed_and_taken_away(member, share):
     ],
 )
 def test_nothing_else_is_changed(member, share, body):
-    made = lock(member, share)
+    made = create_lock(member, share)
     member.request(
         'PUT',
         f'/resource-locks/{made["id"]}',
         {'resource_lock': body},
         expect=400,
     )
-    assert locks(member) == [made]
+    assert list_locks(member) == [made]
 
 
 @differences.proves('resource locks changed to show')
 def test_lock_does_not_become_one_of_visibility(member, share):
-    made = lock(member, allow(member, share)['id'], 'access_rule')
+    made = create_lock(
+        member, allow_access(member, share)['id'], 'access_rule'
+    )
     member.request(
         'PUT',
         f'/resource-locks/{made["id"]}',
         {'resource_lock': {'resource_action': 'show'}},
         expect=400,
     )
-    assert locks(member) == [made]
+    assert list_locks(member) == [made]
 
 
 def test_lock_of_visibility_becomes_one_against_denial(member, share):
-    made = lock(member, allow(member, share)['id'], 'access_rule', 'show')
+    made = create_lock(
+        member, allow_access(member, share)['id'], 'access_rule', 'show'
+    )
     changed = member.request(
         'PUT',
         f'/resource-locks/{made["id"]}',
@@ -325,9 +337,9 @@ def test_lock_of_visibility_becomes_one_against_denial(member, share):
 
 
 def test_lifting_twice_is_not_found(member, share):
-    made = lock(member, share)['id']
-    unlock(member, made)
-    unlock(member, made, expect=404)
+    made = create_lock(member, share)['id']
+    delete_lock(member, made)
+    delete_lock(member, made, expect=404)
 
 
 # Listing
@@ -336,10 +348,10 @@ def test_lifting_twice_is_not_found(member, share):
 @pytest.fixture
 def many(member, colleague, stranger, admin, share):
     """Ids of locks, oldest first."""
-    rule = allow(member, share)['id']
+    rule = allow_access(member, share)['id']
     foreign = stranger.create()['id']
     return [
-        lock(api, id, *kind, lock_reason=reason)['id']
+        create_lock(api, id, *kind, lock_reason=reason)['id']
         for api, id, kind, reason in (
             (member, share, (), 'mounted'),
             (colleague, share, (), 'in use'),
@@ -375,31 +387,32 @@ def many(member, colleague, stranger, admin, share):
     ],
 )
 def test_list_is_narrowed_and_cut(member, many, query, expected):
-    assert [one['id'] for one in locks(member, query)] == [
+    assert [one['id'] for one in list_locks(member, query)] == [
         many[place] for place in expected
     ]
 
 
 def test_list_by_resource(member, many, share):
-    assert [one['id'] for one in locks(member, f'?resource_id={share}')] == [
-        many[4],
-        many[1],
-        many[0],
+    assert [
+        one['id'] for one in list_locks(member, f'?resource_id={share}')
+    ] == [many[4], many[1], many[0]]
+    assert [one['id'] for one in list_locks(member, f'?id={many[3]}')] == [
+        many[3]
     ]
-    assert [one['id'] for one in locks(member, f'?id={many[3]}')] == [many[3]]
 
 
 @pytest.mark.parametrize('who', ['admin', 'service'])
 def test_administrators_and_services_see_all_projects(request, many, who):
     api = request.getfixturevalue(who)
-    assert len(locks(api, '?all_projects=1')) == 6
+    assert len(list_locks(api, '?all_projects=1')) == 6
     assert [
-        one['id'] for one in locks(api, '?all_projects=1&project_id=another')
+        one['id']
+        for one in list_locks(api, '?all_projects=1&project_id=another')
     ] == [many[5]]
 
 
 def test_stranger_sees_his_own_only(stranger, many):
-    assert [one['id'] for one in locks(stranger)] == [many[5]]
+    assert [one['id'] for one in list_locks(stranger)] == [many[5]]
     stranger.get(f'/resource-locks/{many[0]}', expect=404)
 
 
@@ -439,4 +452,4 @@ def test_queries_that_make_no_sense(member, query):
 
 
 def test_member_of_no_lock_has_an_empty_list(cloud):
-    assert locks(member_of(cloud, 'third')) == []
+    assert list_locks(member_of(cloud, 'third')) == []

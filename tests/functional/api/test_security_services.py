@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from tests.support.share_servers import new_network
-from tests.support.share_servers import plant_server
+from tests.support.share_servers import create_network_with_subnets
+from tests.support.share_servers import insert_server
 
 SECRET = 'open sesame'
 
@@ -54,9 +54,9 @@ def attach(api, network_id, service_id, expect=200):
 def used(cloud, member):
     """A service on a network with a share server."""
     service = create(member)['id']
-    network, subnets = new_network(member)
+    network, subnets = create_network_with_subnets(member)
     attach(member, network, service)
-    plant_server(cloud, network, subnets)
+    insert_server(cloud, network, subnets)
     return service
 
 
@@ -111,7 +111,7 @@ def test_lists_are_filtered_by_exact_values(member):
 
 
 def test_services_of_a_network_are_listed(admin, member, stranger):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     service = create(member, name='on')
     create(member, name='off')
     attach(member, network, service['id'])
@@ -155,7 +155,7 @@ def test_service_in_use_keeps_all_but_its_name(member, used):
 
 def test_attached_service_may_change_and_stays(member):
     service = create(member, type='kerberos')['id']
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     attach(member, network, service)
     member.request('DELETE', f'/security-services/{service}', expect=403)
     attach(member, network, create(member, type='ldap')['id'])

@@ -10,8 +10,8 @@ from manila_lite.db.models import snapshots
 from tests.functional.api import published_api as published
 from tests.functional.api.test_published_fields import fits
 from tests.support.cloud import TYPE_ID
-from tests.support.server_migrations import WISH
-from tests.support.server_migrations import MovingCloud
+from tests.support.server_migrations import MIGRATION_OPTIONS
+from tests.support.server_migrations import ServerMigrationCloud
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -29,14 +29,14 @@ OWN = {
 
 @pytest.fixture(scope='module')
 def cloud(tmp_path_factory):
-    cloud = MovingCloud(tmp_path_factory.mktemp('moving'))
+    cloud = ServerMigrationCloud(tmp_path_factory.mktemp('moving'))
     yield cloud
     cloud.db.dispose()
 
 
 @pytest.fixture(scope='module')
 def shared(cloud):
-    share = cloud.share_on_alpha(cloud.add_network(), size=2)
+    share = cloud.create_share_on_alpha(cloud.add_network(), size=2)
     snapshot = cloud.snapshot(share)
     return share, cloud.server_of(share), snapshot
 
@@ -93,11 +93,13 @@ BUSY = {
 def test_what_is_busy_conflicts_and_nothing_changes(cloud, shared, busy):
     share, server, _ = shared
     back = BUSY[busy](cloud, share, server)
-    before = cloud.at_rest_anywhere()
+    before = cloud.state_summary()
     for action in ('migration_start', 'migration_check'):
-        answer = cloud.act(server, action, {'host': 'node@beta', **WISH})
+        answer = cloud.act(
+            server, action, {'host': 'node@beta', **MIGRATION_OPTIONS}
+        )
         assert answer.status_int == 409, answer.text
-    assert cloud.at_rest_anywhere() == before
+    assert cloud.state_summary() == before
     assert cloud.migrations() == []
     back()
 
@@ -126,7 +128,7 @@ def test_what_cannot_be_is_refused_by_check_and_start(
     cloud, shared, code, wish
 ):
     _, server, _ = shared
-    body = {'host': 'node@beta', **WISH, **wish}
+    body = {'host': 'node@beta', **MIGRATION_OPTIONS, **wish}
     for action in ('migration_start', 'migration_check'):
         answer = cloud.act(server, action, body)
         assert answer.status_int == code, (action, answer.text)
@@ -138,7 +140,7 @@ def test_what_cannot_be_is_refused_by_check_and_start(
     'missing', ['host', 'writable', 'nondisruptive', 'preserve_snapshots']
 )
 def test_every_demand_has_to_be_made(cloud, shared, missing):
-    body = {'host': 'node@beta', **WISH}
+    body = {'host': 'node@beta', **MIGRATION_OPTIONS}
     del body[missing]
     answer = cloud.act(shared[1], 'migration_start', body)
     assert answer.status_int == 400
@@ -191,7 +193,7 @@ def test_the_scheduler_is_asked_for_room_and_types(cloud, shared):
 
 
 def test_a_server_without_shares_has_nothing_to_migrate(cloud):
-    share = cloud.share_on_alpha(cloud.add_network())
+    share = cloud.create_share_on_alpha(cloud.add_network())
     server = cloud.server_of(share)
     cloud.api.delete(share)
     cloud.settle()
@@ -217,14 +219,14 @@ def test_nobody_learns_what_is_for_administrators(cloud, shared):
 
 
 def test_answers_have_the_published_fields_and_ours(tmp_path):
-    cloud = MovingCloud(tmp_path)
-    server = cloud.server_of(cloud.share_on_alpha(cloud.add_network()))
+    cloud = ServerMigrationCloud(tmp_path)
+    server = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     answers = {'check (flat)': cloud.check(server)}
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     answers['progress (flat)'] = cloud.progress(server)
     answers['complete (flat)'] = cloud.complete(server)
     for view, answer in answers.items():
-        rows = published.view('share server migration', view)
+        rows = published.view_fields('share server migration', view)
         assert set(answer) == {row.field for row in rows} | OWN[view]
         for row in rows:
             value, kind = answer[row.field], row.type

@@ -116,27 +116,29 @@ def test_reset_status_sets_the_status_of_the_share(admin, share, instance):
 
 
 def test_force_delete_removes_the_last_instance_and_its_share(
-    cloud, admin, share, instance, fail
+    cloud, admin, share, instance, fail_next_call
 ):
     act(admin, instance, 'reset_status', {'status': 'creating'})
-    fail('delete_share')
+    fail_next_call('delete_share')
     act(admin, instance, 'force_delete')
     cloud.settle()
     admin.request('GET', f'/shares/{share}', expect=404)
     assert cloud.usage('gigabytes') == (0, 0)
 
 
-def test_force_delete_leaves_the_share_to_its_other_instances(world):
+def test_force_delete_leaves_the_share_to_its_other_instances(sample):
     one, other = (
-        found['id'] for found in of_share(world.admin, world.replicated)
+        found['id']
+        for found in of_share(sample.admin, sample.replicated_share)
     )
-    world.admin.request(
+    sample.admin.request(
         'POST',
         f'/share_instances/{one}/action',
         {'force_delete': None},
         expect=202,
     )
-    world.cloud.settle()
+    sample.cloud.settle()
     assert [
-        found['id'] for found in of_share(world.admin, world.replicated)
+        found['id']
+        for found in of_share(sample.admin, sample.replicated_share)
     ] == [other]

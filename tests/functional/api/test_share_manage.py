@@ -52,7 +52,7 @@ def paths(api, share_id):
 @pytest.fixture
 def path(cloud):
     """Where a share lies that nobody here knows of."""
-    return cloud.driver().place_share('found', size=3)
+    return cloud.driver().add_unmanaged_share('found', size=3)
 
 
 def test_answer_shows_a_share_without_a_size(cloud, admin, path):
@@ -89,7 +89,7 @@ def test_quota_may_be_exceeded(cloud, admin, path):
 
 def test_limits_of_options_hold_for_a_project_seen_first(make_cloud):
     cloud = make_cloud('[quota]\nshares = 1')
-    managed(cloud, cloud.driver().place_share('found'))
+    managed(cloud, cloud.driver().add_unmanaged_share('found'))
     cloud.api.create(expect=413)
 
 
@@ -208,7 +208,7 @@ def test_mount_point_name_needs_its_type(cloud, admin, make_type, path):
     manage(admin, path, expect=400, mount_point_name='data')
     manage(
         admin,
-        cloud.driver().place_share('other'),
+        cloud.driver().add_unmanaged_share('other'),
         version='2.91',
         mount_point_name='data',
     )
@@ -241,7 +241,7 @@ def test_two_spellings_of_a_path_are_one_share(cloud, path):
 
 
 def test_the_same_path_of_another_back_end_is_another_share(cloud, path):
-    cloud.driver('beta').place_share('found', size=1)
+    cloud.driver('beta').add_unmanaged_share('found', size=1)
     assert managed(cloud, path)['size'] == 3
     assert managed(cloud, path, service_host='node@beta#pool')['size'] == 1
 
@@ -262,7 +262,7 @@ def test_nothing_at_the_path_is_a_manage_error(cloud):
 
 
 def test_share_whose_size_is_not_told_is_a_manage_error(cloud):
-    failed(cloud, cloud.driver().place_share('found', size=None))
+    failed(cloud, cloud.driver().add_unmanaged_share('found', size=None))
 
 
 def test_other_protocol_is_a_manage_error(cloud, path):
@@ -286,7 +286,7 @@ def test_pool_that_does_not_fit_the_type_is_a_manage_error(
 
 def test_a_full_pool_can_be_taken_from(make_cloud):
     cloud = make_cloud(capacity=1)
-    path = cloud.driver().place_share('found', size=50)
+    path = cloud.driver().add_unmanaged_share('found', size=50)
     assert managed(cloud, path)['status'] == 'available'
 
 
@@ -327,7 +327,7 @@ def test_unmanaged_share_stays_on_the_back_end(cloud, admin, path):
     assert admin.show(share['id'])['status'] == 'unmanage_starting'
     cloud.settle()
     admin.get(f'/shares/{share["id"]}', expect=404)
-    assert cloud.driver().unmanaged() == {path: 3}
+    assert cloud.driver().unmanaged_shares() == {path: 3}
     assert cloud.usage('shares') == cloud.usage('gigabytes') == (0, 0)
     cloud.check_invariants()
 
@@ -420,9 +420,11 @@ def test_share_on_a_server_is_unmanaged_from_2_49_on(cloud, admin):
     )
 
 
-def test_driver_that_will_not_let_go_is_an_unmanage_error(cloud, admin, fail):
+def test_driver_that_will_not_let_go_is_an_unmanage_error(
+    cloud, admin, fail_next_call
+):
     share_id = cloud.create_share(size=2)
-    fail('unmanage')
+    fail_next_call('unmanage')
     admin.act(share_id, 'unmanage')
     cloud.settle()
     assert admin.show(share_id)['status'] == 'unmanage_error'

@@ -5,9 +5,9 @@ import pytest
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.networks import subnets as records
-from tests.support.cloud import Api
-from tests.support.share_servers import plant_server
-from tests.support.share_servers import plant_share
+from tests.support.cloud import ApiClient
+from tests.support.share_servers import assign_share_server
+from tests.support.share_servers import insert_server
 
 NEUTRON = {'neutron_net_id': 'a-net', 'neutron_subnet_id': 'a-subnet'}
 
@@ -252,7 +252,7 @@ def test_network_without_a_default_subnet_keeps_its_ids(member):
 def test_network_in_use_keeps_all_but_its_name(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
-    plant_server(cloud, network['id'], [subnet['id']])
+    insert_server(cloud, network['id'], [subnet['id']])
     path = f'/share-networks/{network["id"]}'
     member.request('PUT', path, {'share_network': NEUTRON}, expect=403)
     shown = member.request(
@@ -268,7 +268,7 @@ def test_support_is_that_of_the_least_able_server(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
     for able, seen in ((True, True), (False, False), (True, False)):
-        plant_server(
+        insert_server(
             cloud,
             network['id'],
             [subnet['id']],
@@ -329,7 +329,9 @@ def test_subnet_belongs_to_its_network(member, stranger):
 def test_server_that_is_kept_keeps_its_network_and_subnet(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
-    plant_server(cloud, network['id'], [subnet['id']], is_auto_deletable=False)
+    insert_server(
+        cloud, network['id'], [subnet['id']], is_auto_deletable=False
+    )
     path = f'/share-networks/{network["id"]}'
     for what in (path, f'{path}/subnets/{subnet["id"]}'):
         member.request('DELETE', what, expect=409)
@@ -338,7 +340,7 @@ def test_server_that_is_kept_keeps_its_network_and_subnet(cloud, member):
 def test_network_with_shares_stays(cloud, member):
     network = create(member)
     share = cloud.create_share()
-    plant_share(cloud, share, None, network['id'])
+    assign_share_server(cloud, share, None, network['id'])
     member.request('DELETE', f'/share-networks/{network["id"]}', expect=409)
 
 
@@ -422,7 +424,7 @@ def test_deleted_network_is_not_found_by_what_was_on_its_way(cloud, member):
         found.delete(ctx, network['id'])
 
 
-def _context(cloud, api: Api):
+def _context(cloud, api: ApiClient):
     return RequestContext(
         project_id=api.headers['X-Project'], user_id=api.headers['X-User']
     )

@@ -4,13 +4,13 @@ import pytest
 
 from tests.functional.api import differences
 from tests.functional.api.replica_client import UNKNOWN
-from tests.functional.api.replica_client import ids
-from tests.functional.api.replica_client import listed
-from tests.functional.api.replica_client import show
-from tests.functional.api.sample_replicas import plant_active
-from tests.functional.api.sample_replicas import plant_export
-from tests.functional.api.sample_replicas import plant_replica
-from tests.functional.api.sample_replicas import plant_replicas
+from tests.functional.api.replica_client import list_replica_ids
+from tests.functional.api.replica_client import list_replicas
+from tests.functional.api.replica_client import show_replica
+from tests.functional.api.sample_replicas import insert_export
+from tests.functional.api.sample_replicas import insert_replica
+from tests.functional.api.sample_replicas import insert_replicas
+from tests.functional.api.sample_replicas import make_replicable
 
 DETAIL = '/share-replicas/detail'
 PATHS = pytest.mark.parametrize('path', ['/share-replicas', DETAIL])
@@ -25,13 +25,13 @@ def share(cloud, member):
 def new_share(cloud, api, **body):
     share_id = api.create(**body)['id']
     cloud.settle()
-    plant_active(cloud, share_id)
+    make_replicable(cloud, share_id)
     return share_id
 
 
 @pytest.fixture
 def replica(cloud, share):
-    return plant_replica(cloud, share)
+    return insert_replica(cloud, share)
 
 
 # Lists
@@ -39,25 +39,25 @@ def replica(cloud, share):
 
 @PATHS
 def test_active_replica_is_one_of_them(cloud, member, share, path):
-    (one,) = listed(member, path=path)
+    (one,) = list_replicas(member, path=path)
     assert (one['share_id'], one['replica_state']) == (share, 'active')
-    second = plant_replica(cloud, share)
-    assert ids(member, path=path) == [second, one['id']]
+    second = insert_replica(cloud, share)
+    assert list_replica_ids(member, path=path) == [second, one['id']]
 
 
 @PATHS
 def test_shares_that_cannot_be_replicated_have_none(cloud, member, path):
     share_id = member.create()['id']
     cloud.settle()
-    assert ids(member, path=path) == []
-    assert ids(member, f'share_id={share_id}', path) == []
+    assert list_replica_ids(member, path=path) == []
+    assert list_replica_ids(member, f'share_id={share_id}', path) == []
 
 
 @PATHS
 def test_list_is_of_one_share_if_asked(cloud, member, share, replica, path):
     other = new_share(cloud, member)
     for share_id, count in ((share, 2), (other, 1)):
-        found = listed(member, f'share_id={share_id}', path)
+        found = list_replicas(member, f'share_id={share_id}', path)
         assert len(found) == count
         assert {one['share_id'] for one in found} == {share_id}
 
@@ -71,7 +71,7 @@ def test_share_id_that_nobody_has_is_not_found(member, path):
 def test_list_of_a_foreign_share_cannot_be_told_from_unknown(
     stranger, share, replica, path
 ):
-    assert ids(stranger, path=path) == []
+    assert list_replica_ids(stranger, path=path) == []
     stranger.get(f'{path}?share_id={share}', expect=404)
 
 
@@ -80,21 +80,24 @@ def test_replicas_of_a_public_share_are_its_projects_business(
     cloud, admin, stranger, path
 ):
     share = new_share(cloud, admin, is_public=True)
-    replica = plant_replica(cloud, share)
+    replica = insert_replica(cloud, share)
     assert stranger.show(share)['has_replicas']
-    assert ids(stranger, f'share_id={share}', path) == []
+    assert list_replica_ids(stranger, f'share_id={share}', path) == []
     stranger.get(f'/share-replicas/{replica}', expect=404)
 
 
 def test_administrators_see_those_of_all_projects(cloud, admin, stranger):
     share = new_share(cloud, stranger)
-    assert [one['share_id'] for one in listed(admin)] == [share]
+    assert [one['share_id'] for one in list_replicas(admin)] == [share]
 
 
 @PATHS
 def test_filters_that_nobody_has_published_are_ignored(member, replica, path):
     """The client has one for metadata, and filters by itself."""
-    assert len(ids(member, 'metadata=color:red&status=none', path)) == 2
+    assert (
+        len(list_replica_ids(member, 'metadata=color:red&status=none', path))
+        == 2
+    )
 
 
 # Pages
@@ -103,16 +106,16 @@ def test_filters_that_nobody_has_published_are_ignored(member, replica, path):
 @pytest.fixture
 def five(cloud, share):
     """Five replicas, the newest first."""
-    found = [plant_replica(cloud, share) for _ in range(4)]
-    return [*reversed(found), ids(cloud.api)[-1]]
+    found = [insert_replica(cloud, share) for _ in range(4)]
+    return [*reversed(found), list_replica_ids(cloud.api)[-1]]
 
 
 @PATHS
 def test_page_is_cut_by_limit_and_offset(member, five, path):
-    assert ids(member, 'limit=2', path) == five[:2]
-    assert ids(member, 'limit=2&offset=3', path) == five[3:]
-    assert ids(member, 'offset=4', path) == five[4:]
-    assert ids(member, 'limit=0', path) == five
+    assert list_replica_ids(member, 'limit=2', path) == five[:2]
+    assert list_replica_ids(member, 'limit=2&offset=3', path) == five[3:]
+    assert list_replica_ids(member, 'offset=4', path) == five[4:]
+    assert list_replica_ids(member, 'limit=0', path) == five
 
 
 @PATHS
@@ -129,10 +132,14 @@ def test_links_lead_through_all_pages(member, five, path):
 @differences.proves('marker of replicas')
 @PATHS
 def test_page_may_follow_the_last_id_of_the_one_before(member, five, path):
-    assert ids(member, f'limit=2&marker={five[1]}', path) == five[2:4]
-    assert ids(member, f'marker={five[4]}', path) == []
     assert (
-        ids(member, f'limit=1&marker={five[0]}&offset=4', path) == (five[4:])
+        list_replica_ids(member, f'limit=2&marker={five[1]}', path)
+        == five[2:4]
+    )
+    assert list_replica_ids(member, f'marker={five[4]}', path) == []
+    assert (
+        list_replica_ids(member, f'limit=1&marker={five[0]}&offset=4', path)
+        == (five[4:])
     )
 
 
@@ -155,7 +162,7 @@ def test_list_of_any_length_takes_few_statements(
 ):
     path = path.format(share=share)
     for length in (1, 1000):
-        plant_replicas(cloud, share, length - 1)
+        insert_replicas(cloud, share, length - 1)
         before = cloud.statements
         assert len(member.get(path)['share_replicas']) == length
         assert cloud.statements - before == statements
@@ -163,7 +170,7 @@ def test_list_of_any_length_takes_few_statements(
 
 def test_showing_one_takes_two_statements(cloud, member, replica):
     before = cloud.statements
-    show(member, replica)
+    show_replica(member, replica)
     assert cloud.statements - before == 2
 
 
@@ -172,15 +179,18 @@ def test_showing_one_takes_two_statements(cloud, member, replica):
 
 def test_fields_for_administrators_are_for_nobody_else(admin, member, replica):
     theirs = {'host', 'share_server_id', 'cast_rules_to_readonly'}
-    assert show(admin, replica).keys() - show(member, replica) == theirs
-    assert show(admin, replica, version='2.29').keys() & theirs == {
+    assert (
+        show_replica(admin, replica).keys() - show_replica(member, replica)
+        == theirs
+    )
+    assert show_replica(admin, replica, version='2.29').keys() & theirs == {
         'host',
         'share_server_id',
     }
 
 
 def test_replica_shows_how_it_is(cloud, admin, share, replica):
-    shown = show(admin, replica)
+    shown = show_replica(admin, replica)
     assert {
         key: shown[key]
         for key in (
@@ -218,15 +228,15 @@ def test_share_instance_that_is_no_replica_is_none(cloud, admin):
 def test_what_deferred_deletion_has_given_up_is_hidden_from_tenants(
     cloud, admin, member, share
 ):
-    deferred = plant_replica(cloud, share, status='deferred_deleting')
+    deferred = insert_replica(cloud, share, status='deferred_deleting')
     member.get(f'/share-replicas/{deferred}', expect=404)
-    assert deferred not in ids(member)
-    assert deferred in ids(admin)
+    assert deferred not in list_replica_ids(member)
+    assert deferred in list_replica_ids(admin)
 
 
 def test_share_shows_that_it_has_replicas(cloud, member, share):
     assert not member.show(share)['has_replicas']
-    plant_replica(cloud, share)
+    insert_replica(cloud, share)
     shown = member.show(share)
     assert (shown['has_replicas'], shown['replication_type']) == (
         True,
@@ -248,8 +258,8 @@ def test_share_instances_show_the_state_of_a_replica(admin, share, replica):
 @pytest.fixture
 def exports(cloud, replica):
     return [
-        plant_export(cloud, replica, '10.0.0.2:/all'),
-        plant_export(cloud, replica, '10.0.0.2:/admins', is_admin_only=True),
+        insert_export(cloud, replica, '10.0.0.2:/all'),
+        insert_export(cloud, replica, '10.0.0.2:/admins', is_admin_only=True),
     ]
 
 
@@ -298,7 +308,7 @@ def test_exports_for_administrators_are_for_nobody_else(
 def test_export_of_another_replica_is_none_of_this_one(
     cloud, admin, share, replica
 ):
-    other = plant_export(cloud, plant_replica(cloud, share), '10.0.0.3:/')
+    other = insert_export(cloud, insert_replica(cloud, share), '10.0.0.3:/')
     admin.get(
         f'/share-replicas/{replica}/export-locations/{other}', expect=404
     )

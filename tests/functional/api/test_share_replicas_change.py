@@ -4,13 +4,13 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.replica_client import act
-from tests.functional.api.replica_client import delete
-from tests.functional.api.replica_client import ids
-from tests.functional.api.replica_client import show
-from tests.functional.api.sample_cloud import work_kinds
-from tests.functional.api.sample_replicas import plant_active
-from tests.functional.api.sample_replicas import plant_replica
+from tests.functional.api.replica_client import act_on_replica
+from tests.functional.api.replica_client import delete_replica
+from tests.functional.api.replica_client import list_replica_ids
+from tests.functional.api.replica_client import show_replica
+from tests.functional.api.sample_cloud import pending_work_kinds
+from tests.functional.api.sample_replicas import insert_replica
+from tests.functional.api.sample_replicas import make_replicable
 
 INSTANCE = shares.ShareInstance.__table__
 
@@ -19,19 +19,19 @@ INSTANCE = shares.ShareInstance.__table__
 def share(cloud, member):
     share_id = member.create()['id']
     cloud.settle()
-    plant_active(cloud, share_id)
+    make_replicable(cloud, share_id)
     return share_id
 
 
 @pytest.fixture
 def active(member, share):
-    (one,) = ids(member)
+    (one,) = list_replica_ids(member)
     return one
 
 
 @pytest.fixture
 def replica(cloud, share):
-    return plant_replica(cloud, share)
+    return insert_replica(cloud, share)
 
 
 def plant(cloud, replica_id, **columns):
@@ -45,15 +45,17 @@ def plant(cloud, replica_id, **columns):
 
 
 def owed(cloud):
-    return [kind.partition('.')[2] for kind in cloud.db.read(work_kinds)]
+    return [
+        kind.partition('.')[2] for kind in cloud.db.read(pending_work_kinds)
+    ]
 
 
 # Deleting
 
 
 def test_passive_replica_is_deleted(cloud, member, share, replica):
-    delete(member, replica)
-    assert show(member, replica)['status'] == 'deleting'
+    delete_replica(member, replica)
+    assert show_replica(member, replica)['status'] == 'deleting'
     assert owed(cloud) == ['delete_share_replica']
 
 
@@ -62,20 +64,20 @@ def test_last_active_replica_stays(
     cloud, admin, member, active, replica, action
 ):
     if action == 'delete':
-        delete(member, active, expect=400)
+        delete_replica(member, active, expect=400)
     else:
-        act(admin, active, action, expect=400)
-    assert show(member, active)['status'] == 'available'
+        act_on_replica(admin, active, action, expect=400)
+    assert show_replica(member, active)['status'] == 'available'
     assert owed(cloud) == []
 
 
 def test_active_replica_goes_where_another_is_active(
     cloud, member, share, active
 ):
-    plant_active(cloud, share, 'writable')
-    other = plant_replica(cloud, share, replica_state='active')
-    delete(member, active)
-    delete(member, other, expect=400)
+    make_replicable(cloud, share, 'writable')
+    other = insert_replica(cloud, share, replica_state='active')
+    delete_replica(member, active)
+    delete_replica(member, other, expect=400)
 
 
 @pytest.mark.parametrize(
@@ -90,21 +92,21 @@ def test_active_replica_goes_where_another_is_active(
 )
 def test_replica_is_deleted_at_rest_only(cloud, member, replica, status, code):
     plant(cloud, replica, status=status)
-    delete(member, replica, expect=code)
+    delete_replica(member, replica, expect=code)
 
 
 def test_force_is_for_administrators_and_any_status(
     cloud, admin, member, replica
 ):
     plant(cloud, replica, status='error_deleting')
-    act(member, replica, 'force_delete', expect=403)
-    act(admin, replica, 'force_delete')
+    act_on_replica(member, replica, 'force_delete', expect=403)
+    act_on_replica(admin, replica, 'force_delete')
     assert owed(cloud) == ['delete_share_replica']
 
 
 def test_replica_that_was_never_placed_goes_at_once(cloud, member, replica):
     plant(cloud, replica, status='error', host=None)
-    delete(member, replica)
+    delete_replica(member, replica)
     member.get(f'/share-replicas/{replica}', expect=404)
     assert owed(cloud) == []
 
@@ -126,7 +128,7 @@ def test_replica_that_was_never_placed_goes_at_once(cloud, member, replica):
 def test_promotion_is_answered_with_the_replica(
     cloud, member, replica, version, body
 ):
-    answer = act(member, replica, 'promote', body, version=version)
+    answer = act_on_replica(member, replica, 'promote', body, version=version)
     shown = answer.json['share_replica']
     assert (shown['id'], shown['status'], shown['replica_state']) == (
         replica,
@@ -138,12 +140,14 @@ def test_promotion_is_answered_with_the_replica(
 
 @pytest.mark.parametrize('wait', [0, -1, 'x', 1.5, None, [], True])
 def test_wait_that_is_none_is_refused(cloud, member, replica, wait):
-    act(member, replica, 'promote', {'quiesce_wait_time': wait}, expect=400)
+    act_on_replica(
+        member, replica, 'promote', {'quiesce_wait_time': wait}, expect=400
+    )
     assert owed(cloud) == []
 
 
 def test_active_replica_need_not_be_promoted(cloud, member, active, replica):
-    answer = act(member, active, 'promote', expect=200)
+    answer = act_on_replica(member, active, 'promote', expect=200)
     assert answer.body == b''
     assert owed(cloud) == []
 
@@ -153,41 +157,41 @@ def test_what_is_not_in_sync_is_promoted_by_administrators(
     cloud, admin, member, replica, state
 ):
     plant(cloud, replica, replica_state=state)
-    act(member, replica, 'promote', expect=403)
-    act(admin, replica, 'promote')
+    act_on_replica(member, replica, 'promote', expect=403)
+    act_on_replica(admin, replica, 'promote')
 
 
 def test_one_promotion_at_a_time(cloud, member, share, replica):
-    other = plant_replica(cloud, share)
-    act(member, replica, 'promote')
+    other = insert_replica(cloud, share)
+    act_on_replica(member, replica, 'promote')
     for one in (replica, other):
-        act(member, one, 'promote', expect=400)
+        act_on_replica(member, one, 'promote', expect=400)
     assert owed(cloud) == ['promote_share_replica']
 
 
 @pytest.mark.parametrize('status', ['error', 'creating', 'deleting'])
 def test_what_is_promoted_has_to_be_available(cloud, admin, replica, status):
     plant(cloud, replica, status=status)
-    act(admin, replica, 'promote', expect=400)
+    act_on_replica(admin, replica, 'promote', expect=400)
 
 
 def test_writable_replicas_are_not_promoted(cloud, admin, share):
-    plant_active(cloud, share, 'writable')
-    replica = plant_replica(cloud, share, replica_state='out_of_sync')
-    act(admin, replica, 'promote', expect=400)
+    make_replicable(cloud, share, 'writable')
+    replica = insert_replica(cloud, share, replica_state='out_of_sync')
+    act_on_replica(admin, replica, 'promote', expect=400)
 
 
 # Resyncing
 
 
 def test_resync_is_asked_for_by_administrators(cloud, admin, member, replica):
-    act(member, replica, 'resync', expect=403)
-    act(admin, replica, 'resync')
+    act_on_replica(member, replica, 'resync', expect=403)
+    act_on_replica(admin, replica, 'resync')
     assert owed(cloud) == ['update_share_replica']
 
 
 def test_active_replica_need_not_be_resynced(cloud, admin, active, replica):
-    assert act(admin, active, 'resync', expect=200).body == b''
+    assert act_on_replica(admin, active, 'resync', expect=200).body == b''
     assert owed(cloud) == []
 
 
@@ -205,9 +209,9 @@ def test_active_replica_need_not_be_resynced(cloud, admin, active, replica):
 def test_administrators_decree_how_a_replica_is(
     admin, member, replica, action, field, value
 ):
-    act(member, replica, action, {field: value}, expect=403)
-    act(admin, replica, action, {field: value})
-    assert show(member, replica)[field] == value
+    act_on_replica(member, replica, action, {field: value}, expect=403)
+    act_on_replica(admin, replica, action, {field: value})
+    assert show_replica(member, replica)[field] == value
 
 
 @pytest.mark.parametrize(
@@ -224,25 +228,25 @@ def test_administrators_decree_how_a_replica_is(
     ],
 )
 def test_decree_that_makes_no_sense_is_refused(admin, replica, action, body):
-    act(admin, replica, action, body, expect=400)
+    act_on_replica(admin, replica, action, body, expect=400)
 
 
 @pytest.mark.parametrize(
     'state', ['in_sync', 'out_of_sync', 'error', 'active']
 )
 def test_active_replica_is_not_decreed_away(admin, active, replica, state):
-    act(
+    act_on_replica(
         admin,
         active,
         'reset_replica_state',
         {'replica_state': state},
         expect=400,
     )
-    assert show(admin, active)['replica_state'] == 'active'
+    assert show_replica(admin, active)['replica_state'] == 'active'
 
 
 def test_decree_makes_no_second_active_replica(admin, active, replica):
-    act(
+    act_on_replica(
         admin,
         replica,
         'reset_replica_state',
@@ -258,10 +262,10 @@ def test_replica_state_is_decreed_by_those_who_decree_the_status(
     rules.write_text('"share_replica:reset_replica_state": "role:member"\n')
     cloud = make_cloud(f'[oslo_policy]\npolicy_file = {rules}\n')
     share_id = cloud.create_share()
-    plant_active(cloud, share_id)
-    replica = plant_replica(cloud, share_id)
+    make_replicable(cloud, share_id)
+    replica = insert_replica(cloud, share_id)
     cloud.api.headers['X-Roles'] = 'member,reader'
-    act(
+    act_on_replica(
         cloud.api,
         replica,
         'reset_replica_state',

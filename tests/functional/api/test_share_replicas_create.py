@@ -7,11 +7,11 @@ from manila_lite.db.models import services as service_models
 from manila_lite.db.models import shares
 from tests.functional.api.conftest import member_of
 from tests.functional.api.replica_client import UNKNOWN
-from tests.functional.api.replica_client import ids
-from tests.functional.api.replica_client import replicate
-from tests.functional.api.replica_client import show
+from tests.functional.api.replica_client import create_replica
+from tests.functional.api.replica_client import list_replica_ids
+from tests.functional.api.replica_client import show_replica
 from tests.functional.api.sample_replicas import HOSTS
-from tests.support.share_servers import new_network
+from tests.support.share_servers import create_network_with_subnets
 
 SECTION = """
 replication_domain = house
@@ -22,7 +22,7 @@ INSTANCE = shares.ShareInstance.__table__
 
 @pytest.fixture
 def cloud(make_cloud):
-    return make_cloud(section=SECTION)
+    return make_cloud(backend_conf=SECTION)
 
 
 @pytest.fixture
@@ -54,13 +54,13 @@ def reset(admin, share, status):
 def test_new_replica_is_answered_before_it_is_placed(
     cloud, admin, member, share
 ):
-    made = replicate(member, share)
+    made = create_replica(member, share)
     assert (made['share_id'], made['status'], made['replica_state']) == (
         share,
         'creating',
         'out_of_sync',
     )
-    shown = show(admin, made['id'])
+    shown = show_replica(admin, made['id'])
     assert (
         shown['host'],
         shown['availability_zone'],
@@ -71,9 +71,9 @@ def test_new_replica_is_answered_before_it_is_placed(
 
 
 def test_replica_lands_where_no_other_is(cloud, admin, member, share):
-    made = replicate(member, share)
+    made = create_replica(member, share)
     cloud.settle()
-    shown = show(admin, made['id'])
+    shown = show_replica(admin, made['id'])
     assert (shown['status'], shown['replica_state']) == (
         'available',
         'in_sync',
@@ -86,14 +86,16 @@ def test_replica_lands_where_no_other_is(cloud, admin, member, share):
 
 
 def test_zone_is_that_asked_for(cloud, member, share):
-    made = replicate(member, share, availability_zone='nova')
+    made = create_replica(member, share, availability_zone='nova')
     assert made['availability_zone'] == 'nova'
 
 
 def test_zone_that_nobody_knows_is_refused(member, share):
-    answer = replicate(member, share, expect=400, availability_zone='moon')
+    answer = create_replica(
+        member, share, expect=400, availability_zone='moon'
+    )
     assert 'moon' in message(answer)
-    assert len(ids(member)) == 1
+    assert len(list_replica_ids(member)) == 1
 
 
 def test_zone_that_the_type_does_not_have_is_refused(cloud, member, make_type):
@@ -105,8 +107,8 @@ def test_zone_that_the_type_does_not_have_is_refused(cloud, member, make_type):
     )
     make_type('here', replication_type='readable', availability_zones='nova')
     share = new_share(cloud, member, 'here')
-    replicate(member, share, expect=400, availability_zone='moon')
-    replicate(member, share, availability_zone='nova')
+    create_replica(member, share, expect=400, availability_zone='moon')
+    create_replica(member, share, availability_zone='nova')
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_zone_that_the_type_does_not_have_is_refused(cloud, member, make_type):
 def test_host_is_obeyed_from_2_67_and_ignored_below(
     cloud, admin, member, share, version, obeyed
 ):
-    made = replicate(
+    made = create_replica(
         member,
         share,
         version=version,
@@ -123,30 +125,32 @@ def test_host_is_obeyed_from_2_67_and_ignored_below(
     )
     cloud.settle()
     # There is a replica already, so nothing can be placed there.
-    assert show(member, made['id'])['status'] == (
+    assert show_replica(member, made['id'])['status'] == (
         'error' if obeyed else 'available'
     )
 
 
 def test_network_is_refused_below_2_72(cloud, member, share):
-    network, _ = new_network(member)
-    answer = replicate(
+    network, _ = create_network_with_subnets(member)
+    answer = create_replica(
         member, share, expect=400, version='2.71', share_network_id=network
     )
     assert 'share_network_id' in message(answer)
 
 
 def test_network_that_nobody_has_is_refused(cloud, member, stranger, share):
-    foreign, _ = new_network(stranger)
+    foreign, _ = create_network_with_subnets(stranger)
     for network in (UNKNOWN, foreign):
-        answer = replicate(member, share, expect=400, share_network_id=network)
+        answer = create_replica(
+            member, share, expect=400, share_network_id=network
+        )
         assert network in message(answer)
-    assert len(ids(member)) == 1
+    assert len(list_replica_ids(member)) == 1
 
 
 def test_network_has_no_use_where_no_servers_are(member, share):
-    network, _ = new_network(member)
-    replicate(member, share, expect=400, share_network_id=network)
+    network, _ = create_network_with_subnets(member)
+    create_replica(member, share, expect=400, share_network_id=network)
 
 
 @pytest.mark.parametrize('version, kept', [('2.94', False), ('2.95', True)])
@@ -154,9 +158,11 @@ def test_metadata_is_kept_from_2_95_and_ignored_below(
     member, share, version, kept
 ):
     values = {'color': 'red'}
-    made = replicate(member, share, version=version, metadata=values)
+    made = create_replica(member, share, version=version, metadata=values)
     assert made.get('metadata') == (values if kept else None)
-    assert show(member, made['id'])['metadata'] == (values if kept else {})
+    assert show_replica(member, made['id'])['metadata'] == (
+        values if kept else {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,12 +178,12 @@ def test_metadata_is_kept_from_2_95_and_ignored_below(
     ],
 )
 def test_body_that_breaks_a_rule_is_refused(member, share, body):
-    replicate(member, share, expect=400, **body)
-    assert len(ids(member)) == 1
+    create_replica(member, share, expect=400, **body)
+    assert len(list_replica_ids(member)) == 1
 
 
 def test_nulls_are_as_good_as_nothing(member, share):
-    replicate(
+    create_replica(
         member,
         share,
         availability_zone=None,
@@ -204,7 +210,7 @@ def test_share_has_to_be_named(member):
 
 def test_share_that_is_foreign_cannot_be_told_from_unknown(stranger, share):
     answers = {
-        message(replicate(stranger, id, expect=404)).replace(id, '')
+        message(create_replica(stranger, id, expect=404)).replace(id, '')
         for id in (share, UNKNOWN)
     }
     assert len(answers) == 1
@@ -216,19 +222,21 @@ def test_public_share_is_replicated_by_its_project_only(
     admin.request(
         'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
     )
-    replicate(stranger, share, expect=403)
+    create_replica(stranger, share, expect=403)
 
 
 def test_reader_makes_none(cloud, share):
     reader = member_of(cloud)
     reader.headers['X-Roles'] = 'reader'
-    replicate(reader, share, expect=403)
-    assert len(ids(reader)) == 1
+    create_replica(reader, share, expect=403)
+    assert len(list_replica_ids(reader)) == 1
 
 
 def test_share_has_to_be_of_a_type_with_replication(cloud, member):
     share = cloud.create_share()
-    assert 'replication_type' in message(replicate(member, share, expect=400))
+    assert 'replication_type' in message(
+        create_replica(member, share, expect=400)
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,13 +244,13 @@ def test_share_has_to_be_of_a_type_with_replication(cloud, member):
 )
 def test_active_replica_has_to_be_available(admin, member, share, status):
     reset(admin, share, status)
-    replicate(member, share, expect=400)
-    assert len(ids(member)) == 1
+    create_replica(member, share, expect=400)
+    assert len(list_replica_ids(member)) == 1
 
 
 def test_share_in_the_recycle_bin_gets_none(member, share):
     member.act(share, 'soft_delete')
-    replicate(member, share, expect=403)
+    create_replica(member, share, expect=403)
 
 
 def test_busy_share_gets_none(cloud, member, share):
@@ -254,7 +262,7 @@ def test_busy_share_gets_none(cloud, member, share):
             .values(task_state='migration_in_progress')
         )
     )
-    replicate(member, share, expect=400)
+    create_replica(member, share, expect=400)
 
 
 def test_share_in_a_group_gets_none(cloud, member, share):
@@ -266,11 +274,11 @@ def test_share_in_a_group_gets_none(cloud, member, share):
             .values(share_group_id=UNKNOWN)
         )
     )
-    replicate(member, share, expect=400)
+    create_replica(member, share, expect=400)
 
 
 def test_nothing_begins_while_a_replica_is_promoted(cloud, member, share):
-    made = replicate(member, share)
+    made = create_replica(member, share)
     cloud.settle()
     cloud.db.write(
         lambda session: session.run(
@@ -279,7 +287,7 @@ def test_nothing_begins_while_a_replica_is_promoted(cloud, member, share):
             .values(status='replication_change')
         )
     )
-    replicate(member, share, expect=400)
+    create_replica(member, share, expect=400)
 
 
 # Failures
@@ -289,7 +297,7 @@ def test_failure_is_told_of_the_replica(cloud, admin, member, share):
     told = []
     for why in ('nowhere', 'back end'):
         if why == 'nowhere':
-            made = replicate(
+            made = create_replica(
                 member,
                 share,
                 scheduler_hints={'only_host': admin.show(share)['host']},
@@ -297,9 +305,9 @@ def test_failure_is_told_of_the_replica(cloud, admin, member, share):
         else:
             for name in ('alpha', 'beta'):
                 cloud.driver(name).faults.fail_next('create_replica')
-            made = replicate(member, share)
+            made = create_replica(member, share)
         cloud.settle()
-        shown = show(member, made['id'])
+        shown = show_replica(member, made['id'])
         assert (shown['status'], shown['replica_state']) == ('error', 'error')
         (one,) = member.get(f'/messages?resource_id={made["id"]}')['messages']
         assert one['resource_type'] == 'SHARE_REPLICA'
@@ -321,15 +329,15 @@ def test_quota_counts_every_replica(cloud, admin, member, make_type, limit):
     admin.request(
         'PUT', '/quota-sets/project', {'quota_set': limit}, expect=200
     )
-    replicate(member, share, expect=413)
-    assert len(ids(member)) == 1
+    create_replica(member, share, expect=413)
+    assert len(list_replica_ids(member)) == 1
     admin.request(
         'PUT',
         '/quota-sets/project',
         {'quota_set': {key: value * 2 for key, value in limit.items()}},
         expect=200,
     )
-    replicate(member, share)
+    create_replica(member, share)
     used = member.get('/limits')['limits']['absolute']
     assert (
         used['totalShareReplicasUsed'],

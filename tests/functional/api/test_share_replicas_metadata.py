@@ -2,17 +2,17 @@
 
 import pytest
 
-from tests.functional.api.replica_client import show
-from tests.functional.api.sample_replicas import plant_active
-from tests.functional.api.sample_replicas import plant_replica
+from tests.functional.api.replica_client import show_replica
+from tests.functional.api.sample_replicas import insert_replica
+from tests.functional.api.sample_replicas import make_replicable
 
 
 @pytest.fixture
 def replica(cloud, member):
     share_id = member.create(metadata={'of': 'the share'})['id']
     cloud.settle()
-    plant_active(cloud, share_id)
-    return plant_replica(cloud, share_id)
+    make_replicable(cloud, share_id)
+    return insert_replica(cloud, share_id)
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def test_one_key(send):
 
 def test_replica_shows_its_own_metadata(cloud, admin, member, replica, send):
     send('POST', values={'color': 'red'})
-    shown = show(member, replica)
+    shown = show_replica(member, replica)
     assert shown['metadata'] == {'color': 'red'}
-    assert 'metadata' not in show(member, replica, version='2.94')
+    assert 'metadata' not in show_replica(member, replica, version='2.94')
     by_id = {
         one['id']: one['metadata']
         for one in admin.get('/share-replicas/detail')['share_replicas']

@@ -4,17 +4,17 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import services as service_models
 from manila_lite.db.models import share_servers
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import TASK_MACHINE
-from manila_lite.states.share_server import S
-from manila_lite.states.share_server import T
-from tests.functional.api.sample_cloud import work_kinds
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import TaskState
+from tests.functional.api.sample_cloud import pending_work_kinds
 from tests.support import reference
 from tests.support.share_servers import HOST
-from tests.support.share_servers import new_network
-from tests.support.share_servers import new_subnet
-from tests.support.share_servers import plant_server
-from tests.support.share_servers import plant_share
+from tests.support.share_servers import assign_share_server
+from tests.support.share_servers import create_network_subnet
+from tests.support.share_servers import create_network_with_subnets
+from tests.support.share_servers import insert_server
 
 SERVER = share_servers.ShareServer.__table__
 SUBNET = share_servers.ShareServerSubnet.__table__
@@ -63,7 +63,7 @@ def owed(cloud):
     """The kinds of work that is owed about servers."""
     return [
         kind
-        for kind in cloud.db.read(work_kinds)
+        for kind in cloud.db.read(pending_work_kinds)
         if kind.startswith('share_servers.')
     ]
 
@@ -72,8 +72,10 @@ def owed(cloud):
 
 
 def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
-    network, subnets = new_network(member, None, 'nova', name='red')
-    server = plant_server(cloud, network, subnets, {'ip': '10.0.0.4'})
+    network, subnets = create_network_with_subnets(
+        member, None, 'nova', name='red'
+    )
+    server = insert_server(cloud, network, subnets, {'ip': '10.0.0.4'})
     shown = admin.get(f'/share-servers/{server}')['share_server']
     assert shown['share_network_id'] == network
     assert shown['share_network_name'] == 'red'
@@ -90,8 +92,8 @@ def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
 
 def test_network_without_a_name_is_called_by_its_id(cloud, admin, member):
     for name in (None, ''):
-        network, _ = new_network(member, name=name)
-        server = plant_server(cloud, network)
+        network, _ = create_network_with_subnets(member, name=name)
+        server = insert_server(cloud, network)
         for found in (
             admin.get(f'/share-servers/{server}')['share_server'],
             admin.get('/share-servers')['share_servers'][0],
@@ -100,26 +102,26 @@ def test_network_without_a_name_is_called_by_its_id(cloud, admin, member):
 
 
 def test_newest_server_is_listed_first(cloud, admin):
-    servers = [plant_server(cloud) for _ in range(3)]
+    servers = [insert_server(cloud) for _ in range(3)]
     assert listed(admin) == servers[::-1]
 
 
 def test_server_is_found_by_what_it_is(cloud, admin, member):
-    red, subnets = new_network(member, name='red')
-    other, others = new_network(admin, name='blue')
-    server = plant_server(
+    red, subnets = create_network_with_subnets(member, name='red')
+    other, others = create_network_with_subnets(admin, name='blue')
+    server = insert_server(
         cloud,
         red,
         subnets,
         identifier='vs1',
         source_share_server_id='s',
-        task_state=T.PHASE1_DONE,
+        task_state=TaskState.PHASE1_DONE,
         is_auto_deletable=False,
         security_service_update_support=True,
         network_allocation_update_support=True,
         share_replicas_migration_support=True,
     )
-    plant_server(cloud, other, others, host='node@beta', status='error')
+    insert_server(cloud, other, others, host='node@beta', status='error')
     for query in (
         f'host={HOST}',
         'status=active',
@@ -143,8 +145,8 @@ def test_server_is_found_by_what_it_is(cloud, admin, member):
 
 def test_list_is_empty_when_nothing_matches(cloud, admin, member):
     """And when the key is none that anything is known by."""
-    network, subnets = new_network(member)
-    plant_server(cloud, network, subnets)
+    network, subnets = create_network_with_subnets(member)
+    insert_server(cloud, network, subnets)
     for query in (
         'host=node@gamma',
         'status=moon',
@@ -177,8 +179,8 @@ def test_task_state_has_its_published_word(cloud, admin):
         for row in reference.table('statuses.csv')
         if (row['resource'], row['field']) == ('share server', 'task_state')
     }
-    for state in TASK_MACHINE.statuses - {T.NONE}:
-        server = plant_server(cloud, task_state=state)
+    for state in SHARE_SERVER_TASK.statuses - {TaskState.NONE}:
+        server = insert_server(cloud, task_state=state)
         word = admin.get(f'/share-servers/{server}')['share_server'][
             'task_state'
         ]
@@ -188,23 +190,23 @@ def test_task_state_has_its_published_word(cloud, admin):
 
 
 def test_lists_cost_the_same_whatever_their_length(cloud, admin, member):
-    network, subnets = new_network(member, None, 'nova')
+    network, subnets = create_network_with_subnets(member, None, 'nova')
 
     def cost(path):
         before = cloud.statements
         admin.get(path)
         return cloud.statements - before
 
-    server = plant_server(cloud, network, subnets, {'ip': '10.0.0.4'})
+    server = insert_server(cloud, network, subnets, {'ip': '10.0.0.4'})
     one = cost('/share-servers')
     for _ in range(20):
-        plant_server(cloud, network, subnets)
+        insert_server(cloud, network, subnets)
     assert cost('/share-servers') == one == 2
     assert cost(f'/share-servers/{server}') == 3
 
 
 def test_tenants_do_not_learn_of_servers(cloud, member):
-    server = plant_server(cloud)
+    server = insert_server(cloud)
     for method, path, body in (
         ('GET', '', None),
         ('GET', '/details', None),
@@ -226,29 +228,29 @@ def test_tenants_do_not_learn_of_servers(cloud, member):
 
 
 def test_only_active_servers_and_those_in_error_are_deleted(cloud, admin):
-    for status in MACHINE.statuses:
-        server = plant_server(cloud, status=status)
-        known = status in (S.ACTIVE, S.ERROR)
+    for status in SHARE_SERVER.statuses:
+        server = insert_server(cloud, status=status)
+        known = status in (ServerStatus.ACTIVE, ServerStatus.ERROR)
         admin.request(
             'DELETE', f'/share-servers/{server}', expect=202 if known else 403
         )
         assert row_of(cloud, server).status == (
-            S.DELETING if known else status
+            ServerStatus.DELETING if known else status
         )
     assert owed(cloud) == ['share_servers.delete_share_server'] * 2
 
 
 def test_server_with_a_share_stays(cloud, admin):
-    server = plant_server(cloud)
-    plant_share(cloud, cloud.create_share(), server)
+    server = insert_server(cloud)
+    assign_share_server(cloud, cloud.create_share(), server)
     admin.request('DELETE', f'/share-servers/{server}', expect=409)
     act(admin, server, 'unmanage', expect=400)
-    assert row_of(cloud, server).status == S.ACTIVE
+    assert row_of(cloud, server).status == ServerStatus.ACTIVE
     assert owed(cloud) == []
 
 
 def test_deletion_twice_is_refused_and_owed_once(cloud, admin):
-    server = plant_server(cloud)
+    server = insert_server(cloud)
     admin.request('DELETE', f'/share-servers/{server}', expect=202)
     admin.request('DELETE', f'/share-servers/{server}', expect=403)
     assert len(owed(cloud)) == 1
@@ -264,14 +266,14 @@ def test_status_is_set_by_decree(cloud, admin):
             'status',
             'yes',
         ):
-            server = plant_server(cloud, status='creating', founding='x')
+            server = insert_server(cloud, status='creating', build_key='x')
             act(admin, server, 'reset_status', {'status': row['value']})
             assert row_of(cloud, server).status == row['value']
-            assert row_of(cloud, server).founding is None
+            assert row_of(cloud, server).build_key is None
 
 
 def test_status_by_decree_is_a_published_one(cloud, admin):
-    server = plant_server(cloud)
+    server = insert_server(cloud)
     for args in (
         {'status': 'moon'},
         {'status': ''},
@@ -285,31 +287,31 @@ def test_status_by_decree_is_a_published_one(cloud, admin):
             'badRequest'
         ]['message']
         assert 'status' in message
-    assert row_of(cloud, server).status == S.ACTIVE
+    assert row_of(cloud, server).status == ServerStatus.ACTIVE
 
 
 # Letting go
 
 
 def test_what_is_at_rest_and_active_once_is_let_go(cloud, admin):
-    for status in MACHINE.statuses:
+    for status in SHARE_SERVER.statuses:
         for args in (None, {}, {'force': 'true'}):
-            server = plant_server(cloud, status=status)
+            server = insert_server(cloud, status=status)
             known = status in (
-                S.ACTIVE,
-                S.ERROR,
-                S.MANAGE_ERROR,
-                S.UNMANAGE_ERROR,
+                ServerStatus.ACTIVE,
+                ServerStatus.ERROR,
+                ServerStatus.MANAGE_ERROR,
+                ServerStatus.UNMANAGE_ERROR,
             )
             act(admin, server, 'unmanage', args, expect=202 if known else 400)
             assert row_of(cloud, server).status == (
-                S.UNMANAGE_STARTING if known else status
+                ServerStatus.UNMANAGE_STARTING if known else status
             )
     assert owed(cloud) == ['share_servers.unmanage_share_server'] * 12
 
 
 def test_force_is_a_truth(cloud, admin):
-    server = plant_server(cloud)
+    server = insert_server(cloud)
     assert (
         'force'
         in act(admin, server, 'unmanage', {'force': 'maybe'}, expect=400).json[
@@ -339,7 +341,7 @@ def manage(api, network_id, expect=202, version=None, **body):
 
 
 def test_server_is_taken_over(cloud, admin, member):
-    network, subnets = new_network(member)
+    network, subnets = create_network_with_subnets(member)
     shown = manage(admin, network, driver_options={'key': 'value'})[
         'share_server'
     ]
@@ -356,14 +358,14 @@ def refused_manage(api, network_id, **body):
 
 
 def test_identifier_is_taken_over_once(admin, member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     manage(admin, network)
     assert 'vs1' in refused_manage(admin, network)
     manage(admin, network, host='node@beta')
 
 
 def test_network_to_take_over_on_is_active(admin, member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     admin.request(
         'POST',
         f'/share-networks/{network}/action',
@@ -374,7 +376,7 @@ def test_network_to_take_over_on_is_active(admin, member):
 
 
 def test_what_is_taken_over_has_to_be_named_rightly(cloud, admin, member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     for what in (
         {'share_network_id': NOTHING},
         {'share_network_id': 'x'},
@@ -403,7 +405,7 @@ def test_what_is_taken_over_needs_its_names(admin):
 
 
 def test_nothing_is_taken_over_on_a_silent_back_end(cloud, admin, member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     cloud.clock.advance(3600)
     assert 'down' in refused_manage(admin, network)
 
@@ -411,8 +413,10 @@ def test_nothing_is_taken_over_on_a_silent_back_end(cloud, admin, member):
 def test_server_is_in_the_subnets_of_the_zone_of_the_one_named(
     cloud, admin, member
 ):
-    network, (default, mine) = new_network(member, None, 'nova')
-    twin = new_subnet(member, network, 'nova')
+    network, (default, mine) = create_network_with_subnets(
+        member, None, 'nova'
+    )
+    twin = create_network_subnet(member, network, 'nova')
     for number, (named, expected) in enumerate(
         ((None, {default}), (default, {default}), (mine, {mine, twin}))
     ):
@@ -428,7 +432,7 @@ def test_server_is_in_the_subnets_of_the_zone_of_the_one_named(
 def test_subnet_of_the_back_ends_zone_serves_without_a_default(
     cloud, admin, member
 ):
-    network, subnets = new_network(member, 'nova')
+    network, subnets = create_network_with_subnets(member, 'nova')
     server = manage(admin, network)['share_server']['id']
     assert subnets_of(cloud, server) == set(subnets)
 
@@ -440,7 +444,7 @@ def test_subnet_serves_the_zone_of_the_back_end(cloud, admin, member):
             sa.insert(zone), id=NOTHING, name='moon', created_at=session.now
         )
     )
-    network, (far,) = new_network(member, 'moon')
+    network, (far,) = create_network_with_subnets(member, 'moon')
     assert 'zone' in refused_manage(admin, network)
     assert 'zone' in refused_manage(
         admin, network, share_network_subnet_id=far
@@ -448,7 +452,9 @@ def test_subnet_serves_the_zone_of_the_back_end(cloud, admin, member):
 
 
 def test_subnet_is_named_from_its_version_on(cloud, admin, member):
-    network, (default, mine) = new_network(member, None, 'nova')
+    network, (default, mine) = create_network_with_subnets(
+        member, None, 'nova'
+    )
     server = manage(
         admin, network, share_network_subnet_id=mine, version='2.50'
     )['share_server']['id']

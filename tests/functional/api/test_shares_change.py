@@ -7,7 +7,7 @@ import pytest
 from tests.functional.api import differences
 from tests.functional.api.conftest import member_of
 from tests.functional.api.sample_cloud import GROUP
-from tests.functional.api.sample_cloud import work_kinds
+from tests.functional.api.sample_cloud import pending_work_kinds
 
 
 def status(api, share):
@@ -172,7 +172,9 @@ def test_forced_extend_skips_the_scheduler(make_cloud):
     assert cloud.api.show(share)['size'] == 2
     cloud.api.act(share, 'reset_status', {'status': 'available'})
     cloud.api.act(share, 'extend', {'new_size': 5000, 'force': True})
-    assert cloud.db.read(work_kinds) == ['provisioning.extend_share_instance']
+    assert cloud.db.read(pending_work_kinds) == [
+        'provisioning.extend_share_instance'
+    ]
 
 
 # Shrink
@@ -230,11 +232,11 @@ def test_delete_in_another_status_is_forbidden(admin, member, share, found):
     assert status(member, share) == found
 
 
-def test_member_of_a_group_is_deleted_with_its_group_only(world):
-    path = f'/shares/{world.grouped}'
-    for query in ('', '?share_group_id=', f'?share_group_id={world.share}'):
-        world.member.request('DELETE', path + query, expect=400)
-    world.member.request(
+def test_member_of_a_group_is_deleted_with_its_group_only(sample):
+    path = f'/shares/{sample.grouped_share}'
+    for query in ('', '?share_group_id=', f'?share_group_id={sample.share}'):
+        sample.member.request('DELETE', path + query, expect=400)
+    sample.member.request(
         'DELETE', f'{path}?share_group_id={GROUP}', expect=202
     )
 
@@ -251,10 +253,10 @@ def test_member_of_a_group_is_deleted_with_its_group_only(world):
     ],
 )
 def test_force_delete_ignores_status_and_driver(
-    cloud, admin, member, share, fail, found
+    cloud, admin, member, share, fail_next_call, found
 ):
     admin.act(share, 'reset_status', {'status': found})
-    fail('delete_share')
+    fail_next_call('delete_share')
     admin.act(share, 'force_delete')
     cloud.settle()
     member.request('GET', f'/shares/{share}', expect=404)

@@ -39,7 +39,7 @@ def source(cloud, content='precious', size=2, **body):
     share = cloud.create_share(share_type='copied', size=size, **body)
     driver, instance = there(cloud, share)
     driver.write(instance, content)
-    return share, album.taken(cloud, cloud.api, share)
+    return share, album.create_available_snapshot(cloud, cloud.api, share)
 
 
 def there(cloud, share_id):
@@ -117,7 +117,7 @@ def test_another_zone_is_refused(cloud, admin, member, made):
 
 
 def _second_zone(session):
-    services.zone_id(session, 'second')
+    services.get_or_create_zone_id(session, 'second')
 
 
 @pytest.mark.parametrize('status', ['creating', 'error', 'deleting'])
@@ -146,7 +146,7 @@ def test_foreign_snapshot_does_not_exist(cloud, made):
 
 def test_source_must_support_it_from_2_24_on(cloud, admin, member):
     share = cloud.create_share(size=2)
-    snapshot = album.taken(cloud, cloud.api, share)
+    snapshot = album.create_available_snapshot(cloud, cloud.api, share)
     member.create(snapshot_id=snapshot, size=2, expect=400)
     member.create(snapshot_id=snapshot, size=2, expect=400, version='2.24')
     member.create(snapshot_id=snapshot, size=2, version='2.23')
@@ -183,9 +183,9 @@ def test_snapshot_that_is_gone_by_force_is_an_error(
     cloud.check_invariants()
 
 
-def test_failure_is_told(cloud, member, made, fail):
+def test_failure_is_told(cloud, member, made, fail_next_call):
     copied = member.create(snapshot_id=made[1], size=2)['id']
-    fail('create_share_from_snapshot')
+    fail_next_call('create_share_from_snapshot')
     cloud.settle()
     assert member.show(copied)['status'] == 'error'
     (message,) = member.get('/messages')['messages']
@@ -198,7 +198,7 @@ def test_failure_is_told(cloud, member, made, fail):
 
 @pytest.fixture
 def slow(make_cloud):
-    cloud = make_cloud(section=SLOWLY)
+    cloud = make_cloud(backend_conf=SLOWLY)
     allow(cloud)
     return cloud
 
@@ -229,7 +229,7 @@ def test_copy_that_fails_on_its_way_is_told(slow):
     while slow.step():
         pass
     driver, instance = there(slow, copied)
-    driver.spoil(instance)
+    driver.set_error(instance)
     slow.settle()
     assert member.show(copied)['status'] == 'error'
     (message,) = member.get('/messages')['messages']

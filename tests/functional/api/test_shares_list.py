@@ -379,7 +379,7 @@ def test_filters_join(member):
 
 
 @pytest.mark.parametrize('key', sorted(share_filters.SORT_KEYS))
-def test_all_filters_join_in_every_order(world, key):
+def test_all_filters_join_in_every_order(sample, key):
     values = [
         'name~',
         'description~',
@@ -411,7 +411,7 @@ def test_all_filters_join_in_every_order(world, key):
             'all_tenants=1',
         ]
     )
-    for api in (world.admin, world.member):
+    for api in (sample.admin, sample.member):
         for path in ('/shares', '/shares/detail'):
             assert listed(api, query, path) == []
             assert listed(api, f'sort_key={key}&all_tenants=1', path)

@@ -7,10 +7,10 @@ from manila_lite.db.models import services as service_models
 from manila_lite.db.models import share_servers
 from tests.support.cloud import TYPE_ID
 from tests.support.share_servers import HOST
-from tests.support.share_servers import new_network
-from tests.support.share_servers import new_subnet
-from tests.support.share_servers import plant_server
-from tests.support.share_servers import plant_share
+from tests.support.share_servers import assign_share_server
+from tests.support.share_servers import create_network_subnet
+from tests.support.share_servers import create_network_with_subnets
+from tests.support.share_servers import insert_server
 
 NOTHING = '00000000-0000-4000-8000-000000000000'
 SERVERS = 'servers'
@@ -68,7 +68,7 @@ def instance_of(api, share_id):
 
 
 def test_share_is_asked_for_on_a_network(admin, member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     share = member.create(share_type=SERVERS, share_network_id=network)
     assert share['share_network_id'] == network
     assert share['status'] == 'creating'
@@ -78,7 +78,7 @@ def test_share_is_asked_for_on_a_network(admin, member):
 
 
 def test_network_goes_with_its_types_and_only_with_those(member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     assert 'share_network_id' in refused(member)
     assert 'share_network_id' in refused(
         member, share_type='default', share_network_id=network
@@ -89,7 +89,7 @@ def test_network_goes_with_its_types_and_only_with_those(member):
 def test_network_of_others_cannot_be_told_from_unknown(
     admin, member, stranger
 ):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     answers = [
         refused(stranger, code=404, share_network_id=id).replace(id, 'the id')
         for id in (network, NOTHING)
@@ -99,7 +99,7 @@ def test_network_of_others_cannot_be_told_from_unknown(
 
 
 def test_network_is_active(admin, member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     for status in ('error', 'network_change'):
         reset(admin, network, status)
         assert 'active' in refused(member, share_network_id=network)
@@ -108,8 +108,8 @@ def test_network_is_active(admin, member):
 
 
 def test_network_has_a_subnet_for_the_zone(member, moon):
-    here, _ = new_network(member, 'nova')
-    anywhere, _ = new_network(member)
+    here, _ = create_network_with_subnets(member, 'nova')
+    anywhere, _ = create_network_with_subnets(member)
     for zone in (moon, NOTHING):  # by its name and by its id
         assert 'subnet' in refused(
             member, share_network_id=here, availability_zone=zone
@@ -122,12 +122,12 @@ def test_network_has_a_subnet_for_the_zone(member, moon):
     assert member.create(
         share_type=SERVERS, share_network_id=here, availability_zone='nova'
     )
-    there, _ = new_network(member, moon)
+    there, _ = create_network_with_subnets(member, moon)
     member.create(share_type='zoned', share_network_id=there)
 
 
 def test_network_without_a_subnet_has_no_shares(member):
-    network, (subnet,) = new_network(member)
+    network, (subnet,) = create_network_with_subnets(member)
     member.request(
         'DELETE', f'/share-networks/{network}/subnets/{subnet}', expect=202
     )
@@ -135,7 +135,7 @@ def test_network_without_a_subnet_has_no_shares(member):
 
 
 def test_network_with_a_share_stays(member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     member.create(share_type=SERVERS, share_network_id=network)
     member.request('DELETE', f'/share-networks/{network}', expect=409)
 
@@ -148,10 +148,10 @@ def test_request_costs_the_same_whatever_the_network_has(cloud, member):
         member.create(**body)
         return cloud.statements - before
 
-    small, _ = new_network(member)
-    large, _ = new_network(member)
+    small, _ = create_network_with_subnets(member)
+    large, _ = create_network_with_subnets(member)
     for _ in range(10):
-        new_subnet(member, large, 'nova')
+        create_network_subnet(member, large, 'nova')
     cost()  # counts usage for the first time
     cost(share_type=SERVERS, share_network_id=small)
     assert (
@@ -167,11 +167,11 @@ def test_request_costs_the_same_whatever_the_network_has(cloud, member):
 def test_shares_and_instances_are_found_by_network_and_server(
     cloud, admin, member
 ):
-    network, _ = new_network(member)
-    server = plant_server(cloud, network)
+    network, _ = create_network_with_subnets(member)
+    server = insert_server(cloud, network)
     share = cloud.create_share()
     cloud.create_share()
-    plant_share(cloud, share, server, network)
+    assign_share_server(cloud, share, server, network)
     for query in (f'share_network_id={network}', f'share_server_id={server}'):
         found = admin.get(f'/shares/detail?{query}')['shares']
         assert [one['id'] for one in found] == [share]
@@ -190,9 +190,9 @@ def test_shares_and_instances_are_found_by_network_and_server(
 
 
 def test_rules_change_on_an_active_network_only(cloud, admin, member):
-    network, _ = new_network(member)
+    network, _ = create_network_with_subnets(member)
     share = cloud.create_share()
-    plant_share(cloud, share, plant_server(cloud, network), network)
+    assign_share_server(cloud, share, insert_server(cloud, network), network)
     rule = member.act(
         share,
         'allow_access',
@@ -246,8 +246,8 @@ def manage(api, server, expect=200, version=None, **body):
 
 
 def test_share_is_taken_over_on_a_server(cloud, admin, member):
-    network, subnets = new_network(member)
-    server = plant_server(
+    network, subnets = create_network_with_subnets(member)
+    server = insert_server(
         cloud, network, subnets, idle_since=cloud.db.utcnow()
     )
     share = manage(admin, server).json['share']
@@ -263,14 +263,14 @@ def test_share_is_taken_over_on_a_server(cloud, admin, member):
 
 
 def test_server_to_take_over_on_is_active_and_there(cloud, admin, member):
-    network, subnets = new_network(member)
+    network, subnets = create_network_with_subnets(member)
     manage(admin, NOTHING, expect=404)
     for status in ('error', 'inactive', 'creating', 'network_change'):
-        server = plant_server(cloud, network, subnets, status=status)
+        server = insert_server(cloud, network, subnets, status=status)
         manage(admin, server, expect=409)
-    server = plant_server(cloud, network, subnets, host='node@beta')
+    server = insert_server(cloud, network, subnets, host='node@beta')
     assert 'share_server_id' in manage(admin, server, expect=400).text
-    server = plant_server(cloud, network, subnets)
+    server = insert_server(cloud, network, subnets)
     assert (
         'share_server_id'
         in manage(admin, server, expect=400, share_type='default').text
@@ -288,7 +288,9 @@ def test_server_to_take_over_on_is_active_and_there(cloud, admin, member):
 def take_snapshot(admin, cloud, network, **server):
     """A snapshot of a share on a server of the network; its id."""
     share = cloud.create_share()
-    plant_share(cloud, share, plant_server(cloud, network, **server), network)
+    assign_share_server(
+        cloud, share, insert_server(cloud, network, **server), network
+    )
     snapshot = admin.request(
         'POST', '/snapshots', {'snapshot': {'share_id': share}}, expect=202
     ).json['snapshot']['id']
@@ -297,8 +299,8 @@ def take_snapshot(admin, cloud, network, **server):
 
 
 def test_copy_is_on_the_network_of_its_source(cloud, admin, member):
-    network, subnets = new_network(member)
-    other, _ = new_network(member)
+    network, subnets = create_network_with_subnets(member)
+    other, _ = create_network_with_subnets(member)
     snapshot = take_snapshot(admin, cloud, network, subnet_ids=subnets)
     admin.request(
         'POST',
@@ -329,14 +331,14 @@ def test_several_subnets_of_a_zone_need_a_back_end_that_can(
     cloud, admin, member
 ):
     """None of these back ends has servers at all; the zone comes first."""
-    network, _ = new_network(member, None, 'nova')
-    new_subnet(member, network, 'nova')
+    network, _ = create_network_with_subnets(member, None, 'nova')
+    create_network_subnet(member, network, 'nova')
     share = member.create(share_type=SERVERS, share_network_id=network)
     cloud.settle()
     assert member.show(share['id'])['status'] == 'error'
     message = member.get('/messages')['messages'][0]
     assert message['detail_id'] == '007'
-    plain, _ = new_network(member)
+    plain, _ = create_network_with_subnets(member)
     share = member.create(share_type=SERVERS, share_network_id=plain)
     cloud.settle()
     message = member.get('/messages')['messages'][0]

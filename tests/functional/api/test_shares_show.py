@@ -4,28 +4,28 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from tests.functional.api.sample_replicas import plant_active
-from tests.functional.api.sample_replicas import plant_replica
+from tests.functional.api.sample_replicas import insert_replica
+from tests.functional.api.sample_replicas import make_replicable
 from tests.support.cloud import TYPE_ID
 
 INSTANCE = shares.ShareInstance.__table__
 
 
-def test_any_administrator_sees_the_host(world):
-    assert world.admin.show(world.share)['host'].startswith('node@')
-    assert 'host' not in world.member.show(world.share)
+def test_any_administrator_sees_the_host(sample):
+    assert sample.admin.show(sample.share)['host'].startswith('node@')
+    assert 'host' not in sample.member.show(sample.share)
 
 
-def test_share_type_becomes_the_id_at_2_6(world):
+def test_share_type_becomes_the_id_at_2_6(sample):
     for version, expected in (('2.5', 'default'), ('2.6', TYPE_ID)):
-        share = world.member.show(world.share, version=version)
+        share = sample.member.show(sample.share, version=version)
         assert share['share_type'] == expected
         assert share['volume_type'] == 'default'
 
 
-def test_has_replicas_with_two_or_more(world):
-    assert world.member.show(world.replicated)['has_replicas'] is True
-    assert world.member.show(world.share)['has_replicas'] is False
+def test_has_replicas_with_two_or_more(sample):
+    assert sample.member.show(sample.replicated_share)['has_replicas'] is True
+    assert sample.member.show(sample.share)['has_replicas'] is False
 
 
 STATUSES = pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def plant(cloud, instance_id, **columns):
 def test_status_is_that_of_one_instance(cloud, member, statuses, swapped):
     """The first of the two statuses stands for the share."""
     share = cloud.create_share()
-    instances = [plant_active(cloud, share), plant_replica(cloud, share)]
+    instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
     for one in instances:
         plant(cloud, one, replica_state=None, sole_active_of=None)
     order = reversed(statuses) if swapped else statuses
@@ -80,7 +80,7 @@ def test_status_is_that_of_the_active_replica(
     cloud, member, statuses, swapped
 ):
     share = cloud.create_share()
-    instances = [plant_active(cloud, share), plant_replica(cloud, share)]
+    instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
     first, second = reversed(statuses) if swapped else statuses
     assert shown_as(cloud, member, share, instances, (first, second)) == first
 
@@ -88,7 +88,7 @@ def test_status_is_that_of_the_active_replica(
 @pytest.mark.parametrize('status', ['available', 'error', 'reverting'])
 def test_share_changes_while_a_replica_is_promoted(cloud, member, status):
     share = cloud.create_share()
-    instances = [plant_active(cloud, share), plant_replica(cloud, share)]
+    instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
     assert shown_as(
         cloud, member, share, instances, (status, 'replication_change')
     ) == ('reverting' if status == 'reverting' else 'replication_change')
@@ -100,14 +100,14 @@ def test_share_in_the_recycle_bin_is_shown(cloud, member):
     assert member.show(share)['is_soft_deleted'] is True
 
 
-def test_times_are_utc_with_microseconds(world):
-    created = world.member.show(world.share)['created_at']
+def test_times_are_utc_with_microseconds(sample):
+    created = sample.member.show(sample.share)['created_at']
     assert created.startswith('2027-01-15T0')
     assert len(created) == len('2027-01-15T08:00:00.000000')
 
 
-def test_errors_name_version_and_request(world):
-    answer = world.member.request(
+def test_errors_name_version_and_request(sample):
+    answer = sample.member.request(
         'GET', '/shares/moon', version='2.42', expect=404
     )
     headers = answer.headers

@@ -4,22 +4,24 @@ import pytest
 
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act
-from tests.functional.api.snapshot_client import taken
+from tests.functional.api.snapshot_client import act_on_snapshot
+from tests.functional.api.snapshot_client import create_available_snapshot
 from tests.support.cloud import TYPE_ID
-from tests.support.snapshot_access import Mount
-from tests.support.snapshot_access import make_mountable
-from tests.support.snapshot_access import mountable
+from tests.support.snapshot_access import SnapshotRules
+from tests.support.snapshot_access import create_mountable_snapshot
+from tests.support.snapshot_access import enable_snapshot_mounts
 
 
 @pytest.fixture
 def mount(cloud, member):
-    make_mountable(cloud)
-    return mountable(cloud, member)
+    enable_snapshot_mounts(cloud)
+    return create_mountable_snapshot(cloud, member)
 
 
 def reset(cloud, mount, status):
-    act(cloud.api, mount.snapshot_id, 'reset_status', {'status': status})
+    act_on_snapshot(
+        cloud.api, mount.snapshot_id, 'reset_status', {'status': status}
+    )
 
 
 # Allow
@@ -81,7 +83,9 @@ def test_the_same_client_twice_is_a_duplicate(mount, first, second):
 
 def test_another_snapshot_has_rules_of_its_own(cloud, mount, member):
     share_id = member.get(mount.path)['snapshot']['share_id']
-    other = Mount(cloud, taken(cloud, member, share_id), member)
+    other = SnapshotRules(
+        cloud, create_available_snapshot(cloud, member, share_id), member
+    )
     mount.allow()
     other.allow()
     cloud.settle()
@@ -114,7 +118,7 @@ def test_actions_are_unknown_below_2_32(mount):
 
 
 def test_only_shares_with_the_ability(cloud, member):
-    mount = mountable(cloud, member)
+    mount = create_mountable_snapshot(cloud, member)
     fault = mount.allow(expect=400)
     assert 'cannot be mounted' in fault['badRequest']['message']
     mount.deny(UNKNOWN, expect=400)
@@ -133,7 +137,7 @@ def test_not_where_rules_are_those_of_the_share(cloud, mount, member):
     assert mount.deny(rule) is None  # the share was made before that
     for backend in cloud.share.backends:
         backend.report()
-    inheriting = Mount(cloud, _inheriting(cloud, member), member)
+    inheriting = SnapshotRules(cloud, _inheriting(cloud, member), member)
     inheriting.allow(expect=400)
     inheriting.deny(UNKNOWN, expect=400)
     assert inheriting.rules == []
@@ -146,7 +150,7 @@ def _inheriting(cloud, member):
         f'/types/{TYPE_ID}/extra_specs/snapshot_inherit_share_access_support',
         expect=202,
     )
-    mount = mountable(cloud, member)
+    mount = create_mountable_snapshot(cloud, member)
     cloud.db.write(
         lambda session: session.connection.exec_driver_sql(
             'UPDATE shares SET snapshot_inherit_share_access_support = 1'
@@ -186,7 +190,7 @@ def test_denied_rule_goes_when_the_back_end_has_let_go(cloud, mount):
 
 
 def test_rule_of_another_snapshot_is_not_found(cloud, mount, member):
-    other = mountable(cloud, member)
+    other = create_mountable_snapshot(cloud, member)
     rule = other.allow()['id']
     mount.deny(rule, expect=404)
     mount.deny(UNKNOWN, expect=404)
@@ -195,7 +199,7 @@ def test_rule_of_another_snapshot_is_not_found(cloud, mount, member):
 
 def test_others_learn_nothing(cloud, mount, stranger):
     rule = mount.allow()['id']
-    theirs = Mount(cloud, mount.snapshot_id, stranger)
+    theirs = SnapshotRules(cloud, mount.snapshot_id, stranger)
     theirs.allow('10.0.0.2', expect=404)
     theirs.deny(rule, expect=404)
     stranger.get(f'{mount.path}/access-list', expect=404)
@@ -206,7 +210,7 @@ def test_readers_read_and_change_nothing(cloud, mount):
     rule = mount.allow()['id']
     reader = member_of(cloud)
     reader.headers['X-Roles'] = 'reader'
-    theirs = Mount(cloud, mount.snapshot_id, reader)
+    theirs = SnapshotRules(cloud, mount.snapshot_id, reader)
     assert [one['id'] for one in theirs.rules] == [rule]
     theirs.allow('10.0.0.2', expect=403)
     theirs.deny(rule, expect=403)

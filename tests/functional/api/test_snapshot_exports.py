@@ -6,9 +6,9 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act
-from tests.support.snapshot_access import make_mountable
-from tests.support.snapshot_access import mountable
+from tests.functional.api.snapshot_client import act_on_snapshot
+from tests.support.snapshot_access import create_mountable_snapshot
+from tests.support.snapshot_access import enable_snapshot_mounts
 
 KEY = 'share_snapshot_export_location'
 INSTANCE = shares.ShareInstance.__table__
@@ -16,8 +16,8 @@ INSTANCE = shares.ShareInstance.__table__
 
 @pytest.fixture
 def mount(cloud, member):
-    make_mountable(cloud)
-    return mountable(cloud, member)
+    enable_snapshot_mounts(cloud)
+    return create_mountable_snapshot(cloud, member)
 
 
 def listed(api, path, **how):
@@ -85,7 +85,7 @@ def test_guests_see_nothing(cloud, mount):
 
 
 def test_snapshots_that_cannot_be_mounted_have_none(cloud, member):
-    mount = mountable(cloud, member)
+    mount = create_mountable_snapshot(cloud, member)
     assert listed(member, mount.path) == []
     assert listed(cloud.api, mount.path) == []
 
@@ -94,7 +94,9 @@ def test_snapshots_that_cannot_be_mounted_have_none(cloud, member):
 def test_users_see_those_of_available_snapshots_only(
     cloud, mount, member, status
 ):
-    act(cloud.api, mount.snapshot_id, 'reset_status', {'status': status})
+    act_on_snapshot(
+        cloud.api, mount.snapshot_id, 'reset_status', {'status': status}
+    )
     assert listed(member, mount.path) == []
     assert len(listed(cloud.api, mount.path)) == 2
 

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import instances
-from tests.functional.api.snapshot_client import show
-from tests.functional.api.snapshot_client import taken
+from tests.functional.api.snapshot_client import create_available_snapshot
+from tests.functional.api.snapshot_client import list_snapshot_instances
+from tests.functional.api.snapshot_client import show_snapshot
 
 
 @pytest.fixture
@@ -22,14 +22,14 @@ def share(cloud, member):
 
 @pytest.fixture
 def snapshot(cloud, member, share):
-    return taken(cloud, member, share, name='one')
+    return create_available_snapshot(cloud, member, share, name='one')
 
 
 def test_summary_and_detail_of_those_of_a_snapshot(
     cloud, admin, share, snapshot
 ):
-    other = taken(cloud, admin, share)
-    (detail,) = instances(admin, snapshot)
+    other = create_available_snapshot(cloud, admin, share)
+    (detail,) = list_snapshot_instances(admin, snapshot)
     assert (
         detail['snapshot_id'],
         detail['share_id'],
@@ -50,11 +50,11 @@ def test_summary_and_detail_of_those_of_a_snapshot(
             'snapshot_instances'
         ]
     ] == [other, snapshot]
-    assert instances(admin, UNKNOWN) == []
+    assert list_snapshot_instances(admin, UNKNOWN) == []
 
 
 def test_show_is_the_detail(admin, snapshot):
-    (detail,) = instances(admin, snapshot)
+    (detail,) = list_snapshot_instances(admin, snapshot)
     path = f'/snapshot-instances/{detail["id"]}'
     assert admin.get(path)['snapshot_instance'] == detail
     admin.get(f'/snapshot-instances/{UNKNOWN}', expect=404)
@@ -89,14 +89,14 @@ def reset(api, instance_id, status, expect=202):
     ],
 )
 def test_reset_takes_the_generic_statuses(admin, snapshot, status, code):
-    (instance,) = instances(admin, snapshot)
+    (instance,) = list_snapshot_instances(admin, snapshot)
     reset(admin, instance['id'], status, expect=code)
     expected = status if code == 202 else 'available'
-    assert show(admin, snapshot)['status'] == expected
+    assert show_snapshot(admin, snapshot)['status'] == expected
 
 
 def test_members_learn_nothing(member, snapshot, admin):
-    (instance,) = instances(admin, snapshot)
+    (instance,) = list_snapshot_instances(admin, snapshot)
     for path in ('', '/detail', f'/{instance["id"]}', f'/{UNKNOWN}'):
         member.get(f'/snapshot-instances{path}', expect=403)
     reset(member, instance['id'], 'error', expect=403)
@@ -156,7 +156,7 @@ def test_status_is_the_first_of_the_published_order(
     for status in (second, first, second):
         add(status, 'active' if status == first else 'in_sync')
     for found in (
-        show(admin, snapshot),
+        show_snapshot(admin, snapshot),
         *admin.get('/snapshots/detail')['snapshots'],
     ):
         assert found['status'] == first
@@ -168,7 +168,7 @@ def test_copies_that_lag_behind_do_not_count(cloud, admin, snapshot, add):
     add('error', 'out_of_sync')
     add('available', 'active')
     add('deleting', 'error')
-    assert show(admin, snapshot)['status'] == 'available'
+    assert show_snapshot(admin, snapshot)['status'] == 'available'
     for key in ('status', 'progress', 'provider_location'):
         page = admin.get(
             f'/snapshots/detail?sort_key={key}&limit=5&with_count=true'

@@ -16,7 +16,7 @@ def share(cloud):
 @pytest.fixture
 def location(cloud, admin, share):
     """Where a snapshot lies that nobody here knows of."""
-    return driver_of(cloud, share).place_snapshot(
+    return driver_of(cloud, share).add_unmanaged_snapshot(
         instance_of(admin, share), 'found'
     )
 
@@ -115,7 +115,7 @@ def test_snapshot_is_of_the_project_of_its_share(cloud, share, location):
 
 
 def test_it_is_the_newest_snapshot(cloud, admin, share, location):
-    album.taken(cloud, cloud.api, share)
+    album.create_available_snapshot(cloud, cloud.api, share)
     snapshot = managed(cloud, share, location)
     newest, *_ = admin.get(f'/snapshots?share_id={share}&sort_key=created_at')[
         'snapshots'
@@ -197,10 +197,10 @@ def test_snapshot_in_transit_is_not_unmanaged(
 
 
 def test_driver_that_will_not_let_go_is_an_unmanage_error(
-    cloud, admin, share, location, fail
+    cloud, admin, share, location, fail_next_call
 ):
     snapshot = managed(cloud, share, location)['id']
-    fail('unmanage_snapshot')
+    fail_next_call('unmanage_snapshot')
     unmanage(admin, snapshot)
     cloud.settle()
     assert show(admin, snapshot)['status'] == 'unmanage_error'

@@ -4,12 +4,12 @@ import pytest
 
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act
-from tests.functional.api.snapshot_client import delete
-from tests.functional.api.snapshot_client import instances
-from tests.functional.api.snapshot_client import show
-from tests.functional.api.snapshot_client import take
-from tests.functional.api.snapshot_client import taken
+from tests.functional.api.snapshot_client import act_on_snapshot
+from tests.functional.api.snapshot_client import create_available_snapshot
+from tests.functional.api.snapshot_client import create_snapshot
+from tests.functional.api.snapshot_client import delete_snapshot
+from tests.functional.api.snapshot_client import list_snapshot_instances
+from tests.functional.api.snapshot_client import show_snapshot
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def share(cloud, member):
 
 
 def test_snapshot_is_accepted_then_available(cloud, member, share):
-    made = take(
+    made = create_snapshot(
         member,
         share,
         name='one',
@@ -33,7 +33,7 @@ def test_snapshot_is_accepted_then_available(cloud, member, share):
     assert made['status'] == 'creating'
     assert member.show(share)['status'] == 'snapshotting'
     cloud.settle()
-    shown = show(member, made['id'])
+    shown = show_snapshot(member, made['id'])
     assert shown == made | {'status': 'available'}
     assert (
         shown['name'],
@@ -53,16 +53,16 @@ def test_snapshot_is_accepted_then_available(cloud, member, share):
 
 @pytest.mark.parametrize('force', [True, 'True', None, 'what', {}])
 def test_force_is_ignored(cloud, member, share, force):
-    take(member, share, force=force)
-    take(member, share, force=force, expect=400)
+    create_snapshot(member, share, force=force)
+    create_snapshot(member, share, force=force, expect=400)
 
 
 def test_names_have_aliases_and_bounds(cloud, member, share):
-    made = taken(
+    made = create_available_snapshot(
         cloud, member, share, display_name='one', display_description='first'
     )
-    assert show(member, made)['name'] == 'one'
-    assert show(member, made)['description'] == 'first'
+    assert show_snapshot(member, made)['name'] == 'one'
+    assert show_snapshot(member, made)['description'] == 'first'
     for body in (
         {'name': 'x' * 256},
         {'description': 'x' * 256},
@@ -70,41 +70,42 @@ def test_names_have_aliases_and_bounds(cloud, member, share):
         {'metadata': []},
         {'metadata': {'a': 1}},
     ):
-        take(member, share, expect=400, **body)
-    made = taken(cloud, member, share, name='x' * 255, description=None)
-    assert show(member, made)['name'] == 'x' * 255
+        create_snapshot(member, share, expect=400, **body)
+    made = create_available_snapshot(
+        cloud, member, share, name='x' * 255, description=None
+    )
+    assert show_snapshot(member, made)['name'] == 'x' * 255
 
 
 def test_size_is_that_of_the_share_at_that_time(cloud, member, share):
-    before = taken(cloud, member, share)
+    before = create_available_snapshot(cloud, member, share)
     member.act(share, 'extend', {'new_size': 5})
     cloud.settle()
-    after = taken(cloud, member, share)
-    assert [show(member, one)['share_size'] for one in (before, after)] == [
-        2,
-        5,
-    ]
+    after = create_available_snapshot(cloud, member, share)
+    assert [
+        show_snapshot(member, one)['share_size'] for one in (before, after)
+    ] == [2, 5]
     assert cloud.usage('snapshot_gigabytes') == (7, 0)
 
 
 def test_share_must_be_available(cloud, member, admin, share):
     for status in ('error', 'creating', 'deleting', 'migrating'):
         admin.act(share, 'reset_status', {'status': status})
-        fault = take(member, share, expect=400)
+        fault = create_snapshot(member, share, expect=400)
         assert 'status' in fault['badRequest']['message']
     assert cloud.usage('snapshots') == (0, 0)
 
 
 def test_one_snapshot_at_a_time(cloud, member, share):
-    take(member, share)
-    take(member, share, expect=400)
+    create_snapshot(member, share)
+    create_snapshot(member, share, expect=400)
     cloud.settle()
-    take(member, share)
+    create_snapshot(member, share)
 
 
 def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share):
     member.act(share, 'soft_delete')
-    take(member, share, expect=403)
+    create_snapshot(member, share, expect=403)
 
 
 def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
@@ -113,14 +114,16 @@ def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
         share_type=make_type('bare', snapshot_support='False')
     )['id']
     cloud.settle()
-    take(member, share_id, expect=422)
+    create_snapshot(member, share_id, expect=422)
     member.request('POST', '/snapshots', {'other': {}}, expect=422)
 
 
 def test_share_of_nobody_or_of_another_project_is_unknown(
     cloud, stranger, share
 ):
-    answers = [take(stranger, id, expect=404) for id in (UNKNOWN, share)]
+    answers = [
+        create_snapshot(stranger, id, expect=404) for id in (UNKNOWN, share)
+    ]
     told = [str(one).replace(share, UNKNOWN) for one in answers]
     assert told[0] == told[1]
 
@@ -131,15 +134,15 @@ def test_public_share_of_another_project_is_forbidden(
     admin.request(
         'PUT', f'/shares/{share}', {'share': {'is_public': True}}, expect=200
     )
-    take(stranger, share, expect=403)
+    create_snapshot(stranger, share, expect=403)
 
 
 def test_administrator_takes_it_for_the_project_of_the_share(cloud, admin):
     owner = member_of(cloud, 'another')
     share_id = owner.create()['id']
     cloud.settle()
-    snapshot = taken(cloud, admin, share_id)
-    shown = show(owner, snapshot)
+    snapshot = create_available_snapshot(cloud, admin, share_id)
+    shown = show_snapshot(owner, snapshot)
     assert (shown['project_id'], shown['user_id']) == (
         'another',
         'user of another',
@@ -159,7 +162,7 @@ def test_administrator_takes_it_for_the_project_of_the_share(cloud, admin):
     ],
 )
 def test_quota_is_held(cloud, member, admin, share, quota, error, whose):
-    taken(cloud, member, share)
+    create_available_snapshot(cloud, member, share)
     used, _ = cloud.usage(quota)
     admin.request(
         'PUT',
@@ -167,19 +170,19 @@ def test_quota_is_held(cloud, member, admin, share, quota, error, whose):
         {'quota_set': {quota: used}},
         expect=200,
     )
-    fault = take(member, share, expect=413)['overLimit']
+    fault = create_snapshot(member, share, expect=413)['overLimit']
     assert error in fault['message']
     assert cloud.usage(quota) == (used, 0)
     assert member.show(share)['status'] == 'available'
 
 
-def test_failure_is_visible(cloud, member, share, fail):
-    fail('create_snapshot')
-    snapshot = take(member, share)['id']
+def test_failure_is_visible(cloud, member, share, fail_next_call):
+    fail_next_call('create_snapshot')
+    snapshot = create_snapshot(member, share)['id']
     cloud.settle()
-    assert show(member, snapshot)['status'] == 'error'
+    assert show_snapshot(member, snapshot)['status'] == 'error'
     assert member.show(share)['status'] == 'available'
-    delete(member, snapshot)
+    delete_snapshot(member, snapshot)
     cloud.settle()
     member.get(f'/snapshots/{snapshot}', expect=404)
     assert cloud.usage('snapshots') == (0, 0)
@@ -189,8 +192,8 @@ def test_failure_is_visible(cloud, member, share, fail):
 
 
 def test_quotas_and_limits_show_what_is_used(cloud, member, admin, share):
-    taken(cloud, member, share)
-    taken(cloud, member, share)
+    create_available_snapshot(cloud, member, share)
+    create_available_snapshot(cloud, member, share)
     absolute = member.get('/limits')['limits']['absolute']
     assert (
         absolute['totalShareSnapshotsUsed'],
@@ -205,12 +208,14 @@ def test_quotas_and_limits_show_what_is_used(cloud, member, admin, share):
 
 
 def test_provider_location_is_for_administrators(cloud, member, admin, share):
-    snapshot = taken(cloud, member, share)
-    assert 'provider_location' not in show(member, snapshot)
-    assert 'provider_location' not in show(admin, snapshot, version='2.11')
+    snapshot = create_available_snapshot(cloud, member, share)
+    assert 'provider_location' not in show_snapshot(member, snapshot)
+    assert 'provider_location' not in show_snapshot(
+        admin, snapshot, version='2.11'
+    )
     assert (
-        show(admin, snapshot, version='2.12')['provider_location']
-        == (instances(admin, snapshot)[0]['provider_location'])
+        show_snapshot(admin, snapshot, version='2.12')['provider_location']
+        == (list_snapshot_instances(admin, snapshot)[0]['provider_location'])
     )
 
 
@@ -218,7 +223,9 @@ def test_provider_location_is_for_administrators(cloud, member, admin, share):
 
 
 def test_update_changes_name_and_description(cloud, member, share):
-    snapshot = taken(cloud, member, share, name='one', description='old')
+    snapshot = create_available_snapshot(
+        cloud, member, share, name='one', description='old'
+    )
     for body, name, description in (
         ({'display_name': 'two'}, 'two', 'old'),
         ({'display_description': None}, 'two', None),
@@ -228,7 +235,7 @@ def test_update_changes_name_and_description(cloud, member, share):
         answer = member.request(
             'PUT', f'/snapshots/{snapshot}', {'snapshot': body}, expect=200
         ).json['snapshot']
-        assert answer == show(member, snapshot)
+        assert answer == show_snapshot(member, snapshot)
         assert (answer['name'], answer['description']) == (name, description)
     assert (answer['status'], answer['size']) == ('available', 2)
     member.request(
@@ -243,7 +250,7 @@ def test_update_changes_name_and_description(cloud, member, share):
 
 
 def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
-    snapshot = taken(cloud, member, share)
+    snapshot = create_available_snapshot(cloud, member, share)
     for method, path, body in (
         ('GET', '', None),
         ('DELETE', '', None),
@@ -254,7 +261,7 @@ def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
         stranger.request(
             method, f'/snapshots/{snapshot}{path}', body, expect=404
         )
-    assert show(member, snapshot)['status'] == 'available'
+    assert show_snapshot(member, snapshot)['status'] == 'available'
 
 
 @pytest.mark.parametrize(
@@ -283,10 +290,14 @@ def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
 def test_reset_takes_the_published_statuses(
     cloud, member, admin, share, status, code
 ):
-    snapshot = taken(cloud, member, share)
-    act(member, snapshot, 'reset_status', {'status': status}, expect=403)
-    act(admin, snapshot, 'reset_status', {'status': status}, expect=code)
-    assert show(member, snapshot)['status'] == (
+    snapshot = create_available_snapshot(cloud, member, share)
+    act_on_snapshot(
+        member, snapshot, 'reset_status', {'status': status}, expect=403
+    )
+    act_on_snapshot(
+        admin, snapshot, 'reset_status', {'status': status}, expect=code
+    )
+    assert show_snapshot(member, snapshot)['status'] == (
         status if code == 202 else 'available'
     )
 
@@ -295,9 +306,11 @@ def test_reset_takes_the_published_statuses(
 
 
 def test_deleted_is_gone_and_quota_back(cloud, member, share):
-    snapshot = taken(cloud, member, share, metadata={'a': 'b'})
-    delete(member, snapshot)
-    assert show(member, snapshot)['status'] == 'deleting'
+    snapshot = create_available_snapshot(
+        cloud, member, share, metadata={'a': 'b'}
+    )
+    delete_snapshot(member, snapshot)
+    assert show_snapshot(member, snapshot)['status'] == 'deleting'
     cloud.settle()
     member.get(f'/snapshots/{snapshot}', expect=404)
     assert cloud.usage('snapshots') == (0, 0)
@@ -318,36 +331,38 @@ def test_deleted_is_gone_and_quota_back(cloud, member, share):
     ],
 )
 def test_status_may_forbid_deletion(cloud, member, admin, share, status):
-    snapshot = taken(cloud, member, share)
-    act(admin, snapshot, 'reset_status', {'status': status})
-    fault = delete(member, snapshot, expect=400).json['badRequest']
+    snapshot = create_available_snapshot(cloud, member, share)
+    act_on_snapshot(admin, snapshot, 'reset_status', {'status': status})
+    fault = delete_snapshot(member, snapshot, expect=400).json['badRequest']
     assert status in fault['message']
-    act(member, snapshot, 'force_delete', expect=403)
-    act(admin, snapshot, 'force_delete')
+    act_on_snapshot(member, snapshot, 'force_delete', expect=403)
+    act_on_snapshot(admin, snapshot, 'force_delete')
     cloud.settle()
     member.get(f'/snapshots/{snapshot}', expect=404)
 
 
-def test_refusal_of_the_back_end_is_visible(cloud, member, admin, share, fail):
-    snapshot = taken(cloud, member, share)
-    fail('delete_snapshot')
-    delete(member, snapshot)
+def test_refusal_of_the_back_end_is_visible(
+    cloud, member, admin, share, fail_next_call
+):
+    snapshot = create_available_snapshot(cloud, member, share)
+    fail_next_call('delete_snapshot')
+    delete_snapshot(member, snapshot)
     cloud.settle()
-    assert show(member, snapshot)['status'] == 'error_deleting'
+    assert show_snapshot(member, snapshot)['status'] == 'error_deleting'
     assert cloud.usage('snapshots') == (1, 0)
-    fail('delete_snapshot')
-    act(admin, snapshot, 'force_delete')
+    fail_next_call('delete_snapshot')
+    act_on_snapshot(admin, snapshot, 'force_delete')
     cloud.settle()
     member.get(f'/snapshots/{snapshot}', expect=404)
     assert cloud.usage('snapshots') == (0, 0)
 
 
 def test_share_with_snapshots_is_not_deleted(cloud, member, admin, share):
-    snapshot = taken(cloud, member, share)
+    snapshot = create_available_snapshot(cloud, member, share)
     member.delete(share, expect=403)
     member.act(share, 'soft_delete', expect=403)
     admin.act(share, 'force_delete', expect=400)
-    delete(member, snapshot)
+    delete_snapshot(member, snapshot)
     cloud.settle()
     member.delete(share)
     cloud.settle()

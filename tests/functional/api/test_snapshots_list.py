@@ -7,9 +7,9 @@ import pytest
 from manila_lite.db.queries.shares import shares
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act
-from tests.functional.api.snapshot_client import taken
-from tests.support.cloud import Api
+from tests.functional.api.snapshot_client import act_on_snapshot
+from tests.functional.api.snapshot_client import create_available_snapshot
+from tests.support.cloud import ApiClient
 
 
 @pytest.fixture
@@ -25,7 +25,9 @@ def make(cloud, member, share):
 
     def make(*names, **body):
         for name in names:
-            made = taken(cloud, member, share, name=name, **body)
+            made = create_available_snapshot(
+                cloud, member, share, name=name, **body
+            )
         return made
 
     return make
@@ -70,7 +72,9 @@ def test_sort_keys_are_columns_of_snapshots_and_instances(
     cloud, member, share, key, direction
 ):
     for number, name in enumerate('bca'):
-        taken(cloud, member, share, name=name, description=name)
+        create_available_snapshot(
+            cloud, member, share, name=name, description=name
+        )
         member.act(share, 'extend', {'new_size': number + 2})
         cloud.settle()
     query = f'sort_key={key}&sort_dir={direction}'
@@ -123,7 +127,7 @@ def test_no_page_is_longer_than_the_option(make_cloud):
     cloud = make_cloud('osapi_max_limit = 2')
     share_id = cloud.create_share()
     for name in 'abc':
-        taken(cloud, cloud.api, share_id, name=name)
+        create_available_snapshot(cloud, cloud.api, share_id, name=name)
     for query in ('', 'limit=0', 'limit=5'):
         assert names(cloud.api, query) == ['c', 'b']
 
@@ -168,7 +172,7 @@ def test_name_share_size_and_status_filter(cloud, member, share, make):
     member.act(share, 'extend', {'new_size': 3})
     cloud.settle()
     large = make('large')
-    act(cloud.api, large, 'reset_status', {'status': 'error'})
+    act_on_snapshot(cloud.api, large, 'reset_status', {'status': 'error'})
     for query, expected in {
         'name=small': ['small'],
         'display_name=small': ['small'],
@@ -234,7 +238,7 @@ def mark_used(cloud, share, snapshot):
 def test_projects_list_their_own(cloud, make):
     make('mine')
     stranger = member_of(cloud, 'another')
-    admin = Api(cloud, project='elsewhere')
+    admin = ApiClient(cloud, project='elsewhere')
     for query in (
         '',
         'all_tenants=1',

@@ -2,17 +2,17 @@
 
 import pytest
 
-from tests.functional.api.snapshot_client import show
-from tests.functional.api.snapshot_client import take
+from tests.functional.api.snapshot_client import create_snapshot
+from tests.functional.api.snapshot_client import show_snapshot
 
 
 @pytest.fixture
 def snapshot(cloud, member):
     share_id = member.create()['id']
     cloud.settle()
-    return take(member, share_id, metadata={'color': 'red', 'shape': 'round'})[
-        'id'
-    ]
+    return create_snapshot(
+        member, share_id, metadata={'color': 'red', 'shape': 'round'}
+    )['id']
 
 
 def ask(api, method, snapshot, path='', metadata=None, expect=200):
@@ -30,7 +30,7 @@ def test_post_merges_and_answers_all_keys(member, snapshot):
         == expected
     )
     assert ask(member, 'GET', snapshot) == expected
-    assert show(member, snapshot)['metadata'] == expected['metadata']
+    assert show_snapshot(member, snapshot)['metadata'] == expected['metadata']
 
 
 def test_put_replaces_all_keys(member, snapshot):
@@ -108,7 +108,9 @@ def test_another_project_finds_no_snapshot(stranger, snapshot):
 def test_below_2_73_snapshots_have_none(cloud, member):
     share_id = member.create()['id']
     cloud.settle()
-    made = take(member, share_id, version='2.72', metadata={'a': 'b'})
+    made = create_snapshot(
+        member, share_id, version='2.72', metadata={'a': 'b'}
+    )
     assert 'metadata' not in made
-    assert show(member, made['id'])['metadata'] == {}
-    assert 'metadata' not in show(member, made['id'], version='2.72')
+    assert show_snapshot(member, made['id'])['metadata'] == {}
+    assert 'metadata' not in show_snapshot(member, made['id'], version='2.72')

@@ -6,9 +6,9 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from tests.functional.api.conftest import member_of
 from tests.functional.api.snapshot_client import UNKNOWN
-from tests.functional.api.snapshot_client import act
-from tests.functional.api.snapshot_client import show
-from tests.functional.api.snapshot_client import taken
+from tests.functional.api.snapshot_client import act_on_snapshot
+from tests.functional.api.snapshot_client import create_available_snapshot
+from tests.functional.api.snapshot_client import show_snapshot
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def share(cloud, member, type_name):
 
 @pytest.fixture
 def snapshot(cloud, member, share):
-    return taken(cloud, member, share)
+    return create_available_snapshot(cloud, member, share)
 
 
 def revert(api, share_id, snapshot_id, expect=202, **how):
@@ -55,10 +55,10 @@ def set_instance(cloud, share_id, **columns):
 def test_both_are_busy_then_available(cloud, member, share, snapshot):
     revert(member, share, snapshot)
     assert member.show(share)['status'] == 'reverting'
-    assert show(member, snapshot)['status'] == 'restoring'
+    assert show_snapshot(member, snapshot)['status'] == 'restoring'
     cloud.settle()
     assert member.show(share)['status'] == 'available'
-    assert show(member, snapshot)['status'] == 'available'
+    assert show_snapshot(member, snapshot)['status'] == 'available'
     cloud.check_invariants()
 
 
@@ -68,7 +68,7 @@ def test_size_and_quota_become_those_of_the_snapshot(
 ):
     share = member.create(size=before, share_type=type_name)['id']
     cloud.settle()
-    snapshot = taken(cloud, member, share)
+    snapshot = create_available_snapshot(cloud, member, share)
     member.act(
         share, 'extend' if now > before else 'shrink', {'new_size': now}
     )
@@ -94,17 +94,17 @@ def test_back_end_is_believed_about_the_size(
     assert cloud.usage('gigabytes') == (1, 1)
     cloud.settle()
     assert member.show(share)['size'] == really
-    assert show(member, snapshot)['size'] == 2
+    assert show_snapshot(member, snapshot)['size'] == 2
     assert cloud.usage('gigabytes') == (really, 0)
     cloud.check_invariants()
 
 
 def test_failure_gives_back_what_was_reserved(
-    cloud, member, share, snapshot, fail
+    cloud, member, share, snapshot, fail_next_call
 ):
     member.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
-    fail('revert_to_snapshot')
+    fail_next_call('revert_to_snapshot')
     revert(member, share, snapshot)
     assert cloud.usage('gigabytes') == (1, 1)
     cloud.settle()
@@ -127,18 +127,18 @@ def test_growth_that_no_quota_allows_is_forbidden(
     )
     revert(member, share, snapshot, expect=403)
     assert member.show(share)['status'] == 'available'
-    assert show(member, snapshot)['status'] == 'available'
+    assert show_snapshot(member, snapshot)['status'] == 'available'
     assert cloud.usage('gigabytes') == (1, 0)
 
 
 def test_failure_shows_reverting_error_and_leaves_the_rest(
-    cloud, member, share, snapshot, fail
+    cloud, member, share, snapshot, fail_next_call
 ):
-    fail('revert_to_snapshot')
+    fail_next_call('revert_to_snapshot')
     revert(member, share, snapshot)
     cloud.settle()
     assert member.show(share)['status'] == 'reverting_error'
-    assert show(member, snapshot)['status'] == 'available'
+    assert show_snapshot(member, snapshot)['status'] == 'available'
     assert cloud.usage('gigabytes') == (2, 0)
     told = member.get(f'/messages?resource_id={share}')['messages']
     assert [(one['action_id'], one['message_level']) for one in told] == [
@@ -192,7 +192,7 @@ def test_public_share_of_another_project_is_forbidden(
 def test_type_without_the_ability(cloud, member):
     share = member.create()['id']
     cloud.settle()
-    snapshot = taken(cloud, member, share)
+    snapshot = create_available_snapshot(cloud, member, share)
     assert 'support' in revert(member, share, snapshot, expect=400)
 
 
@@ -204,8 +204,8 @@ def test_unknown_and_foreign_snapshots_are_told_alike(
     cloud.settle()
     ids = (
         UNKNOWN,
-        taken(cloud, stranger, elsewhere),
-        taken(cloud, member, mine),
+        create_available_snapshot(cloud, stranger, elsewhere),
+        create_available_snapshot(cloud, member, mine),
     )
     assert (
         len(
@@ -219,9 +219,9 @@ def test_unknown_and_foreign_snapshots_are_told_alike(
 
 
 def test_older_snapshot_conflicts(cloud, member, share, snapshot):
-    newer = taken(cloud, member, share)
+    newer = create_available_snapshot(cloud, member, share)
     assert newer in revert(member, share, snapshot, expect=409)
-    act(member, newer, 'nothing', expect=400)
+    act_on_snapshot(member, newer, 'nothing', expect=400)
     member.request('DELETE', f'/snapshots/{newer}', expect=202)
     # Until it is gone there may be more on the back end than we want.
     revert(member, share, snapshot, expect=409)
@@ -234,7 +234,7 @@ def test_older_snapshot_conflicts(cloud, member, share, snapshot):
     ['error', 'creating', 'error_deleting', 'restoring', 'manage_error'],
 )
 def test_snapshot_must_be_available(admin, member, share, snapshot, status):
-    act(admin, snapshot, 'reset_status', {'status': status})
+    act_on_snapshot(admin, snapshot, 'reset_status', {'status': status})
     assert status in revert(member, share, snapshot, expect=409)
 
 
@@ -242,7 +242,7 @@ def test_snapshot_must_be_available(admin, member, share, snapshot, status):
 def test_share_must_be_available(admin, member, share, snapshot, status):
     admin.act(share, 'reset_status', {'status': status})
     assert status in revert(member, share, snapshot, expect=409)
-    assert show(member, snapshot)['status'] == 'available'
+    assert show_snapshot(member, snapshot)['status'] == 'available'
 
 
 def test_rules_must_be_active(cloud, member, share, snapshot):
@@ -268,7 +268,9 @@ def test_first_of_several_reasons_is_given(cloud, admin, member, type_name):
     bare = member.create()['id']
     share = member.create(share_type=type_name)['id']
     cloud.settle()
-    of_bare, of_share = (taken(cloud, member, id) for id in (bare, share))
+    of_bare, of_share = (
+        create_available_snapshot(cloud, member, id) for id in (bare, share)
+    )
     for id in (bare, share):
         admin.act(id, 'reset_status', {'status': 'error'})
     revert(member, bare, of_bare, expect=400)
@@ -294,7 +296,7 @@ def test_administrator_reverts_for_another_project(cloud, admin, type_name):
     owner = member_of(cloud, 'another')
     share = owner.create(size=1, share_type=type_name)['id']
     cloud.settle()
-    snapshot = taken(cloud, owner, share)
+    snapshot = create_available_snapshot(cloud, owner, share)
     owner.act(share, 'extend', {'new_size': 4})
     cloud.settle()
     revert(admin, share, snapshot)

@@ -34,8 +34,10 @@ def ended(cloud, api, share):
     return api.show(share)['status']
 
 
-def test_message_tells_whose_share_and_request_it_was(cloud, member, fail):
-    fail('create_share')
+def test_message_tells_whose_share_and_request_it_was(
+    cloud, member, fail_next_call
+):
+    fail_next_call('create_share')
     answer = member.request(
         'POST',
         '/shares',
@@ -53,15 +55,21 @@ def test_message_tells_whose_share_and_request_it_was(cloud, member, fail):
     assert codes(member) == named('CREATE', 'UNKNOWN_ERROR')
 
 
-def test_words_of_the_driver_stay_with_the_operator(cloud, member, fail):
-    fail('create_share', exception.ShareBackendException(msg='hunter2'))
+def test_words_of_the_driver_stay_with_the_operator(
+    cloud, member, fail_next_call
+):
+    fail_next_call(
+        'create_share', exception.ShareBackendException(msg='hunter2')
+    )
     member.create()
     cloud.settle()
     assert 'hunter2' not in member.request('GET', '/messages').text
 
 
-def test_messages_are_for_their_project(cloud, member, stranger, fail):
-    fail('create_share')
+def test_messages_are_for_their_project(
+    cloud, member, stranger, fail_next_call
+):
+    fail_next_call('create_share')
     member.create()
     cloud.settle()
     path = f'/messages/{message(member)["id"]}'
@@ -110,7 +118,7 @@ def test_no_pool_has_room(make_cloud):
 
 
 def test_no_pool_at_all(tmp_path):
-    cloud = Cloud(tmp_path, fill=False)
+    cloud = Cloud(tmp_path, initialize=False)
     databases.create_tables(cloud.url)
     cloud.db.write(cloud._fill)
     share = cloud.api.create()['id']
@@ -179,10 +187,10 @@ def test_no_room_to_extend(make_cloud):
     ],
 )
 def test_driver_fails_to_resize(
-    cloud, member, fail, method, error, action, args, status, words
+    cloud, member, fail_next_call, method, error, action, args, status, words
 ):
     share = cloud.create_share(size=2)
-    fail(method, error)
+    fail_next_call(method, error)
     member.act(share, action, args)
     assert ended(cloud, member, share) == status
     assert codes(member) == named(*words)
@@ -190,16 +198,16 @@ def test_driver_fails_to_resize(
     assert cloud.usage('gigabytes') == (2, 0)
 
 
-def test_driver_fails_to_delete(cloud, member, fail):
+def test_driver_fails_to_delete(cloud, member, fail_next_call):
     share = cloud.create_share()
-    fail('delete_share')
+    fail_next_call('delete_share')
     member.delete(share)
     assert ended(cloud, member, share) == 'error_deleting'
     assert codes(member) == named('DELETE', 'UNKNOWN_ERROR')
 
 
-def test_every_message_has_words(cloud, member, fail):
-    fail('create_share')
+def test_every_message_has_words(cloud, member, fail_next_call):
+    fail_next_call('create_share')
     member.create()
     cloud.settle()
     action, _, detail = message(member)['user_message'].partition(': ')

@@ -6,16 +6,16 @@ import typing
 from tests.functional.api import published_api as published
 from tests.functional.api.sample_cloud import SERVICE
 from tests.functional.api.sample_cloud import TENANT
-from tests.functional.api.sample_cloud import World
+from tests.functional.api.sample_cloud import SampleCloud
 from tests.support.cloud import TYPE_ID
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 
 Items = list[dict[str, typing.Any]]
-Look = Callable[[World, Api, int], Items]
-Path = Callable[[World], str]
+FetchItems = Callable[[SampleCloud, ApiClient, int], Items]
+Path = Callable[[SampleCloud], str]
 
-EVERYBODY = ('admin', 'member')
-ADMINS = ('admin',)
+ALL_PERSONAS = ('admin', 'member')
+ADMIN_ONLY = ('admin',)
 
 _BELOW_7 = {
     '/services': '/os-services',
@@ -36,7 +36,7 @@ class View(typing.NamedTuple):
     place: str
     resource: str
     parts: tuple[str, ...]
-    look: Look
+    fetch_items: FetchItems
     who: tuple[str, ...]
     since: int
     types: dict[str, str]
@@ -45,24 +45,24 @@ class View(typing.NamedTuple):
 VIEWS: list[View] = []
 
 
-def seen(
+def register_view(
     place: str,
     resource: str,
     *parts: str,
-    who: tuple[str, ...] = EVERYBODY,
+    who: tuple[str, ...] = ALL_PERSONAS,
     since: int = 0,
     types: dict[str, str] | None = None,
-) -> Callable[[Look], Look]:
-    def keep(look: Look) -> Look:
+) -> Callable[[FetchItems], FetchItems]:
+    def keep(fetch_items: FetchItems) -> FetchItems:
         VIEWS.append(
-            View(place, resource, parts, look, who, since, types or {})
+            View(place, resource, parts, fetch_items, who, since, types or {})
         )
-        return look
+        return fetch_items
 
     return keep
 
 
-def in_get(
+def register_get_view(
     place: str,
     key: str,
     path: str | Path,
@@ -72,13 +72,13 @@ def in_get(
 ) -> None:
     """A view that a GET shows below a key, one item or a list of them."""
 
-    @seen(place, resource, *parts, **more)
-    def look(world, api, minor):
-        found = _get(world, api, minor, path)[key]
+    @register_view(place, resource, *parts, **more)
+    def fetch_items(sample, api, minor):
+        found = _get(sample, api, minor, path)[key]
         return found if isinstance(found, list) else [found]
 
 
-def around(
+def register_wrapper_view(
     place: str,
     path: str | Path,
     resource: str,
@@ -87,19 +87,21 @@ def around(
 ) -> None:
     """The keys around what a GET shows."""
 
-    @seen(place, resource, *parts, **more)
-    def look(world, api, minor):
-        return [_get(world, api, minor, path)]
+    @register_view(place, resource, *parts, **more)
+    def fetch_items(sample, api, minor):
+        return [_get(sample, api, minor, path)]
 
 
-def _get(world, api, minor, path):
+def _get(sample, api, minor, path):
     return api.get(
-        spelled(path if isinstance(path, str) else path(world), minor),
-        version=published.text(minor),
+        path_at_version(
+            path if isinstance(path, str) else path(sample), minor
+        ),
+        version=published.version_text(minor),
     )
 
 
-def spelled(path: str, minor: int) -> str:
+def path_at_version(path: str, minor: int) -> str:
     """The path as it was called at the version."""
     if minor < 7:
         for new, old in _BELOW_7.items():
@@ -110,42 +112,50 @@ def spelled(path: str, minor: int) -> str:
 
 # Versions, zones, services, pools
 
-in_get('versions', 'versions', '/', 'version', 'item')
-in_get(
+register_get_view('versions', 'versions', '/', 'version', 'item')
+register_get_view(
     'zones',
     'availability_zones',
     '/availability-zones',
     'availability zone',
     'item',
 )
-in_get('services', 'services', '/services', 'service', 'list item', who=ADMINS)
-in_get(
+register_get_view(
+    'services', 'services', '/services', 'service', 'list item', who=ADMIN_ONLY
+)
+register_get_view(
     'pools',
     'pools',
     '/scheduler-stats/pools',
     'scheduler stats',
     'pool summary',
-    who=ADMINS,
+    who=ADMIN_ONLY,
 )
-in_get(
+register_get_view(
     'pools in detail',
     'pools',
     '/scheduler-stats/pools/detail',
     'scheduler stats',
     'pool summary',
     'pool detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
 )
 
 
 for verb in ('disable', 'enable'):
 
-    @seen(f'service {verb}', 'service', 'update answer (flat)', who=ADMINS)
-    def told(world, api, minor, verb=verb):
-        path = spelled(f'/services/{verb}', minor)
+    @register_view(
+        f'service {verb}', 'service', 'update answer (flat)', who=ADMIN_ONLY
+    )
+    def told(sample, api, minor, verb=verb):
+        path = path_at_version(f'/services/{verb}', minor)
         return [
             api.request(
-                'PUT', path, SERVICE, expect=200, version=published.text(minor)
+                'PUT',
+                path,
+                SERVICE,
+                expect=200,
+                version=published.version_text(minor),
             ).json
         ]
 
@@ -155,64 +165,66 @@ for verb in ('disable', 'enable'):
 _ALL = 'all_tenants=1'
 
 
-def _share(world):
-    return f'/shares/{world.share}'
+def _share(sample):
+    return f'/shares/{sample.share}'
 
 
-around(
+register_wrapper_view(
     'shares',
     f'/shares?{_ALL}&limit=1&with_count=true',
     'share',
     'list wrapper',
 )
-in_get('shares', 'shares', f'/shares?{_ALL}', 'share', 'summary')
-in_get(
+register_get_view('shares', 'shares', f'/shares?{_ALL}', 'share', 'summary')
+register_get_view(
     'shares in detail', 'shares', f'/shares/detail?{_ALL}', 'share', 'detail'
 )
-in_get('share', 'share', _share, 'share', 'detail')
+register_get_view('share', 'share', _share, 'share', 'detail')
 
 
-@seen('share create', 'share', 'detail')
-def created(world, api, minor):
-    return [api.create(version=published.text(minor))]
+@register_view('share create', 'share', 'detail')
+def created(sample, api, minor):
+    return [api.create(version=published.version_text(minor))]
 
 
-@seen('share update', 'share', 'detail')
-def updated(world, api, minor):
+@register_view('share update', 'share', 'detail')
+def updated(sample, api, minor):
     return [
         api.request(
             'PUT',
-            _share(world),
+            _share(sample),
             {'share': {'display_name': 'new'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['share']
     ]
 
 
-@seen(
+@register_view(
     'share manage',
     'share',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     types={'integer GiB': 'null'},
 )
-def managed(world, api, minor):
+def managed(sample, api, minor):
     path = '/shares/manage' if minor >= 7 else '/os-share-manage'
     share = api.request(
         'POST',
         path,
-        world.manage_body(),
+        sample.manage_body(),
         expect=200,
-        version=published.text(minor),
+        version=published.version_text(minor),
     ).json['share']
-    world.erase(share['id'])  # no list shows shares without a size
+    sample.delete_share_rows(
+        share['id']
+    )  # no list shows shares without a size
     return [share]
 
 
-around(
+register_wrapper_view(
     'share metadata',
-    lambda world: f'{_share(world)}/metadata',
+    lambda sample: f'{_share(sample)}/metadata',
     'metadata',
     'all kinds',
 )
@@ -221,43 +233,43 @@ around(
 # Instances
 
 
-def _instance(world):
-    return f'/share_instances/{world.instance_of(world.share)}'
+def _instance(sample):
+    return f'/share_instances/{sample.instance_of(sample.share)}'
 
 
-around(
+register_wrapper_view(
     'instances',
     '/share_instances',
     'share instance',
     'list wrapper',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=3,
 )
-in_get(
+register_get_view(
     'instances',
     'share_instances',
     '/share_instances',
     'share instance',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=3,
 )
-in_get(
+register_get_view(
     'instance',
     'share_instance',
     _instance,
     'share instance',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=3,
 )
-in_get(
+register_get_view(
     'instances of share',
     'share_instances',
-    lambda world: f'{_share(world)}/instances',
+    lambda sample: f'{_share(sample)}/instances',
     'share instance',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=3,
 )
 
@@ -265,104 +277,108 @@ in_get(
 # Snapshots
 
 
-def _snapshot(world):
-    return f'/snapshots/{world.snapshot}'
+def _snapshot(sample):
+    return f'/snapshots/{sample.snapshot}'
 
 
-def _snapshot_instance(world):
-    id = world.instance_of_snapshot(world.snapshot)
+def _snapshot_instance(sample):
+    id = sample.instance_of_snapshot(sample.snapshot)
     return f'/snapshot-instances/{id}'
 
 
-around(
+register_wrapper_view(
     'snapshots',
     f'/snapshots?{_ALL}&limit=1&with_count=true',
     'snapshot',
     'list wrapper',
 )
-in_get('snapshots', 'snapshots', f'/snapshots?{_ALL}', 'snapshot', 'summary')
-in_get(
+register_get_view(
+    'snapshots', 'snapshots', f'/snapshots?{_ALL}', 'snapshot', 'summary'
+)
+register_get_view(
     'snapshots in detail',
     'snapshots',
     f'/snapshots/detail?{_ALL}',
     'snapshot',
     'detail',
 )
-in_get('snapshot', 'snapshot', _snapshot, 'snapshot', 'detail')
+register_get_view('snapshot', 'snapshot', _snapshot, 'snapshot', 'detail')
 
 
-@seen('snapshot create', 'snapshot', 'detail')
-def snapshot_created(world, api, minor):
+@register_view('snapshot create', 'snapshot', 'detail')
+def snapshot_created(sample, api, minor):
     return [
         api.request(
             'POST',
             '/snapshots',
-            {'snapshot': {'share_id': world.sitting()}},
+            {'snapshot': {'share_id': sample.idle_snapshot_source()}},
             expect=202,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['snapshot']
     ]
 
 
-@seen('snapshot update', 'snapshot', 'detail')
-def snapshot_updated(world, api, minor):
+@register_view('snapshot update', 'snapshot', 'detail')
+def snapshot_updated(sample, api, minor):
     return [
         api.request(
             'PUT',
-            _snapshot(world),
+            _snapshot(sample),
             {'snapshot': {'display_name': 'new'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['snapshot']
     ]
 
 
-@seen('snapshot manage', 'snapshot', 'detail', who=ADMINS, since=12)
-def snapshot_managed(world, api, minor):
+@register_view(
+    'snapshot manage', 'snapshot', 'detail', who=ADMIN_ONLY, since=12
+)
+def snapshot_managed(sample, api, minor):
     return [
         api.request(
             'POST',
             '/snapshots/manage',
-            world.manage_snapshot_body(),
+            sample.manage_snapshot_body(),
             expect=202,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['snapshot']
     ]
 
 
-around(
+register_wrapper_view(
     'snapshot metadata',
-    lambda world: f'{_snapshot(world)}/metadata',
+    lambda sample: f'{_snapshot(sample)}/metadata',
     'metadata',
     'all kinds',
     since=73,
 )
 
-in_get(
+register_get_view(
     'snapshot instances',
     'snapshot_instances',
     '/snapshot-instances',
     'snapshot instance',
     'summary',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=19,
 )
-in_get(
+register_get_view(
     'snapshot instances in detail',
     'snapshot_instances',
     '/snapshot-instances/detail',
     'snapshot instance',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=19,
 )
-in_get(
+register_get_view(
     'snapshot instance',
     'snapshot_instance',
     _snapshot_instance,
     'snapshot instance',
     'detail',
-    who=ADMINS,
+    who=ADMIN_ONLY,
     since=19,
 )
 
@@ -370,50 +386,52 @@ in_get(
 # Who may mount snapshots, and where
 
 
-@seen(
+@register_view(
     'allow_access to mount',
     'snapshot access',
     'snapshot_access and snapshot_access_list',
     since=32,
 )
-def allowed_to_mount(world, api, minor):
+def allowed_to_mount(sample, api, minor):
     return [
         api.request(
             'POST',
-            f'{_snapshot(world)}/action',
-            {'allow_access': world.rule_body()},
+            f'{_snapshot(sample)}/action',
+            {'allow_access': sample.rule_body()},
             expect=202,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['snapshot_access']
     ]
 
 
-@seen(
+@register_view(
     'snapshot access list',
     'snapshot access',
     'snapshot_access and snapshot_access_list',
     since=32,
 )
-def listed_snapshot_rules(world, api, minor):
-    world.new_snapshot_rule()
-    return _get(world, api, minor, f'{_snapshot(world)}/access-list')[
+def listed_snapshot_rules(sample, api, minor):
+    sample.new_snapshot_rule()
+    return _get(sample, api, minor, f'{_snapshot(sample)}/access-list')[
         'snapshot_access_list'
     ]
 
 
 for of, parent, who in (
-    ('snapshot', _snapshot, EVERYBODY),
-    ('snapshot instance', _snapshot_instance, ADMINS),
+    ('snapshot', _snapshot, ALL_PERSONAS),
+    ('snapshot instance', _snapshot_instance, ADMIN_ONLY),
 ):
 
-    def listed(world, parent=parent):
-        return f'{parent(world)}/export-locations'
+    def listed(sample, parent=parent):
+        return f'{parent(sample)}/export-locations'
 
-    def one(world, parent=parent):
-        return f'{parent(world)}/export-locations/{world.export_of_snapshot()}'
+    def one(sample, parent=parent):
+        return (
+            f'{parent(sample)}/export-locations/{sample.export_of_snapshot()}'
+        )
 
     more = {'who': who, 'since': 32}
-    in_get(
+    register_get_view(
         f'exports of {of}',
         'share_snapshot_export_locations',
         listed,
@@ -421,7 +439,7 @@ for of, parent, who in (
         'list and show',
         **more,
     )
-    in_get(
+    register_get_view(
         f'export of {of}',
         'share_snapshot_export_location',
         one,
@@ -435,26 +453,26 @@ for of, parent, who in (
 # Export locations
 
 
-def _export_of(world):
-    return f'/export_locations/{world.export_of(world.share)}'
+def _export_of(sample):
+    return f'/export_locations/{sample.export_of(sample.share)}'
 
 
 for of, parent, who in (
-    ('share', _share, EVERYBODY),
-    ('instance', _instance, ADMINS),
+    ('share', _share, ALL_PERSONAS),
+    ('instance', _instance, ADMIN_ONLY),
 ):
 
-    def listed(world, parent=parent):
-        return f'{parent(world)}/export_locations'
+    def listed(sample, parent=parent):
+        return f'{parent(sample)}/export_locations'
 
-    def one(world, parent=parent):
-        return parent(world) + _export_of(world)
+    def one(sample, parent=parent):
+        return parent(sample) + _export_of(sample)
 
     more = {'who': who, 'since': 9}
-    around(
+    register_wrapper_view(
         f'exports of {of}', listed, 'export location', 'list wrapper', **more
     )
-    in_get(
+    register_get_view(
         f'exports of {of}',
         'export_locations',
         listed,
@@ -462,8 +480,10 @@ for of, parent, who in (
         'summary',
         **more,
     )
-    around(f'export of {of}', one, 'export location', 'show wrapper', **more)
-    in_get(
+    register_wrapper_view(
+        f'export of {of}', one, 'export location', 'show wrapper', **more
+    )
+    register_get_view(
         f'export of {of}',
         'export_location',
         one,
@@ -472,9 +492,9 @@ for of, parent, who in (
         **more,
     )
 
-around(
+register_wrapper_view(
     'export metadata',
-    lambda world: f'{_share(world)}{_export_of(world)}/metadata',
+    lambda sample: f'{_share(sample)}{_export_of(sample)}/metadata',
     'metadata',
     'all kinds',
     since=87,
@@ -483,48 +503,54 @@ around(
 
 # Share types
 
-around('types', '/types', 'share type', 'list wrapper')
+register_wrapper_view('types', '/types', 'share type', 'list wrapper')
 for key in ('share_types', 'volume_types'):
-    in_get(f'types as {key}', key, '/types', 'share type', 'item')
-around('default type', '/types/default', 'share type', 'show wrapper')
-around('type', f'/types/{TYPE_ID}', 'share type', 'show wrapper')
-in_get('type', 'share_type', f'/types/{TYPE_ID}', 'share type', 'item')
+    register_get_view(f'types as {key}', key, '/types', 'share type', 'item')
+register_wrapper_view(
+    'default type', '/types/default', 'share type', 'show wrapper'
+)
+register_wrapper_view(
+    'type', f'/types/{TYPE_ID}', 'share type', 'show wrapper'
+)
+register_get_view(
+    'type', 'share_type', f'/types/{TYPE_ID}', 'share type', 'item'
+)
 
 
-@seen('type create', 'share type', 'show wrapper', who=ADMINS)
-def type_created(world, api, minor):
+@register_view('type create', 'share type', 'show wrapper', who=ADMIN_ONLY)
+def type_created(sample, api, minor):
     return [
         api.request(
             'POST',
             '/types',
-            world.type_body(),
+            sample.type_body(),
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json
     ]
 
 
-@seen('type update', 'share type', 'item', who=ADMINS, since=50)
-def type_updated(world, api, minor):
+@register_view('type update', 'share type', 'item', who=ADMIN_ONLY, since=50)
+def type_updated(sample, api, minor):
     return [
         api.request(
             'PUT',
-            f'/types/{world.new_type()}',
+            f'/types/{sample.new_type()}',
             {'share_type': {'description': 'new'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['share_type']
     ]
 
 
 for word in ('os-share-type-access', 'share_type_access'):
-    in_get(
+    register_get_view(
         word,
         'share_type_access',
-        lambda world, word=word: f'/types/{world.private_type}/{word}',
+        lambda sample, word=word: f'/types/{sample.private_type}/{word}',
         'share type access',
         'share_type_access[]',
-        who=ADMINS,
+        who=ADMIN_ONLY,
     )
 
 
@@ -534,8 +560,10 @@ _QUOTA = f'/quota-sets/{TENANT}'
 _CLASS = '/quota-class-sets/default'
 
 for path in (_QUOTA, f'{_QUOTA}/defaults'):
-    in_get(path, 'quota_set', path, 'quota set', 'show', 'show and update')
-in_get(
+    register_get_view(
+        path, 'quota_set', path, 'quota set', 'show', 'show and update'
+    )
+register_get_view(
     'quota detail',
     'quota_set',
     f'{_QUOTA}/detail',
@@ -545,7 +573,7 @@ in_get(
     since=25,
     types={'integer': 'object limit,in_use,reserved'},
 )
-in_get(
+register_get_view(
     'quota class',
     'quota_class_set',
     _CLASS,
@@ -556,34 +584,41 @@ in_get(
 
 for key, path in (('quota_set', _QUOTA), ('quota_class_set', _CLASS)):
 
-    @seen(
-        f'{key} update', key.replace('_', ' '), 'show and update', who=ADMINS
+    @register_view(
+        f'{key} update',
+        key.replace('_', ' '),
+        'show and update',
+        who=ADMIN_ONLY,
     )
-    def quota_updated(world, api, minor, key=key, path=path):
+    def quota_updated(sample, api, minor, key=key, path=path):
         return [
             api.request(
                 'PUT',
-                spelled(path, minor),
+                path_at_version(path, minor),
                 {key: {'snapshots': 70000}},
                 expect=200,
-                version=published.text(minor),
+                version=published.version_text(minor),
             ).json[key]
         ]
 
 
-@seen('limits', 'limits', 'absolute')
-def limits(world, api, minor):
-    return [_get(world, api, minor, '/limits')['limits']['absolute']]
+@register_view('limits', 'limits', 'absolute')
+def limits(sample, api, minor):
+    return [_get(sample, api, minor, '/limits')['limits']['absolute']]
 
 
 # Messages
 
-around('messages', '/messages?limit=1', 'message', 'list wrapper', since=37)
-in_get('messages', 'messages', '/messages', 'message', 'item', since=37)
-in_get(
+register_wrapper_view(
+    'messages', '/messages?limit=1', 'message', 'list wrapper', since=37
+)
+register_get_view(
+    'messages', 'messages', '/messages', 'message', 'item', since=37
+)
+register_get_view(
     'message',
     'message',
-    lambda world: f'/messages/{world.message}',
+    lambda sample: f'/messages/{sample.message}',
     'message',
     'item',
     since=37,
@@ -592,14 +627,14 @@ in_get(
 
 # Resource locks
 
-around(
+register_wrapper_view(
     'locks',
     '/resource-locks?limit=1&with_count=true',
     'resource lock',
     'list wrapper',
     since=81,
 )
-in_get(
+register_get_view(
     'locks',
     'resource_locks',
     '/resource-locks',
@@ -607,38 +642,38 @@ in_get(
     'item',
     since=81,
 )
-in_get(
+register_get_view(
     'lock',
     'resource_lock',
-    lambda world: f'/resource-locks/{world.new_lock()}',
+    lambda sample: f'/resource-locks/{sample.new_lock()}',
     'resource lock',
     'item',
     since=81,
 )
 
 
-@seen('lock create', 'resource lock', 'item', since=81)
-def lock_created(world, api, minor):
+@register_view('lock create', 'resource lock', 'item', since=81)
+def lock_created(sample, api, minor):
     return [
         api.request(
             'POST',
             '/resource-locks',
-            world.lock_body(),
+            sample.lock_body(),
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['resource_lock']
     ]
 
 
-@seen('lock update', 'resource lock', 'item', since=81)
-def lock_updated(world, api, minor):
+@register_view('lock update', 'resource lock', 'item', since=81)
+def lock_updated(sample, api, minor):
     return [
         api.request(
             'PUT',
-            f'/resource-locks/{world.new_lock()}',
+            f'/resource-locks/{sample.new_lock()}',
             {'resource_lock': {'lock_reason': 'it is ours'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['resource_lock']
     ]
 
@@ -646,60 +681,71 @@ def lock_updated(world, api, minor):
 # Access rules
 
 
-def _acted(world, api, minor, action, body):
+def _acted(sample, api, minor, action, body):
     name = action if minor >= 7 else f'os-{action}'
     return api.act(
-        world.guarded, name, body, expect=200, version=published.text(minor)
+        sample.locked_share,
+        name,
+        body,
+        expect=200,
+        version=published.version_text(minor),
     ).json
 
 
-@seen('allow_access', 'share access', 'access')
-def allowed(world, api, minor):
+@register_view('allow_access', 'share access', 'access')
+def allowed(sample, api, minor):
     return [
-        _acted(world, api, minor, 'allow_access', world.rule_body())['access']
+        _acted(sample, api, minor, 'allow_access', sample.rule_body())[
+            'access'
+        ]
     ]
 
 
-@seen('access list', 'share access', 'list item (access_list)')
-def listed_rules(world, api, minor):
-    world.new_rule()
+@register_view('access list', 'share access', 'list item (access_list)')
+def listed_rules(sample, api, minor):
+    sample.new_rule()
     if minor < 45:
-        answer = _acted(world, api, minor, 'access_list', None)
+        answer = _acted(sample, api, minor, 'access_list', None)
     else:
         answer = _get(
-            world, api, minor, f'/share-access-rules?share_id={world.guarded}'
+            sample,
+            api,
+            minor,
+            f'/share-access-rules?share_id={sample.locked_share}',
         )
     return answer['access_list']
 
 
-def _rule(world):
-    return f'/share-access-rules/{world.new_rule()}'
+def _rule(sample):
+    return f'/share-access-rules/{sample.new_rule()}'
 
 
-in_get('access rule', 'access', _rule, 'share access', 'access', since=45)
+register_get_view(
+    'access rule', 'access', _rule, 'share access', 'access', since=45
+)
 
 
-@seen('access rule update', 'share access', 'access', since=88)
-def rule_updated(world, api, minor):
+@register_view('access rule update', 'share access', 'access', since=88)
+def rule_updated(sample, api, minor):
     return [
         api.request(
             'PUT',
-            _rule(world),
+            _rule(sample),
             {'update_access': {'access_level': 'ro'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json['access']
     ]
 
 
-@seen('access rule metadata', 'metadata', 'all kinds', since=45)
-def rule_metadata(world, api, minor):
+@register_view('access rule metadata', 'metadata', 'all kinds', since=45)
+def rule_metadata(sample, api, minor):
     return [
         api.request(
             'PUT',
-            f'{_rule(world)}/metadata',
+            f'{_rule(sample)}/metadata',
             {'metadata': {'color': 'blue'}},
             expect=200,
-            version=published.text(minor),
+            version=published.version_text(minor),
         ).json
     ]

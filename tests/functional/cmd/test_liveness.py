@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from manila_lite.cmd import liveness as alive
+from manila_lite.cmd import liveness
 
 ROOT = pathlib.Path(__file__).parents[3]
 LIVE = """
 import pathlib, sys
-from manila_lite.cmd import alive
-with alive.announced(pathlib.Path(sys.argv[1]), sys.argv[2]):
+from manila_lite.cmd import liveness
+with liveness.hold_lock(pathlib.Path(sys.argv[1]), sys.argv[2]):
     print('here', flush=True)
     sys.stdin.read()
 """
@@ -48,7 +48,7 @@ def live(folder):
 
 def over(folder):
     found = []
-    alive.bury(folder, found.append)
+    liveness.reap_dead(folder, found.append)
     return found
 
 
@@ -71,7 +71,7 @@ def test_who_dies_over_it_is_followed_by_another(folder, live):
     process.kill()
     process.wait()
     with pytest.raises(KeyError):
-        alive.bury(folder, {}.__getitem__)
+        liveness.reap_dead(folder, {}.__getitem__)
     assert over(folder) == ['one']
 
 
@@ -86,6 +86,6 @@ def test_processes_of_other_machines_are_left_alone(folder, monkeypatch):
 
 def test_service_lives_where_it_can_tell_nobody(tmp_path, caplog):
     (tmp_path / 'file').touch()
-    with alive.announced(tmp_path / 'file', 'one'):
+    with liveness.hold_lock(tmp_path / 'file', 'one'):
         assert 'after the lease' in caplog.text
     assert over(tmp_path / 'file') == []

@@ -71,7 +71,7 @@ def configured(tmp_path):
 
 @pytest.mark.parametrize('kind', databases.KINDS)
 def test_schema_is_missed_made_and_found(kind, tmp_path, configured):
-    with databases.created(kind, tmp_path) as url:
+    with databases.temporary_database(kind, tmp_path) as url:
         where = configured(f'[database]\nconnection = {url}\n')
         if kind == 'sqlite':
             sa.create_engine(url).connect().close()
@@ -330,7 +330,7 @@ def test_added_user_can_sign_in_until_removed(tmp_path):
     state = str(tmp_path / 'new')
     manage(*ANN, state, stdin='open sesame\n')
     ann = users.read(f'{state}/users')['ann']
-    assert users.is_password(ann, b'open sesame')
+    assert users.verify_password(ann, b'open sesame')
     assert columns(manage('user', 'list', '--state-dir', state)) == [
         ['name', 'user_id', 'project_id', 'roles'],
         ['ann', 'u1', 'p1', 'member,auditor'],
@@ -357,7 +357,7 @@ def test_unusable_users_are_refused(tmp_path):
     assert 'password' in manage(*ANN, state, stdin='', code=1)
     manage(*ANN, state, stdin='x\n')
     assert 'exists' in manage(*ANN, state, stdin='y\n', code=1)
-    assert users.is_password(users.read(f'{state}/users')['ann'], b'x')
+    assert users.verify_password(users.read(f'{state}/users')['ann'], b'x')
 
 
 @contextlib.contextmanager

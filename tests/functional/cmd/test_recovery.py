@@ -11,7 +11,7 @@ import pytest
 from manila_lite import exception
 from manila_lite.cmd import recovery as commands
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.cloud import Cloud
 
 
@@ -28,7 +28,7 @@ def stuck(cloud):
     """The share instance that is in flight without work."""
     share = cloud.create_share(size=2)
     (found,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
-    cloud.db.write(fire, MACHINE, found['id'], 'reset_migrating')
+    cloud.db.write(fire, SHARE_INSTANCE, found['id'], 'reset_migrating')
     return found['id']
 
 

@@ -46,7 +46,7 @@ def test_fault_of_ours_keeps_its_traceback():
         'threading',
         """
 from manila_lite.cmd import start
-with start.reporting('manila-lite'):
+with start.report_errors('manila-lite'):
     {}['ours']
 """,
     )
@@ -60,7 +60,7 @@ def test_passwords_in_urls_are_not_shown():
         """
 from oslo_config import cfg
 from manila_lite.cmd import start
-with start.reporting('manila-lite'):
+with start.report_errors('manila-lite'):
     raise cfg.Error('cannot use rabbit://me:pass@broker,me:word@other/')
 """,
     )

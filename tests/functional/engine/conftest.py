@@ -1,40 +1,40 @@
 import pytest
 
-from tests.functional.engine.service_process import House
+from tests.functional.engine.service_process import ServiceProcess
 
 
 @pytest.fixture
-def build_house(database_url, tmp_path):
+def build_node(database_url, tmp_path):
     """`build_house(**given)`: one more process on the same database."""
     built = []
 
     def build(**given):
-        house = House(tmp_path, database_url, fill=not built, **given)
-        built.append(house)
+        node = ServiceProcess(tmp_path, database_url, fill=not built, **given)
+        built.append(node)
         for one in built:
-            one.houses = built
-        return house
+            one.nodes = built
+        return node
 
     yield build
-    for house in built:
-        house.stop()
+    for node in built:
+        node.stop()
 
 
 @pytest.fixture
-def house(build_house):
+def node(build_node):
     """A process whose services run in threads."""
-    return build_house().start()
+    return build_node().start()
 
 
 @pytest.fixture
-def two(build_house):
+def two_nodes(build_node):
     """Two processes of one back end that run nothing by themselves.
 
     Each hears of its own work only.
     """
-    houses = [build_house(backends=['alpha']) for _ in range(2)]
-    for house in houses:
-        house.houses = [house]
-        house.register()
-        house.run()
-    return houses
+    nodes = [build_node(backends=['alpha']) for _ in range(2)]
+    for node in nodes:
+        node.nodes = [node]
+        node.register()
+        node.run()
+    return nodes

@@ -3,13 +3,13 @@
 import pathlib
 import typing
 
-from tests.support.cloud import Api
-from tests.support.dhss import ServersCloud
+from tests.support.cloud import ApiClient
+from tests.support.dhss import ShareServersCloud
 
 NEUTRON = {'neutron_net_id': 'net', 'neutron_subnet_id': 'subnet'}
 
 
-class NetworkCloud(ServersCloud):
+class NetworkCloud(ShareServersCloud):
     """A cloud with a network that is in use: `network`, `used_by`, `server`.
 
     A directory service of type ldap is attached: `service`.
@@ -20,7 +20,7 @@ class NetworkCloud(ServersCloud):
         self.network = self.add_network()
         self.service = self.new_service()
         self.act('add_security_service', security_service_id=self.service)
-        self.used_by = self.share_on(self.network)
+        self.used_by = self.create_share_on_network(self.network)
         self.server = self.server_of(self.used_by)
 
     def new_service(self, type: str = 'ldap', **body: object) -> str:
@@ -35,7 +35,7 @@ class NetworkCloud(ServersCloud):
         self,
         action: str,
         expect: int | None = None,
-        api: Api | None = None,
+        api: ApiClient | None = None,
         version: str | None = None,
         **args: object,
     ) -> typing.Any:

@@ -38,7 +38,7 @@ TYPE_ID = '11111111-2222-3333-4444-555555555555'
 CTX = RequestContext(
     project_id='project', user_id='user', request_id='req-of-the-test'
 )
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds that are waited in vain on a machine with much else to do."""
 
 _CONF = """
@@ -88,7 +88,7 @@ def add_type(session: Session) -> None:
     )
 
 
-class House:
+class ServiceProcess:
     """One process; a second one on the same folder is a second House."""
 
     def __init__(
@@ -129,7 +129,7 @@ class House:
         self.conf = options.new(files=[str(file)])
         self.db = Database(url)
         self.committed = threading.Condition()
-        self.db.probe = self._probe
+        self.db.on_step = self._probe
         if fill:
             self.db.write(add_type)
         self.process = build.Process(
@@ -143,7 +143,7 @@ class House:
         self.access = build.access_operations(self.process)
         self.scheduler = build.scheduler(self.process)
         self.share = build.share_service(self.process)
-        self.houses = [self]
+        self.nodes = [self]
         self.db.deliver = self._deliver
         self._started = False
 
@@ -154,8 +154,8 @@ class House:
 
     def _deliver(self, hints) -> None:
         for hint in hints:
-            for house in self.houses:
-                for runner in house.runners:
+            for node in self.nodes:
+                for runner in node.runners:
                     if hint.queue in runner.queues:
                         runner.wake(hint.work_id)
 
@@ -175,7 +175,7 @@ class House:
             backend.register()
             backend.set_up()
 
-    def start(self) -> 'House':
+    def start(self) -> 'ServiceProcess':
         """Register, and run the work in threads."""
         self.register()
         for runner in self.runners:
@@ -191,7 +191,7 @@ class House:
     def stop(self) -> None:
         if self._started:
             for runner in self.runners:
-                assert runner.stop(PATIENCE)
+                assert runner.stop(TIMEOUT)
         self.process.locks.stop()
         self.db.dispose()
 
@@ -199,7 +199,7 @@ class House:
 
     def until(self, true: typing.Callable[[], object]) -> None:
         """Wait for something that a commit of this process brings."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         with self.committed:
             while not true():
                 left = deadline - time.monotonic()
@@ -233,7 +233,7 @@ class House:
         return self.db.read(lambda session: session.value(statement))
 
     def target(self, share_id: str) -> sa.Row:
-        return self.db.read(share_rows.target, share_id)
+        return self.db.read(share_rows.get_target, share_id)
 
     def status(self, share_id: str) -> str:
         return self.target(share_id).status

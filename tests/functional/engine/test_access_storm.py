@@ -12,7 +12,7 @@ import random
 import pytest
 
 from manila_lite import exception
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 
 CLIENTS = 16
 REQUESTS = 16
@@ -26,13 +26,13 @@ class Client:
 
     def __init__(self, shares, seed):
         self.shares = shares
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.answers = collections.Counter()
 
     def run(self):
         for _ in range(REQUESTS):
-            rules = self.chance.choice(self.shares)
-            verb = self.chance.choice((self.allow, self.allow, self.deny))
+            rules = self.rng.choice(self.shares)
+            verb = self.rng.choice((self.allow, self.allow, self.deny))
             try:
                 verb(rules)
                 self.answers[verb.__name__] += 1
@@ -44,21 +44,19 @@ class Client:
 
     def allow(self, rules):
         rules.allow(
-            f'10.0.0.{self.chance.randrange(TARGETS)}',
-            self.chance.choice(('rw', 'ro')),
+            f'10.0.0.{self.rng.randrange(TARGETS)}',
+            self.rng.choice(('rw', 'ro')),
         )
 
     def deny(self, rules):
-        rules.deny(self.chance.choice(sorted(rules.rows) or ['none']))
+        rules.deny(self.rng.choice(sorted(rules.rows) or ['none']))
 
 
 @pytest.mark.parametrize('locked', [False, True], ids=['no locks', 'locks'])
-def test_at_rest_only_those_come_in_whose_rules_are_active(
-    build_house, locked
-):
-    house = build_house(backends=['alpha'], locked=locked).start()
-    shares = [Rules(house, house.create()) for _ in range(SHARES)]
-    house.quiet()
+def test_at_rest_only_those_come_in_whose_rules_are_active(build_node, locked):
+    node = build_node(backends=['alpha'], locked=locked).start()
+    shares = [ShareRules(node, node.create()) for _ in range(SHARES)]
+    node.quiet()
     broken = random.Random(str(locked))
     refused = []
 
@@ -68,13 +66,13 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(
             refused.append(verb)
         return fails
 
-    house.driver().refuse_rules(refuse)
+    node.driver().refuse_rules(refuse)
     clients = [Client(shares, number) for number in range(CLIENTS)]
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client.run) for client in clients]:
             done.result()
-    settle(house)
-    assert house.problems() == []
+    settle(node)
+    assert node.problems() == []
     states = {state for rules in shares for state in rules.states.values()}
     assert {'active'} <= states <= {'active', 'error'}
     assert refused  # of which all may have been denied in the end
@@ -83,11 +81,11 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(
     )
     assert answers['allow'] > answers['deny'] > CLIENTS
     asked = answers['allow'] + answers['deny']
-    assert len(house.driver().access_calls) < asked
+    assert len(node.driver().access_calls) < asked
 
 
-def settle(house):
+def settle(node):
     """End all work, also what a look at doubted rules brings."""
-    house.quiet()
-    while sum(backend.access.run_pass() for backend in house.share.backends):
-        house.quiet()
+    node.quiet()
+    while sum(backend.access.run_pass() for backend in node.share.backends):
+        node.quiet()

@@ -7,7 +7,9 @@ from tests.support.cloud import Cloud
 
 @pytest.fixture
 def cloud(tmp_path):
-    cloud = Cloud(tmp_path, backends=['alpha'], more='[work]\nmax_queue = 2')
+    cloud = Cloud(
+        tmp_path, backends=['alpha'], extra_conf='[work]\nmax_queue = 2'
+    )
     yield cloud
     cloud.db.dispose()
 
@@ -15,9 +17,9 @@ def cloud(tmp_path):
 @pytest.fixture
 def look(cloud, monkeypatch):
     """`look()`: the brake forgets what it saw the second before."""
-    brake = cloud.services.shares.brake
+    admission = cloud.services.shares.admission
     now = [0.0]
-    monkeypatch.setattr(brake, '_clock', lambda: now[0])
+    monkeypatch.setattr(admission, '_clock', lambda: now[0])
 
     def later():
         now[0] += 1.0

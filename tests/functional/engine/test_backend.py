@@ -9,16 +9,16 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from manila_lite.share.manager.backend import Backend
 from manila_lite.share.manager.backend import wait_until_up
-from tests.functional.engine.service_process import PATIENCE
 from tests.functional.engine.service_process import POOL
+from tests.functional.engine.service_process import TIMEOUT
 
 SERVICE = services.Service.__table__
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
-def health(house, name='alpha'):
-    return house.value(
+def health(node, name='alpha'):
+    return node.value(
         sa.select(SERVICE.c.health).where(SERVICE.c.host == f'node@{name}')
     )
 
@@ -38,16 +38,16 @@ class Pauses:
 
 
 @pytest.fixture
-def again(build_house):
+def again(build_node):
     """`again(pauses)`: alpha of a house, made to pause like this."""
     made = []
 
     def make(pauses):
-        house = build_house()
-        house.scheduler.register()
-        old = house.backend()
-        house.share.backends[0] = new = Backend(
-            house.db,
+        node = build_node()
+        node.scheduler.register()
+        old = node.backend()
+        node.share.backends[0] = new = Backend(
+            node.db,
             old.driver,
             old.runner,
             old.ensuring,
@@ -60,11 +60,11 @@ def again(build_house):
         )
         new.reconciliation = old.reconciliation
         made.append(new)
-        return house, new
+        return node, new
 
     yield make
     for backend in made:
-        assert backend.stop(PATIENCE)
+        assert backend.stop(TIMEOUT)
 
 
 # Starting
@@ -72,37 +72,37 @@ def again(build_house):
 
 def test_a_driver_that_does_not_start_is_tried_again(again):
     pauses = Pauses()
-    house, backend = again(pauses)
+    node, backend = again(pauses)
     said = []
-    pauses.meanwhile = lambda: said.append(health(house))
-    house.driver().fail_next('do_setup', 2)
-    house.driver().fail_next('check_for_setup_error', 1)
+    pauses.meanwhile = lambda: said.append(health(node))
+    node.driver().fail_next('do_setup', 2)
+    node.driver().fail_next('check_for_setup_error', 1)
     backend.start()
-    assert wait_until_up([backend], PATIENCE)
+    assert wait_until_up([backend], TIMEOUT)
     assert pauses.taken == [1.0, 2.0, 4.0]
     assert said[0].startswith('The driver does not start: ')
     assert 'do_setup' in said[1]
     assert 'check_for_setup_error' in said[2]
-    assert health(house) is None
+    assert health(node) is None
     assert backend.is_up
 
 
 @on_sqlite
 def test_the_pauses_grow_to_a_minute_and_no_further(again):
     pauses = Pauses(most=9)
-    house, backend = again(pauses)
-    house.driver().fail_next('do_setup', None)
+    node, backend = again(pauses)
+    node.driver().fail_next('do_setup', None)
     backend.start()
-    assert not wait_until_up([backend], PATIENCE)
+    assert not wait_until_up([backend], TIMEOUT)
     assert pauses.taken == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert not backend.is_up
 
 
 def test_until_it_is_up_it_takes_no_work_and_no_shares(again):
     pauses = Pauses()
-    house, backend = again(pauses)
-    beta = house.backend('beta')
-    house.scheduler.runners[0].start()
+    node, backend = again(pauses)
+    beta = node.backend('beta')
+    node.scheduler.runners[0].start()
     shares = []
 
     def meanwhile():
@@ -110,108 +110,108 @@ def test_until_it_is_up_it_takes_no_work_and_no_shares(again):
         beta.register()
         beta.set_up()
         beta.runner.start()
-        shares.extend(house.create(1) for _ in range(3))
-        house.quiet()
-        assert {house.target(share).host for share in shares} == {
+        shares.extend(node.create(1) for _ in range(3))
+        node.quiet()
+        assert {node.target(share).host for share in shares} == {
             'node@beta#pool'
         }
-        house.ask('delete', shares[0])
-        assert not house.driver().initialized
+        node.ask('delete', shares[0])
+        assert not node.driver().initialized
 
     pauses.meanwhile = meanwhile
-    house.driver().fail_next('do_setup')
+    node.driver().fail_next('do_setup')
     backend.start()
-    assert wait_until_up([backend], PATIENCE)
-    house.quiet()
-    assert house.driver().initialized
-    assert house.scheduler.runners[0].stop(PATIENCE)
-    assert beta.runner.stop(PATIENCE)
+    assert wait_until_up([backend], TIMEOUT)
+    node.quiet()
+    assert node.driver().initialized
+    assert node.scheduler.runners[0].stop(TIMEOUT)
+    assert beta.runner.stop(TIMEOUT)
 
 
 def test_its_own_work_waits_until_it_is_up(again):
     pauses = Pauses()
-    house, backend = again(pauses)
+    node, backend = again(pauses)
     backend.register()
     backend.set_up()
-    share = house.create(1)
-    house.run()
-    house.ask('delete', share)
-    house.driver().initialized = False
+    share = node.create(1)
+    node.run()
+    node.ask('delete', share)
+    node.driver().initialized = False
     owed = []
-    pauses.meanwhile = lambda: owed.append(len(house.owed()))
-    house.driver().fail_next('do_setup')
+    pauses.meanwhile = lambda: owed.append(len(node.owed()))
+    node.driver().fail_next('do_setup')
     backend.start()
-    assert wait_until_up([backend], PATIENCE)
-    house.quiet()
+    assert wait_until_up([backend], TIMEOUT)
+    node.quiet()
     assert owed == [1]
-    assert house.driver().inventory() == {}
+    assert node.driver().inventory() == {}
 
 
 @on_sqlite
 def test_a_database_that_is_away_does_not_end_the_trying(again):
     pauses = Pauses()
-    house, backend = again(pauses)
+    node, backend = again(pauses)
     failures = iter(range(6))
 
     def fail(name):
         if (
             name == 'statement'
-            and house.driver().calls
+            and node.driver().calls
             and next(failures, None) is not None
         ):
             raise db_exc.DBConnectionError()
 
-    house.db.probe = fail
+    node.db.on_step = fail
     backend.start()
-    assert wait_until_up([backend], PATIENCE)
+    assert wait_until_up([backend], TIMEOUT)
     assert pauses.taken
     assert next(failures, None) is None
-    assert health(house) is None
+    assert health(node) is None
 
 
 @on_sqlite
-def test_stopping_ends_the_trying(build_house):
-    house = build_house()
-    backend = house.backend()
+def test_stopping_ends_the_trying(build_node):
+    node = build_node()
+    backend = node.backend()
     failed = threading.Event()
-    house.db.probe = lambda name: (
+    node.db.on_step = lambda name: (
         backend.health.startswith('The driver does not')
         and name == 'committed'
         and failed.set()
     )
-    house.driver().fail_next('do_setup', None)
+    node.driver().fail_next('do_setup', None)
     backend.start()
-    assert failed.wait(PATIENCE)
-    assert backend.stop(PATIENCE)
-    assert not wait_until_up([backend], PATIENCE)
+    assert failed.wait(TIMEOUT)
+    assert backend.stop(TIMEOUT)
+    assert not wait_until_up([backend], TIMEOUT)
 
 
 # Being heard of
 
 
-def service(house, name='alpha'):
-    return house.rows(
+def service(node, name='alpha'):
+    return node.rows(
         sa.select(SERVICE).where(SERVICE.c.host == f'node@{name}')
     )
 
 
-def test_a_heartbeat_moves_the_clock_of_the_service(build_house):
-    house = build_house()
-    house.register()
-    (before,) = service(house)
-    house.backend().beat()
-    (after,) = service(house)
+def test_a_heartbeat_moves_the_clock_of_the_service(build_node):
+    node = build_node()
+    node.register()
+    (before,) = service(node)
+    node.backend().beat()
+    (after,) = service(node)
     assert after.heartbeat_at > before.heartbeat_at
-    assert after.incarnation == house.process.id
+    assert after.incarnation == node.process.id
 
 
-def test_a_heartbeat_registers_a_service_that_vanished(build_house):
-    house = build_house()
-    house.register()
-    (before,) = service(house)
-    house.db.write(lambda session: session.run(sa.delete(SERVICE)))
-    house.backend().beat()
-    (after,) = service(house)
+def test_a_heartbeat_registers_a_service_that_vanished(build_node):
+    node = build_node()
+    node.register()
+    (before,) = service(node)
+    node.db.write(lambda session: session.run(sa.delete(SERVICE)))
+    node.backend().beat()
+    (after,) = service(node)
     assert (after.host, after.binary, after.topic, after.health) == (
         before.host,
         before.binary,
@@ -222,119 +222,119 @@ def test_a_heartbeat_registers_a_service_that_vanished(build_house):
     assert not after.disabled
 
 
-def test_a_restart_leaves_a_disabled_service_disabled(build_house):
-    house = build_house()
-    house.register()
-    house.db.write(
+def test_a_restart_leaves_a_disabled_service_disabled(build_node):
+    node = build_node()
+    node.register()
+    node.db.write(
         lambda session: session.run(
             sa.update(SERVICE).values(disabled=True, disabled_reason='x')
         )
     )
-    new = build_house()
+    new = build_node()
     new.register()
-    (found,) = service(house)
+    (found,) = service(node)
     assert (found.disabled, found.disabled_reason) == (True, 'x')
     assert found.incarnation == new.process.id
 
 
 @on_sqlite
-def test_new_services_may_begin_disabled(build_house):
-    house = build_house(default='enable_new_services = false')
-    house.register()
-    assert {row.disabled for row in house.rows(sa.select(SERVICE))} == {True}
+def test_new_services_may_begin_disabled(build_node):
+    node = build_node(default='enable_new_services = false')
+    node.register()
+    assert {row.disabled for row in node.rows(sa.select(SERVICE))} == {True}
 
 
 # Reporting
 
 
 @on_sqlite
-def test_a_back_end_that_is_not_up_is_not_asked(build_house):
-    house = build_house()
-    house.backend().register()
-    house.backend().report_if_up()
-    assert house.driver().calls == []
-    assert house.rows(sa.select(POOL)) == []
+def test_a_back_end_that_is_not_up_is_not_asked(build_node):
+    node = build_node()
+    node.backend().register()
+    node.backend().report_if_up()
+    assert node.driver().calls == []
+    assert node.rows(sa.select(POOL)) == []
 
 
 @on_sqlite
-def test_pools_of_the_driver_are_reported_with_their_capabilities(build_house):
-    house = build_house(
+def test_pools_of_the_driver_are_reported_with_their_capabilities(build_node):
+    node = build_node(
         backends=['alpha'], section='dummy_driver_pools = one,two'
     )
-    house.register()
+    node.register()
     assert [
-        row.host for row in house.rows(sa.select(POOL).order_by(POOL.c.host))
+        row.host for row in node.rows(sa.select(POOL).order_by(POOL.c.host))
     ] == ['node@alpha#one', 'node@alpha#two']
-    assert {row.total_gb for row in house.rows(sa.select(POOL))} == {1000.0}
+    assert {row.total_gb for row in node.rows(sa.select(POOL))} == {1000.0}
 
 
 # The recycle bin
 
 
 @pytest.fixture
-def bin_house(build_house):
+def bin_node(build_node):
     """A house whose recycle bin forgets at once."""
-    house = build_house(default='soft_deleted_share_retention_time = 0')
-    house.register()
-    house.run()
-    return house
+    node = build_node(default='soft_deleted_share_retention_time = 0')
+    node.register()
+    node.run()
+    return node
 
 
-def test_expired_shares_are_deleted_and_others_are_not(bin_house):
-    house = bin_house
-    kept, restored, gone = (house.create(1) for _ in range(3))
-    house.run()
-    house.ask('soft_delete', restored)
-    house.ask('soft_delete', gone)
-    assert house.ask('restore', restored) is True
-    for backend in house.share.backends:
+def test_expired_shares_are_deleted_and_others_are_not(bin_node):
+    node = bin_node
+    kept, restored, gone = (node.create(1) for _ in range(3))
+    node.run()
+    node.ask('soft_delete', restored)
+    node.ask('soft_delete', gone)
+    assert node.ask('restore', restored) is True
+    for backend in node.share.backends:
         backend.expire()
-    house.run()
-    assert {house.status(share) for share in (kept, restored)} == {'available'}
-    assert len(house.rows(sa.text('SELECT id FROM shares'))) == 2
-    assert house.problems() == []
+    node.run()
+    assert {node.status(share) for share in (kept, restored)} == {'available'}
+    assert len(node.rows(sa.text('SELECT id FROM shares'))) == 2
+    assert node.problems() == []
 
 
 @on_sqlite
-def test_before_its_time_nothing_expires(build_house):
-    house = build_house()
-    house.register()
-    share = house.create(1)
-    house.run()
-    house.ask('soft_delete', share)
-    for backend in house.share.backends:
+def test_before_its_time_nothing_expires(build_node):
+    node = build_node()
+    node.register()
+    share = node.create(1)
+    node.run()
+    node.ask('soft_delete', share)
+    for backend in node.share.backends:
         backend.expire()
-    assert house.status(share) == 'available'
+    assert node.status(share) == 'available'
 
 
 @on_sqlite
-def test_back_ends_with_similar_names_empty_their_own_bin(build_house):
-    house = build_house(
+def test_back_ends_with_similar_names_empty_their_own_bin(build_node):
+    node = build_node(
         backends=['al_ha', 'alpha'],
         default='soft_deleted_share_retention_time = 0',
     )
-    house.register()
-    shares = [house.create(1) for _ in range(6)]
-    house.run()
+    node.register()
+    shares = [node.create(1) for _ in range(6)]
+    node.run()
     for share in shares:
-        house.ask('soft_delete', share)
-    house.backend('al_ha').expire()
-    house.run()
+        node.ask('soft_delete', share)
+    node.backend('al_ha').expire()
+    node.run()
     left = {
         row.host
-        for row in house.rows(sa.text('SELECT host FROM share_instances'))
+        for row in node.rows(sa.text('SELECT host FROM share_instances'))
     }
     assert left == {'node@alpha#pool'}
 
 
 @on_sqlite
-def test_a_full_bin_is_emptied_in_one_go(bin_house):
+def test_a_full_bin_is_emptied_in_one_go(bin_node):
     """Shares that cannot be deleted as they are keep no others waiting."""
-    house = bin_house
+    node = bin_node
     for _ in range(205):
-        house.create(1)
-    house.run()
-    house.db.write(
+        node.create(1)
+    node.run()
+    node.db.write(
         lambda session: session.run(
             sa.text(
                 'UPDATE shares SET is_soft_deleted = true, '
@@ -342,7 +342,7 @@ def test_a_full_bin_is_emptied_in_one_go(bin_house):
             )
         )
     )
-    house.db.write(
+    node.db.write(
         lambda session: session.run(
             sa.text(
                 "UPDATE share_instances SET status = 'error_deleting' "
@@ -350,7 +350,7 @@ def test_a_full_bin_is_emptied_in_one_go(bin_house):
             )
         )
     )
-    for backend in house.share.backends:
+    for backend in node.share.backends:
         backend.expire()
-    house.run()
-    assert len(house.rows(sa.text('SELECT id FROM shares'))) == 101
+    node.run()
+    assert len(node.rows(sa.text('SELECT id FROM shares'))) == 101

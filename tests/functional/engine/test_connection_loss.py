@@ -22,21 +22,21 @@ def asked(call, *args):
     'database_url', ['mysql', 'postgresql'], indirect=True
 )
 def test_services_survive_the_loss_of_every_connection(
-    build_house, database_url
+    build_node, database_url
 ):
-    house = build_house(delay=0.01, work='lease = 1').start()
+    node = build_node(delay=0.01, work='lease = 1').start()
     killed = 0
     for _ in range(5):
-        shares = [asked(house.create, 1) for _ in range(3)]
+        shares = [asked(node.create, 1) for _ in range(3)]
         killed += kill_connections(database_url)
-        asked(house.ask, 'force_delete', shares[0])
+        asked(node.ask, 'force_delete', shares[0])
         killed += kill_connections(database_url)
     assert killed > 10
-    house.until(lambda: not asked(house.owed))
-    assert house.problems() == []
+    node.until(lambda: not asked(node.owed))
+    assert node.problems() == []
     # Every thread is still there.
-    again = [house.created(1) for _ in range(4)]
+    again = [node.created(1) for _ in range(4)]
     for share in again:
-        house.ask('delete', share)
-    house.quiet()
-    assert house.problems() == []
+        node.ask('delete', share)
+    node.quiet()
+    assert node.problems() == []

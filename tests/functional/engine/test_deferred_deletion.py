@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 
@@ -11,7 +11,7 @@ def cloud(tmp_path):
     cloud = Cloud(
         tmp_path,
         backends=['alpha'],
-        more='is_deferred_deletion_enabled = true',
+        extra_conf='is_deferred_deletion_enabled = true',
     )
     yield cloud
     cloud.db.dispose()
@@ -19,7 +19,7 @@ def cloud(tmp_path):
 
 @pytest.fixture
 def tenant(cloud):
-    return Api(cloud, roles='member,reader')
+    return ApiClient(cloud, roles='member,reader')
 
 
 def test_it_is_hidden_from_tenants_while_it_waits_and_when_it_failed(

@@ -15,27 +15,27 @@ from manila_lite.db.queries.access import locks as lock_rows
 from manila_lite.policies.enforcer import Enforcer
 from manila_lite.share.operations.access.locks import LockRequest
 from manila_lite.share.operations.access.locks import Locks
-from manila_lite.share.operations.access.share_rules import LocksWanted
+from manila_lite.share.operations.access.share_rules import RuleLockOptions
 
 ROUNDS = 8
 
 
 @pytest.fixture
-def ctx(house):
+def ctx(node):
     """A member of the project of all shares."""
     return RequestContext(
         project_id='project',
         user_id='user',
         roles=['member', 'reader'],
         request_id='req-of-the-test',
-        enforcer=Enforcer(house.conf),
+        enforcer=Enforcer(node.conf),
     )
 
 
 @pytest.fixture
-def lock(house, ctx):
+def lock(node, ctx):
     """Have a resource locked."""
-    operations = Locks(house.db)
+    operations = Locks(node.db)
     return lambda id, kind='share', action='delete': operations.create(
         ctx, LockRequest(id, kind, action)
     )
@@ -62,16 +62,16 @@ def at_once(*calls):
         return list(pool.map(accepted, calls))
 
 
-def shares(house):
-    found = [house.create() for _ in range(ROUNDS)]
-    house.quiet()
+def shares(node):
+    found = [node.create() for _ in range(ROUNDS)]
+    node.quiet()
     return found
 
 
-def allow(house, ctx, share, **more):
-    return house.access.allow(
+def allow(node, ctx, share, **more):
+    return node.access.allow(
         ctx,
-        house.target(share),
+        node.target(share),
         access_type='ip',
         access_to='10.0.0.1',
         target='10.0.0.1',
@@ -79,73 +79,71 @@ def allow(house, ctx, share, **more):
     ).id
 
 
-def locks_of(house, id):
-    return house.db.read(lock_rows.of_resource, id)
+def locks_of(node, id):
+    return node.db.read(lock_rows.list_for_resource, id)
 
 
 @pytest.mark.parametrize('verb', ['delete', 'force_delete', 'soft_delete'])
-def test_share_is_locked_or_goes(house, lock, verb):
-    for share in shares(house):
+def test_share_is_locked_or_goes(node, lock, verb):
+    for share in shares(node):
         locked, gone = at_once(
             functools.partial(lock, share),
-            functools.partial(house.ask, verb, share),
+            functools.partial(node.ask, verb, share),
         )
         assert locked != gone
-        assert bool(locks_of(house, share)) == locked
-        assert not locked or house.status(share) == 'available'
+        assert bool(locks_of(node, share)) == locked
+        assert not locked or node.status(share) == 'available'
 
 
-def test_share_is_locked_or_its_instance_goes(house, ctx, lock):
-    for share in shares(house):
+def test_share_is_locked_or_its_instance_goes(node, ctx, lock):
+    for share in shares(node):
         locked, gone = at_once(
             functools.partial(lock, share),
             functools.partial(
-                house.operations.force_delete_instance,
+                node.operations.force_delete_instance,
                 ctx,
-                house.target(share).instance_id,
+                node.target(share).instance_id,
             ),
         )
         assert locked != gone
-        assert bool(locks_of(house, share)) == locked
-    house.quiet()
-    assert house.problems() == []
+        assert bool(locks_of(node, share)) == locked
+    node.quiet()
+    assert node.problems() == []
 
 
-def test_rule_is_locked_or_denied(house, ctx, lock):
-    for share in shares(house):
-        rule = allow(house, ctx, share)
+def test_rule_is_locked_or_denied(node, ctx, lock):
+    for share in shares(node):
+        rule = allow(node, ctx, share)
         locked, denied = at_once(
             functools.partial(lock, rule, 'access_rule'),
-            functools.partial(
-                house.access.deny, ctx, house.target(share), rule
-            ),
+            functools.partial(node.access.deny, ctx, node.target(share), rule),
         )
         assert locked != denied
-    house.quiet()
-    assert house.problems() == []
+    node.quiet()
+    assert node.problems() == []
 
 
-def test_rule_with_a_lock_comes_or_its_share_goes(house, ctx):
-    for share in shares(house):
+def test_rule_with_a_lock_comes_or_its_share_goes(node, ctx):
+    for share in shares(node):
         allowed, gone = at_once(
             functools.partial(
-                allow, house, ctx, share, locked=LocksWanted(deletion=True)
+                allow, node, ctx, share, locked=RuleLockOptions(deletion=True)
             ),
-            functools.partial(house.ask, 'delete', share),
+            functools.partial(node.ask, 'delete', share),
         )
         assert allowed != gone
-    house.quiet()
-    assert house.problems() == []
+    node.quiet()
+    assert node.problems() == []
 
 
-def test_rule_is_hidden_by_one_lock(house, ctx, lock):
-    for share in shares(house):
-        rule = allow(house, ctx, share)
+def test_rule_is_hidden_by_one_lock(node, ctx, lock):
+    for share in shares(node):
+        rule = allow(node, ctx, share)
         hide = functools.partial(lock, rule, 'access_rule', 'show')
         assert sum(at_once(hide, hide, hide)) == 1
 
 
-def test_locks_of_many_are_all_made(house, lock):
-    for share in shares(house)[:2]:
+def test_locks_of_many_are_all_made(node, lock):
+    for share in shares(node)[:2]:
         assert all(at_once(*[functools.partial(lock, share)] * 5))
-        assert len(locks_of(house, share)) == 5
+        assert len(locks_of(node, share)) == 5

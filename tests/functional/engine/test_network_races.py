@@ -9,9 +9,9 @@ import pytest
 from tests.functional.engine.networks_in_use import NEUTRON
 from tests.functional.engine.networks_in_use import NetworkCloud
 from tests.support.databases import database_url
-from tests.support.databases import kept_database
+from tests.support.databases import shared_database
 
-__all__ = ['database_url', 'kept_database']
+__all__ = ['database_url', 'shared_database']
 
 THREADS = 6
 

@@ -8,7 +8,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from tests.functional.engine.networks_in_use import NEUTRON
 from tests.functional.engine.networks_in_use import NetworkCloud
-from tests.support.cloud import Api
+from tests.support.cloud import ApiClient
 
 ADD, ADD_CHECK = 'add_security_service', 'add_security_service_check'
 UPDATE = 'update_security_service'
@@ -54,7 +54,7 @@ def test_check_is_pending_until_all_back_ends_have_answered(cloud):
 
 
 def test_only_administrators_learn_of_hosts(cloud):
-    member = Api(cloud, roles='member,reader')
+    member = ApiClient(cloud, roles='member,reader')
     answer = cloud.act(UPDATE_CHECK, api=member, **replacing(cloud))
     assert 'hosts_check_result' not in answer
 
@@ -84,7 +84,7 @@ def test_error_of_a_check_is_a_no_and_reset_asks_again(cloud, check):
 
 def test_back_end_that_says_no_keeps_the_network_as_it_is(tmp_path):
     cloud = NetworkCloud(
-        tmp_path, section='dummy_driver_network_updates = false'
+        tmp_path, backend_conf='dummy_driver_network_updates = false'
     )
     ask = replacing(cloud)
     assert cloud.check(UPDATE_CHECK, **ask)['compatible'] is False
@@ -290,7 +290,7 @@ def test_failed_addresses_put_all_into_error_and_come_back(cloud, error):
 
 def test_drivers_are_told_of_some_metadata_of_subnets(tmp_path):
     cloud = NetworkCloud(
-        tmp_path, more='driver_updatable_subnet_metadata = color'
+        tmp_path, extra_conf='driver_updatable_subnet_metadata = color'
     )
     path = f'/share-networks/{cloud.network}/subnets'
     subnet = cloud.api.get(path)['share_network_subnets'][0]['id']

@@ -13,16 +13,16 @@ from tests.functional.engine.service_process import CTX
 
 
 @pytest.fixture
-def hanging(two):
+def hanging(two_nodes):
     """`hanging(method)`: the first process hangs there; gives its end."""
-    first, _ = two
+    first, _ = two_nodes
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         ends = []
 
         def hang(method):
             order = first.driver().hang_next(method)
             running = pool.submit(first.run)
-            assert order.reached()
+            assert order.wait_reached()
 
             def end():
                 order.release()
@@ -36,8 +36,8 @@ def hanging(two):
             end()
 
 
-def test_a_forced_deletion_waits_for_the_creation(two, hanging):
-    first, second = two
+def test_a_forced_deletion_waits_for_the_creation(two_nodes, hanging):
+    first, second = two_nodes
     share = first.create(2)
     end = hanging('create_share')
     second.ask('force_delete', share)
@@ -49,8 +49,8 @@ def test_a_forced_deletion_waits_for_the_creation(two, hanging):
     assert first.driver().inventory() == {}
 
 
-def test_an_extension_waits_for_a_shrink_that_was_given_up(two, hanging):
-    first, second = two
+def test_an_extension_waits_for_a_shrink_that_was_given_up(two_nodes, hanging):
+    first, second = two_nodes
     share = first.create(5)
     first.run()
     first.ask('shrink', share, 3)
@@ -67,9 +67,9 @@ def test_an_extension_waits_for_a_shrink_that_was_given_up(two, hanging):
     assert first.target(share).size == 9
 
 
-def test_nor_in_the_moment_before_the_claim_is_committed(two):
+def test_nor_in_the_moment_before_the_claim_is_committed(two_nodes):
     """A deletion accepted while a creation is being claimed waits, too."""
-    first, second = two
+    first, second = two_nodes
     share = first.create(2)
     while first.scheduler.runners[0].step():
         pass
@@ -84,7 +84,7 @@ def test_nor_in_the_moment_before_the_claim_is_committed(two):
         second.ask('force_delete', share)
         second.run()
 
-    first.db.probe = pause
+    first.db.on_step = pause
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         creating = pool.submit(first.run)
         claiming.wait()

@@ -22,21 +22,21 @@ on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 @pytest.fixture
-def house(build_house):
+def node(build_node):
     """Two back ends, alpha first in line; nothing runs by itself."""
-    house = build_house(capacity=CAPACITY)
-    house.register()
-    house.run()
-    house.db.write(pools.change_allocated, 'node@beta#pool', 1)
-    return house
+    node = build_node(capacity=CAPACITY)
+    node.register()
+    node.run()
+    node.db.write(pools.adjust_allocated, 'node@beta#pool', 1)
+    return node
 
 
-def host(house, share_id):
-    return house.target(share_id).host
+def host(node, share_id):
+    return node.target(share_id).host
 
 
-def extra_spec(house, key, value):
-    house.db.write(
+def extra_spec(node, key, value):
+    node.db.write(
         lambda session: session.run(
             sa.text(
                 'INSERT INTO share_type_extra_specs '
@@ -49,30 +49,30 @@ def extra_spec(house, key, value):
     )
 
 
-def when_claimed(house, rival):
+def when_claimed(node, rival):
     """Have a rival come between the choice of a pool and its taking."""
 
-    def probe(name):
+    def on_step(name):
         if name == 'committed':
-            house.db.probe = lambda name: None
+            node.db.on_step = lambda name: None
             rival()
 
-    house.db.probe = probe
+    node.db.on_step = on_step
 
 
 # Room
 
 
-def test_a_share_goes_where_there_is_most_room(house):
-    share = house.create(2)
-    house.run()
-    assert host(house, share) == 'node@alpha#pool'
+def test_a_share_goes_where_there_is_most_room(node):
+    share = node.create(2)
+    node.run()
+    assert host(node, share) == 'node@alpha#pool'
 
 
-def test_room_that_a_rival_took_is_looked_for_elsewhere(build_house, house):
-    rival = build_house()
+def test_room_that_a_rival_took_is_looked_for_elsewhere(build_node, node):
+    rival = build_node()
     when_claimed(
-        house,
+        node,
         lambda: rival.db.write(
             pools.allocate,
             'node@alpha#pool',
@@ -85,59 +85,59 @@ def test_room_that_a_rival_took_is_looked_for_elsewhere(build_house, house):
             ),
         ),
     )
-    share = house.create(2)
-    house.run()
-    assert host(house, share) == 'node@beta#pool'
+    share = node.create(2)
+    node.run()
+    assert host(node, share) == 'node@beta#pool'
 
 
-def test_room_that_a_report_took_is_looked_for_elsewhere(build_house, house):
+def test_room_that_a_report_took_is_looked_for_elsewhere(build_node, node):
     """Others use the back end too, and it has just said so."""
-    rival = build_house()
+    rival = build_node()
     when_claimed(
-        house,
+        node,
         lambda: rival.db.write(
-            pools.report,
+            pools.save_report,
             'node@alpha',
-            [pools.Report('node@alpha#pool', {}, CAPACITY, 0.0)],
+            [pools.PoolReport('node@alpha#pool', {}, CAPACITY, 0.0)],
             {},
         ),
     )
-    share = house.create(2)
-    house.run()
-    assert host(house, share) == 'node@beta#pool'
+    share = node.create(2)
+    node.run()
+    assert host(node, share) == 'node@beta#pool'
 
 
-def test_when_rivals_take_all_room_the_user_hears_of_it(build_house, house):
-    rival = build_house()
+def test_when_rivals_take_all_room_the_user_hears_of_it(build_node, node):
+    rival = build_node()
 
     def take_all():
         for name in ('alpha', 'beta'):
             rival.db.write(
-                pools.report,
+                pools.save_report,
                 f'node@{name}',
-                [pools.Report(f'node@{name}#pool', {}, CAPACITY, 0.0)],
+                [pools.PoolReport(f'node@{name}#pool', {}, CAPACITY, 0.0)],
                 {},
             )
 
-    when_claimed(house, take_all)
-    share = house.create(2)
-    house.run()
-    assert house.status(share) == 'error'
-    assert house.messages() == [('001', '009')]
-    assert house.target(share).host is None
+    when_claimed(node, take_all)
+    share = node.create(2)
+    node.run()
+    assert node.status(share) == 'error'
+    assert node.messages() == [('001', '009')]
+    assert node.target(share).host is None
 
 
 @pytest.mark.parametrize('seed', range(2))
-def test_racing_schedulers_never_place_more_than_fits(build_house, seed):
+def test_racing_schedulers_never_place_more_than_fits(build_node, seed):
     """Sizes of 1 to 3 GiB for twice the room there is, reports meanwhile."""
-    houses = [build_house(capacity=CAPACITY) for _ in range(2)]
-    for house in houses:
-        house.start()
-    first, second = houses
+    nodes = [build_node(capacity=CAPACITY) for _ in range(2)]
+    for node in nodes:
+        node.start()
+    first, second = nodes
     done = threading.Event()
 
-    def ask(house, sizes):
-        return [house.create(size) for size in sizes]
+    def ask(node, sizes):
+        return [node.create(size) for size in sizes]
 
     def report():
         while not done.is_set():
@@ -149,14 +149,14 @@ def test_racing_schedulers_never_place_more_than_fits(build_house, seed):
         asking = [
             pool.submit(
                 ask,
-                houses[number % 2],
+                nodes[number % 2],
                 [1 + (number + n + seed) % 3 for n in range(6)],
             )
             for number in range(4)
         ]
         shares = [share for one in asking for share in one.result()]
-        for house in houses:
-            house.quiet()
+        for node in nodes:
+            node.quiet()
         done.set()
         reporting.result()
     statuses = [first.status(share) for share in shares]
@@ -168,24 +168,24 @@ def test_racing_schedulers_never_place_more_than_fits(build_house, seed):
 
 
 @on_sqlite
-def test_an_extension_stays_on_its_pool_and_within_it(house):
-    share = house.create(2)
-    house.run()
-    house.ask('extend', share, CAPACITY)
-    house.run()
-    assert (house.status(share), house.target(share).size) == (
+def test_an_extension_stays_on_its_pool_and_within_it(node):
+    share = node.create(2)
+    node.run()
+    node.ask('extend', share, CAPACITY)
+    node.run()
+    assert (node.status(share), node.target(share).size) == (
         'available',
         CAPACITY,
     )
-    house.ask('extend', share, CAPACITY + 1)
-    house.run()
-    assert (house.status(share), house.target(share).size) == (
+    node.ask('extend', share, CAPACITY + 1)
+    node.run()
+    assert (node.status(share), node.target(share).size) == (
         'available',
         CAPACITY,
     )
-    assert house.messages() == [('008', '009')]
-    house.db.write(pools.change_allocated, 'node@beta#pool', -1)
-    assert house.problems() == []
+    assert node.messages() == [('008', '009')]
+    node.db.write(pools.adjust_allocated, 'node@beta#pool', -1)
+    assert node.problems() == []
 
 
 # Reasons
@@ -200,58 +200,58 @@ def test_an_extension_stays_on_its_pool_and_within_it(house):
         (None, '009'),
     ],
 )
-def test_the_user_hears_which_filter_left_nothing(house, spec, detail):
+def test_the_user_hears_which_filter_left_nothing(node, spec, detail):
     if spec:
-        extra_spec(house, *spec)
-    share = house.create(2 if spec else CAPACITY + 1)
-    house.run()
-    assert house.status(share) == 'error'
-    assert house.messages() == [('001', detail)]
+        extra_spec(node, *spec)
+    share = node.create(2 if spec else CAPACITY + 1)
+    node.run()
+    assert node.status(share) == 'error'
+    assert node.messages() == [('001', detail)]
 
 
 @on_sqlite
-def test_a_zone_without_a_pool_is_named_as_the_reason(house):
-    house.db.write(services.zone_id, 'elsewhere')
-    house.create(2, availability_zone='elsewhere')
-    house.run()
-    assert house.messages() == [('001', '007')]
+def test_a_zone_without_a_pool_is_named_as_the_reason(node):
+    node.db.write(services.get_or_create_zone_id, 'elsewhere')
+    node.create(2, availability_zone='elsewhere')
+    node.run()
+    assert node.messages() == [('001', '007')]
 
 
 @on_sqlite
-def test_without_pools_the_storage_is_not_ready_yet(build_house):
-    house = build_house()
-    house.scheduler.register()
-    share = house.create(2)
-    house.scheduler.runners[0].step()
-    assert house.status(share) == 'error'
-    assert house.messages() == [('001', '028')]
+def test_without_pools_the_storage_is_not_ready_yet(build_node):
+    node = build_node()
+    node.scheduler.register()
+    share = node.create(2)
+    node.scheduler.runners[0].step()
+    assert node.status(share) == 'error'
+    assert node.messages() == [('001', '028')]
 
 
 @on_sqlite
-def test_without_a_type_and_a_default_the_user_is_asked_for_one(build_house):
-    house = build_house(default='default_share_type =')
-    house.register()
-    share = house.create(2)
-    house.run()
-    assert house.status(share) == 'error'
-    assert house.messages() == [('001', '024')]
+def test_without_a_type_and_a_default_the_user_is_asked_for_one(build_node):
+    node = build_node(default='default_share_type =')
+    node.register()
+    share = node.create(2)
+    node.run()
+    assert node.status(share) == 'error'
+    assert node.messages() == [('001', '024')]
 
 
 @on_sqlite
 @pytest.mark.parametrize(
     'change',
     [
-        lambda house: house.db.write(
+        lambda node: node.db.write(
             services.set_disabled, 'node@alpha', 'manila-share', True, None
         ),
-        lambda house: house.db.write(
-            services.beat,
+        lambda node: node.db.write(
+            services.heartbeat,
             host='node@alpha',
             binary='manila-share',
             incarnation='i',
             health='out of order',
         ),
-        lambda house: house.db.write(
+        lambda node: node.db.write(
             lambda session: session.run(
                 sa.text(
                     'UPDATE services SET heartbeat_at = 0 '
@@ -262,48 +262,48 @@ def test_without_a_type_and_a_default_the_user_is_asked_for_one(build_house):
     ],
     ids=['disabled', 'unwell', 'silent'],
 )
-def test_nothing_is_placed_where_no_service_can_take_it(house, change):
-    change(house)
-    share = house.create(2)
-    house.run()
-    assert host(house, share) == 'node@beta#pool'
+def test_nothing_is_placed_where_no_service_can_take_it(node, change):
+    change(node)
+    share = node.create(2)
+    node.run()
+    assert host(node, share) == 'node@beta#pool'
 
 
 @on_sqlite
-def test_storage_that_is_about_to_start_is_waited_for(build_house):
-    house = build_house(work='retry_delay = 1')
-    house.register()
-    for name in house.names:
-        house.db.write(
-            services.beat,
+def test_storage_that_is_about_to_start_is_waited_for(build_node):
+    node = build_node(work='retry_delay = 1')
+    node.register()
+    for name in node.names:
+        node.db.write(
+            services.heartbeat,
             host=f'node@{name}',
             binary='manila-share',
             incarnation='i',
             health='still starting',
         )
-    share = house.create(2)
-    house.run()
+    share = node.create(2)
+    node.run()
     ((_, state, _, attempt, error),) = [
-        one for one in house.owed() if one[0].startswith('placement')
+        one for one in node.owed() if one[0].startswith('placement')
     ]
     assert (state, attempt) == ('queued', 1)
     assert 'No share service is up' in error
-    for backend in house.share.backends:
+    for backend in node.share.backends:
         backend.beat()
-    for runner in house.runners:
+    for runner in node.runners:
         runner.start()
-    house.quiet()
-    assert house.status(share) == 'available'
-    for runner in house.runners:
+    node.quiet()
+    assert node.status(share) == 'available'
+    for runner in node.runners:
         assert runner.stop(10)
 
 
 # Once, and at once
 
 
-def test_a_share_is_placed_once_however_often_it_is_announced(build_house):
-    houses = [build_house(capacity=100).start() for _ in range(2)]
-    first, second = houses
+def test_a_share_is_placed_once_however_often_it_is_announced(build_node):
+    nodes = [build_node(capacity=100).start() for _ in range(2)]
+    first, second = nodes
     shares = [first.create(1) for _ in range(8)]
     for runner in second.scheduler.runners + first.scheduler.runners:
         for row in first.rows(sa.text('SELECT id FROM work')):
@@ -315,96 +315,100 @@ def test_a_share_is_placed_once_however_often_it_is_announced(build_house):
     assert first.problems() == []
 
 
-def test_an_instance_that_has_a_host_is_not_placed_again(house):
-    instance = house.target(house.create(2)).instance_id
-    house.db.write(share_instances.place, instance, 'node@alpha#pool', None)
+def test_an_instance_that_has_a_host_is_not_placed_again(node):
+    instance = node.target(node.create(2)).instance_id
+    node.db.write(
+        share_instances.assign_host, instance, 'node@alpha#pool', None
+    )
     with pytest.raises(exception.InvalidStatus):
-        house.db.write(share_instances.place, instance, 'node@beta#pool', None)
-    assert house.value(sa.select(INSTANCE.c.host)) == 'node@alpha#pool'
+        node.db.write(
+            share_instances.assign_host, instance, 'node@beta#pool', None
+        )
+    assert node.value(sa.select(INSTANCE.c.host)) == 'node@alpha#pool'
 
 
-def test_a_new_scheduler_decides_at_once(build_house, house):
+def test_a_new_scheduler_decides_at_once(build_node, node):
     """It has heard no report: the database has."""
-    share = house.create(2)
-    new = build_house(capacity=CAPACITY)
+    share = node.create(2)
+    new = build_node(capacity=CAPACITY)
     assert new.scheduler.runners[0].step()
-    assert host(house, share) == 'node@alpha#pool'
+    assert host(node, share) == 'node@alpha#pool'
 
 
 # What nobody places
 
 
 @pytest.fixture
-def homeless(build_house):
+def unregistered(build_node):
     """A share that was never placed, in error; and the house."""
-    house = build_house()
-    house.scheduler.register()
-    share = house.create(2)
-    house.scheduler.runners[0].step()
-    assert (house.status(share), host(house, share)) == ('error', None)
-    return house, share
+    node = build_node()
+    node.scheduler.register()
+    share = node.create(2)
+    node.scheduler.runners[0].step()
+    assert (node.status(share), host(node, share)) == ('error', None)
+    return node, share
 
 
 @pytest.mark.parametrize(
     'status', ['creating', 'migrating', 'migrating_to', 'server_migrating']
 )
-def test_what_a_decree_left_in_flight_ends_visibly(homeless, status):
-    house, share = homeless
-    house.operations.reset_status(CTX, house.target(share).instance_id, status)
-    told = len(house.messages())
-    assert house.scheduler.unplaced.run_pass() == 1
-    assert house.status(share) == 'error'
-    assert len(house.messages()) == told + 1
-    assert house.scheduler.unplaced.run_pass() == 0
-    assert house.problems() == []
+def test_what_a_decree_left_in_flight_ends_visibly(unregistered, status):
+    node, share = unregistered
+    node.operations.reset_status(CTX, node.target(share).instance_id, status)
+    told = len(node.messages())
+    assert node.scheduler.orphan_sweep.run_pass() == 1
+    assert node.status(share) == 'error'
+    assert len(node.messages()) == told + 1
+    assert node.scheduler.orphan_sweep.run_pass() == 0
+    assert node.problems() == []
 
 
-def test_what_a_decree_left_in_deletion_goes(homeless):
-    house, share = homeless
-    house.operations.reset_status(
-        CTX, house.target(share).instance_id, 'deleting'
+def test_what_a_decree_left_in_deletion_goes(unregistered):
+    node, share = unregistered
+    node.operations.reset_status(
+        CTX, node.target(share).instance_id, 'deleting'
     )
-    assert house.scheduler.unplaced.run_pass() == 1
-    assert house.rows(sa.select(SHARE)) == []
-    assert house.problems() == []
+    assert node.scheduler.orphan_sweep.run_pass() == 1
+    assert node.rows(sa.select(SHARE)) == []
+    assert node.problems() == []
 
 
 def test_what_another_scheduler_ends_meanwhile_stops_no_pass(
-    build_house, homeless
+    build_node, unregistered
 ):
     """Writers of SQLite take turns: there one of them finds nothing."""
-    house, share = homeless
-    shares = [share, house.create(2), house.create(2)]
-    while house.scheduler.runners[0].step():
+    node, share = unregistered
+    shares = [share, node.create(2), node.create(2)]
+    while node.scheduler.runners[0].step():
         pass
     for one in shares:
-        house.operations.reset_status(
-            CTX, house.target(one).instance_id, 'migrating'
+        node.operations.reset_status(
+            CTX, node.target(one).instance_id, 'migrating'
         )
-    told = len(house.messages())
+    told = len(node.messages())
     at_once = threading.Barrier(3)
 
     def run(rival):
         at_once.wait()
-        rival.scheduler.unplaced.run_pass()
+        rival.scheduler.orphan_sweep.run_pass()
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for running in [
             pool.submit(run, rival)
-            for rival in (house, build_house(), build_house())
+            for rival in (node, build_node(), build_node())
         ]:
             running.result()
-    assert {house.status(one) for one in shares} == {'error'}
-    assert len(house.messages()) == told + 3
+    assert {node.status(one) for one in shares} == {'error'}
+    assert len(node.messages()) == told + 3
 
 
-def test_the_recycle_bin_is_emptied_of_what_has_no_host(build_house):
-    house = build_house(default='soft_deleted_share_retention_time = 0')
-    house.scheduler.register()
-    shares = [house.create(2) for _ in range(2)]
-    while house.scheduler.runners[0].step():
+def test_the_recycle_bin_is_emptied_of_what_has_no_host(build_node):
+    node = build_node(default='soft_deleted_share_retention_time = 0')
+    node.scheduler.register()
+    shares = [node.create(2) for _ in range(2)]
+    while node.scheduler.runners[0].step():
         pass
-    house.ask('soft_delete', shares[0])
-    assert house.scheduler.unplaced.run_pass() == 1
-    assert [row.id for row in house.rows(sa.select(SHARE))] == shares[1:]
-    assert house.problems() == []
+    node.ask('soft_delete', shares[0])
+    assert node.scheduler.orphan_sweep.run_pass() == 1
+    assert [row.id for row in node.rows(sa.select(SHARE))] == shares[1:]
+    assert node.problems() == []

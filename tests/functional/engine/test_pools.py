@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.queries.admin import pools
-from manila_lite.share.manager import pool_reports as statistics
+from manila_lite.share.manager import pool_reports
 from tests.functional.engine.service_process import CTX
 from tests.functional.engine.service_process import POOL
 
@@ -13,184 +13,189 @@ SERVICE = 'node@alpha'
 
 
 @pytest.fixture
-def house(build_house):
-    house = build_house(backends=['alpha'], capacity=100)
-    house.register()
-    house.run()
-    return house
+def node(build_node):
+    node = build_node(backends=['alpha'], capacity=100)
+    node.register()
+    node.run()
+    return node
 
 
-def pool(house, host=HOST):
-    return house.db.read(
+def pool(node, host=HOST):
+    return node.db.read(
         lambda session: session.one(sa.select(POOL).where(POOL.c.host == host))
     )
 
 
-def books(house):
-    found = pool(house)
+def books(node):
+    found = pool(node)
     return found.allocated_gb, found.pending_gb, found.free_gb
 
 
-def allocate(house, gb, room, reported_at=None):
-    seen = pool(house).reported_at if reported_at is None else reported_at
-    return house.db.write(pools.allocate, HOST, gb, room, seen)
+def allocate(node, gb, room, reported_at=None):
+    seen = pool(node).reported_at if reported_at is None else reported_at
+    return node.db.write(pools.allocate, HOST, gb, room, seen)
 
 
-def report(house, free, known):
-    house.db.write(
-        pools.report, SERVICE, [pools.Report(HOST, {}, 100.0, free)], known
+def report(node, free, known):
+    node.db.write(
+        pools.save_report,
+        SERVICE,
+        [pools.PoolReport(HOST, {}, 100.0, free)],
+        known,
     )
 
 
 # Taking room
 
 
-def test_room_is_taken_up_to_the_brim_and_no_further(house):
-    assert allocate(house, 60, 100.0)
-    assert not allocate(house, 41, 100.0)
-    assert allocate(house, 40, 100.0)
-    assert books(house) == (100, 100, 100.0)
+def test_room_is_taken_up_to_the_brim_and_no_further(node):
+    assert allocate(node, 60, 100.0)
+    assert not allocate(node, 41, 100.0)
+    assert allocate(node, 40, 100.0)
+    assert books(node) == (100, 100, 100.0)
 
 
-def test_without_a_limit_there_is_always_room(house):
-    assert allocate(house, 10**6, None)
+def test_without_a_limit_there_is_always_room(node):
+    assert allocate(node, 10**6, None)
 
 
-def test_room_of_an_older_report_is_not_taken(house):
+def test_room_of_an_older_report_is_not_taken(node):
     """Others have filled the pool since, and a report says so."""
-    seen = pool(house).reported_at
-    report(house, 5.0, {})
-    assert not allocate(house, 60, 100.0, seen)
-    assert allocate(house, 5, 5.0)
+    seen = pool(node).reported_at
+    report(node, 5.0, {})
+    assert not allocate(node, 60, 100.0, seen)
+    assert allocate(node, 5, 5.0)
 
 
-def test_a_pool_that_vanished_has_no_room(house):
-    seen = pool(house).reported_at
-    house.db.write(pools.report, SERVICE, [], {})
-    assert not house.db.write(pools.allocate, HOST, 1, None, seen)
+def test_a_pool_that_vanished_has_no_room(node):
+    seen = pool(node).reported_at
+    node.db.write(pools.save_report, SERVICE, [], {})
+    assert not node.db.write(pools.allocate, HOST, 1, None, seen)
 
 
 # What the back end knows
 
 
-def test_a_report_knows_of_what_was_there_before_it(house):
-    house.create(10)
-    house.run()
-    assert books(house) == (10, 10, 100.0)
-    house.backend().report()
-    assert books(house) == (10, 0, 90.0)
+def test_a_report_knows_of_what_was_there_before_it(node):
+    node.create(10)
+    node.run()
+    assert books(node) == (10, 10, 100.0)
+    node.backend().report()
+    assert books(node) == (10, 0, 90.0)
 
 
-def test_a_report_does_not_know_of_what_came_during_it(house):
-    allocate(house, 10, None)
-    known = house.db.read(pools.known, SERVICE)
-    allocate(house, 7, None)
-    report(house, 90.0, known)
-    assert books(house) == (17, 7, 90.0)
+def test_a_report_does_not_know_of_what_came_during_it(node):
+    allocate(node, 10, None)
+    known = node.db.read(pools.get_known_allocations, SERVICE)
+    allocate(node, 7, None)
+    report(node, 90.0, known)
+    assert books(node) == (17, 7, 90.0)
 
 
-def test_a_report_does_not_know_of_what_is_still_to_be_made(house):
+def test_a_report_does_not_know_of_what_is_still_to_be_made(node):
     """Placed, but the driver has not come to it yet."""
-    house.create(10)
-    house.scheduler.runners[0].step()
-    house.backend().report()
-    assert books(house) == (10, 10, 100.0)
-    house.run()
-    house.backend().report()
-    assert books(house) == (10, 0, 90.0)
+    node.create(10)
+    node.scheduler.runners[0].step()
+    node.backend().report()
+    assert books(node) == (10, 10, 100.0)
+    node.run()
+    node.backend().report()
+    assert books(node) == (10, 0, 90.0)
 
 
 @pytest.mark.parametrize('force', [False, True])
-def test_a_report_does_not_know_of_growth_still_to_come(house, force):
-    share = house.create(10)
-    house.run()
-    house.backend().report()
-    house.ask('extend', share, 14, force=force)
-    while house.scheduler.runners[0].step():
+def test_a_report_does_not_know_of_growth_still_to_come(node, force):
+    share = node.create(10)
+    node.run()
+    node.backend().report()
+    node.ask('extend', share, 14, force=force)
+    while node.scheduler.runners[0].step():
         pass
-    assert books(house) == (14, 4, 90.0)
-    house.backend().report()
-    assert books(house) == (14, 4, 90.0)
-    house.run()
-    house.backend().report()
-    assert books(house) == (14, 0, 86.0)
+    assert books(node) == (14, 4, 90.0)
+    node.backend().report()
+    assert books(node) == (14, 4, 90.0)
+    node.run()
+    node.backend().report()
+    assert books(node) == (14, 0, 86.0)
 
 
-def test_two_reports_at_once_take_nothing_twice(house):
+def test_two_reports_at_once_take_nothing_twice(node):
     """Two managers of one back end ask their drivers at the same time."""
-    allocate(house, 10, None)
-    known = [house.db.read(pools.known, SERVICE) for _ in range(2)]
-    allocate(house, 5, None)
-    report(house, 90.0, known[0])
-    report(house, 89.0, known[1])
-    assert books(house) == (15, 5, 90.0)
+    allocate(node, 10, None)
+    known = [
+        node.db.read(pools.get_known_allocations, SERVICE) for _ in range(2)
+    ]
+    allocate(node, 5, None)
+    report(node, 90.0, known[0])
+    report(node, 89.0, known[1])
+    assert books(node) == (15, 5, 90.0)
 
 
-def test_what_shrinks_or_goes_frees_room_when_the_back_end_says_so(house):
-    share = house.create(10)
-    house.run()
-    house.backend().report()
-    house.ask('shrink', share, 4)
-    house.run()
-    assert books(house) == (4, 0, 90.0)
-    house.ask('delete', share)
-    house.run()
-    assert books(house) == (0, 0, 90.0)
-    house.backend().report()
-    assert books(house) == (0, 0, 100.0)
+def test_what_shrinks_or_goes_frees_room_when_the_back_end_says_so(node):
+    share = node.create(10)
+    node.run()
+    node.backend().report()
+    node.ask('shrink', share, 4)
+    node.run()
+    assert books(node) == (4, 0, 90.0)
+    node.ask('delete', share)
+    node.run()
+    assert books(node) == (0, 0, 90.0)
+    node.backend().report()
+    assert books(node) == (0, 0, 100.0)
 
 
-def test_growth_that_failed_is_not_counted(house):
-    share = house.create(10)
-    house.run()
+def test_growth_that_failed_is_not_counted(node):
+    share = node.create(10)
+    node.run()
     for force in (False, True):
-        house.driver().fail_next('extend_share')
-        house.ask('extend', share, 14, force=force)
-        house.run()
-        assert pool(house).allocated_gb == 10
-        house.operations.reset_status(
-            CTX, house.target(share).instance_id, 'available'
+        node.driver().fail_next('extend_share')
+        node.ask('extend', share, 14, force=force)
+        node.run()
+        assert pool(node).allocated_gb == 10
+        node.operations.reset_status(
+            CTX, node.target(share).instance_id, 'available'
         )
-    assert house.problems() == []
+    assert node.problems() == []
 
 
 # Pools that come and go
 
 
-def test_a_report_replaces_vanished_pools(house):
-    assert pool(house)
-    house.db.write(
-        pools.report,
+def test_a_report_replaces_vanished_pools(node):
+    assert pool(node)
+    node.db.write(
+        pools.save_report,
         SERVICE,
-        [pools.Report(f'{SERVICE}#new', {'a': 1}, None, None)],
-        house.db.read(pools.known, SERVICE),
+        [pools.PoolReport(f'{SERVICE}#new', {'a': 1}, None, None)],
+        node.db.read(pools.get_known_allocations, SERVICE),
     )
-    assert pool(house) is None
-    new = pool(house, f'{SERVICE}#new')
+    assert pool(node) is None
+    new = pool(node, f'{SERVICE}#new')
     assert (new.total_gb, new.free_gb, new.allocated_gb) == (None, None, 0)
 
 
-def test_a_pool_that_comes_back_counts_what_is_on_it(house):
-    share = house.create(10)
-    house.run()
-    house.ask('extend', share, 14, force=True)
-    house.db.write(pools.report, SERVICE, [], {})
-    house.backend().report()
-    assert pool(house).allocated_gb == 14
-    house.run()
-    assert house.problems() == []
+def test_a_pool_that_comes_back_counts_what_is_on_it(node):
+    share = node.create(10)
+    node.run()
+    node.ask('extend', share, 14, force=True)
+    node.db.write(pools.save_report, SERVICE, [], {})
+    node.backend().report()
+    assert pool(node).allocated_gb == 14
+    node.run()
+    assert node.problems() == []
 
 
-def test_pools_of_other_back_ends_are_left_alone(house):
-    house.db.write(
-        pools.report,
+def test_pools_of_other_back_ends_are_left_alone(node):
+    node.db.write(
+        pools.save_report,
         'node@alphabet',
-        [pools.Report('node@alphabet#pool', {}, 1.0, 1.0)],
+        [pools.PoolReport('node@alphabet#pool', {}, 1.0, 1.0)],
         {},
     )
-    house.db.write(pools.report, SERVICE, [], {})
-    assert pool(house) is None
-    assert pool(house, 'node@alphabet#pool')
+    node.db.write(pools.save_report, SERVICE, [], {})
+    assert pool(node) is None
+    assert pool(node, 'node@alphabet#pool')
 
 
 # What drivers say
@@ -220,24 +225,24 @@ def test_pools_of_other_back_ends_are_left_alone(house):
         ({}, None, None),
     ],
 )
-def test_capacities_are_numbers_or_nothing(house, said, total, free):
-    (one,) = statistics.reports(said, SERVICE, house.db.utcnow())
+def test_capacities_are_numbers_or_nothing(node, said, total, free):
+    (one,) = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
     assert (one.host, one.total_gb, one.free_gb) == (
         'node@alpha#pool',
         total,
         free,
     )
-    house.db.write(pools.report, SERVICE, [one], {})
-    assert (pool(house).total_gb, pool(house).free_gb) == (total, free)
+    node.db.write(pools.save_report, SERVICE, [one], {})
+    assert (pool(node).total_gb, pool(node).free_gb) == (total, free)
 
 
-def test_what_a_back_end_says_holds_for_each_of_its_pools(house):
+def test_what_a_back_end_says_holds_for_each_of_its_pools(node):
     said = {
         'vendor_name': 'v',
         'a': 1,
         'pools': [{'pool_name': 'x', 'a': 2}, {'pool_name': 'y'}],
     }
-    reports = statistics.reports(said, SERVICE, house.db.utcnow())
+    reports = pool_reports.pool_reports(said, SERVICE, node.db.utcnow())
     assert [
         (one.host, one.capabilities['a'], one.capabilities['vendor_name'])
         for one in reports

@@ -11,30 +11,30 @@ pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 
 
 @pytest.fixture
-def house(build_house):
-    house = build_house(backends=['alpha'])
-    house.register()
-    house.run()
-    return house
+def node(build_node):
+    node = build_node(backends=['alpha'])
+    node.register()
+    node.run()
+    return node
 
 
 @pytest.fixture
-def share(house):
+def share(node):
     """A share of 3 GiB."""
-    share = house.create(3)
-    house.run()
+    share = node.create(3)
+    node.run()
     return share
 
 
-def outcome(house, share):
-    found = house.target(share)
+def outcome(node, share):
+    found = node.target(share)
     return found.status, found.size
 
 
-def exports(house):
+def exports(node):
     return [
         row.path
-        for row in house.rows(
+        for row in node.rows(
             sa.text(
                 'SELECT path FROM share_instance_export_locations '
                 'ORDER BY path'
@@ -43,9 +43,9 @@ def exports(house):
     ]
 
 
-def failing(house, method, error):
+def failing(node, method, error):
     """Have the driver raise this, once."""
-    house.driver().fail_next(method, error=error)
+    node.driver().fail_next(method, error=error)
 
 
 # Creation
@@ -57,10 +57,10 @@ def with_detail(detail_data):
     return error
 
 
-def test_a_created_share_is_where_the_driver_says(house, share):
-    assert outcome(house, share) == ('available', 3)
-    assert len(exports(house)) == 2
-    assert house.messages() == []
+def test_a_created_share_is_where_the_driver_says(node, share):
+    assert outcome(node, share) == ('available', 3)
+    assert len(exports(node)) == 2
+    assert node.messages() == []
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_a_created_share_is_where_the_driver_says(house, share):
     ids=str,
 )
 def test_a_failed_creation_shows_what_exists_all_the_same(
-    house, detail_data, paths
+    node, detail_data, paths
 ):
-    failing(house, 'create_share', with_detail(detail_data))
-    share = house.create(3)
-    house.run()
-    assert outcome(house, share) == ('error', 3)
-    assert exports(house) == paths
-    assert house.messages() == [('002', '001')]
-    assert house.owed() == []
-    assert house.problems() == []
+    failing(node, 'create_share', with_detail(detail_data))
+    share = node.create(3)
+    node.run()
+    assert outcome(node, share) == ('error', 3)
+    assert exports(node) == paths
+    assert node.messages() == [('002', '001')]
+    assert node.owed() == []
+    assert node.problems() == []
 
 
 # Resizing
@@ -120,71 +120,71 @@ FULL = exception.ShareShrinkingPossibleDataLoss(share_id='x')
     ],
 )
 def test_a_failed_resize_is_told_and_gives_back(
-    house, share, verb, size, error, status, message
+    node, share, verb, size, error, status, message
 ):
-    failing(house, f'{verb}_share', error)
-    house.ask(verb, share, size)
-    house.run()
-    assert outcome(house, share) == (status, 3)
-    assert house.messages() == [message]
-    assert house.problems() == []
+    failing(node, f'{verb}_share', error)
+    node.ask(verb, share, size)
+    node.run()
+    assert outcome(node, share) == (status, 3)
+    assert node.messages() == [message]
+    assert node.problems() == []
 
 
 @pytest.mark.parametrize('verb, size', [('extend', 5), ('shrink', 1)])
-def test_a_resize_is_counted(house, share, verb, size):
-    house.ask(verb, share, size)
-    house.run()
-    assert outcome(house, share) == ('available', size)
-    assert house.messages() == []
-    assert house.problems() == []
+def test_a_resize_is_counted(node, share, verb, size):
+    node.ask(verb, share, size)
+    node.run()
+    assert outcome(node, share) == ('available', size)
+    assert node.messages() == []
+    assert node.problems() == []
 
 
 # Deletion
 
 
-def test_a_share_the_back_end_has_lost_is_deleted(house, share):
+def test_a_share_the_back_end_has_lost_is_deleted(node, share):
     failing(
-        house, 'delete_share', exception.ShareResourceNotFound(share_id='x')
+        node, 'delete_share', exception.ShareResourceNotFound(share_id='x')
     )
-    house.ask('delete', share)
-    house.run()
-    assert house.rows(sa.select(SHARE)) == []
-    assert house.messages() == []
+    node.ask('delete', share)
+    node.run()
+    assert node.rows(sa.select(SHARE)) == []
+    assert node.messages() == []
 
 
-def test_a_failed_deletion_is_told_and_still_counts(house, share):
-    failing(house, 'delete_share', BROKEN)
-    house.ask('delete', share)
-    house.run()
-    assert outcome(house, share) == ('error_deleting', 3)
-    assert house.messages() == [('007', '001')]
-    assert house.problems() == []
+def test_a_failed_deletion_is_told_and_still_counts(node, share):
+    failing(node, 'delete_share', BROKEN)
+    node.ask('delete', share)
+    node.run()
+    assert outcome(node, share) == ('error_deleting', 3)
+    assert node.messages() == [('007', '001')]
+    assert node.problems() == []
 
 
-def test_a_forced_deletion_bears_with_the_back_end(house, share):
-    failing(house, 'delete_share', BROKEN)
-    house.ask('force_delete', share)
-    house.run()
-    assert house.rows(sa.select(SHARE)) == []
-    assert house.messages() == []
-    assert house.owed() == []
+def test_a_forced_deletion_bears_with_the_back_end(node, share):
+    failing(node, 'delete_share', BROKEN)
+    node.ask('force_delete', share)
+    node.run()
+    assert node.rows(sa.select(SHARE)) == []
+    assert node.messages() == []
+    assert node.owed() == []
 
 
-def test_a_forced_deletion_that_a_decree_overtook_ends(house, share):
+def test_a_forced_deletion_that_a_decree_overtook_ends(node, share):
     """It fails, and what it was about is not being deleted any more."""
 
     def delete_share(*args, **kwargs):
-        house.operations.reset_status(
-            CTX, house.target(share).instance_id, 'error'
+        node.operations.reset_status(
+            CTX, node.target(share).instance_id, 'error'
         )
         raise BROKEN
 
-    house.driver().delete_share = delete_share
-    house.ask('force_delete', share)
-    house.run()
-    assert outcome(house, share) == ('error', 3)
-    assert house.owed() == []
-    assert house.problems() == []
+    node.driver().delete_share = delete_share
+    node.ask('force_delete', share)
+    node.run()
+    assert outcome(node, share) == ('error', 3)
+    assert node.owed() == []
+    assert node.problems() == []
 
 
 # Work that is out of date
@@ -202,18 +202,16 @@ def test_a_forced_deletion_that_a_decree_overtook_ends(house, share):
 )
 @pytest.mark.parametrize('step', [0, 1])
 def test_what_a_decree_overtook_is_not_carried_out(
-    house, share, verb, args, facts, step
+    node, share, verb, args, facts, step
 ):
-    before = len(house.driver().calls)
-    house.ask(verb, share, *args, **facts)
+    before = len(node.driver().calls)
+    node.ask(verb, share, *args, **facts)
     for _ in range(step):
-        house.scheduler.runners[0].step()
-    house.operations.reset_status(
-        CTX, house.target(share).instance_id, 'error'
-    )
-    house.run()
-    assert outcome(house, share) == ('error', 3)
-    assert house.driver().calls[before:] == []
-    assert house.messages() == []
-    assert house.owed() == []
-    assert house.problems() == []
+        node.scheduler.runners[0].step()
+    node.operations.reset_status(CTX, node.target(share).instance_id, 'error')
+    node.run()
+    assert outcome(node, share) == ('error', 3)
+    assert node.driver().calls[before:] == []
+    assert node.messages() == []
+    assert node.owed() == []
+    assert node.problems() == []

@@ -16,15 +16,15 @@ RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
 class Client:
     """Asks for what comes to its mind about shares that others know too."""
 
-    def __init__(self, house, known, seed):
-        self.house = house
+    def __init__(self, node, known, seed):
+        self.node = node
         self.known = known
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.answers = []
 
     def run(self):
         for _ in range(REQUESTS):
-            verb = self.chance.choice(
+            verb = self.rng.choice(
                 (
                     'create',
                     'extend',
@@ -49,19 +49,19 @@ class Client:
             self.answers.append(verb)
 
     def ask(self, verb, *args, **facts):
-        self.house.ask(verb, self.chance.choice(self.known), *args, **facts)
+        self.node.ask(verb, self.rng.choice(self.known), *args, **facts)
 
     def create(self):
-        self.known.append(self.house.create(self.chance.randint(1, 5)))
+        self.known.append(self.node.create(self.rng.randint(1, 5)))
 
     def extend(self):
-        self.ask('extend', self.chance.randint(2, 9))
+        self.ask('extend', self.rng.randint(2, 9))
 
     def force_extend(self):
-        self.ask('extend', self.chance.randint(2, 9), force=True)
+        self.ask('extend', self.rng.randint(2, 9), force=True)
 
     def shrink(self):
-        self.ask('shrink', self.chance.randint(1, 5))
+        self.ask('shrink', self.rng.randint(1, 5))
 
     def delete(self):
         self.ask('delete')
@@ -76,35 +76,35 @@ class Client:
         self.ask('restore')
 
     def reset(self):
-        share = self.house.target(self.chance.choice(self.known))
-        self.house.operations.reset_status(
-            CTX, share.instance_id, self.chance.choice(RESETS)
+        share = self.node.target(self.rng.choice(self.known))
+        self.node.operations.reset_status(
+            CTX, share.instance_id, self.rng.choice(RESETS)
         )
 
 
 @pytest.mark.parametrize('seed', range(2))
-def test_clients_in_each_others_way_keep_the_books(build_house, seed):
-    house = build_house(capacity=60, delay=0.02).start()
-    known = [house.create(3) for _ in range(4)]
-    house.quiet()
+def test_clients_in_each_others_way_keep_the_books(build_node, seed):
+    node = build_node(capacity=60, delay=0.02).start()
+    known = [node.create(3) for _ in range(4)]
+    node.quiet()
     clients = [
-        Client(house, known, f'{seed} {number}') for number in range(CLIENTS)
+        Client(node, known, f'{seed} {number}') for number in range(CLIENTS)
     ]
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(client.run) for client in clients]:
             done.result()
-    settle(house)
-    assert house.problems() == []
+    settle(node)
+    assert node.problems() == []
     assert len({answer for client in clients for answer in client.answers}) > 5
 
 
-def test_operations_side_by_side_never_wait_for_each_other(build_house):
+def test_operations_side_by_side_never_wait_for_each_other(build_node):
     """Rows are locked in one order: no deadlock, not even one to retry."""
-    house = build_house(
+    node = build_node(
         backends=['alpha'], work='workers_per_backend = 8'
     ).start()
-    shares = [house.create(5) for _ in range(36)]
-    house.quiet()
+    shares = [node.create(5) for _ in range(36)]
+    node.quiet()
 
     def ask(number):
         for share in shares[number::CLIENTS]:
@@ -116,22 +116,22 @@ def test_operations_side_by_side_never_wait_for_each_other(build_house):
                     ('delete', [], {}),
                 ]
             )
-            house.ask(verb, share, *args, **facts)
+            node.ask(verb, share, *args, **facts)
 
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         for done in [pool.submit(ask, number) for number in range(CLIENTS)]:
             done.result()
-    house.quiet()
-    assert house.db.retries == 0
-    assert house.problems() == []
+    node.quiet()
+    assert node.db.retries == 0
+    assert node.problems() == []
 
 
-def settle(house):
+def settle(node):
     """Rescue what decrees have left in flight, and end all work."""
-    house.quiet()
+    node.quiet()
     while sum(
-        backend.reconciliation.run_pass() for backend in house.share.backends
+        backend.reconciliation.run_pass() for backend in node.share.backends
     ):
-        house.quiet()
-    house.scheduler.unplaced.run_pass()
-    house.quiet()
+        node.quiet()
+    node.scheduler.orphan_sweep.run_pass()
+    node.quiet()

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import MACHINE
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from tests.functional.engine.service_process import CTX
-from tests.functional.engine.service_process import PATIENCE
+from tests.functional.engine.service_process import TIMEOUT
 from tests.functional.engine.service_process import WORK
 
 on_sqlite = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
@@ -23,39 +23,39 @@ UNKNOWN = '001'
 
 
 @pytest.fixture
-def house(build_house):
-    house = build_house(backends=['alpha'])
-    house.register()
-    house.run()
-    return house
+def node(build_node):
+    node = build_node(backends=['alpha'])
+    node.register()
+    node.run()
+    return node
 
 
 @pytest.fixture
-def share(house):
+def share(node):
     """A share of 3 GiB."""
-    share = house.create(3)
-    house.run()
+    share = node.create(3)
+    node.run()
     return share
 
 
-def instance_id(house, share):
-    return house.target(share).instance_id
+def instance_id(node, share):
+    return node.target(share).instance_id
 
 
-def move(house, share, *events):
+def move(node, share, *events):
     """Moves without work: what a decree, or a bug, leaves behind."""
     for event in events:
-        house.db.write(fire, MACHINE, instance_id(house, share), event)
+        node.db.write(fire, SHARE_INSTANCE, instance_id(node, share), event)
 
 
-def rescue(house):
+def rescue(node):
     """One pass, and what it asked for; how many it found."""
-    found = house.backend().reconciliation.run_pass()
-    house.run()
+    found = node.backend().reconciliation.run_pass()
+    node.run()
     return found
 
 
-def says(house, answer):
+def says(node, answer):
     """Have the back end answer this when it is asked about a share."""
 
     def get_share_status(share, share_server=None):
@@ -63,25 +63,23 @@ def says(house, answer):
             raise answer
         return answer
 
-    house.backend().provisioning.driver = driver = house.driver()
+    node.backend().provisioning.driver = driver = node.driver()
     driver.get_share_status = get_share_status
 
 
-def shown(house, share):
-    found = house.target(share)
+def shown(node, share):
+    found = node.target(share)
     return found.status, found.size
 
 
-def decisions(house):
-    return house.db.read(recovery.list_log, limit=100)
+def decisions(node):
+    return node.db.read(recovery.list_log, limit=100)
 
 
-def questions(*houses):
+def questions(*nodes):
     return sum(
-        [call.method for call in house.driver().calls].count(
-            'get_share_status'
-        )
-        for house in houses
+        [call.method for call in node.driver().calls].count('get_share_status')
+        for node in nodes
     )
 
 
@@ -110,14 +108,14 @@ BAD = [
 
 @on_sqlite
 @pytest.mark.parametrize('answer', BAD + [GOOD | {'size': 4}], ids=str)
-def test_what_is_not_as_it_should_be_was_not_created(house, share, answer):
-    move(house, share, 'reset_creating')
-    says(house, answer)
-    assert rescue(house) == 1
-    assert shown(house, share) == ('error', 3)
-    assert house.messages() == [(CREATE, UNKNOWN)]
-    assert rescue(house) == 0
-    assert house.problems() == []
+def test_what_is_not_as_it_should_be_was_not_created(node, share, answer):
+    move(node, share, 'reset_creating')
+    says(node, answer)
+    assert rescue(node) == 1
+    assert shown(node, share) == ('error', 3)
+    assert node.messages() == [(CREATE, UNKNOWN)]
+    assert rescue(node) == 0
+    assert node.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -129,20 +127,20 @@ def test_what_is_not_as_it_should_be_was_not_created(house, share, answer):
     ],
     ids=str,
 )
-def test_what_the_back_end_has_was_created(house, share, answer):
-    move(house, share, 'reset_creating')
-    says(house, answer)
-    assert rescue(house) == 1
-    assert shown(house, share) == ('available', 3)
+def test_what_the_back_end_has_was_created(node, share, answer):
+    move(node, share, 'reset_creating')
+    says(node, answer)
+    assert rescue(node) == 1
+    assert shown(node, share) == ('available', 3)
     paths = [
         row.path
-        for row in house.rows(
+        for row in node.rows(
             sa.text('SELECT path FROM share_instance_export_locations')
         )
     ]
     assert paths == (answer.get('export_locations') or [])
-    assert house.messages() == []
-    assert house.problems() == []
+    assert node.messages() == []
+    assert node.problems() == []
 
 
 @on_sqlite
@@ -159,26 +157,26 @@ def test_what_the_back_end_has_was_created(house, share, answer):
     ids=str,
 )
 def test_what_cannot_be_told_has_failed(
-    house, share, event, action, status, answer
+    node, share, event, action, status, answer
 ):
-    move(house, share, event)
-    says(house, answer)
-    assert rescue(house) == 1
-    assert shown(house, share) == (status, 3)
-    assert house.messages() == [(action, UNKNOWN)]
-    assert house.problems() == []
+    move(node, share, event)
+    says(node, answer)
+    assert rescue(node) == 1
+    assert shown(node, share) == (status, 3)
+    assert node.messages() == [(action, UNKNOWN)]
+    assert node.problems() == []
 
 
 @pytest.mark.parametrize('event', ['extend', 'shrink'])
 @pytest.mark.parametrize('size', [2, 3, 7])
-def test_the_size_is_what_the_back_end_says(house, share, event, size):
-    move(house, share, event)
-    says(house, GOOD | {'size': size})
-    assert rescue(house) == 1
-    assert shown(house, share) == ('available', size)
-    assert house.messages() == []
+def test_the_size_is_what_the_back_end_says(node, share, event, size):
+    move(node, share, event)
+    says(node, GOOD | {'size': size})
+    assert rescue(node) == 1
+    assert shown(node, share) == ('available', size)
+    assert node.messages() == []
     assert [
-        problem for problem in house.problems() if 'should be' not in problem
+        problem for problem in node.problems() if 'should be' not in problem
     ] == []
 
 
@@ -186,42 +184,42 @@ def test_the_size_is_what_the_back_end_says(house, share, event, size):
 
 
 @pytest.mark.parametrize('event', ['reset_deleting', 'force_delete'])
-def test_a_deletion_is_repeated(house, share, event):
-    move(house, share, event)
-    assert rescue(house) == 1
-    assert house.rows(sa.text('SELECT id FROM shares')) == []
-    assert house.driver().inventory() == {}
-    assert house.problems() == []
+def test_a_deletion_is_repeated(node, share, event):
+    move(node, share, event)
+    assert rescue(node) == 1
+    assert node.rows(sa.text('SELECT id FROM shares')) == []
+    assert node.driver().inventory() == {}
+    assert node.problems() == []
 
 
 @on_sqlite
-def test_a_repeated_deletion_may_fail_visibly(house, share):
-    move(house, share, 'reset_deleting')
-    house.driver().fail_next('delete_share')
-    assert rescue(house) == 1
-    assert house.status(share) == 'error_deleting'
-    assert house.messages() == [(DELETE, UNKNOWN)]
-    assert house.problems() == []
+def test_a_repeated_deletion_may_fail_visibly(node, share):
+    move(node, share, 'reset_deleting')
+    node.driver().fail_next('delete_share')
+    assert rescue(node) == 1
+    assert node.status(share) == 'error_deleting'
+    assert node.messages() == [(DELETE, UNKNOWN)]
+    assert node.problems() == []
 
 
 @pytest.mark.parametrize(
     'status', ['migrating', 'migrating_to', 'server_migrating']
 )
-def test_what_nobody_can_finish_is_given_up(house, share, status):
-    move(house, share, f'reset_{status}')
-    assert rescue(house) == 1
-    assert house.status(share) == 'error'
-    assert house.messages() == [(UPDATE, UNKNOWN)]
-    assert house.problems() == []
+def test_what_nobody_can_finish_is_given_up(node, share, status):
+    move(node, share, f'reset_{status}')
+    assert rescue(node) == 1
+    assert node.status(share) == 'error'
+    assert node.messages() == [(UPDATE, UNKNOWN)]
+    assert node.problems() == []
 
 
 @on_sqlite
 @pytest.mark.parametrize('event', ['ensure', 'snapshot'])
-def test_what_changes_no_data_is_as_good_as_before(house, share, event):
-    move(house, share, event)
-    assert rescue(house) == 1
-    assert house.status(share) == 'available'
-    assert house.messages() == []
+def test_what_changes_no_data_is_as_good_as_before(node, share, event):
+    move(node, share, event)
+    assert rescue(node) == 1
+    assert node.status(share) == 'available'
+    assert node.messages() == []
 
 
 @on_sqlite
@@ -229,21 +227,21 @@ def test_what_changes_no_data_is_as_good_as_before(house, share, event):
     'event, status, action',
     [('revert', 'error', REVERT), ('unmanage', 'unmanage_error', UPDATE)],
 )
-def test_what_nobody_knows_of_is_given_up(house, share, event, status, action):
-    move(house, share, event)
-    assert rescue(house) == 1
-    assert house.status(share) == status
-    assert house.messages() == [(action, UNKNOWN)]
+def test_what_nobody_knows_of_is_given_up(node, share, event, status, action):
+    move(node, share, event)
+    assert rescue(node) == 1
+    assert node.status(share) == status
+    assert node.messages() == [(action, UNKNOWN)]
 
 
 # The record
 
 
-def test_every_decision_is_written_down(house, share):
-    move(house, share, 'reset_creating')
-    says(house, GOOD | {'size': 4})
-    rescue(house)
-    (written,) = decisions(house)
+def test_every_decision_is_written_down(node, share):
+    move(node, share, 'reset_creating')
+    says(node, GOOD | {'size': 4})
+    rescue(node)
+    (written,) = decisions(node)
     assert (
         written.resource,
         written.resource_id,
@@ -253,7 +251,7 @@ def test_every_decision_is_written_down(house, share):
         written.reason,
     ) == (
         'share_instance',
-        instance_id(house, share),
+        instance_id(node, share),
         'creating',
         'given up',
         'error',
@@ -264,24 +262,24 @@ def test_every_decision_is_written_down(house, share):
     assert 0 <= written.duration < 60
 
 
-def test_what_is_left_alone_is_not_written_down(house, share):
-    house.ask('extend', share, 5)
-    rescue(house)
-    assert decisions(house) == []
+def test_what_is_left_alone_is_not_written_down(node, share):
+    node.ask('extend', share, 5)
+    rescue(node)
+    assert decisions(node) == []
 
 
-def test_a_decision_tells_what_it_rests_on(house, share):
-    move(house, share, 'extend')
-    rescue(house)
-    (written,) = decisions(house)
+def test_a_decision_tells_what_it_rests_on(node, share):
+    move(node, share, 'extend')
+    rescue(node)
+    (written,) = decisions(node)
     assert (written.action, written.status_after) == ('converged', 'available')
     assert written.evidence.startswith('get_share_status: (3, ')
 
 
-def test_a_repeated_deletion_is_written_down_as_such(house, share):
-    move(house, share, 'reset_deleting')
-    rescue(house)
-    (written,) = decisions(house)
+def test_a_repeated_deletion_is_written_down_as_such(node, share):
+    move(node, share, 'reset_deleting')
+    rescue(node)
+    (written,) = decisions(node)
     assert (written.action, written.evidence) == (
         'repeated',
         'provisioning.delete_share_instance',
@@ -291,255 +289,257 @@ def test_a_repeated_deletion_is_written_down_as_such(house, share):
 # The pass
 
 
-def test_what_was_moved_later_is_not_of_the_start(house, share):
-    other = house.create(3)
-    house.run()
-    move(house, share, 'reset_migrating')
-    began = house.db.utcnow()
-    move(house, other, 'reset_migrating')
-    backend = house.backend()
-    assert backend.reconciliation.look(began)
-    house.run()
-    assert house.status(share) == 'error'
-    assert house.status(other) == 'migrating'
-    assert not backend.reconciliation.look(began)
-    assert backend.reconciliation.look()
-    house.run()
-    assert house.status(other) == 'error'
+def test_what_was_moved_later_is_not_of_the_start(node, share):
+    other = node.create(3)
+    node.run()
+    move(node, share, 'reset_migrating')
+    began = node.db.utcnow()
+    move(node, other, 'reset_migrating')
+    backend = node.backend()
+    assert backend.reconciliation.request_pass(began)
+    node.run()
+    assert node.status(share) == 'error'
+    assert node.status(other) == 'migrating'
+    assert not backend.reconciliation.request_pass(began)
+    assert backend.reconciliation.request_pass()
+    node.run()
+    assert node.status(other) == 'error'
 
 
-def test_nothing_stuck_costs_no_write_and_no_question(house, share):
+def test_nothing_stuck_costs_no_write_and_no_question(node, share):
     writes = []
-    house.db.probe = lambda name: writes.append(name)
-    assert not house.backend().reconciliation.look()
+    node.db.on_step = lambda name: writes.append(name)
+    assert not node.backend().reconciliation.request_pass()
     assert 'commit' not in writes
     assert len(writes) <= len(recovery.KINDS)
-    assert questions(house) == 0
+    assert questions(node) == 0
 
 
-def test_a_mass_is_rescued_in_rounds(build_house):
-    house = build_house(backends=['alpha'], work='\n[recovery]\nbatch = 3')
-    house.register()
-    shares = [house.create(1) for _ in range(10)]
-    house.run()
+def test_a_mass_is_rescued_in_rounds(build_node):
+    node = build_node(backends=['alpha'], work='\n[recovery]\nbatch = 3')
+    node.register()
+    shares = [node.create(1) for _ in range(10)]
+    node.run()
     for share in shares:
-        move(house, share, 'reset_migrating')
-    assert house.backend().reconciliation.look()
-    house.until(lambda: house.run() or not house.owed())
-    assert {house.status(share) for share in shares} == {'error'}
-    assert len(decisions(house)) == 10
-    assert house.problems() == []
+        move(node, share, 'reset_migrating')
+    assert node.backend().reconciliation.request_pass()
+    node.until(lambda: node.run() or not node.owed())
+    assert {node.status(share) for share in shares} == {'error'}
+    assert len(decisions(node)) == 10
+    assert node.problems() == []
 
 
 @on_sqlite
-def test_a_question_that_hangs_is_given_up(build_house):
+def test_a_question_that_hangs_is_given_up(build_node):
     """The others are answered in time, however busy the machine is."""
-    house = build_house(
+    node = build_node(
         backends=['alpha'], work='\n[recovery]\nquestion_timeout = 1'
     )
-    house.register()
-    shares = [house.create(1) for _ in range(3)]
-    house.run()
+    node.register()
+    shares = [node.create(1) for _ in range(3)]
+    node.run()
     for share in shares:
-        move(house, share, 'extend')
-    hung, ended = house.driver().get_share_status, threading.Event()
-    victim = instance_id(house, shares[1])
+        move(node, share, 'extend')
+    hung, ended = node.driver().get_share_status, threading.Event()
+    victim = instance_id(node, shares[1])
 
     def get_share_status(share, share_server=None):
         if share['id'] == victim:
-            ended.wait(PATIENCE)
+            ended.wait(TIMEOUT)
         return hung(share, share_server)
 
-    house.driver().get_share_status = get_share_status
-    rescue(house)
-    assert [house.status(share) for share in shares] == [
+    node.driver().get_share_status = get_share_status
+    rescue(node)
+    assert [node.status(share) for share in shares] == [
         'available',
         'extending_error',
         'available',
     ]
     ended.set()
-    assert [one.reason for one in decisions(house) if one.reason] == [
+    assert [one.reason for one in decisions(node) if one.reason] == [
         'the back end did not answer within 1 s'
     ]
 
 
-def test_questions_that_hang_keep_nobody_from_other_work(build_house):
+def test_questions_that_hang_keep_nobody_from_other_work(build_node):
     """They are as many as the workers, and users do not notice."""
-    house = build_house(backends=['alpha']).start()
-    stuck = [house.created(1) for _ in range(3)]
-    other = house.created(1)
+    node = build_node(backends=['alpha']).start()
+    stuck = [node.created(1) for _ in range(3)]
+    other = node.created(1)
     for share in stuck:
-        move(house, share, 'extend')
-    hang = house.driver().hang_next('get_share_status', None)
-    assert house.backend().reconciliation.run_pass() == 3
-    assert hang.reached()
-    house.ask('extend', other, 2)
-    house.until(lambda: shown(house, other) == ('available', 2))
-    new = house.create(1)
-    house.until(lambda: house.status(new) == 'available')
-    assert {house.status(share) for share in stuck} == {'extending'}
+        move(node, share, 'extend')
+    hang = node.driver().hang_next('get_share_status', None)
+    assert node.backend().reconciliation.run_pass() == 3
+    assert hang.wait_reached()
+    node.ask('extend', other, 2)
+    node.until(lambda: shown(node, other) == ('available', 2))
+    new = node.create(1)
+    node.until(lambda: node.status(new) == 'available')
+    assert {node.status(share) for share in stuck} == {'extending'}
     hang.release()
-    house.until(
-        lambda: {shown(house, share) for share in stuck} == {('available', 1)}
+    node.until(
+        lambda: {shown(node, share) for share in stuck} == {('available', 1)}
     )
-    house.quiet()
-    assert len(decisions(house)) == 3
-    assert questions(house) == 3
-    assert house.problems() == []
+    node.quiet()
+    assert len(decisions(node)) == 3
+    assert questions(node) == 3
+    assert node.problems() == []
 
 
-def test_a_row_that_raises_does_not_hold_up_the_others(build_house):
-    house = build_house(backends=['alpha'])
-    house.register()
-    shares = [house.create(1) for _ in range(5)]
-    house.run()
+def test_a_row_that_raises_does_not_hold_up_the_others(build_node):
+    node = build_node(backends=['alpha'])
+    node.register()
+    shares = [node.create(1) for _ in range(5)]
+    node.run()
     for share in shares:
-        move(house, share, 'extend')
-    house.driver().fail_next('get_share_status', 2, ZeroDivisionError())
-    rescue(house)
-    assert sorted(house.status(share) for share in shares) == [
+        move(node, share, 'extend')
+    node.driver().fail_next('get_share_status', 2, ZeroDivisionError())
+    rescue(node)
+    assert sorted(node.status(share) for share in shares) == [
         *['available'] * 3,
         *['extending_error'] * 2,
     ]
-    assert house.owed() == []
-    assert house.problems() == []
+    assert node.owed() == []
+    assert node.problems() == []
 
 
-def test_a_back_end_that_is_away_is_not_asked_again_and_again(build_house):
-    house = build_house(
+def test_a_back_end_that_is_away_is_not_asked_again_and_again(build_node):
+    node = build_node(
         backends=['alpha'],
         work='\n[recovery]\nquestion_timeout = 0.1\nunanswered_questions = 1',
     )
-    house.register()
-    shares = [house.create(1) for _ in range(3)]
-    house.run()
+    node.register()
+    shares = [node.create(1) for _ in range(3)]
+    node.run()
     for share in shares:
-        move(house, share, 'extend')
+        move(node, share, 'extend')
     answered = threading.Event()
     asked = []
 
     def get_share_status(share, share_server=None):
         asked.append(share['id'])
-        answered.wait(PATIENCE)
+        answered.wait(TIMEOUT)
         return GOOD | {'size': 1}
 
-    house.driver().get_share_status = get_share_status
-    rescue(house)
+    node.driver().get_share_status = get_share_status
+    rescue(node)
     answered.set()
     assert len(asked) == 1
-    assert sorted(house.status(share) for share in shares) == [
+    assert sorted(node.status(share) for share in shares) == [
         'extending',
         'extending',
         'extending_error',
     ]
-    assert len(house.owed()) == 2
+    assert len(node.owed()) == 2
 
 
 # Once
 
 
-def test_what_has_work_is_left_to_it(house, share):
-    house.ask('extend', share, 5)
-    assert house.backend().reconciliation.run_pass() == 0
-    house.run()
-    assert shown(house, share) == ('available', 5)
+def test_what_has_work_is_left_to_it(node, share):
+    node.ask('extend', share, 5)
+    assert node.backend().reconciliation.run_pass() == 0
+    node.run()
+    assert shown(node, share) == ('available', 5)
 
 
-def test_two_passes_before_the_rescue_are_one(house, share):
-    move(house, share, 'reset_migrating')
-    passes = house.backend().reconciliation.run_pass
+def test_two_passes_before_the_rescue_are_one(node, share):
+    move(node, share, 'reset_migrating')
+    passes = node.backend().reconciliation.run_pass
     assert [passes(), passes()] == [1, 0]
-    house.run()
-    assert house.messages() == [(UPDATE, UNKNOWN)]
+    node.run()
+    assert node.messages() == [(UPDATE, UNKNOWN)]
 
 
-def test_two_managers_of_a_back_end_rescue_once(build_house, house):
-    second = build_house(backends=['alpha'])
+def test_two_managers_of_a_back_end_rescue_once(build_node, node):
+    second = build_node(backends=['alpha'])
     second.register()
-    shares = [house.create(3) for _ in range(4)]
-    house.run()
+    shares = [node.create(3) for _ in range(4)]
+    node.run()
     for share, event in zip(
         shares,
         ('reset_creating', 'extend', 'shrink', 'reset_migrating'),
         strict=True,
     ):
-        move(house, share, event)
+        move(node, share, event)
     at_once = threading.Barrier(2)
 
-    def look(one):
+    def request_pass(one):
         at_once.wait()
         rescue(one)
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for looking in [pool.submit(look, one) for one in (house, second)]:
+        for looking in [
+            pool.submit(request_pass, one) for one in (node, second)
+        ]:
             looking.result()
-    house.run()
-    assert [house.status(share) for share in shares] == [
+    node.run()
+    assert [node.status(share) for share in shares] == [
         'available',
         'available',
         'available',
         'error',
     ]
-    assert house.messages() == [(UPDATE, UNKNOWN)]
-    assert questions(house, second) == 3
-    assert house.owed() == []
-    assert house.problems() == []
+    assert node.messages() == [(UPDATE, UNKNOWN)]
+    assert questions(node, second) == 3
+    assert node.owed() == []
+    assert node.problems() == []
 
 
 @on_sqlite
-def test_what_another_manager_has_locked_is_left_to_it(build_house):
-    house, second = (
-        build_house(backends=['alpha'], locked=True) for _ in range(2)
+def test_what_another_manager_has_locked_is_left_to_it(build_node):
+    node, second = (
+        build_node(backends=['alpha'], locked=True) for _ in range(2)
     )
-    house.register()
-    share = house.create(3)
-    house.run()
-    move(house, share, 'extend')
-    assert house.backend().reconciliation.run_pass() == 1
-    rescued = f'rescue-{instance_id(house, share)}'
+    node.register()
+    share = node.create(3)
+    node.run()
+    move(node, share, 'extend')
+    assert node.backend().reconciliation.run_pass() == 1
+    rescued = f'rescue-{instance_id(node, share)}'
     with second.process.locks.try_lock(rescued) as held:
         assert held
-        house.run()
-        assert house.status(share) == 'extending'
-        assert questions(house, second) == 0
-    house.db.write(
+        node.run()
+        assert node.status(share) == 'extending'
+        assert questions(node, second) == 0
+    node.db.write(
         lambda session: session.run(sa.update(WORK).values(next_try_at=0.0))
     )
-    house.run()
-    assert house.status(share) == 'available'
-    assert questions(house, second) == 1
-    assert len(decisions(house)) == 1
+    node.run()
+    assert node.status(share) == 'available'
+    assert questions(node, second) == 1
+    assert len(decisions(node)) == 1
 
 
-def test_other_back_ends_rescue_their_own(build_house):
-    house = build_house()
-    house.register()
-    house.run()
-    shares = [house.create(1) for _ in range(6)]
-    house.run()
+def test_other_back_ends_rescue_their_own(build_node):
+    node = build_node()
+    node.register()
+    node.run()
+    shares = [node.create(1) for _ in range(6)]
+    node.run()
     for share in shares:
-        move(house, share, 'reset_migrating')
+        move(node, share, 'reset_migrating')
     of_alpha = [
         share
         for share in shares
-        if house.target(share).host == 'node@alpha#pool'
+        if node.target(share).host == 'node@alpha#pool'
     ]
     assert 0 < len(of_alpha) < 6
-    assert rescue(house) == len(of_alpha)
-    assert {
-        share for share in shares if house.status(share) == 'error'
-    } == set(of_alpha)
+    assert rescue(node) == len(of_alpha)
+    assert {share for share in shares if node.status(share) == 'error'} == set(
+        of_alpha
+    )
 
 
 # What abandoned work had taken
 
 
 @pytest.fixture
-def abandoned(house, share):
+def abandoned(node, share):
     """An extension by 4 GiB whose worker died before the driver did it."""
-    house.ask('extend', share, 7)
-    house.scheduler.runners[0].step()
-    house.db.write(
+    node.ask('extend', share, 7)
+    node.scheduler.runners[0].step()
+    node.db.write(
         lambda session: session.run(
             sa.update(WORK).values(
                 state='running',
@@ -553,20 +553,20 @@ def abandoned(house, share):
     return share
 
 
-def test_an_extension_that_did_not_happen_gives_back(house, abandoned):
-    house.run()
-    assert shown(house, abandoned) == ('available', 3)
-    assert house.messages() == [(EXTEND, UNKNOWN)]  # it was accepted
-    assert house.problems() == []
+def test_an_extension_that_did_not_happen_gives_back(node, abandoned):
+    node.run()
+    assert shown(node, abandoned) == ('available', 3)
+    assert node.messages() == [(EXTEND, UNKNOWN)]  # it was accepted
+    assert node.problems() == []
 
 
-def test_an_extension_that_happened_is_settled(house, abandoned):
-    says(house, GOOD | {'size': 7})
-    house.run()
-    assert shown(house, abandoned) == ('available', 7)
-    assert house.messages() == []
+def test_an_extension_that_happened_is_settled(node, abandoned):
+    says(node, GOOD | {'size': 7})
+    node.run()
+    assert shown(node, abandoned) == ('available', 7)
+    assert node.messages() == []
     assert [
-        problem for problem in house.problems() if 'should be 7' not in problem
+        problem for problem in node.problems() if 'should be 7' not in problem
     ] == []
 
 
@@ -578,12 +578,12 @@ def test_an_extension_that_happened_is_settled(house, abandoned):
         NotImplementedError,
     ],
 )
-def test_an_extension_nobody_knows_of_gives_back(house, abandoned, error):
-    says(house, error)
-    house.run()
-    assert house.status(abandoned) == 'extending_error'
-    assert len(house.messages()) == 1
-    assert house.problems() == []
+def test_an_extension_nobody_knows_of_gives_back(node, abandoned, error):
+    says(node, error)
+    node.run()
+    assert node.status(abandoned) == 'extending_error'
+    assert len(node.messages()) == 1
+    assert node.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -598,53 +598,53 @@ def test_an_extension_nobody_knows_of_gives_back(house, abandoned, error):
     ],
 )
 def test_a_decree_about_abandoned_work_loses_nothing_reserved(
-    house, abandoned, status
+    node, abandoned, status
 ):
-    house.operations.reset_status(CTX, instance_id(house, abandoned), status)
-    house.run()
-    rescue(house)
-    assert house.problems() == []
+    node.operations.reset_status(CTX, instance_id(node, abandoned), status)
+    node.run()
+    rescue(node)
+    assert node.problems() == []
 
 
 @pytest.mark.parametrize('verb', ['force_delete', 'reset_and_delete'])
-def test_a_deletion_follows_abandoned_work(house, abandoned, verb):
+def test_a_deletion_follows_abandoned_work(node, abandoned, verb):
     if verb == 'force_delete':
-        house.ask('force_delete', abandoned)
+        node.ask('force_delete', abandoned)
     else:
-        house.operations.reset_status(
-            CTX, instance_id(house, abandoned), 'error'
+        node.operations.reset_status(
+            CTX, instance_id(node, abandoned), 'error'
         )
-        house.ask('delete', abandoned)
-    house.run()
-    assert house.rows(sa.text('SELECT id FROM shares')) == []
-    assert [call.method for call in house.driver().calls].count(
+        node.ask('delete', abandoned)
+    node.run()
+    assert node.rows(sa.text('SELECT id FROM shares')) == []
+    assert [call.method for call in node.driver().calls].count(
         'delete_share'
     ) == 1
-    assert house.problems() == []
+    assert node.problems() == []
 
 
-def test_a_forced_deletion_is_still_forced_after_a_rescue(house, abandoned):
-    house.ask('force_delete', abandoned)
-    house.driver().fail_next('delete_share', None)
-    house.run()
-    assert house.rows(sa.text('SELECT id FROM shares')) == []
+def test_a_forced_deletion_is_still_forced_after_a_rescue(node, abandoned):
+    node.ask('force_delete', abandoned)
+    node.driver().fail_next('delete_share', None)
+    node.run()
+    assert node.rows(sa.text('SELECT id FROM shares')) == []
 
 
 # Deferred deletion
 
 
 @pytest.fixture
-def deferring(build_house):
-    house = build_house(
+def deferring(build_node):
+    node = build_node(
         backends=['alpha'], default='is_deferred_deletion_enabled = true'
     )
-    house.register()
-    house.run()
-    return house
+    node.register()
+    node.run()
+    return node
 
 
-def used(house):
-    return house.db.read(
+def used(node):
+    return node.db.read(
         lambda session: dict(
             session.rows(
                 sa.text(
@@ -661,7 +661,7 @@ def test_a_deferred_deletion_frees_quota_at_once(deferring):
     share = deferring.create(3)
     deferring.run()
     deferring.ask('delete', share)
-    assert deferring.status(share) == S.DEFERRED_DELETING
+    assert deferring.status(share) == InstanceStatus.DEFERRED_DELETING
     assert used(deferring) == {'shares': 0, 'gigabytes': 0}
     deferring.run()
     assert deferring.rows(sa.text('SELECT id FROM shares')) == []
@@ -669,48 +669,44 @@ def test_a_deferred_deletion_frees_quota_at_once(deferring):
     assert deferring.problems() == []
 
 
-def test_a_deferred_deletion_is_tried_until_it_succeeds(
-    build_house, deferring
-):
-    house = deferring
-    second = build_house(backends=['alpha'])
-    shares = [house.create(3) for _ in range(2)]
-    house.run()
-    house.driver().fail_next('delete_share', None)
+def test_a_deferred_deletion_is_tried_until_it_succeeds(build_node, deferring):
+    node = deferring
+    second = build_node(backends=['alpha'])
+    shares = [node.create(3) for _ in range(2)]
+    node.run()
+    node.driver().fail_next('delete_share', None)
     for share in shares:
-        house.ask('delete', share)
-    house.run()
-    assert {house.status(share) for share in shares} == {
-        S.ERROR_DEFERRED_DELETING
+        node.ask('delete', share)
+    node.run()
+    assert {node.status(share) for share in shares} == {
+        InstanceStatus.ERROR_DEFERRED_DELETING
     }
-    assert house.problems() == []
-    retries = [
-        one.backend().deferred_deletion.retry for one in (house, second)
-    ]
+    assert node.problems() == []
+    retries = [one.backend().deferred_deletion.retry for one in (node, second)]
     assert [retry() for retry in retries] == [2, 0]
-    house.run()
-    assert {house.status(share) for share in shares} == {
-        S.ERROR_DEFERRED_DELETING
+    node.run()
+    assert {node.status(share) for share in shares} == {
+        InstanceStatus.ERROR_DEFERRED_DELETING
     }
-    house.driver().faults.clear()
+    node.driver().faults.clear()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda retry: retry(), retries))
-    house.run()
-    assert house.rows(sa.text('SELECT id FROM shares')) == []
-    assert used(house) == {'shares': 0, 'gigabytes': 0}
-    assert house.problems() == []
+    node.run()
+    assert node.rows(sa.text('SELECT id FROM shares')) == []
+    assert used(node) == {'shares': 0, 'gigabytes': 0}
+    assert node.problems() == []
 
 
 def test_a_deferred_deletion_without_work_is_repeated(deferring):
-    house = deferring
-    share = house.create(3)
-    house.run()
-    house.ask('delete', share)
-    house.db.write(lambda session: session.run(sa.delete(WORK)))
-    assert rescue(house) == 1
-    assert house.rows(sa.text('SELECT id FROM shares')) == []
-    assert used(house) == {'shares': 0, 'gigabytes': 0}
-    assert house.problems() == []
+    node = deferring
+    share = node.create(3)
+    node.run()
+    node.ask('delete', share)
+    node.db.write(lambda session: session.run(sa.delete(WORK)))
+    assert rescue(node) == 1
+    assert node.rows(sa.text('SELECT id FROM shares')) == []
+    assert used(node) == {'shares': 0, 'gigabytes': 0}
+    assert node.problems() == []
 
 
 @on_sqlite

@@ -6,15 +6,15 @@ import pytest
 
 from manila_lite.coordination import Coordinator
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.replication import lock as replica_turn
-from manila_lite.share.manager.replication.probe import ReplicaQuestions
-from tests.support.replica_updates import rewound
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.replication import lock as replica_lock
+from manila_lite.share.manager.replication.probe import ReplicaProbe
+from tests.support.replica_updates import rewindable_cloud
 
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewound(tmp_path_factory.mktemp('updates')) as begin:
+    with rewindable_cloud(tmp_path_factory.mktemp('updates')) as begin:
         yield begin
 
 
@@ -29,46 +29,46 @@ def cloud(begin):
 def test_a_pass_comes_to_each_replica_once(cloud):
     wanted = {cloud.replica_id}
     for _ in range(4):
-        wanted.add(cloud.replicate(cloud.share_on('alpha'), 'beta'))
+        wanted.add(cloud.replicate(cloud.create_share_on('alpha'), 'beta'))
     # Groups and turns of one: it is as if the driver were slow.
-    cloud.endpoint().turn = cloud.endpoint().hold = 0.0
+    cloud.endpoint().yield_after = cloud.endpoint().lock_seconds = 0.0
     for page in (1, 2, 5, 1000):
         cloud.endpoint().page = page
-        driver = cloud.answering(update_replica_state='in_sync')
+        driver = cloud.stub_driver(update_replica_state='in_sync')
         cloud.update()
         asked = [args[2]['id'] for _, args in driver.asked]
         assert asked == sorted(wanted)
 
 
 def test_a_pass_under_way_is_not_begun_anew(cloud):
-    driver = cloud.answering(update_replica_state=None)
-    assert cloud.endpoint().look()
-    assert not cloud.endpoint().look()
+    driver = cloud.stub_driver(update_replica_state=None)
+    assert cloud.endpoint().request_pass()
+    assert not cloud.endpoint().request_pass()
     cloud.settle()
     assert len(driver.asked) == 1
-    assert cloud.endpoint().look()
+    assert cloud.endpoint().request_pass()
 
 
 def test_there_is_no_pass_where_there_is_nothing_to_ask(cloud):
-    assert not cloud.endpoint('alpha').look()
+    assert not cloud.endpoint('alpha').request_pass()
     cloud.ask('delete', cloud.replica_id)
     cloud.settle()
-    assert not cloud.endpoint().look()
+    assert not cloud.endpoint().request_pass()
 
 
 def test_there_is_no_pass_where_the_driver_has_no_replicas(cloud):
-    cloud.answering(get_share_stats={'pools': [{'pool_name': 'pool'}]})
-    assert not cloud.endpoint().look()
-    cloud.answering(
+    cloud.stub_driver(get_share_stats={'pools': [{'pool_name': 'pool'}]})
+    assert not cloud.endpoint().request_pass()
+    cloud.stub_driver(
         get_share_stats={
             'pools': [{'pool_name': 'pool', 'replication_type': 'dr'}]
         }
     )
-    assert cloud.endpoint().look()
+    assert cloud.endpoint().request_pass()
 
 
 def test_the_timer_is_that_of_the_option(cloud):
-    cloud.configure(more='replica_state_update_interval = 17')
+    cloud.configure(extra_conf='replica_state_update_interval = 17')
     cloud.restart()
     tasks = cloud.share.periodic._threads
     assert [
@@ -86,7 +86,7 @@ def hanging(cloud):
         [
             cloud.replica_id,
             *(
-                cloud.replicate(cloud.share_on('alpha'), 'beta')
+                cloud.replicate(cloud.create_share_on('alpha'), 'beta')
                 for _ in range(3)
             ),
         ]
@@ -101,18 +101,18 @@ def hanging(cloud):
             return 'in_sync'
         return 'out_of_sync'
 
-    cloud.asked = cloud.answering(update_replica_state=update_replica_state)
+    cloud.asked = cloud.stub_driver(update_replica_state=update_replica_state)
     limit(cloud, 1.0, 8)
     yield ids
     cloud.release.set()
 
 
 def limit(cloud, timeout, most):
-    cloud.endpoint().questions = ReplicaQuestions(Questions(timeout, most))
+    cloud.endpoint().probe = ReplicaProbe(DriverProbe(timeout, most))
 
 
 def is_answered(cloud, replica_id):
-    asked = cloud.endpoint().questions._asked[replica_id]
+    asked = cloud.endpoint().probe._asked[replica_id]
     while asked.said is None:
         threading.Event().wait(0.001)
 
@@ -142,9 +142,9 @@ def test_a_replica_that_a_driver_hangs_on_is_not_taken_as_in_sync(
 
 def test_a_slow_answer_of_an_earlier_round_is_dropped(cloud, hanging):
     first = hanging[0]
-    cloud.put('available', 'out_of_sync', first)
+    cloud.force_status('available', 'out_of_sync', first)
     cloud.update()
-    cloud.db.write(replicas.next_round, cloud.replica(first).share_id)
+    cloud.db.write(replicas.advance_generation, cloud.replica(first).share_id)
     cloud.release.set()
     is_answered(cloud, first)
     cloud.hangs_on = None
@@ -177,10 +177,10 @@ def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
     cloud.endpoint().locks = locks
     limit(cloud, 30.0, 8)
     names = {
-        id: replica_turn.lock_name(cloud.replica(id).share_id)
+        id: replica_lock.replica_lock_name(cloud.replica(id).share_id)
         for id in hanging
     }
-    cloud.endpoint().look()
+    cloud.endpoint().request_pass()
     thread = threading.Thread(target=cloud.settle, daemon=True)
     thread.start()
     assert cloud.hangs.wait(20)
@@ -199,10 +199,10 @@ def test_a_driver_that_hangs_keeps_the_lock_of_one_share(cloud, hanging):
 
 
 def test_what_hangs_on_a_snapshot_is_given_up_too(cloud):
-    cloud.take()
+    cloud.create_pending_snapshot()
     limit(cloud, 1.0, 8)
     release = threading.Event()
-    cloud.answering(
+    cloud.stub_driver(
         update_replicated_snapshot=lambda *args: release.wait(),
         update_replica_state='in_sync',
     )

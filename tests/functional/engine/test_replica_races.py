@@ -45,7 +45,7 @@ def at_once(cloud: Cloud, *calls):
     """Whether each of the calls, begun at one moment, was accepted."""
     start = threading.Barrier(len(calls))
     order = list(range(len(calls)))
-    cloud.chance.shuffle(order)
+    cloud.rng.shuffle(order)
     answers = {}
 
     def ask(number):
@@ -78,17 +78,17 @@ def passive(cloud, share_id):
 
 def test_of_ten_promotions_one_is_accepted(build_cloud):
     cloud = build_cloud()
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
     for _ in range(2):
         cloud.replicate(share_id)
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         calls = [
             partial(
                 cloud.ask,
                 'promote',
-                cloud.chance.choice(passive(cloud, share_id)),
+                cloud.rng.choice(passive(cloud, share_id)),
             )
             for _ in range(CLIENTS)
         ]
@@ -109,9 +109,9 @@ def test_of_ten_promotions_one_is_accepted(build_cloud):
 
 def test_of_all_writable_replicas_one_stays(build_cloud):
     cloud = build_cloud('writable')
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         while len(cloud.replicas(share_id)) < 3:
             cloud.replicate(share_id)
         accepted = at_once(
@@ -119,7 +119,7 @@ def test_of_all_writable_replicas_one_stays(build_cloud):
             *[
                 partial(
                     cloud.ask,
-                    cloud.chance.choice(['delete', 'force_delete']),
+                    cloud.rng.choice(['delete', 'force_delete']),
                     row.id,
                 )
                 for row in cloud.replicas(share_id)
@@ -159,7 +159,7 @@ def shrink(cloud, share_id):
 
 
 def replicate(cloud, share_id):
-    return cloud.ask_for_replica(share_id)
+    return cloud.request_replica(share_id)
 
 
 def delete(cloud, share_id):
@@ -173,7 +173,7 @@ def allow(cloud, share_id):
         'allow_access',
         {
             'access_type': 'ip',
-            'access_to': f'10.0.0.{cloud.chance.randrange(250)}',
+            'access_to': f'10.0.0.{cloud.rng.randrange(250)}',
         },
         None,
     )
@@ -183,12 +183,12 @@ def test_promotion_and_what_it_cannot_bear_are_never_both_accepted(
     build_cloud,
 ):
     cloud = build_cloud()
-    share_id = cloud.share_on('alpha', size=20)
+    share_id = cloud.create_share_on('alpha', size=20)
     seen = collections.Counter()
     for seed, other in itertools.product(
         SEEDS, (take, extend, shrink, delete)
     ):
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         if not passive(cloud, share_id):
             cloud.replicate(share_id)
         promoted, accepted = at_once(
@@ -209,9 +209,9 @@ def test_what_a_promotion_can_bear_is_true_of_the_new_active_replica(
 ):
     """A fail-over does not wait for a replica that is being made."""
     cloud = build_cloud()
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     for seed, other in itertools.product(SEEDS, (replicate, allow)):
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         while len(passive(cloud, share_id)) > 1:
             cloud.ask('delete', passive(cloud, share_id)[1])
             cloud.settle()
@@ -236,16 +236,16 @@ def test_what_a_promotion_can_bear_is_true_of_the_new_active_replica(
 def test_a_share_is_not_deleted_while_it_gets_a_replica(build_cloud):
     cloud = build_cloud()
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
-        share_id = cloud.share_on('alpha')
-        how = cloud.chance.choice(['delete', 'soft_delete'])
+        cloud.rng.seed(f'race {seed}')
+        share_id = cloud.create_share_on('alpha')
+        how = cloud.rng.choice(['delete', 'soft_delete'])
         asked = (
             partial(cloud.api.delete, share_id, None)
             if how == 'delete'
             else partial(cloud.api.act, share_id, how, None, None)
         )
         replicated, deleted = at_once(
-            cloud, partial(cloud.ask_for_replica, share_id), asked
+            cloud, partial(cloud.request_replica, share_id), asked
         )
         assert replicated != deleted, (seed, how)
         cloud.settle()
@@ -254,12 +254,12 @@ def test_a_share_is_not_deleted_while_it_gets_a_replica(build_cloud):
 
 def test_no_pool_gets_two_replicas_of_a_share(build_cloud):
     cloud = build_cloud()
-    rival = cloud.rival()
+    competing_runners = cloud.competing_runners()
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
-        share_id = cloud.share_on('alpha')
-        asked = [cloud.ask_for_replica(share_id, 'beta') for _ in range(2)]
-        schedulers = [cloud.scheduler.runners[0], rival[0]]
+        cloud.rng.seed(f'race {seed}')
+        share_id = cloud.create_share_on('alpha')
+        asked = [cloud.request_replica(share_id, 'beta') for _ in range(2)]
+        schedulers = [cloud.scheduler.runners[0], competing_runners[0]]
         at_once(cloud, *[scheduler.step for scheduler in schedulers])
         cloud.settle()
         assert sorted(cloud.replica(id).status for id in asked) == [
@@ -275,10 +275,10 @@ def test_no_pool_gets_two_replicas_of_a_share(build_cloud):
 def test_two_services_and_whatever_is_asked_keep_the_books(build_cloud):
     """Work is carried out by two processes while more is asked for."""
     cloud = build_cloud()
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
     cloud.replicate(share_id)
-    workers = [cloud.runners, cloud.rival()]
+    workers = [cloud.runners, cloud.competing_runners()]
     asked = threading.Event()
 
     def work(runners):
@@ -288,7 +288,7 @@ def test_two_services_and_whatever_is_asked_keep_the_books(build_cloud):
     def ask():
         try:
             for seed in SEEDS:
-                cloud.chance.seed(f'race {seed}')
+                cloud.rng.seed(f'race {seed}')
                 at_once(
                     cloud,
                     *[
@@ -318,12 +318,8 @@ def test_two_services_and_whatever_is_asked_keep_the_books(build_cloud):
 
 
 def promote_any(cloud, share_id):
-    return cloud.ask(
-        'promote', cloud.chance.choice(cloud.replicas(share_id)).id
-    )
+    return cloud.ask('promote', cloud.rng.choice(cloud.replicas(share_id)).id)
 
 
 def delete_any(cloud, share_id):
-    return cloud.ask(
-        'delete', cloud.chance.choice(cloud.replicas(share_id)).id
-    )
+    return cloud.ask('delete', cloud.rng.choice(cloud.replicas(share_id)).id)

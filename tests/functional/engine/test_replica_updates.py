@@ -12,18 +12,18 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.transitions import fire
-from manila_lite.share.manager.replication import lock as replica_turn
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_replica import COUNTING
-from manila_lite.states.snapshot_instance import aggregate
+from manila_lite.share.manager.replication import lock as replica_lock
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import UP_TO_DATE
+from manila_lite.states.snapshot_instance import aggregate_status
 from tests.support.databases import database_url
-from tests.support.databases import kept_database
-from tests.support.replica_updates import UpdatingCloud
-from tests.support.replica_updates import rewound
+from tests.support.databases import shared_database
+from tests.support.replica_updates import ReplicaUpdateCloud
+from tests.support.replica_updates import rewindable_cloud
 from tests.support.replicated import INSTANCE
 from tests.support.replicated import SNAPSHOT_INSTANCE as SNAPSHOTS
 
-__all__ = ['database_url', 'kept_database']
+__all__ = ['database_url', 'shared_database']
 
 WORK = engine.Work.__table__
 SNAPSHOT = snapshots.Snapshot.__table__
@@ -36,7 +36,7 @@ GONE = exception.SnapshotResourceNotFound(snapshot_id='it')
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    with rewound(tmp_path_factory.mktemp('updates')) as begin:
+    with rewindable_cloud(tmp_path_factory.mktemp('updates')) as begin:
         yield begin
 
 
@@ -66,8 +66,8 @@ def cloud(begin):
     ],
 )
 def test_a_replica_is_as_its_driver_says(cloud, way, before, answer, after):
-    cloud.put(*before)
-    cloud.answering(update_replica_state=answer)
+    cloud.force_status(*before)
+    cloud.stub_driver(update_replica_state=answer)
     getattr(cloud, way)()
     assert cloud.show() == after
 
@@ -77,29 +77,29 @@ def test_a_replica_is_as_its_driver_says(cloud, way, before, answer, after):
     'before', [('available', 'in_sync'), ('error', 'error')]
 )
 def test_no_news_change_nothing(cloud, before, answer):
-    cloud.put(*before)
-    known = cloud.moves()
-    cloud.answering(update_replica_state=answer)
+    cloud.force_status(*before)
+    known = cloud.journal_rows()
+    cloud.stub_driver(update_replica_state=answer)
     cloud.update()
     assert cloud.show() == before
-    assert cloud.moves() == known
+    assert cloud.journal_rows() == known
 
 
 def test_what_is_as_it_was_is_not_written(cloud):
-    driver = cloud.answering(update_replica_state='in_sync')
-    before, row = cloud.moves(), cloud.replica(cloud.replica_id)
+    driver = cloud.stub_driver(update_replica_state='in_sync')
+    before, row = cloud.journal_rows(), cloud.replica(cloud.replica_id)
     cloud.clock.advance(600)
     cloud.update()
     assert driver.names == ['update_replica_state']
-    assert cloud.moves() == before
+    assert cloud.journal_rows() == before
     assert cloud.replica(cloud.replica_id) == row
 
 
 def test_a_driver_is_shown_all_replicas_rules_and_snapshots(cloud):
     cloud.allow(cloud.share_id, '10.0.0.7')
-    snapshot_id = cloud.take()
+    snapshot_id = cloud.create_pending_snapshot()
     cloud.update()
-    driver = cloud.answering(update_replica_state='in_sync')
+    driver = cloud.stub_driver(update_replica_state='in_sync')
     cloud.update()
     ((_, replica_list, replica, rules, pairs),) = (
         args for _, args in driver.asked
@@ -122,7 +122,7 @@ def test_a_driver_is_shown_all_replicas_rules_and_snapshots(cloud):
 
 
 def test_an_active_replica_is_never_asked_whether_it_follows(cloud):
-    driver = cloud.answering('alpha', update_replica_state=BROKEN)
+    driver = cloud.stub_driver('alpha', update_replica_state=BROKEN)
     cloud.update()
     assert cloud.ask('resync', cloud.active(cloud.share_id).id) is False
     cloud.settle()
@@ -130,15 +130,15 @@ def test_an_active_replica_is_never_asked_whether_it_follows(cloud):
 
 
 def test_users_are_told_of_a_failure_once(cloud):
-    cloud.answering(update_replica_state=BROKEN)
+    cloud.stub_driver(update_replica_state=BROKEN)
     for _ in range(3):
         cloud.update()
     told = [('SHARE_REPLICA', cloud.replica_id, '005')]
     assert cloud.messages() == told
-    cloud.answering(update_replica_state='in_sync')
+    cloud.stub_driver(update_replica_state='in_sync')
     cloud.update()
     assert cloud.show() == ('available', 'in_sync')
-    cloud.answering(update_replica_state=BROKEN)
+    cloud.stub_driver(update_replica_state=BROKEN)
     for _ in range(2):
         cloud.update()
     assert cloud.messages() == told * 2
@@ -146,19 +146,19 @@ def test_users_are_told_of_a_failure_once(cloud):
 
 def test_a_replica_that_is_healed_is_told_its_rules(cloud):
     cloud.allow(cloud.share_id)
-    cloud.put('error', 'error')
+    cloud.force_status('error', 'error')
     driver = cloud.driver('beta')
     known = len(driver.faults.calls)
-    cloud.answering(update_replica_state='out_of_sync')
+    cloud.stub_driver(update_replica_state='out_of_sync')
     cloud.update()
     assert ('update_access', cloud.replica_id) in driver.faults.calls[known:]
     cloud.check_invariants()
 
 
 def test_a_replica_whose_making_was_not_answered_is_exported(cloud):
-    share_id = cloud.share_on('alpha')
-    cloud.driver('beta').faults.lose_answer_next('create_replica')
-    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    share_id = cloud.create_share_on('alpha')
+    cloud.driver('beta').faults.lose_reply_next('create_replica')
+    replica_id = cloud.request_replica(share_id, 'beta')
     cloud.settle()
     assert cloud.show(replica_id) == ('error', 'error')
     cloud.update()
@@ -169,14 +169,14 @@ def test_a_replica_whose_making_was_not_answered_is_exported(cloud):
 
 
 def test_writable_replicas_become_active_when_they_are(tmp_path):
-    cloud = UpdatingCloud(tmp_path, style='writable')
+    cloud = ReplicaUpdateCloud(tmp_path, style='writable')
     cloud.db.write(
         replicas.retire, cloud.replica(cloud.replica_id), 'writable'
     )
-    cloud.answering(update_replica_state=NotImplementedError())
+    cloud.stub_driver(update_replica_state=NotImplementedError())
     cloud.update()  # need not be able to
     assert cloud.show() == ('available', 'out_of_sync')
-    cloud.answering(update_replica_state='active')
+    cloud.stub_driver(update_replica_state='active')
     cloud.update()
     assert cloud.show() == ('available', 'active')
     cloud.check_invariants()
@@ -188,7 +188,7 @@ def test_writable_replicas_become_active_when_they_are(tmp_path):
 
 def test_an_active_replica_in_error_is_healed_when_it_is_well(cloud):
     active = cloud.active(cloud.share_id).id
-    cloud.put('error', 'error')
+    cloud.force_status('error', 'error')
     cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
     cloud.update()
     assert cloud.states(cloud.share_id) == {
@@ -212,14 +212,14 @@ def test_an_active_replica_in_error_is_healed_when_it_is_well(cloud):
 def test_an_active_replica_that_is_not_well_stays_in_error(cloud, answer):
     active = cloud.active(cloud.share_id).id
     cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
-    cloud.answering('alpha', get_replica_status=answer)
+    cloud.stub_driver('alpha', get_replica_status=answer)
     cloud.update()
     assert cloud.show(active) == ('error', 'active')
     assert cloud.messages() == []
 
 
 def test_a_share_without_other_replicas_is_left_in_error(cloud):
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     (row,) = cloud.replicas(share_id)
     cloud.db.write(fire, SHARE_INSTANCE, row.id, 'replica_failed')
     cloud.update()
@@ -243,15 +243,15 @@ def test_a_share_without_other_replicas_is_left_in_error(cloud):
     ],
 )
 def test_a_snapshot_on_a_replica_is_what_its_driver_says(cloud, answer, after):
-    snapshot_id = cloud.take()
-    cloud.answering(
+    snapshot_id = cloud.create_pending_snapshot()
+    cloud.stub_driver(
         update_replicated_snapshot=answer, update_replica_state='in_sync'
     )
     cloud.update()
-    assert cloud.copy(snapshot_id) == after
+    assert cloud.copy_status(snapshot_id) == after
     in_sync = 'in_sync' if after == 'available' else 'out_of_sync'
     assert cloud.show() == ('available', in_sync)
-    assert cloud.shown(snapshot_id) == 'available'
+    assert cloud.displayed_status(snapshot_id) == 'available'
     failed = [('SHARE_SNAPSHOT', snapshot_id, '002')]
     assert cloud.messages() == (failed if after == 'error' else [])
 
@@ -270,20 +270,20 @@ def test_a_snapshot_on_a_replica_is_what_its_driver_says(cloud, answer, after):
 def test_a_snapshot_leaves_a_replica_when_its_driver_says_so(
     cloud, answer, after
 ):
-    snapshot_id = cloud.take()
+    snapshot_id = cloud.create_pending_snapshot()
     cloud.update()
     cloud.delete(snapshot_id)
-    assert cloud.copy(snapshot_id) == 'deleting'
-    cloud.answering(update_replicated_snapshot=answer)
+    assert cloud.copy_status(snapshot_id) == 'deleting'
+    cloud.stub_driver(update_replicated_snapshot=answer)
     cloud.update()
-    assert cloud.copy(snapshot_id) == after
-    assert cloud.shown(snapshot_id) == after
+    assert cloud.copy_status(snapshot_id) == after
+    assert cloud.displayed_status(snapshot_id) == after
     assert cloud.usage('snapshots') == (int(after is not None), 0)
     assert cloud.usage('snapshot_gigabytes') == (int(after is not None), 0)
 
 
 def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
-    snapshot_id = cloud.take()
+    snapshot_id = cloud.create_pending_snapshot()
 
     def row():
         return next(
@@ -296,7 +296,7 @@ def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
             )
         )
 
-    cloud.answering(
+    cloud.stub_driver(
         update_replica_state=None,
         update_replicated_snapshot={
             'status': 'creating',
@@ -310,14 +310,14 @@ def test_what_a_driver_tells_of_a_snapshot_is_noted(cloud):
     cloud.clock.advance(60)
     cloud.update()
     assert row() == known
-    cloud.answering(update_replicated_snapshot={'status': 'available'})
+    cloud.stub_driver(update_replicated_snapshot={'status': 'available'})
     cloud.update()
     assert (row().progress, row().provider_location) == ('100%', '/there')
-    assert cloud.copy(snapshot_id) == 'available'
+    assert cloud.copy_status(snapshot_id) == 'available'
 
 
 def test_nobody_is_asked_of_a_snapshot_before_it_has_been_taken(cloud):
-    driver = cloud.answering(update_replicated_snapshot=GONE)
+    driver = cloud.stub_driver(update_replicated_snapshot=GONE)
     cloud.driver('alpha').faults.fail_next('create_replicated_snapshot')
     cloud.api.request(
         'POST',
@@ -325,44 +325,44 @@ def test_nobody_is_asked_of_a_snapshot_before_it_has_been_taken(cloud):
         {'snapshot': {'share_id': cloud.share_id}},
         expect=202,
     )
-    assert cloud.endpoint().look()
+    assert cloud.endpoint().request_pass()
     cloud.run('beta')
     assert driver.names == []
     assert set(cloud.snapshots_on(cloud.replica_id).values()) == {'creating'}
 
 
 def test_a_snapshot_is_never_shown_as_complete_and_then_as_not(cloud):
-    cloud.put('available', 'out_of_sync')
+    cloud.force_status('available', 'out_of_sync')
     seen = []
-    snapshot_id = cloud.take()
+    snapshot_id = cloud.create_pending_snapshot()
 
-    def look(*args):
-        seen.append((cloud.shown(snapshot_id), cloud.show()[1]))
+    def request_pass(*args):
+        seen.append((cloud.displayed_status(snapshot_id), cloud.show()[1]))
 
     steps = iter([None, {'status': 'creating'}, {'status': 'available'}])
 
     def update_replicated_snapshot(*args):
-        look()
+        request_pass()
         return next(steps)
 
     def update_replica_state(*args):
-        look()
+        request_pass()
         return 'in_sync'
 
-    cloud.answering(
+    cloud.stub_driver(
         update_replicated_snapshot=update_replicated_snapshot,
         update_replica_state=update_replica_state,
     )
     for _ in range(4):
         cloud.update()
-        look()
-    assert {shown for shown, _ in seen} == {'available'}
+        request_pass()
+    assert {displayed_status for displayed_status, _ in seen} == {'available'}
     assert [state for _, state in seen][-2:] == ['in_sync', 'in_sync']
     assert seen.count(('available', 'out_of_sync')) >= 6
 
 
 def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(cloud):
-    cloud.put('available', 'out_of_sync')
+    cloud.force_status('available', 'out_of_sync')
     taken = []
 
     def update_replica_state(*args):
@@ -378,8 +378,8 @@ def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(cloud):
             cloud.run('alpha')
         return 'in_sync'
 
-    cloud.answering(update_replica_state=update_replica_state)
-    cloud.endpoint().look()
+    cloud.stub_driver(update_replica_state=update_replica_state)
+    cloud.endpoint().request_pass()
     cloud.settle()
     assert cloud.show() == ('available', 'out_of_sync')
     cloud.update()
@@ -389,13 +389,13 @@ def test_a_snapshot_taken_while_a_driver_answers_keeps_it_out_of_sync(cloud):
 def test_nor_when_it_is_taken_just_as_a_replica_catches_up(
     database_url, tmp_path
 ):
-    cloud = UpdatingCloud(tmp_path, url=database_url)
-    cloud.answering(
+    cloud = ReplicaUpdateCloud(tmp_path, url=database_url)
+    cloud.stub_driver(
         update_replicated_snapshot={'status': 'creating'},
         update_replica_state='in_sync',
     )
     for _ in range(ROUNDS):
-        cloud.put('available', 'out_of_sync')
+        cloud.force_status('available', 'out_of_sync')
         snapshot_id = cloud.api.request(
             'POST',
             '/snapshots',
@@ -407,7 +407,7 @@ def test_nor_when_it_is_taken_just_as_a_replica_catches_up(
         if 'available' in seen:
             assert 'creating' not in seen[seen.index('available') :]
         cloud.settle()
-        assert (cloud.shown(snapshot_id), cloud.show()[1]) in {
+        assert (cloud.displayed_status(snapshot_id), cloud.show()[1]) in {
             ('available', 'out_of_sync'),
             ('creating', 'in_sync'),
         }
@@ -422,12 +422,12 @@ def watched(cloud, snapshot_id, *names):
         .join(INSTANCE, INSTANCE.c.id == SNAPSHOTS.c.share_instance_id)
         .where(
             SNAPSHOTS.c.snapshot_id == snapshot_id,
-            INSTANCE.c.replica_state.in_(sorted(COUNTING)),
+            INSTANCE.c.replica_state.in_(sorted(UP_TO_DATE)),
         )
     )
 
-    def look():
-        return aggregate(row.status for row in cloud.rows(statement))
+    def request_pass():
+        return aggregate_status(row.status for row in cloud.rows(statement))
 
     start = threading.Barrier(len(names))
 
@@ -437,12 +437,12 @@ def watched(cloud, snapshot_id, *names):
 
     with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
         running = [pool.submit(run, name) for name in names]
-        seen = [look()]
+        seen = [request_pass()]
         while not all(one.done() for one in running):
-            seen.append(look())
+            seen.append(request_pass())
         for one in running:
             one.result()
-    return [*seen, look()]
+    return [*seen, request_pass()]
 
 
 def forget(session, snapshot_id):
@@ -457,25 +457,25 @@ def forget(session, snapshot_id):
 
 
 def test_an_answer_of_an_earlier_round_is_dropped(cloud):
-    snapshot_id = cloud.take()
+    snapshot_id = cloud.create_pending_snapshot()
 
     def say(answer):
         def method(*args):
-            cloud.db.write(replicas.next_round, cloud.share_id)
+            cloud.db.write(replicas.advance_generation, cloud.share_id)
             return answer
 
         return method
 
     for before in (('available', 'in_sync'), ('error', 'error')):
-        cloud.put(*before)
+        cloud.force_status(*before)
         for answer in ('out_of_sync', 'in_sync', BROKEN):
-            cloud.answering(
+            cloud.stub_driver(
                 update_replica_state=say(answer),
                 update_replicated_snapshot=say({'status': 'available'}),
             )
             cloud.update()
             assert cloud.show() == before
-            assert cloud.copy(snapshot_id) == 'creating'
+            assert cloud.copy_status(snapshot_id) == 'creating'
     assert cloud.messages() == []
 
 
@@ -486,8 +486,8 @@ def test_a_promotion_accepted_meanwhile_is_not_disturbed(cloud, answer):
             cloud.ask('promote', cloud.replica_id)
         return answer
 
-    cloud.answering(update_replica_state=update_replica_state)
-    cloud.endpoint().look()
+    cloud.stub_driver(update_replica_state=update_replica_state)
+    cloud.endpoint().request_pass()
     cloud.settle()
     assert cloud.states(cloud.share_id)['beta'] == ('available', 'active')
     assert cloud.messages() == []
@@ -498,7 +498,7 @@ def test_a_replica_deleted_meanwhile_is_let_go(cloud):
         cloud.ask('delete', cloud.replica_id)
         return BROKEN
 
-    cloud.answering(update_replica_state=update_replica_state)
+    cloud.stub_driver(update_replica_state=update_replica_state)
     cloud.update()
     assert cloud.show() is None
     assert cloud.messages() == []
@@ -506,11 +506,11 @@ def test_a_replica_deleted_meanwhile_is_let_go(cloud):
 
 
 def test_a_share_in_between_is_left_alone_and_a_resync_waits(cloud):
-    driver = cloud.answering(update_replica_state='out_of_sync')
+    driver = cloud.stub_driver(update_replica_state='out_of_sync')
     active = cloud.active(cloud.share_id).id
     cloud.db.write(fire, SHARE_INSTANCE, active, 'revert')
     cloud.ask('resync', cloud.replica_id)
-    cloud.endpoint().look()
+    cloud.endpoint().request_pass()
     for _ in range(3):
         while cloud.step():
             pass
@@ -533,16 +533,17 @@ def test_a_resync_of_what_is_gone_has_ended(cloud):
 
 def test_the_lock_of_a_share_is_waited_for_by_nobody_else(cloud, tmp_path):
     others = [
-        cloud.replicate(cloud.share_on('alpha'), 'beta') for _ in range(2)
+        cloud.replicate(cloud.create_share_on('alpha'), 'beta')
+        for _ in range(2)
     ]
     locks, elsewhere = (
         Coordinator(cloud.conf, name) for name in ('here', 'there')
     )
     cloud.endpoint().locks = locks
-    driver = cloud.answering(update_replica_state='out_of_sync')
-    name = replica_turn.lock_name(cloud.share_id)
+    driver = cloud.stub_driver(update_replica_state='out_of_sync')
+    name = replica_lock.replica_lock_name(cloud.share_id)
     with elsewhere.lock(name):
-        cloud.endpoint().look()
+        cloud.endpoint().request_pass()
         while cloud.step():
             pass
         assert {cloud.show(id) for id in others} == {
@@ -568,11 +569,11 @@ def test_the_driver_is_asked_behind_the_lock(cloud):
 
     def update_replica_state(*args):
         with elsewhere.try_lock(
-            replica_turn.lock_name(cloud.share_id)
+            replica_lock.replica_lock_name(cloud.share_id)
         ) as free:
             held.append(not free)
 
-    cloud.answering(update_replica_state=update_replica_state)
+    cloud.stub_driver(update_replica_state=update_replica_state)
     cloud.update()
     cloud.resync()
     assert held == [True, True]
@@ -584,8 +585,8 @@ def test_the_driver_is_asked_behind_the_lock(cloud):
 
 
 def test_replicas_are_updated_on_every_database(database_url, tmp_path):
-    cloud = UpdatingCloud(tmp_path, url=database_url)
-    cloud.put('error', 'error')
+    cloud = ReplicaUpdateCloud(tmp_path, url=database_url)
+    cloud.force_status('error', 'error')
     cloud.db.write(
         fire, SHARE_INSTANCE, cloud.active(cloud.share_id).id, 'replica_failed'
     )
@@ -594,13 +595,13 @@ def test_replicas_are_updated_on_every_database(database_url, tmp_path):
         'alpha': ('available', 'active'),
         'beta': ('available', 'in_sync'),
     }
-    snapshot_id = cloud.take()
+    snapshot_id = cloud.create_pending_snapshot()
     cloud.update()
-    assert cloud.copy(snapshot_id) == 'available'
+    assert cloud.copy_status(snapshot_id) == 'available'
     cloud.delete(snapshot_id)
     cloud.update()
-    assert cloud.shown(snapshot_id) is None
-    cloud.answering(update_replica_state=BROKEN)
+    assert cloud.displayed_status(snapshot_id) is None
+    cloud.stub_driver(update_replica_state=BROKEN)
     cloud.resync()
     assert cloud.show() == ('error', 'error')
     cloud.db.dispose()

@@ -11,7 +11,7 @@ from manila_lite.db.models import services
 from manila_lite.db.queries.shares import shares as share_rows
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support import rescues
-from tests.support.dhss import ServersCloud
+from tests.support.dhss import ShareServersCloud
 from tests.support.replicated import ADMIN
 from tests.support.replicated import INSTANCE
 from tests.support.replicated import MEMBER
@@ -43,7 +43,7 @@ def cloud(build_cloud):
 
 @pytest.fixture
 def share_id(cloud):
-    return cloud.share_on('alpha', size=2)
+    return cloud.create_share_on('alpha', size=2)
 
 
 def refused(reason, verb, *args, **kwargs):
@@ -91,7 +91,7 @@ def update_all(cloud, share_id):
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
 def test_a_new_replica_follows_the_active_one(build_cloud, style):
     cloud = build_cloud(style)
-    share_id = cloud.share_on('alpha', size=2)
+    share_id = cloud.create_share_on('alpha', size=2)
     replica_id = cloud.replicate(share_id, 'beta')
     assert cloud.states(share_id) == {
         'alpha': ('available', 'active'),
@@ -107,7 +107,7 @@ def test_a_new_replica_follows_the_active_one(build_cloud, style):
 
 def test_every_writable_replica_is_active(build_cloud):
     cloud = build_cloud('writable')
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     assert set(cloud.states(share_id).values()) == {('available', 'active')}
@@ -118,7 +118,7 @@ def test_every_writable_replica_is_active(build_cloud):
 @pytest.mark.parametrize('style, level', [('readable', 'ro'), ('dr', 'rw')])
 def test_a_new_replica_has_the_rules_of_the_share(build_cloud, style, level):
     cloud = build_cloud(style)
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     assert rules_on(cloud, replica_id) == ['active']
@@ -130,7 +130,7 @@ def test_a_rule_that_is_being_denied_is_not_copied(cloud, share_id):
     cloud.allow(share_id)
     (rule,) = cloud.rows(sa.select(MAPPING))
     cloud.api.act(share_id, 'deny_access', {'access_id': rule.access_id})
-    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    replica_id = cloud.request_replica(share_id, 'beta')
     assert rules_on(cloud, replica_id) == []
     cloud.settle()
     cloud.check_invariants()
@@ -151,7 +151,7 @@ def test_a_new_replica_gets_every_snapshot_and_is_in_sync_with_them(
 def test_a_driver_that_fails_leaves_a_replica_in_error(cloud, share_id):
     cloud.allow(share_id)
     cloud.driver('beta').fail_next('create_replica')
-    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    replica_id = cloud.request_replica(share_id, 'beta')
     cloud.settle()
     assert cloud.states(share_id)['beta'] == ('error', 'error')
     assert rules_on(cloud, replica_id) == ['error']
@@ -168,7 +168,7 @@ def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
 ):
     cloud.allow(share_id)
     cloud.replicate(share_id, 'beta')
-    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    replica_id = cloud.request_replica(share_id, 'beta')
     cloud.settle()
     row = cloud.replica(replica_id)
     assert (row.status, row.replica_state, row.host) == (
@@ -186,7 +186,7 @@ def test_a_replica_that_fits_nowhere_is_in_error_and_goes_at_once(
 def test_a_snapshot_is_not_owed_to_a_replica_that_fits_nowhere(
     cloud, share_id
 ):
-    replica_id = cloud.ask_for_replica(share_id, 'alpha')  # which is taken
+    replica_id = cloud.request_replica(share_id, 'alpha')  # which is taken
     cloud.settle()
     snapshot_id = cloud.snapshot(share_id)
     assert cloud.snapshots_on(replica_id) == {}
@@ -210,13 +210,13 @@ def test_a_share_that_cannot_have_replicas_gets_none(cloud, share_id):
             sa.text('UPDATE shares SET replication_type = NULL')
         )
     )
-    refused('no replication_type', cloud.ask_for_replica, share_id)
+    refused('no replication_type', cloud.request_replica, share_id)
 
 
 def test_no_replica_is_made_while_the_active_one_is_busy(cloud, share_id):
     cloud.api.act(share_id, 'extend', {'new_size': 3})
     refused(
-        'must be available, not extending', cloud.ask_for_replica, share_id
+        'must be available, not extending', cloud.request_replica, share_id
     )
     cloud.settle()
     cloud.replicate(share_id, 'beta')
@@ -224,17 +224,17 @@ def test_no_replica_is_made_while_the_active_one_is_busy(cloud, share_id):
 
 
 def test_a_project_without_room_gets_no_replica(build_cloud):
-    cloud = build_cloud(more='[quota]\nshare_replicas = 1')
-    share_id = cloud.share_on('alpha')
+    cloud = build_cloud(extra_conf='[quota]\nshare_replicas = 1')
+    share_id = cloud.create_share_on('alpha')
     with pytest.raises(exception.ShareReplicasLimitExceeded):
-        cloud.ask_for_replica(share_id)
+        cloud.request_replica(share_id)
     assert len(cloud.replicas(share_id)) == 1
     cloud.check_invariants()
 
 
 def test_a_zone_that_is_unknown_or_not_of_the_type_is_refused(cloud, share_id):
     with pytest.raises(exception.InvalidInput, match='no availability zone'):
-        cloud.ask_for_replica(share_id, availability_zone='moon')
+        cloud.request_replica(share_id, availability_zone='moon')
 
 
 def test_a_replica_keeps_its_metadata(cloud, share_id):
@@ -270,7 +270,7 @@ def test_rules_go_before_the_replica(cloud, share_id):
     cloud.settle()
     calls = [
         name
-        for name in cloud.points
+        for name in cloud.crash_points
         if name in ('before apply_access', 'before delete_replica')
     ]
     assert calls[0] == 'before apply_access'
@@ -295,7 +295,7 @@ def test_the_last_active_replica_stays(cloud, share_id):
 
 def test_a_writable_replica_goes_while_another_stays(build_cloud):
     cloud = build_cloud('writable')
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     cloud.ask('delete', cloud.active(share_id).id)
     refused('last active', cloud.ask, 'delete', cloud.replicas(share_id)[1].id)
@@ -335,7 +335,7 @@ def test_a_share_that_grows_while_a_replica_goes_keeps_the_books(
     cloud.pause_at('before delete_replica', extend)
     cloud.ask('delete', replica_id)
     cloud.settle()
-    assert cloud.db.read(share_rows.target, share_id).size == 5
+    assert cloud.db.read(share_rows.get_target, share_id).size == 5
     assert cloud.usage('replica_gigabytes') == (5, 0)
     cloud.check_invariants()
 
@@ -367,7 +367,7 @@ def test_a_share_with_replicas_is_not_deleted(cloud, share_id):
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
 def test_a_promoted_replica_takes_over(build_cloud, style):
     cloud = build_cloud(style)
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     other_id = cloud.replicate(share_id, 'gamma')
@@ -375,7 +375,7 @@ def test_a_promoted_replica_takes_over(build_cloud, style):
     assert cloud.ask('promote', replica_id, ctx=MEMBER, quiesce_wait_time=7)
     assert cloud.replica(replica_id).status == 'replication_change'
     cloud.settle()
-    assert cloud.driver('beta').quiesced == 7
+    assert cloud.driver('beta').last_quiesce_wait == 7
     assert cloud.active(share_id).id == replica_id
     assert {row.status for row in cloud.replicas(share_id)} == {'available'}
     assert cloud.replica(old_id).replica_state != 'active'
@@ -407,7 +407,7 @@ def test_what_may_not_be_promoted_is_refused(cloud, share_id):
     refused('being promoted', cloud.ask, 'promote', first)
     refused('being promoted', cloud.ask, 'delete', first)
     refused('being promoted', cloud.ask, 'force_delete', second)
-    refused('being promoted', cloud.ask_for_replica, share_id)
+    refused('being promoted', cloud.request_replica, share_id)
     cloud.settle()
     cloud.check_invariants()
 
@@ -460,11 +460,11 @@ def test_without_an_active_replica_nothing_is_promoted(cloud, share_id):
 
 def test_writable_replicas_are_not_promoted(build_cloud):
     cloud = build_cloud('writable')
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     replica_id = cloud.replicate(share_id)
     assert cloud.ask('promote', replica_id) is False
     cloud.driver('gamma').fail_next('create_replica')
-    third = cloud.ask_for_replica(share_id, 'gamma')
+    third = cloud.request_replica(share_id, 'gamma')
     cloud.settle()
     refused('written to', cloud.ask, 'promote', third)
 
@@ -520,9 +520,9 @@ def test_a_second_replica_is_not_made_active_by_decree(cloud, share_id):
 
 def test_a_writable_replica_is_made_active_by_decree(build_cloud):
     cloud = build_cloud('writable')
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.driver('beta').fail_next('create_replica')
-    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    replica_id = cloud.request_replica(share_id, 'beta')
     cloud.settle()
     cloud.ask('reset_replica_state', replica_id, 'active')
     assert cloud.replica(replica_id).replica_state == 'active'
@@ -535,7 +535,7 @@ def test_the_quota_of_an_extended_share_counts_for_every_replica(
     cloud.api.act(share_id, 'extend', {'new_size': 5})
     cloud.settle()
     assert cloud.usage('replica_gigabytes') == (10, 0)
-    assert cloud.db.read(share_rows.target, share_id).size == 5
+    assert cloud.db.read(share_rows.get_target, share_id).size == 5
     cloud.check_invariants()
 
 
@@ -564,14 +564,14 @@ def test_work_on_replicas_waits_for_other_work_on_them(cloud, share_id):
 # With share servers
 
 
-class WithServers(ReplicatedCloud, ServersCloud):
+class WithServers(ReplicatedCloud, ShareServersCloud):
     """Replicas on the share servers of a network."""
 
 
 def test_replicas_are_put_on_share_servers_and_take_over(tmp_path):
     cloud = WithServers(tmp_path)
     network_id = cloud.add_network()
-    share_id = cloud.share_on(share_network_id=network_id)
+    share_id = cloud.create_share_on(share_network_id=network_id)
     cloud.allow(share_id)
     replica_id = cloud.replicate(share_id, 'beta')
     row = cloud.replica(replica_id)
@@ -603,7 +603,7 @@ def test_a_replica_without_a_network_takes_that_of_the_active_one(tmp_path):
     assert cloud.replica(one).share_network_id == first
     assert cloud.replica(other).share_network_id == second
     with pytest.raises(exception.InvalidInput):
-        cloud.ask_for_replica(share_id, share_network_id='none')
+        cloud.request_replica(share_id, share_network_id='none')
     cloud.check_invariants()
     cloud.db.dispose()
 
@@ -613,7 +613,7 @@ def test_a_replica_without_a_network_takes_that_of_the_active_one(tmp_path):
 
 def bring(cloud, replica_id, status):
     """Have a replica be in a status, and nobody owe it the next move."""
-    assert rescues.bring(cloud.db, 'share_instance', replica_id, status)
+    assert rescues.force_status(cloud.db, 'share_instance', replica_id, status)
 
 
 def test_a_replica_that_is_there_is_found_by_asking(cloud, share_id):
@@ -628,14 +628,14 @@ def test_a_replica_that_is_there_is_found_by_asking(cloud, share_id):
     )
     cloud.crash_at(None)
     cloud.settle()
-    assert 'after get_replica_status' in cloud.points
+    assert 'after get_replica_status' in cloud.crash_points
     assert cloud.replica(replica_id).status == 'available'
     assert cloud.replica(replica_id).access_rules_status == 'active'
 
 
 def test_a_replica_that_is_not_there_is_given_up(cloud, share_id):
     cloud.allow(share_id)
-    replica_id = cloud.ask_for_replica(share_id, 'beta')
+    replica_id = cloud.request_replica(share_id, 'beta')
     while cloud.replica(replica_id).host is None:
         assert cloud.scheduler.runners[0].step()
     cloud.db.write(lambda session: session.run(sa.delete(WORK)))
@@ -651,7 +651,7 @@ def test_a_deletion_that_nobody_carries_out_is_done_as_of_a_replica(
     bring(cloud, replica_id, 'deleting')
     cloud.crash_at(None)
     cloud.settle()
-    assert 'after delete_replica' in cloud.points
+    assert 'after delete_replica' in cloud.crash_points
     assert cloud.replica(replica_id) is None
     cloud.check_invariants()
 

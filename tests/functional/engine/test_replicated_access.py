@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from manila_lite import exception
 from manila_lite.db.models import access
 from manila_lite.share.drivers.dummy import driver as dummy
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.replicated import ReplicatedCloud
 from tests.support.replicated import backend_of
 
@@ -39,9 +39,9 @@ def rules(cloud):
 
 
 def mirrored(cloud):
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
-    return Rules(cloud, share_id)
+    return ShareRules(cloud, share_id)
 
 
 def replica_on(cloud, share_id, backend):
@@ -127,7 +127,7 @@ def test_no_rule_changes_while_a_replica_is_made_or_promoted(cloud, rules):
     access_id = rules.allow()
     cloud.settle()
     for ask in (
-        lambda: cloud.ask_for_replica(rules.share_id, 'gamma'),
+        lambda: cloud.request_replica(rules.share_id, 'gamma'),
         lambda: cloud.ask(
             'promote', replica_on(cloud, rules.share_id, 'beta')
         ),
@@ -173,7 +173,7 @@ def test_a_replica_in_error_hinders_old_clients_only(cloud, rules):
 def test_a_replica_without_a_place_has_no_part_in_rules(cloud, rules):
     before = rules.allow('10.0.0.1')
     cloud.settle()
-    nowhere = cloud.ask_for_replica(rules.share_id, 'alpha')  # is taken
+    nowhere = cloud.request_replica(rules.share_id, 'alpha')  # is taken
     cloud.settle()
     assert cloud.replica(nowhere).status == 'error'
     after = rules.allow('10.0.0.2')

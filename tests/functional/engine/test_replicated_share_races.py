@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from manila_lite import exception
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.replicated import ADMIN
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
@@ -35,17 +35,17 @@ def cloud(database_url, tmp_path):
 @pytest.fixture
 def rules(cloud):
     """Those of a share that is active on alpha, with a replica on beta."""
-    share_id = cloud.share_on('alpha', size=2)
+    share_id = cloud.create_share_on('alpha', size=2)
     cloud.replicate(share_id, 'beta')
     cloud.db.retries = 0
-    return Rules(cloud, share_id)
+    return ShareRules(cloud, share_id)
 
 
 def at_once(cloud, *calls):
     """Whether each of the calls, begun at one moment, was accepted."""
     start = threading.Barrier(len(calls))
     order = list(range(len(calls)))
-    cloud.chance.shuffle(order)
+    cloud.rng.shuffle(order)
     accepted = {}
 
     def ask(number):
@@ -78,7 +78,7 @@ def runner(cloud, name):
 
 
 def made(cloud, rules):
-    return partial(cloud.ask_for_replica, rules.share_id)
+    return partial(cloud.request_replica, rules.share_id)
 
 
 def promoted(cloud, rules):
@@ -99,7 +99,7 @@ def settle(cloud, rules):
     for replica_id in passive(cloud, rules)[1:]:
         cloud.ask('delete', replica_id)
     if not passive(cloud, rules):
-        cloud.ask_for_replica(rules.share_id)
+        cloud.request_replica(rules.share_id)
     run(cloud)
 
 
@@ -116,7 +116,7 @@ def test_rules_change_on_all_replicas_or_on_none(cloud, rules, change):
     kept = rules.allow('10.0.0.99')
     run(cloud)
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         to, level = f'10.0.0.{seed + 1}', ('ro', 'rw')[seed % 2]
         verb = seed % 3
         doomed = rules.allow('10.0.0.98')
@@ -141,7 +141,7 @@ def test_rules_change_on_all_replicas_or_on_none(cloud, rules, change):
 
 def test_two_clients_change_rules_without_waiting_in_a_circle(cloud, rules):
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         known = [rules.allow(f'10.0.{seed}.{number}') for number in range(4)]
         run(cloud)
         at_once(
@@ -161,7 +161,7 @@ def test_two_clients_change_rules_without_waiting_in_a_circle(cloud, rules):
 def test_a_rule_leaves_the_last_replicas_that_have_it_at_once(cloud, rules):
     """One is denied it, the other is removed with it."""
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         rules.deny(rules.allow(f'10.0.0.{seed + 1}'))
         for row in cloud.replicas(rules.share_id):
             if row.replica_state != 'active':
@@ -175,7 +175,7 @@ def test_the_books_are_right_when_a_replica_goes_as_its_share_grows(
     cloud, rules
 ):
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         size = cloud.api.show(rules.share_id)['size']
         grow = partial(
             cloud.services.shares.extend,

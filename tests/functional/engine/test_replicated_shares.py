@@ -8,7 +8,7 @@ from manila_lite.db.models import services
 from manila_lite.quota import recount
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.operations.managing import ManageSnapshotRequest
-from tests.support.access import Rules
+from tests.support.access import ShareRules
 from tests.support.cloud import Crash
 from tests.support.replicated import ADMIN
 from tests.support.replicated import ReplicatedCloud
@@ -46,7 +46,7 @@ def share_id(cloud):
 
 
 def mirrored(cloud, size=2):
-    share_id = cloud.share_on('alpha', size=size)
+    share_id = cloud.create_share_on('alpha', size=size)
     cloud.replicate(share_id, 'beta')
     return share_id
 
@@ -119,7 +119,7 @@ def test_all_replicas_of_a_share_shrink(build_cloud, style):
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('method', ['fail_next', 'lose_answer_next'])
+@pytest.mark.parametrize('method', ['fail_next', 'lose_reply_next'])
 @FORCED
 def test_a_growth_that_fails_leaves_the_books_as_they_should_be(
     cloud, share_id, method, force
@@ -180,7 +180,7 @@ def test_a_share_keeps_its_size_while_its_replicas_change(
     cloud.ask('promote', replica_on(cloud, share_id, 'beta'))
     cloud.api.act(share_id, action, {'new_size': new_size}, expect=400)
     cloud.settle()
-    cloud.ask_for_replica(share_id, 'gamma')
+    cloud.request_replica(share_id, 'gamma')
     cloud.api.act(share_id, action, {'new_size': new_size}, expect=400)
     cloud.settle()
     cloud.api.act(share_id, action, {'new_size': new_size})
@@ -201,7 +201,7 @@ def test_a_share_grows_on_the_replica_that_is_active(cloud, share_id):
 def test_who_read_the_share_before_a_promotion_acts_on_the_new_one(
     cloud, share_id
 ):
-    before = Rules(cloud, share_id).target
+    before = ShareRules(cloud, share_id).target
     promote(cloud, share_id, 'beta')
     cloud.services.shares.extend(ADMIN, before, 5)
     assert cloud.states(share_id)['beta'][0] == 'extending'
@@ -273,7 +273,7 @@ def test_a_share_is_in_change_while_a_replica_is_promoted(cloud, share_id):
 
 
 def test_a_new_replica_does_not_change_what_a_share_shows(cloud, share_id):
-    cloud.ask_for_replica(share_id, 'gamma')
+    cloud.request_replica(share_id, 'gamma')
     assert cloud.api.show(share_id)['status'] == 'available'
 
 
@@ -281,7 +281,7 @@ def test_a_new_replica_does_not_change_what_a_share_shows(cloud, share_id):
     'key', ['host', 'status', 'availability_zone_id', 'share_type_id']
 )
 def test_pages_show_a_share_with_replicas_once(cloud, share_id, key):
-    ids = {share_id, mirrored(cloud), cloud.share_on('gamma')}
+    ids = {share_id, mirrored(cloud), cloud.create_share_on('gamma')}
     for direction in ('asc', 'desc'):
         query = f'sort_key={key}&sort_dir={direction}'
         whole = [
@@ -300,7 +300,7 @@ def test_pages_show_a_share_with_replicas_once(cloud, share_id, key):
 
 
 def test_lists_are_sorted_by_where_the_active_replica_is(cloud):
-    first, second = mirrored(cloud), cloud.share_on('beta')
+    first, second = mirrored(cloud), cloud.create_share_on('beta')
     query = '/shares?sort_key=host&sort_dir=asc'
 
     def listed():
@@ -347,7 +347,7 @@ def test_a_snapshot_of_a_share_with_replicas_is_not_taken_over(
     with pytest.raises(exception.ShareHasReplicas):
         cloud.services.managing.manage_snapshot(
             ADMIN,
-            Rules(cloud, share_id).target,
+            ShareRules(cloud, share_id).target,
             ManageSnapshotRequest(provider_location='there'),
         )
     snapshot_id = cloud.snapshot(share_id)
@@ -358,8 +358,8 @@ def test_a_snapshot_of_a_share_with_replicas_is_not_taken_over(
 
 
 def test_the_only_replica_may_be_deleted_later(build_cloud):
-    cloud = build_cloud(more='is_deferred_deletion_enabled = true')
-    share_id = cloud.share_on('alpha', size=2)
+    cloud = build_cloud(extra_conf='is_deferred_deletion_enabled = true')
+    share_id = cloud.create_share_on('alpha', size=2)
     cloud.api.delete(share_id)
     for resource in (
         'shares',
@@ -376,10 +376,10 @@ def test_the_only_replica_may_be_deleted_later(build_cloud):
 
 
 def test_the_recycle_bin_takes_a_share_with_one_replica(cloud):
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.api.act(share_id, 'soft_delete')
     with pytest.raises(exception.ShareSoftDeleted):
-        cloud.ask_for_replica(share_id, 'beta')
+        cloud.request_replica(share_id, 'beta')
     cloud.api.act(share_id, 'restore')
     cloud.replicate(share_id, 'beta')
     cloud.check_invariants()

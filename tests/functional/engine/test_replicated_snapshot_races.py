@@ -34,7 +34,7 @@ def cloud(database_url, tmp_path):
     cloud = ReplicatedCloud(
         tmp_path, url=database_url, backends=('alpha', 'beta', 'gamma')
     )
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     yield cloud
     cloud.db.dispose()
 
@@ -98,7 +98,7 @@ def allow(cloud, share_id, snapshot_id):
 
 
 def make(cloud, share_id):
-    return cloud.ask_for_replica(share_id)
+    return cloud.request_replica(share_id)
 
 
 def remove(cloud, share_id):
@@ -113,19 +113,19 @@ def promote(cloud, share_id):
     'change', [make, remove, promote], ids=lambda change: change.__name__
 )
 def test_all_replicas_have_the_same_snapshots_in_the_end(cloud, change):
-    share_id = cloud.share_on('alpha', size=2)
+    share_id = cloud.create_share_on('alpha', size=2)
     outcomes = collections.Counter()
     for seed, verb in itertools.product(
         SEEDS, (take, delete, force_delete, revert, allow)
     ):
         # Ids are made of it, too, and must not come twice.
-        cloud.chance.seed(f'race {verb.__name__} {seed}')
+        cloud.rng.seed(f'race {verb.__name__} {seed}')
         snapshot_id = begin(cloud, share_id)
         calls = [
             partial(verb, cloud, share_id, snapshot_id),
             partial(change, cloud, share_id),
         ]
-        cloud.chance.shuffle(calls)
+        cloud.rng.shuffle(calls)
         accepted = at_once(*calls)
         assert any(accepted)
         if (verb, change) == (revert, promote):
@@ -151,7 +151,7 @@ def begin(cloud, share_id):
         cloud.settle()
     if not passive(cloud, share_id):
         cloud.replicate(share_id)
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     cloud.update()
     assert album.show(cloud, snapshot_id)['status'] == 'available'

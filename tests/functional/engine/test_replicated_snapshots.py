@@ -12,7 +12,7 @@ from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots as models
 from manila_lite.db.queries.snapshots import snapshots
-from manila_lite.quota.snapshots import discard
+from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support import cloud_snapshots as album
 from tests.support.cloud import Crash
@@ -46,7 +46,7 @@ def cloud(build_cloud):
 @pytest.fixture
 def share_id(cloud):
     """A share on alpha that beta follows."""
-    share_id = cloud.share_on('alpha', size=2)
+    share_id = cloud.create_share_on('alpha', size=2)
     cloud.replicate(share_id, 'beta')
     return share_id
 
@@ -79,7 +79,7 @@ def replica_on(cloud, share_id, backend):
 
 def complete(cloud, share_id):
     """A snapshot that is on all replicas."""
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     cloud.update()
     assert status(cloud, snapshot_id) == 'available'
@@ -156,9 +156,9 @@ def test_a_snapshot_is_complete_when_replicas_in_sync_have_it(
     build_cloud, style
 ):
     cloud = build_cloud(style)
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'creating',
         'beta': 'creating',
@@ -184,9 +184,9 @@ def test_a_snapshot_is_complete_when_replicas_in_sync_have_it(
 
 def test_writable_replicas_all_have_a_snapshot_at_once(build_cloud):
     cloud = build_cloud('writable')
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'available',
@@ -199,7 +199,7 @@ def test_a_replica_that_has_fallen_behind_keeps_nobody_waiting(
     cloud, share_id
 ):
     fall_out(cloud, share_id)
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id)['beta'] == 'creating'
     assert status(cloud, snapshot_id) == 'available'
@@ -210,9 +210,9 @@ def test_a_replica_that_has_fallen_behind_keeps_nobody_waiting(
 
 
 def test_a_share_with_one_replica_is_asked_for_in_the_plain_way(cloud):
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.driver().fail_next('create_replicated_snapshot')
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     cloud.replicate(share_id, 'beta')
     cloud.update()
     assert statuses(cloud, snapshot_id) == {
@@ -225,7 +225,7 @@ def test_a_share_with_one_replica_is_asked_for_in_the_plain_way(cloud):
 
 def test_a_replica_that_is_being_deleted_gets_no_snapshot(cloud, share_id):
     cloud.ask('delete', replica_on(cloud, share_id, 'beta').id)
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     assert statuses(cloud, snapshot_id) == {'alpha': 'creating'}
     cloud.settle()
     assert status(cloud, snapshot_id) == 'available'
@@ -236,7 +236,7 @@ def test_a_failure_of_the_driver_fails_the_snapshot_everywhere(
     cloud, share_id
 ):
     cloud.driver().fail_next('create_replicated_snapshot')
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     assert set(statuses(cloud, snapshot_id).values()) == {'error'}
     assert cloud.api.show(share_id)['status'] == 'available'
@@ -244,7 +244,7 @@ def test_a_failure_of_the_driver_fails_the_snapshot_everywhere(
     album.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
     cloud.check_invariants()
 
@@ -253,7 +253,7 @@ def test_a_driver_that_says_nothing_has_taken_it_of_the_active_replica(
     cloud, share_id
 ):
     make_terse(cloud, create_replicated_snapshot=lambda given: None)
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'available',
@@ -275,7 +275,7 @@ def test_what_a_driver_says_of_other_replicas_is_stored_with_them(
             for one in given
         ],
     )
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     found = cloud.rows(
         sa.select(INSTANCE).where(INSTANCE.c.snapshot_id == snapshot_id)
@@ -301,7 +301,7 @@ def test_a_snapshot_that_the_active_replica_lacks_has_failed(
             if one['share_instance_id'] == active
         ],
     )
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     assert set(statuses(cloud, snapshot_id).values()) == {'error'}
     assert cloud.api.show(share_id)['status'] == 'available'
@@ -319,7 +319,7 @@ def test_what_could_not_be_copied_to_one_replica_has_failed_there(
             if one['share_instance_id'] == passive
         ],
     )
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {
         'alpha': 'available',
@@ -335,7 +335,7 @@ def test_a_snapshot_deleted_while_it_is_taken_is_left_nowhere(cloud, share_id):
         lose_rows(cloud, snapshot_id)
 
     cloud.pause_at('after create_replicated_snapshot', force_delete)
-    album.take(cloud, share_id)
+    album.create(cloud, share_id)
     cloud.settle()
     assert not any(
         dummy.snapshot_inventory(cloud.folder / 'dummy' / name)
@@ -349,8 +349,8 @@ def lose_rows(cloud, snapshot_id):
     """The deletion has been carried out by somebody else already."""
     cloud.db.write(
         lambda session: [
-            discard(session, row)
-            for row in snapshots.all_of(session, snapshot_id)
+            remove_and_credit(session, row)
+            for row in snapshots.list_for_snapshot(session, snapshot_id)
         ]
     )
 
@@ -411,7 +411,7 @@ def test_nothing_is_begun_while_a_replica_is_promoted(
 
 def ask(cloud, verb, share_id, snapshot_id, code):
     if verb == 'take':
-        album.take(cloud, share_id, code)
+        album.create(cloud, share_id, code)
     elif verb == 'delete':
         album.delete(cloud, snapshot_id, code)
     else:
@@ -432,7 +432,7 @@ def test_by_force_a_snapshot_goes_also_without_an_active_replica(
     snapshot_id = complete(cloud, share_id)
     lose_active(cloud, share_id)
     album.act(cloud, snapshot_id, 'force_delete')
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
 
 
@@ -453,7 +453,7 @@ def test_snapshots_of_a_share_with_replicas_are_not_managed(cloud, share_id):
 @pytest.mark.parametrize('style', PASSIVE_STYLES)
 def test_a_snapshot_is_gone_when_it_is_on_no_replica(build_cloud, style):
     cloud = build_cloud(style)
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     snapshot_id = complete(cloud, share_id)
     album.delete(cloud, snapshot_id)
@@ -463,7 +463,7 @@ def test_a_snapshot_is_gone_when_it_is_on_no_replica(build_cloud, style):
     assert status(cloud, snapshot_id) == 'deleting'
     assert cloud.usage('snapshots') == (1, 0)
     cloud.update()
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
     cloud.check_invariants()
 
@@ -472,19 +472,19 @@ def test_a_snapshot_that_one_replica_does_not_get_can_be_deleted(
     cloud, share_id
 ):
     fall_out(cloud, share_id)
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     assert statuses(cloud, snapshot_id)['beta'] == 'creating'
     album.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
     cloud.check_invariants()
 
 
 def test_what_is_still_copied_to_replicas_in_sync_is_not_deleted(
     cloud, share_id
 ):
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     album.delete(cloud, snapshot_id, 400)
     assert statuses(cloud, snapshot_id) == {
@@ -508,7 +508,7 @@ def test_by_force_the_rows_go_whatever_the_back_end_says(cloud, share_id):
     cloud.driver().fail_next('delete_replicated_snapshot')
     album.act(cloud, snapshot_id, 'force_delete')
     cloud.settle()
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
     assert cloud.usage('snapshots') == (0, 0)
 
 
@@ -530,14 +530,14 @@ def test_only_by_force_nobody_waits_for_a_broken_replica(
 
 def test_nobody_waits_for_a_replica_that_is_nowhere(cloud, share_id):
     snapshot_id = complete(cloud, share_id)
-    nowhere = cloud.ask_for_replica(share_id, 'alpha')  # which is taken
+    nowhere = cloud.request_replica(share_id, 'alpha')  # which is taken
     cloud.settle()
     assert cloud.replica(nowhere).host is None
     assert snapshot_id in cloud.snapshots_on(nowhere)
     album.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
 
 
 def test_a_driver_that_is_not_done_with_deleting_is_asked_again(
@@ -596,7 +596,7 @@ def test_deletion_follows_the_active_replica(cloud, share_id):
     cloud.settle()
     assert statuses(cloud, snapshot_id) == {'alpha': 'deleting'}
     cloud.update()
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
     cloud.check_invariants()
 
 
@@ -617,27 +617,27 @@ def test_who_removes_the_last_of_several_removes_the_snapshot(
     """Two back ends let go of the last two instances at one moment."""
     cloud = ReplicatedCloud(tmp_path, url=database_url)
     try:
-        share_id = cloud.share_on('alpha')
+        share_id = cloud.create_share_on('alpha')
         cloud.replicate(share_id, 'beta')
         cloud.replicate(share_id, 'gamma')
         for _ in range(5):
             snapshot_id = complete(cloud, share_id)
             album.delete(cloud, snapshot_id)
             cloud.settle()
-            last = cloud.db.read(snapshots.all_of, snapshot_id)
+            last = cloud.db.read(snapshots.list_for_snapshot, snapshot_id)
             assert len(last) == 2
             start = threading.Barrier(2)
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
                 list(pool.map(functools.partial(let_go, cloud, start), last))
             assert cloud.usage('snapshots') == (0, 0)
-            album.gone(cloud, snapshot_id)
+            album.check_gone(cloud, snapshot_id)
     finally:
         cloud.db.dispose()
 
 
 def let_go(cloud, start, row):
     start.wait()
-    cloud.db.write(discard, row)
+    cloud.db.write(remove_and_credit, row)
 
 
 # Revert
@@ -648,7 +648,7 @@ def test_other_replicas_are_out_of_sync_until_they_have_what_was_restored(
     build_cloud, style
 ):
     cloud = build_cloud(style)
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     snapshot_id = complete(cloud, share_id)
     album.revert(cloud, share_id, snapshot_id)
@@ -674,9 +674,9 @@ def test_other_replicas_are_out_of_sync_until_they_have_what_was_restored(
 
 def test_writable_replicas_are_reverted_together(build_cloud):
     cloud = build_cloud('writable')
-    share_id = cloud.share_on('alpha')
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     album.revert(cloud, share_id, snapshot_id)
     assert cloud.api.show(share_id)['status'] == 'reverting'
     cloud.settle()
@@ -761,7 +761,7 @@ def test_what_was_asked_before_a_revert_makes_no_replica_in_sync(
         lambda: album.revert(cloud, share_id, snapshot_id),
     )
     for backend in cloud.share.backends:
-        backend.replica_updates.look()
+        backend.replica_updates.request_pass()
     run(cloud, 'beta')
     assert state(cloud, share_id, 'beta') == 'out_of_sync'
     cloud.settle()
@@ -774,7 +774,7 @@ def test_what_was_asked_before_a_revert_makes_no_replica_in_sync(
 def test_a_snapshot_that_a_replica_does_not_have_yet_is_not_restored(
     cloud, share_id
 ):
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     album.revert(cloud, share_id, snapshot_id, 409)
     cloud.update()
@@ -797,7 +797,7 @@ def test_a_share_is_made_of_what_the_active_replica_has(cloud, share_id):
 
 
 def test_a_share_is_made_of_complete_snapshots_only(cloud, share_id):
-    snapshot_id = album.take(cloud, share_id)
+    snapshot_id = album.create(cloud, share_id)
     cloud.settle()
     assert statuses(cloud, snapshot_id)['alpha'] == 'available'
     cloud.api.create(expect=400, snapshot_id=snapshot_id, size=2)
@@ -810,7 +810,7 @@ def test_a_share_is_made_of_complete_snapshots_only(cloud, share_id):
 
 def test_lists_go_by_what_is_shown(cloud, share_id):
     whole = complete(cloud, share_id)
-    part = album.take(cloud, share_id)
+    part = album.create(cloud, share_id)
     cloud.settle()
     assert found(cloud, 'status=available') == [whole]
     assert found(cloud, 'status=creating') == [part]
@@ -859,8 +859,8 @@ def test_a_reset_sets_what_is_shown(cloud, share_id):
 
 @pytest.fixture
 def mountable(cloud):
-    album.support(cloud)
-    share_id = cloud.share_on('alpha')
+    album.enable_snapshot_features(cloud)
+    share_id = cloud.create_share_on('alpha')
     cloud.replicate(share_id, 'beta')
     return share_id
 
@@ -902,7 +902,7 @@ def test_a_replica_is_told_of_a_rule_when_it_has_the_snapshot(
     cloud, mountable
 ):
     fall_out(cloud, mountable)
-    snapshot_id = album.taken(cloud, mountable)
+    snapshot_id = album.create_available(cloud, mountable)
     allow(cloud, snapshot_id)
     cloud.settle()
     assert rules(cloud, snapshot_id) == ['active']
@@ -931,6 +931,6 @@ def test_rules_go_with_a_snapshot_on_every_replica(cloud, mountable):
     album.delete(cloud, snapshot_id)
     cloud.settle()
     cloud.update()
-    album.gone(cloud, snapshot_id)
+    album.check_gone(cloud, snapshot_id)
     assert (let_in(cloud, 'alpha'), let_in(cloud, 'beta')) == (0, 0)
     cloud.check_invariants()

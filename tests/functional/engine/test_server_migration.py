@@ -4,18 +4,20 @@ import shutil
 
 import pytest
 
-from tests.support.server_migrations import MovingCloud
+from tests.support.server_migrations import ServerMigrationCloud
 
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
     """A server on alpha with two shares, a rule and a snapshot, as files."""
     folder = tmp_path_factory.mktemp('moving')
-    cloud = MovingCloud(folder)
+    cloud = ServerMigrationCloud(folder)
     cloud.support()
     network = cloud.add_network()
-    first = cloud.share_on_alpha(network, size=2, metadata={'key': 'value'})
-    second = cloud.share_on_alpha(network, size=3)
+    first = cloud.create_share_on_alpha(
+        network, size=2, metadata={'key': 'value'}
+    )
+    second = cloud.create_share_on_alpha(network, size=3)
     cloud.allow(first)
     cloud.snapshot(first)
     server = cloud.server_of(first)
@@ -28,7 +30,7 @@ def prepared(tmp_path_factory):
 def cloud(prepared, tmp_path):
     copy = tmp_path / 'cloud'
     shutil.copytree(prepared[0], copy)
-    cloud = MovingCloud(copy, fill=False)
+    cloud = ServerMigrationCloud(copy, initialize=False)
     cloud.restart()
     cloud.settle()  # its back ends are at another place than before
     yield cloud
@@ -46,7 +48,7 @@ def test_all_on_a_server_arrives_at_the_other_back_end(cloud, moved):
     before = cloud.exports(first)
     usage = cloud.usage('gigabytes'), cloud.usage('snapshot_gigabytes')
     rules = cloud.driver('alpha').access_inventory()
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     assert cloud.exports(first) == before
     there = cloud.complete(server)['destination_share_server_id']
     cloud.settle()
@@ -70,13 +72,13 @@ def test_all_on_a_server_arrives_at_the_other_back_end(cloud, moved):
         cloud.usage('gigabytes'),
         cloud.usage('snapshot_gigabytes'),
     ) == usage
-    assert cloud.nothing_is_arriving()
+    assert cloud.has_no_incoming_servers()
 
 
 def test_a_server_migrates_back(cloud, moved):
     server, first, second = moved
     for host in ('node@beta', 'node@alpha'):
-        cloud.started(server, host=host)
+        cloud.start_to_phase1(server, host=host)
         server = cloud.complete(server)['destination_share_server_id']
         cloud.settle()
         cloud.check_invariants()
@@ -87,7 +89,7 @@ def test_a_server_migrates_back(cloud, moved):
 
 def test_content_written_in_the_first_phase_arrives(cloud, moved):
     server, first, _ = moved
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     id = cloud.instance(first).id
     cloud.driver('alpha').write(id, 'late')
     cloud.complete(server)
@@ -98,7 +100,7 @@ def test_content_written_in_the_first_phase_arrives(cloud, moved):
 def test_without_a_disruption_addresses_and_exports_stay(cloud, moved):
     server, first, _ = moved
     exports, addresses = cloud.exports(first), cloud.addresses()[server]
-    cloud.started(server, nondisruptive=True)
+    cloud.start_to_phase1(server, nondisruptive=True)
     assert cloud.addresses() == {server: addresses}
     there = cloud.complete(server)['destination_share_server_id']
     cloud.settle()
@@ -113,7 +115,7 @@ def test_without_a_disruption_addresses_and_exports_stay(cloud, moved):
 def test_a_server_goes_to_the_network_that_is_named(cloud, moved):
     server, first, _ = moved
     network = cloud.add_network()
-    cloud.started(server, new_share_network_id=network)
+    cloud.start_to_phase1(server, new_share_network_id=network)
     there = cloud.complete(server)['destination_share_server_id']
     cloud.settle()
     cloud.check_invariants()
@@ -124,17 +126,19 @@ def test_a_server_goes_to_the_network_that_is_named(cloud, moved):
 def test_a_driver_may_choose_a_server_that_is_there(cloud, moved):
     server, first, _ = moved
     cloud.disable('alpha', True)
-    other = cloud.share_on(cloud.instance(first).share_network_id)
+    other = cloud.create_share_on_network(
+        cloud.instance(first).share_network_id
+    )
     cloud.disable('alpha', False)
     there = cloud.server_of(other)
-    cloud.driver('beta').adopt_server(there)
-    cloud.started(server)
+    cloud.driver('beta').set_migration_target(there)
+    cloud.start_to_phase1(server)
     assert cloud.server(there)['status'] == 'server_migrating_to'
     cloud.cancel(server)
     cloud.settle()
     cloud.check_invariants()
     assert cloud.server(there)['status'] == 'active'
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     assert cloud.complete(server) == {'destination_share_server_id': there}
     cloud.settle()
     cloud.check_invariants()
@@ -157,20 +161,20 @@ def test_a_failure_in_phase_one_leaves_all_as_it_was(
     cloud, moved, method, writable
 ):
     server, first, _ = moved
-    before = cloud.at_rest_anywhere()
+    before = cloud.state_summary()
     cloud.driver('beta').half_fail_next(method) if method not in (
         PHASE_ONE[0],
     ) else cloud.driver('beta').fail_next(method)
     cloud.start(server, writable=writable)
     cloud.settle()
-    assert cloud.at_rest_anywhere() == before
+    assert cloud.state_summary() == before
     cloud.check_invariants()
     assert cloud.server(server)['task_state'] == 'migration_error'
     assert cloud.progress(server)['task_state'] == 'migration_error'
     (migration,) = cloud.migrations()
     assert migration.open_for is None
     assert migration.error
-    cloud.started(server)  # and it may be tried again
+    cloud.start_to_phase1(server)  # and it may be tried again
     cloud.complete(server)
     cloud.settle()
     cloud.check_invariants()
@@ -184,8 +188,8 @@ def test_what_a_driver_cannot_do_fails_and_a_check_says_so(
     cloud, moved, lacking
 ):
     server, _, _ = moved
-    before = cloud.at_rest_anywhere()
-    cloud.driver('beta').offer_for_migration(
+    before = cloud.state_summary()
+    cloud.driver('beta').set_migration_capabilities(
         {'compatible', 'writable', 'nondisruptive', 'preserve_snapshots'}
         - {lacking}
     )
@@ -196,14 +200,14 @@ def test_what_a_driver_cannot_do_fails_and_a_check_says_so(
     assert cloud.migrations() == []
     cloud.start(server, **wish)
     cloud.settle()
-    assert cloud.at_rest_anywhere() == before
+    assert cloud.state_summary() == before
     assert cloud.server(server)['task_state'] == 'migration_error'
     cloud.check_invariants()
 
 
 def test_a_check_leaves_nothing_behind(cloud, moved):
     server, _, _ = moved
-    before = cloud.at_rest_anywhere()
+    before = cloud.state_summary()
     answer = cloud.check(server)
     assert answer == {
         'compatible': True,
@@ -224,7 +228,7 @@ def test_a_check_leaves_nothing_behind(cloud, moved):
         },
         'reasons': [],
     }
-    assert cloud.at_rest_anywhere() == before
+    assert cloud.state_summary() == before
     assert cloud.server(server)['task_state'] is None
     cloud.settle()
     cloud.check_invariants()
@@ -236,8 +240,8 @@ def test_a_check_leaves_nothing_behind(cloud, moved):
 )
 def test_cancelled_all_is_what_it_was(cloud, moved, wish, phase_one_done):
     server, _, _ = moved
-    before = cloud.at_rest_anywhere()
-    cloud.driver('beta').configuration._given = {
+    before = cloud.state_summary()
+    cloud.driver('beta').configuration._overrides = {
         'dummy_driver_server_migration_steps': 3
     }
     cloud.start(server, **wish)
@@ -251,9 +255,9 @@ def test_cancelled_all_is_what_it_was(cloud, moved, wish, phase_one_done):
     cloud.cancel(server)
     assert cloud.server(server)['task_state'] == 'migration_cancel_in_progress'
     cloud.settle()
-    assert cloud.at_rest_anywhere() == before
+    assert cloud.state_summary() == before
     assert cloud.server(server)['task_state'] == 'migration_cancelled'
-    assert cloud.nothing_is_arriving()
+    assert cloud.has_no_incoming_servers()
     cloud.check_invariants()
     cloud.cancel(server, expect=400)
     cloud.complete(server, expect=400)
@@ -261,10 +265,10 @@ def test_cancelled_all_is_what_it_was(cloud, moved, wish, phase_one_done):
 
 def test_a_driver_that_cannot_cancel_is_not_asked_to(cloud, moved):
     server, _, _ = moved
-    cloud.driver('beta').offer_for_migration(
+    cloud.driver('beta').set_migration_capabilities(
         {'compatible', 'writable', 'preserve_snapshots'}
     )
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     cloud.cancel(server, expect=400)
     assert cloud.server(server)['task_state'] == (
         'migration_driver_phase1_done'
@@ -273,12 +277,12 @@ def test_a_driver_that_cannot_cancel_is_not_asked_to(cloud, moved):
 
 def test_a_failed_cancel_ends_as_the_first_phase_does(cloud, moved):
     server, _, _ = moved
-    before = cloud.at_rest_anywhere()
-    cloud.started(server)
+    before = cloud.state_summary()
+    cloud.start_to_phase1(server)
     cloud.driver('beta').fail_next('share_server_migration_cancel')
     cloud.cancel(server)
     cloud.settle()
-    assert cloud.at_rest_anywhere() == before
+    assert cloud.state_summary() == before
     assert cloud.server(server)['task_state'] == 'migration_error'
 
 
@@ -305,14 +309,14 @@ def test_rules_are_read_only_while_shares_are_copied(cloud, moved):
 
 def test_rules_that_cannot_be_cast_fail_the_first_phase(cloud, moved):
     server, first, _ = moved
-    before = cloud.at_rest_anywhere()
+    before = cloud.state_summary()
     cloud.driver('alpha').refuse_rules(
         lambda verb, rule: rule['access_level'] == 'ro'
     )
     cloud.start(server, writable=False)
     cloud.settle()
     assert cloud.server(server)['task_state'] == 'migration_error'
-    assert cloud.at_rest_anywhere() == before | {
+    assert cloud.state_summary() == before | {
         # The rule is in error, and so nobody is let in by it.
         'clients': [{}, {}]
     }
@@ -326,12 +330,12 @@ def test_rules_that_cannot_be_cast_fail_the_first_phase(cloud, moved):
     [
         ('fail_next', False),
         ('half_fail_next', False),
-        ('lose_answer_next', True),
+        ('lose_reply_next', True),
     ],
 )
 def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
     server, first, second = moved
-    cloud.started(server, writable=writable)
+    cloud.start_to_phase1(server, writable=writable)
     getattr(cloud.driver('beta'), how)('share_server_migration_complete')
     there = cloud.complete(server)['destination_share_server_id']
     cloud.settle()
@@ -359,7 +363,7 @@ def test_a_failure_in_phase_two_deletes_nothing(cloud, moved, how, writable):
 def test_progress_is_unknown_or_what_the_driver_says(cloud, moved):
     server, _, _ = moved
     cloud.progress(server, expect=400)
-    cloud.driver('beta').configuration._given = {
+    cloud.driver('beta').configuration._overrides = {
         'dummy_driver_server_migration_steps': 4
     }
     cloud.start(server)
@@ -390,10 +394,10 @@ def test_progress_is_unknown_or_what_the_driver_says(cloud, moved):
 
 def test_a_driver_that_tells_no_progress_is_unknown(cloud, moved):
     server, _, _ = moved
-    cloud.driver('beta').offer_for_migration(
+    cloud.driver('beta').set_migration_capabilities(
         {'compatible', 'writable', 'preserve_snapshots'}
     )
-    cloud.driver('beta').configuration._given = {
+    cloud.driver('beta').configuration._overrides = {
         'dummy_driver_server_migration_steps': 4
     }
     cloud.start(server)
@@ -419,7 +423,7 @@ def test_a_driver_that_fails_to_answer_a_check_is_told_of(cloud, moved):
 def test_servers_reset_in_the_midst_come_to_rest(cloud, moved, which):
     """By decree of an administrator, who may try again afterwards."""
     server, first, _ = moved
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     there = cloud.progress(server)['destination_share_server_id']
     cloud.act(
         there if which == 'destination' else server,
@@ -447,7 +451,7 @@ def test_servers_reset_in_the_midst_come_to_rest(cloud, moved, which):
             {'reset_status': {'status': 'available'}},
             expect=202,
         )
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     cloud.complete(server)
     cloud.settle()
     assert cloud.api.show(first)['status'] == 'available'

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from manila_lite.db.models import shares
 from tests.functional.engine.test_snapshot_races import at_once
 from tests.support.server_migrations import MIGRATION
-from tests.support.server_migrations import MovingCloud
+from tests.support.server_migrations import ServerMigrationCloud
 
 CLIENTS = 10
 MANY = 200
@@ -22,19 +22,21 @@ _INSTANCE = shares.ShareInstance.__table__
 
 @pytest.fixture
 def cloud(tmp_path):
-    cloud = MovingCloud(tmp_path)
+    cloud = ServerMigrationCloud(tmp_path)
     yield cloud
     cloud.db.dispose()
 
 
 @pytest.fixture
 def server(cloud):
-    return cloud.server_of(cloud.share_on_alpha(cloud.add_network(), size=2))
+    return cloud.server_of(
+        cloud.create_share_on_alpha(cloud.add_network(), size=2)
+    )
 
 
 def test_of_ten_requests_at_once_one_is_accepted(database_url, tmp_path):
-    cloud = MovingCloud(tmp_path, url=database_url)
-    server = cloud.server_of(cloud.share_on_alpha(cloud.add_network()))
+    cloud = ServerMigrationCloud(tmp_path, url=database_url)
+    server = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     codes = at_once(
         cloud, *[partial(cloud.start, server, expect=None)] * CLIENTS
     )
@@ -44,7 +46,7 @@ def test_of_ten_requests_at_once_one_is_accepted(database_url, tmp_path):
     assert sorted(codes) == [202] + [400] * (CLIENTS - 1)
     cloud.settle()
     cloud.check_invariants()
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     codes = at_once(
         cloud, *[lambda: cloud.act(server, 'migration_complete')] * CLIENTS
     )
@@ -56,8 +58,8 @@ def test_of_ten_requests_at_once_one_is_accepted(database_url, tmp_path):
 
 def test_of_a_cancel_and_a_complete_one_is_accepted(cloud, server):
     for seed in range(4):
-        cloud.started(server)
-        cloud.chance.seed(seed)
+        cloud.start_to_phase1(server)
+        cloud.rng.seed(seed)
         codes = at_once(
             cloud,
             partial(cloud.cancel, server, None),
@@ -69,7 +71,7 @@ def test_of_a_cancel_and_a_complete_one_is_accepted(cloud, server):
         cloud.check_invariants()
         if codes[1] == 200:
             server = there
-            cloud.started(server, host='node@alpha')
+            cloud.start_to_phase1(server, host='node@alpha')
             server = cloud.complete(server)['destination_share_server_id']
             cloud.settle()
 
@@ -85,12 +87,12 @@ def test_a_cancel_while_the_driver_is_asked_wins(cloud, server):
     cloud.settle()
     assert codes == [202]
     assert cloud.server(server)['task_state'] == 'migration_cancelled'
-    assert cloud.nothing_is_arriving()
+    assert cloud.has_no_incoming_servers()
     cloud.check_invariants()
 
 
 def test_one_broken_migration_stops_no_other(cloud, server):
-    other = cloud.server_of(cloud.share_on_alpha(cloud.add_network()))
+    other = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     for id in (server, other):
         cloud.start(id)
     cloud.settle()
@@ -113,7 +115,7 @@ def test_one_broken_migration_stops_no_other(cloud, server):
         {'task_state': 'migration_driver_in_progress'},
         202,
     )
-    cloud.started(other)
+    cloud.start_to_phase1(other)
     cloud.complete(other)
     cloud.settle()
     assert cloud.server(other, expect=404) is None
@@ -125,12 +127,12 @@ def test_one_broken_migration_stops_no_other(cloud, server):
     'word', [None, 'migration_error', 'server_migration_cancelled']
 )
 def test_a_task_that_is_reset_brings_the_server_to_rest(cloud, server, word):
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     cloud.act(server, 'reset_task_state', {'task_state': word}, 202)
     cloud.settle()
     assert cloud.server(server)['status'] == 'active'
     cloud.check_invariants()
-    cloud.started(server)
+    cloud.start_to_phase1(server)
     cloud.complete(server)
     cloud.settle()
     cloud.check_invariants()
@@ -159,8 +161,8 @@ def multiply(cloud, server):
 
 
 def test_two_hundred_shares_cost_few_statements(tmp_path):
-    cloud = MovingCloud(tmp_path)
-    server = cloud.server_of(cloud.share_on_alpha(cloud.add_network()))
+    cloud = ServerMigrationCloud(tmp_path)
+    server = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     cloud.start(server)
     cloud.settle()
     cloud.cancel(server)

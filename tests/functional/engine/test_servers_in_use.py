@@ -10,16 +10,16 @@ import threading
 
 import pytest
 
-from tests.support.dhss import ServersCloud
+from tests.support.dhss import ShareServersCloud
 from tests.support.share_servers import HOST
-from tests.support.share_servers import plant_server
+from tests.support.share_servers import insert_server
 
 ROUNDS = 6
 
 
 @pytest.fixture
 def cloud(database_url, tmp_path):
-    cloud = ServersCloud(tmp_path, url=database_url, backends=['alpha'])
+    cloud = ShareServersCloud(tmp_path, url=database_url, backends=['alpha'])
     yield cloud
     cloud.db.dispose()
 
@@ -80,7 +80,7 @@ def test_a_network_goes_or_has_a_share(cloud):
 def test_a_server_goes_or_has_a_share(cloud):
     network = cloud.add_network()
     for number in range(ROUNDS):
-        server = plant_server(cloud, network)
+        server = insert_server(cloud, network)
         taken, gone = at_once(
             manage_share(cloud, server, number),
             asked(cloud, 'DELETE', f'/share-servers/{server}'),
@@ -93,7 +93,7 @@ def test_a_server_goes_or_has_a_share(cloud):
 def test_a_server_is_let_go_or_deleted(cloud):
     network = cloud.add_network()
     for _ in range(ROUNDS):
-        server = plant_server(cloud, network)
+        server = insert_server(cloud, network)
         let_go, gone = at_once(
             asked(
                 cloud,
@@ -133,7 +133,7 @@ def test_a_server_is_taken_over_once(cloud):
 
 def test_a_server_is_found_and_lives_on_each_database(cloud):
     network = cloud.add_network(None, 'nova')
-    share = cloud.share_on(network)
+    share = cloud.create_share_on_network(network)
     server = cloud.server_of(share)
     subnets = cloud.api.get(f'/share-servers/{server}')['share_server'][
         'share_network_subnet_ids'

@@ -9,15 +9,15 @@ from manila_lite import exception
 from manila_lite.db.models import share_servers as models
 from manila_lite.db.models import shares
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers.share_servers import Limits
+from manila_lite.db.queries.servers.share_servers import ServerLimits
 from manila_lite.db.session import Database
-from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_server import MACHINE
+from manila_lite.db.transitions import insert_row
+from manila_lite.states.share_server import SHARE_SERVER
 from tests.support.databases import database_url
-from tests.support.databases import kept_database
+from tests.support.databases import shared_database
 
-__all__ = ['database_url', 'kept_database']
+__all__ = ['database_url', 'shared_database']
 
 SERVER = models.ShareServer.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -71,15 +71,15 @@ def add_instances(session, count):
     )
 
 
-def make_server(session, id='server', founding=None):
-    born(
+def make_server(session, id='server', build_key=None):
+    insert_row(
         session,
-        MACHINE,
+        SHARE_SERVER,
         'create',
         id=id,
         host='node@alpha',
         is_auto_deletable=True,
-        founding=founding,
+        build_key=build_key,
         created_at=session.now,
         **dict.fromkeys(SUPPORT, False),
     )
@@ -87,7 +87,7 @@ def make_server(session, id='server', founding=None):
 
 def active_server(session):
     make_server(session)
-    fire(session, MACHINE, 'server', 'created')
+    fire(session, SHARE_SERVER, 'server', 'created')
 
 
 @pytest.fixture
@@ -104,12 +104,16 @@ def at_once(function):
 
 
 def on_server(db):
-    return db.read(share_servers.load, 'server')
+    return db.read(share_servers.get_load, 'server')
 
 
 @pytest.mark.parametrize(
     'limits, most',
-    [(Limits(shares=5), 5), (Limits(gigabytes=7), 3), (Limits(), THREADS)],
+    [
+        (ServerLimits(shares=5), 5),
+        (ServerLimits(gigabytes=7), 3),
+        (ServerLimits(), THREADS),
+    ],
 )
 def test_no_more_shares_come_on_a_server_than_it_takes(db, limits, most):
     db.write(active_server)
@@ -124,9 +128,9 @@ def test_no_more_shares_come_on_a_server_than_it_takes(db, limits, most):
 
 def test_of_many_founders_one_makes_the_server(db):
     def found(session, number):
-        if share_servers.is_being_founded(session, 'key'):
+        if share_servers.is_being_built(session, 'key'):
             return False
-        share_servers.lay_foundation(
+        share_servers.insert_unique(
             session, lambda: make_server(session, f'server-{number}', 'key')
         )
         return share_servers.attach(session, f'i-{number}', f'server-{number}')
@@ -142,10 +146,10 @@ def test_a_server_that_goes_has_no_share_put_on_it(db):
     db.write(active_server)
 
     def remove(session):
-        share_servers.hold(session, 'server')
-        if share_servers.is_used(session, 'server'):
+        share_servers.lock(session, 'server')
+        if share_servers.has_instances(session, 'server'):
             raise exception.ShareServerInUse(share_server_id='server')
-        fire(session, MACHINE, 'server', 'delete')
+        fire(session, SHARE_SERVER, 'server', 'delete')
 
     def act(number):
         if number % 4:
@@ -171,7 +175,7 @@ def test_the_last_of_many_that_leave_says_so(db):
 
     def leave(session, number):
         session.run(sa.delete(INSTANCE).where(INSTANCE.c.id == f'i-{number}'))
-        return share_servers.note_idle(session, 'server')
+        return share_servers.mark_idle(session, 'server')
 
     assert at_once(lambda number: db.write(leave, number)).count(True) == 1
     assert db.read(share_servers.find, 'server').idle_since is not None

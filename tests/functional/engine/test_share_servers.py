@@ -13,7 +13,7 @@ from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 from tests.support.dhss import ADMIN_NETWORK
 from tests.support.dhss import INSTANCE
-from tests.support.dhss import ServersCloud
+from tests.support.dhss import ShareServersCloud
 
 MESSAGE = services.Message.__table__
 MINUTES = 60
@@ -25,7 +25,7 @@ def begin(tmp_path):
     made = []
 
     def begin(**given):
-        made.append(ServersCloud(tmp_path, backends=['alpha'], **given))
+        made.append(ShareServersCloud(tmp_path, backends=['alpha'], **given))
         return made[-1]
 
     yield begin
@@ -58,9 +58,9 @@ def set_up(cloud):
     )
 
 
-def clean_up(cloud, minutes=10):
+def delete_idle(cloud, minutes=10):
     cloud.clock.advance(minutes * MINUTES + 1)
-    cloud.share.backends[0].share_servers.clean_up(
+    cloud.share.backends[0].share_servers.delete_idle(
         datetime.timedelta(minutes=minutes)
     )
     cloud.settle()
@@ -70,7 +70,7 @@ def clean_up(cloud, minutes=10):
 
 
 def test_the_first_share_on_a_network_has_a_server_made(cloud):
-    share = cloud.share_on(cloud.add_network())
+    share = cloud.create_share_on_network(cloud.add_network())
     (server,) = cloud.servers()
     assert cloud.server_of(share) == server.id
     assert (server.status, server.host) == ('active', 'node@alpha')
@@ -83,7 +83,7 @@ def test_the_first_share_on_a_network_has_a_server_made(cloud):
 
 
 def test_what_the_driver_answers_of_a_server_is_remembered(cloud):
-    cloud.share_on(cloud.add_network())
+    cloud.create_share_on_network(cloud.add_network())
     (server,) = cloud.servers()
     assert cloud.api.get(f'/share-servers/{server.id}/details') == {
         'details': {
@@ -97,42 +97,47 @@ def test_what_the_driver_answers_of_a_server_is_remembered(cloud):
 
 def test_the_next_share_is_put_on_the_server_that_is_there(cloud):
     network = cloud.add_network()
-    servers = {cloud.server_of(cloud.share_on(network)) for _ in range(3)}
+    servers = {
+        cloud.server_of(cloud.create_share_on_network(network))
+        for _ in range(3)
+    }
     assert len(servers) == len(cloud.servers()) == 1
     assert set_up(cloud) == 1
 
 
 def test_networks_have_servers_of_their_own(cloud):
-    shares = [cloud.share_on(cloud.add_network()) for _ in range(2)]
+    shares = [
+        cloud.create_share_on_network(cloud.add_network()) for _ in range(2)
+    ]
     assert len({cloud.server_of(share) for share in shares}) == 2
 
 
 def test_a_server_has_addresses_in_every_subnet_of_its_zone(begin):
-    cloud = begin(section='dummy_driver_network_allocations = 2')
+    cloud = begin(backend_conf='dummy_driver_network_allocations = 2')
     network = cloud.add_network('nova')
     cloud.add_subnet(network, 'nova')
-    cloud.share_on(network)
+    cloud.create_share_on_network(network)
     (server,) = cloud.servers()
     assert len(cloud.addresses()[server.id]) == 4
 
 
 def test_administrators_have_a_network_of_their_own(begin):
     cloud = begin(
-        more=ADMIN_NETWORK,
-        section="""
+        extra_conf=ADMIN_NETWORK,
+        backend_conf="""
 dummy_driver_admin_network_allocations = 1
 admin_network_config_group = admin_network
 """,
     )
-    cloud.share_on(cloud.add_network())
+    cloud.create_share_on_network(cloud.add_network())
     assert list(cloud.addresses().values()) == [{'10.10.0.2', '10.99.0.2'}]
 
 
 def test_a_driver_that_finds_no_server_fit_gets_another(cloud):
     network = cloud.add_network()
-    cloud.share_on(network)
-    cloud.driver().fit_servers(lambda server, share: False)
-    cloud.share_on(network)
+    cloud.create_share_on_network(network)
+    cloud.driver().restrict_servers(lambda server, share: False)
+    cloud.create_share_on_network(network)
     assert len(cloud.servers()) == 2
 
 
@@ -145,32 +150,32 @@ def test_a_driver_that_finds_no_server_fit_gets_another(cloud):
     ],
 )
 def test_a_server_takes_as_much_as_its_limits_say(begin, limit, servers):
-    cloud = begin(section=limit)
+    cloud = begin(backend_conf=limit)
     network = cloud.add_network()
     for _ in range(4):
-        cloud.share_on(network, size=2)
+        cloud.create_share_on_network(network, size=2)
     assert len(cloud.servers()) == servers
 
 
 def test_a_share_larger_than_a_server_may_be_has_one_for_itself(begin):
-    cloud = begin(section='max_share_server_size = 3')
+    cloud = begin(backend_conf='max_share_server_size = 3')
     network = cloud.add_network()
-    large = cloud.share_on(network, size=5)
-    small = cloud.share_on(network, size=1)
+    large = cloud.create_share_on_network(network, size=5)
+    small = cloud.create_share_on_network(network, size=1)
     assert cloud.server_of(large) != cloud.server_of(small)
 
 
 def test_a_share_of_a_snapshot_is_on_the_server_of_the_snapshot(cloud):
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     network = cloud.add_network()
-    parent = cloud.share_on(network, size=1)
-    snapshot = album.taken(cloud, parent)
+    parent = cloud.create_share_on_network(network, size=1)
+    snapshot = album.create_available(cloud, parent)
     # There is another that would be taken rather.
-    cloud.driver().fit_servers(lambda server, share: False)
+    cloud.driver().restrict_servers(lambda server, share: False)
     for _ in range(2):
-        cloud.share_on(network)
-        cloud.driver().fit_servers(None)
-    share = cloud.share_on(network, snapshot_id=snapshot)
+        cloud.create_share_on_network(network)
+        cloud.driver().restrict_servers(None)
+    share = cloud.create_share_on_network(network, snapshot_id=snapshot)
     assert cloud.server_of(share) == cloud.server_of(parent)
 
 
@@ -179,12 +184,12 @@ def test_a_share_of_a_snapshot_is_on_the_server_of_the_snapshot(cloud):
 
 def test_of_two_first_shares_one_makes_the_server_for_both(cloud):
     network = cloud.add_network()
-    rival = cloud.rival()
+    competing_runners = cloud.competing_runners()
 
     def another():
         cloud.api.create(share_network_id=network)
         for _ in range(10):
-            for runner in rival:
+            for runner in competing_runners:
                 runner.step()
 
     cloud.pause_at('before setup_server', another)
@@ -198,13 +203,13 @@ def test_of_two_first_shares_one_makes_the_server_for_both(cloud):
 
 def test_who_waits_for_a_server_that_fails_makes_one_himself(cloud):
     network = cloud.add_network()
-    rival = cloud.rival()
+    competing_runners = cloud.competing_runners()
     cloud.driver().fail_next('_setup_server')
 
     def another():
         cloud.api.create(share_network_id=network, name='second')
         for _ in range(10):
-            for runner in rival:
+            for runner in competing_runners:
                 runner.step()
 
     cloud.pause_at('before setup_server', another)
@@ -219,15 +224,15 @@ def test_who_waits_for_a_server_that_fails_makes_one_himself(cloud):
 
 
 def test_a_server_that_fills_up_meanwhile_is_not_overfilled(begin):
-    cloud = begin(section='max_shares_per_share_server = 2')
+    cloud = begin(backend_conf='max_shares_per_share_server = 2')
     network = cloud.add_network()
-    cloud.share_on(network)
-    rival = cloud.rival()
+    cloud.create_share_on_network(network)
+    competing_runners = cloud.competing_runners()
 
     def another():
         cloud.api.create(share_network_id=network)
         for _ in range(10):
-            for runner in rival:
+            for runner in competing_runners:
                 runner.step()
 
     cloud.pause_at('after choose_share_server_compatible_with_share', another)
@@ -242,17 +247,19 @@ def test_a_server_that_fills_up_meanwhile_is_not_overfilled(begin):
 
 def test_a_server_that_comes_after_the_choice_is_chosen_too(begin):
     """Made from its beginning to its end, while one is about to begin."""
-    cloud = begin(section='max_shares_per_share_server = 2')
+    cloud = begin(backend_conf='max_shares_per_share_server = 2')
     network = cloud.add_network()
-    unfit = cloud.server_of(cloud.share_on(network))
-    cloud.driver().fit_servers(lambda server, share: server['id'] != unfit)
-    rival = cloud.rival()
+    unfit = cloud.server_of(cloud.create_share_on_network(network))
+    cloud.driver().restrict_servers(
+        lambda server, share: server['id'] != unfit
+    )
+    competing_runners = cloud.competing_runners()
 
     def others():
         for _ in range(2):  # one fills what is there, one needs another
             cloud.api.create(share_network_id=network)
             for _ in range(10):
-                for runner in rival:
+                for runner in competing_runners:
                     runner.step()
         assert len(cloud.servers()) == 2
 
@@ -266,7 +273,7 @@ def test_a_server_that_comes_after_the_choice_is_chosen_too(begin):
 
 
 @pytest.mark.parametrize(
-    'order', ['fail_next', 'half_fail_next', 'lose_answer_next']
+    'order', ['fail_next', 'half_fail_next', 'lose_reply_next']
 )
 def test_a_server_that_cannot_be_made_is_visibly_in_error(cloud, order):
     getattr(cloud.driver(), order)('_setup_server')
@@ -274,7 +281,7 @@ def test_a_server_that_cannot_be_made_is_visibly_in_error(cloud, order):
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
     (server,) = cloud.servers()
-    assert (server.status, server.founding) == ('error', None)
+    assert (server.status, server.build_key) == ('error', None)
     assert cloud.addresses() == {}
     assert details(cloud) == ['004']  # no share server
     # All there is of it goes when it is deleted.
@@ -300,9 +307,9 @@ def test_what_an_error_tells_of_a_server_is_remembered(cloud):
 
 def test_a_network_without_free_addresses_is_told_as_such(begin):
     cloud = begin(
-        section='standalone_network_plugin_allowed_ip_ranges = 10.10.0.7'
+        backend_conf='standalone_network_plugin_allowed_ip_ranges = 10.10.0.7'
     )
-    cloud.share_on(cloud.add_network())
+    cloud.create_share_on_network(cloud.add_network())
     second = cloud.api.create(share_network_id=cloud.add_network())['id']
     cloud.settle()
     assert cloud.api.show(second)['status'] == 'error'
@@ -314,7 +321,7 @@ def test_trouble_that_passes_is_tried_again_with_the_same_server(cloud):
     cloud.driver().faults.fail_next(
         '_setup_server', error=exception.ServiceUnavailable()
     )
-    cloud.share_on(cloud.add_network())
+    cloud.create_share_on_network(cloud.add_network())
     assert len(cloud.servers()) == 1
     assert set_up(cloud) == 2
 
@@ -325,7 +332,7 @@ def test_a_share_that_fails_leaves_its_server_to_others(cloud):
     share = cloud.api.create(share_network_id=network)['id']
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
-    other = cloud.share_on(network)
+    other = cloud.create_share_on_network(network)
     assert cloud.server_of(share) == cloud.server_of(other)
 
 
@@ -345,7 +352,7 @@ def test_a_server_whose_making_was_cut_short_keeps_its_addresses(cloud):
     assert cloud.api.show(share)['status'] == 'error'
     (broken,) = cloud.servers()
     assert broken.status == 'error'
-    cloud.share_on(network)
+    cloud.create_share_on_network(network)
     given = cloud.addresses()
     assert len(given) == 2
     assert given[broken.id] == {'10.10.0.2'}
@@ -360,7 +367,7 @@ def test_a_server_whose_making_was_cut_short_keeps_its_addresses(cloud):
 
 
 def test_a_server_stays_when_its_last_share_goes(cloud):
-    share = cloud.share_on(cloud.add_network())
+    share = cloud.create_share_on_network(cloud.add_network())
     cloud.api.delete(share)
     cloud.settle()
     (server,) = cloud.servers()
@@ -369,9 +376,9 @@ def test_a_server_stays_when_its_last_share_goes(cloud):
 
 
 def test_a_server_goes_with_its_last_share_where_so_configured(begin):
-    cloud = begin(more='delete_share_server_with_last_share = true')
+    cloud = begin(extra_conf='delete_share_server_with_last_share = true')
     network = cloud.add_network()
-    shares = [cloud.share_on(network) for _ in range(2)]
+    shares = [cloud.create_share_on_network(network) for _ in range(2)]
     cloud.api.delete(shares[0])
     cloud.settle()
     assert len(cloud.servers()) == 1
@@ -384,19 +391,19 @@ def test_a_server_goes_with_its_last_share_where_so_configured(begin):
 
 def test_what_nothing_has_been_on_for_a_while_is_cleaned_up(cloud):
     network = cloud.add_network()
-    used = cloud.share_on(cloud.add_network())
-    cloud.api.delete(cloud.share_on(network))
+    used = cloud.create_share_on_network(cloud.add_network())
+    cloud.api.delete(cloud.create_share_on_network(network))
     cloud.settle()
-    clean_up(cloud)
+    delete_idle(cloud)
     assert [server.id for server in cloud.servers()] == [cloud.server_of(used)]
     assert len(cloud.addresses()) == 1
 
 
 def test_what_was_idle_for_a_short_while_only_is_not(cloud):
-    cloud.api.delete(cloud.share_on(cloud.add_network()))
+    cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     cloud.clock.advance(9 * MINUTES)
-    cloud.share.backends[0].share_servers.clean_up(
+    cloud.share.backends[0].share_servers.delete_idle(
         datetime.timedelta(minutes=10)
     )
     cloud.settle()
@@ -404,20 +411,20 @@ def test_what_was_idle_for_a_short_while_only_is_not(cloud):
 
 
 def test_a_server_of_which_shares_were_let_go_is_kept(cloud):
-    share = cloud.share_on(cloud.add_network())
+    share = cloud.create_share_on_network(cloud.add_network())
     cloud.api.act(share, 'unmanage')
     cloud.settle()
-    clean_up(cloud)
+    delete_idle(cloud)
     (server,) = cloud.servers()
     assert not server.is_auto_deletable
 
 
 def test_a_share_that_comes_meanwhile_saves_its_server(cloud):
     network = cloud.add_network()
-    cloud.api.delete(cloud.share_on(network))
+    cloud.api.delete(cloud.create_share_on_network(network))
     cloud.settle()
-    share = cloud.share_on(network)
-    clean_up(cloud)
+    share = cloud.create_share_on_network(network)
+    delete_idle(cloud)
     assert [server.id for server in cloud.servers()] == [
         cloud.server_of(share)
     ]
@@ -439,7 +446,7 @@ def test_who_removes_a_server_is_told_the_services_of_its_network(cloud, kept):
         {'add_security_service': {'security_service_id': service}},
         expect=200,
     )
-    cloud.api.delete(cloud.share_on(network))
+    cloud.api.delete(cloud.create_share_on_network(network))
     cloud.settle()
     told, driver = [], cloud.driver()
     teardown = driver.teardown_server
@@ -460,7 +467,7 @@ def test_who_removes_a_server_is_told_the_services_of_its_network(cloud, kept):
 
 
 def test_a_back_end_that_does_not_remove_a_server_puts_it_in_error(cloud):
-    cloud.api.delete(cloud.share_on(cloud.add_network()))
+    cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     (server,) = cloud.servers()
     cloud.driver().fail_next('_teardown_server')
@@ -474,7 +481,7 @@ def test_a_back_end_that_does_not_remove_a_server_puts_it_in_error(cloud):
 
 
 def test_a_server_set_to_deleting_with_shares_on_it_is_kept(cloud):
-    share = cloud.share_on(cloud.add_network())
+    share = cloud.create_share_on_network(cloud.add_network())
     server = cloud.server_of(share)
     cloud.api.request(
         'POST',
@@ -496,7 +503,7 @@ def test_a_server_set_to_deleting_with_shares_on_it_is_kept(cloud):
 # Servers that are there already
 
 
-def manage(cloud, network, identifier, **more):
+def manage(cloud, network, identifier, **extra_conf):
     answer = cloud.api.request(
         'POST',
         '/share-servers/manage',
@@ -505,7 +512,7 @@ def manage(cloud, network, identifier, **more):
                 'host': 'node@alpha',
                 'share_network_id': network,
                 'identifier': identifier,
-                **more,
+                **extra_conf,
             }
         },
         expect=202,
@@ -516,7 +523,7 @@ def manage(cloud, network, identifier, **more):
 
 def test_a_server_is_taken_over_with_its_addresses(cloud):
     network = cloud.add_network()
-    identifier = cloud.driver().place_server('theirs', ['10.10.0.50'])
+    identifier = cloud.driver().add_unmanaged_server('theirs', ['10.10.0.50'])
     server_id = manage(cloud, network, identifier)
     (server,) = cloud.servers()
     assert (server.id, server.status) == (server_id, 'active')
@@ -524,7 +531,7 @@ def test_a_server_is_taken_over_with_its_addresses(cloud):
     assert not server.is_auto_deletable
     assert server.network_allocation_update_support
     assert cloud.addresses() == {server_id: {'10.10.0.50'}}
-    share = cloud.share_on(network)
+    share = cloud.create_share_on_network(network)
     assert cloud.server_of(share) == server_id
 
 
@@ -533,7 +540,7 @@ def test_a_server_is_taken_over_with_its_addresses(cloud):
 )
 def test_what_does_not_fit_is_not_taken_over(cloud, identifier, addresses):
     if addresses:
-        cloud.driver().place_server(identifier, addresses)
+        cloud.driver().add_unmanaged_server(identifier, addresses)
     server_id = manage(cloud, cloud.add_network(), identifier)
     assert cloud.servers()[0].status == 'manage_error'
     assert cloud.addresses() == {}
@@ -548,7 +555,7 @@ def test_what_does_not_fit_is_not_taken_over(cloud, identifier, addresses):
 
 
 def test_a_server_is_let_go_and_gives_its_addresses_back(cloud):
-    cloud.api.delete(cloud.share_on(cloud.add_network()))
+    cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     (server,) = cloud.servers()
     cloud.api.request(
@@ -568,7 +575,7 @@ def test_a_server_is_let_go_and_gives_its_addresses_back(cloud):
     'force, status', [(False, 'unmanage_error'), (True, None)]
 )
 def test_who_cannot_let_go_does_so_by_force_only(cloud, force, status):
-    cloud.api.delete(cloud.share_on(cloud.add_network()))
+    cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     (server,) = cloud.servers()
     cloud.driver().faults.fail_next(
@@ -623,18 +630,18 @@ def test_every_verb_is_told_the_server(cloud):
             name,
             note(name, getattr(driver, name)),
         )
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     network = cloud.add_network()
-    share = cloud.share_on(network, size=2)
+    share = cloud.create_share_on_network(network, size=2)
     rule = {'access_type': 'ip', 'access_to': '10.0.0.1'}
     cloud.api.act(share, 'allow_access', rule | {'access_level': 'rw'}, None)
     cloud.settle()
-    snapshot = album.taken(cloud, share)
+    snapshot = album.create_available(cloud, share)
     album.act(cloud, snapshot, 'allow_access', rule)
     cloud.settle()
     cloud.api.act(share, 'revert', {'snapshot_id': snapshot})
     cloud.settle()
-    copy = cloud.share_on(network, snapshot_id=snapshot, size=2)
+    copy = cloud.create_share_on_network(network, snapshot_id=snapshot, size=2)
     album.delete(cloud, snapshot)
     cloud.settle()
     for action, size in (('extend', 3), ('shrink', 1)):
@@ -674,9 +681,10 @@ def test_every_verb_is_told_the_server(cloud):
 
 def test_schedulers_are_told_of_servers_and_their_limits(begin):
     cloud = begin(
-        section='max_shares_per_share_server = 7\nmax_share_server_size = 70'
+        backend_conf='max_shares_per_share_server = 7\n'
+        'max_share_server_size = 70'
     )
-    share = cloud.share_on(cloud.add_network())
+    share = cloud.create_share_on_network(cloud.add_network())
     cloud.share.backends[0].report()
     (pool,) = cloud.api.get('/scheduler-stats/pools/detail')['pools']
     told = pool['capabilities']
@@ -694,7 +702,7 @@ def test_schedulers_are_told_of_servers_and_their_limits(begin):
 
 def test_exports_have_no_version_that_the_network_has_not(begin):
     cloud = begin(
-        section="""
+        backend_conf="""
 network_plugin_ipv4_enabled = false
 network_plugin_ipv6_enabled = true
 standalone_network_plugin_gateway = fd00::1
@@ -732,10 +740,10 @@ def test_a_back_end_whose_network_makes_no_sense_does_not_start(tmp_path):
         exception.NetworkBadConfigurationException,
         match=r'section \[alpha\].*mask is no mask: 99',
     ):
-        ServersCloud(
+        ShareServersCloud(
             tmp_path,
             backends=['alpha'],
-            section='standalone_network_plugin_mask = 99',
+            backend_conf='standalone_network_plugin_mask = 99',
         )
 
 
@@ -744,10 +752,10 @@ def test_a_back_end_whose_network_makes_no_sense_does_not_start(tmp_path):
 
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
 def test_servers_live_their_life_on_every_database(tmp_path, kind):
-    with databases.created(kind, tmp_path) as url:
-        cloud = ServersCloud(tmp_path, backends=['alpha'], url=url)
+    with databases.temporary_database(kind, tmp_path) as url:
+        cloud = ShareServersCloud(tmp_path, backends=['alpha'], url=url)
         network = cloud.add_network()
-        shares = [cloud.share_on(network) for _ in range(2)]
+        shares = [cloud.create_share_on_network(network) for _ in range(2)]
         other = cloud.api.create(share_network_id=cloud.add_network())['id']
         cloud.driver().fail_next('_setup_server')
         cloud.settle()
@@ -759,14 +767,14 @@ def test_servers_live_their_life_on_every_database(tmp_path, kind):
         for share in (*shares, other):
             cloud.api.delete(share)
         cloud.settle()
-        clean_up(cloud)
+        delete_idle(cloud)
         cloud.check_invariants()
         assert [server.status for server in cloud.servers()] == ['error']
         cloud.api.request(
             'DELETE', f'/share-servers/{cloud.servers()[0].id}', expect=202
         )
         cloud.settle()
-        cloud.driver().place_server('theirs', ['10.10.0.50'])
+        cloud.driver().add_unmanaged_server('theirs', ['10.10.0.50'])
         server = manage(cloud, network, 'theirs')
         assert cloud.addresses() == {server: {'10.10.0.50'}}
         cloud.check_invariants()

@@ -26,9 +26,9 @@ def cloud(database_url, tmp_path):
         tmp_path,
         url=database_url,
         backends=('alpha',),
-        more='[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1',
+        extra_conf='[quota]\nsnapshots = -1\nsnapshot_gigabytes = -1',
     )
-    album.support(cloud)
+    album.enable_snapshot_features(cloud)
     yield cloud
     cloud.db.dispose()
 
@@ -37,7 +37,7 @@ def at_once(cloud, *calls):
     """The codes that calls begun at the same moment are answered with."""
     start = threading.Barrier(len(calls))
     order = list(range(len(calls)))
-    cloud.chance.shuffle(order)
+    cloud.rng.shuffle(order)
     codes = {}
 
     def ask(number):
@@ -51,9 +51,9 @@ def at_once(cloud, *calls):
 
 def test_of_ten_reverts_one_is_accepted(cloud):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     for seed in SEEDS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         codes = at_once(
             cloud,
             *[partial(album.revert, cloud, share_id, snapshot_id, None)]
@@ -111,10 +111,10 @@ def test_revert_and_what_it_cannot_bear_are_never_both_accepted(
     cloud, other, refused
 ):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     seen = set()
     for seed in PAIRS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         codes = at_once(
             cloud,
             partial(album.revert, cloud, share_id, snapshot_id, None),
@@ -137,7 +137,7 @@ def test_revert_and_what_it_cannot_bear_are_never_both_accepted(
 def prepared_again(cloud, other, reverted, share_id, snapshot_id):
     """A share whose newest snapshot is available, and no access rule."""
     if not reverted and other in (take, delete):
-        snapshot_id = album.taken(cloud, share_id)
+        snapshot_id = album.create_available(cloud, share_id)
     if not reverted and other is allow:
         rules = cloud.api.get(f'/share-access-rules?share_id={share_id}')
         for rule in rules['access_list']:
@@ -149,11 +149,11 @@ def prepared_again(cloud, other, reverted, share_id, snapshot_id):
 def test_older_snapshot_is_never_restored(cloud):
     """Whoever else wants the newest one, or a newer one, at that moment."""
     share_id = cloud.create_share(size=2)
-    older = album.taken(cloud, share_id)
+    older = album.create_available(cloud, share_id)
     outcomes = collections.Counter()
     for seed in PAIRS:
-        cloud.chance.seed(f'race {seed}')
-        newest = album.taken(cloud, share_id)
+        cloud.rng.seed(f'race {seed}')
+        newest = album.create_available(cloud, share_id)
         codes = at_once(
             cloud,
             partial(album.revert, cloud, share_id, older, None),
@@ -175,9 +175,9 @@ def test_older_snapshot_is_never_restored(cloud):
 
 def test_revert_and_deny_are_never_both_accepted(cloud):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     for seed in PAIRS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         rule_id = allow(cloud, share_id, None).json['access']['id']
         cloud.settle()
         codes = at_once(
@@ -201,9 +201,9 @@ def test_revert_and_deny_are_never_both_accepted(cloud):
 
 def test_delete_of_the_share_is_refused_beside_a_revert(cloud):
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.taken(cloud, share_id)
+    snapshot_id = album.create_available(cloud, share_id)
     for seed in PAIRS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         codes = at_once(
             cloud,
             partial(album.revert, cloud, share_id, snapshot_id, None),
@@ -217,7 +217,7 @@ def test_delete_of_the_share_is_refused_beside_a_revert(cloud):
 @pytest.mark.parametrize('end', ['delete', 'soft_delete'])
 def test_share_never_goes_while_a_snapshot_of_it_is_accepted(cloud, end):
     for seed in PAIRS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         share_id = cloud.create_share(size=1)
         gone = (
             partial(cloud.api.delete, share_id, None)
@@ -234,7 +234,7 @@ def test_share_never_goes_while_a_snapshot_of_it_is_accepted(cloud, end):
 def test_of_snapshots_at_once_one_is_accepted(cloud):
     share_id = cloud.create_share(size=1)
     for seed in PAIRS:
-        cloud.chance.seed(f'race {seed}')
+        cloud.rng.seed(f'race {seed}')
         codes = at_once(
             cloud, *[partial(take, cloud, share_id, None)] * CLIENTS
         )

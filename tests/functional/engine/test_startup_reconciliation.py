@@ -8,8 +8,8 @@ import pytest
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.share.manager.backend import wait_until_up
-from manila_lite.states.share_instance import MACHINE
-from tests.functional.engine.service_process import PATIENCE
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from tests.functional.engine.service_process import TIMEOUT
 
 AT_ONCE = 'startup_reconciliation_wait_seconds = 0'
 NEVER = 'startup_reconciliation_enabled = false'
@@ -20,27 +20,27 @@ pytestmark = pytest.mark.parametrize('database_url', ['sqlite'], indirect=True)
 class Started:
     """A house whose back end comes up as in a real service."""
 
-    def __init__(self, house, stuck=()):
-        self.house = house
-        self.backend = house.backend()
-        self.driver = house.driver()
+    def __init__(self, node, stuck=()):
+        self.node = node
+        self.backend = node.backend()
+        self.driver = node.driver()
         self.done = collections.Counter()
         self.all_looked = threading.Event()
         self.before = [call.method for call in self.driver.calls]
-        house.db.probe = self._probe
+        node.db.on_step = self._probe
 
     def _probe(self, name):
         self.done[threading.current_thread().name, name] += 1
-        with self.house.committed:
-            self.house.committed.notify_all()
+        with self.node.committed:
+            self.node.committed.notify_all()
 
     def start(self):
         self.backend.start()
-        assert wait_until_up([self.backend], PATIENCE)
+        assert wait_until_up([self.backend], TIMEOUT)
         return self
 
     def end(self):
-        assert self.backend.stop(PATIENCE)
+        assert self.backend.stop(TIMEOUT)
 
     @property
     def pass_thread(self):
@@ -63,21 +63,21 @@ class Started:
 
 
 @pytest.fixture
-def start(build_house):
+def start(build_node):
     """`start(options, stuck)`: a second start of a service, in threads."""
     ended = []
 
     def begin(options, *events):
-        first = build_house(backends=['alpha'])
+        first = build_node(backends=['alpha'])
         first.register()
         shares = [first.create(2) for _ in events]
         first.run()
         for share, event in zip(shares, events, strict=True):
             first.db.write(
-                fire, MACHINE, first.target(share).instance_id, event
+                fire, SHARE_INSTANCE, first.target(share).instance_id, event
             )
-        house = build_house(backends=['alpha'], default=options)
-        made = Started(house)
+        node = build_node(backends=['alpha'], default=options)
+        made = Started(node)
         made.shares = shares
         ended.append(made)
         return made.start()
@@ -89,30 +89,30 @@ def start(build_house):
 
 def test_the_start_rescues_what_was_in_flight_before(start):
     made = start(AT_ONCE, 'reset_migrating', 'extend', 'reset_deleting')
-    house = made.house
-    house.until(
+    node = made.node
+    node.until(
         lambda: (
             [
-                house.db.read(
-                    recovery.stuck, 'share_instance', 'node@alpha', most=9
+                node.db.read(
+                    recovery.list_stuck, 'share_instance', 'node@alpha', most=9
                 ),
-                house.owed(),
+                node.owed(),
             ]
             == [[], []]
         )
     )
-    assert [house.status(share) for share in made.shares[:2]] == [
+    assert [node.status(share) for share in made.shares[:2]] == [
         'error',
         'available',
     ]
-    assert len(house.rows(recovery.LOG.select())) == 3
+    assert len(node.rows(recovery.LOG.select())) == 3
 
 
 def test_the_start_rescues_nothing_where_it_is_told_so(start):
     made = start(NEVER, 'reset_migrating')
     assert made.pass_thread is None
     assert made.by('recovery') == {}
-    assert made.house.status(made.shares[0]) == 'migrating'
+    assert made.node.status(made.shares[0]) == 'migrating'
 
 
 def test_the_start_waits_before_it_looks(start):
@@ -122,9 +122,9 @@ def test_the_start_waits_before_it_looks(start):
     waiting = made.pass_thread
     assert waiting.is_alive()
     assert made.by('recovery') == {}
-    assert made.house.status(made.shares[0]) == 'migrating'
+    assert made.node.status(made.shares[0]) == 'migrating'
     made.end()
-    waiting.join(PATIENCE)
+    waiting.join(TIMEOUT)
     assert not waiting.is_alive()
 
 
@@ -133,7 +133,7 @@ def test_where_nothing_is_stuck_the_start_is_as_before(start):
     without, with_it = start(NEVER), start(AT_ONCE)
     looking = with_it.pass_thread
     if looking is not None:
-        looking.join(PATIENCE)
+        looking.join(TIMEOUT)
     assert with_it.by('start') == without.by('start') != {}
     assert with_it.by('start')['commit'] > 0
     looked = with_it.by('recovery')

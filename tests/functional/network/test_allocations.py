@@ -133,14 +133,14 @@ class Counted:
         self.db, self.count = db, 0
 
     def __enter__(self):
-        self.db.probe = self._note
+        self.db.on_step = self._note
         return self
 
     def _note(self, name):
         self.count += name == 'statement'
 
     def __exit__(self, *args):
-        self.db.probe = lambda name: None
+        self.db.on_step = lambda name: None
 
 
 @pytest.fixture

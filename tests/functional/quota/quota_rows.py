@@ -82,7 +82,7 @@ def remove_share(session, share_id):
     session.run(sa.delete(SHARE).where(SHARE.c.id == share_id))
 
 
-def create(session, owner, size):
+def create_share(session, owner, size):
     """Charge for a share and write it; its id."""
     charges.charge(
         session,
@@ -102,7 +102,7 @@ def usage(db, resource, project_id='blue', **scope):
     return found[resource][1:]
 
 
-def in_force(db, resource, project_id='blue', **scope):
+def effective_limit(db, resource, project_id='blue', **scope):
     """The limit that charges are held to; None without a usage row."""
     rows = db.read(quotas.list_usages, sets.scope_of(project_id, **scope))
     return {row.resource: row.hard_limit for row in rows}.get(resource)

@@ -40,7 +40,7 @@ def test_first_charge_creates_rows_of_all_scopes(db):
         ({'share_type_id': GOLD}, -1),
     ):
         assert books.usage(db, 'shares', **scope) == (1, 0)
-        assert books.in_force(db, 'shares', **scope) == in_force
+        assert books.effective_limit(db, 'shares', **scope) == in_force
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_owner_without_user_or_type_counts_where_it_can(db, owner, rows):
 def test_charge_on_existing_rows_is_one_statement(db):
     charge(db, {'shares': 1, 'gigabytes': 1})
     seen = []
-    db.probe = seen.append
+    db.on_step = seen.append
     charge(db, {'shares': 1, 'gigabytes': 1}, size=1)
     del seen[:]
     charge(db, {'shares': 1, 'gigabytes': 1}, size=1)
@@ -109,8 +109,8 @@ def test_a_full_limit_is_named_and_nothing_changes(
     with pytest.raises(error) as refused:
         charge(db, {resource: most - used + 1, 'snapshots': 1})
     assert message in str(refused.value)
-    assert refused.value.facts['resource'] == resource
-    assert refused.value.facts['asked'] == most - used + 1
+    assert refused.value.params['resource'] == resource
+    assert refused.value.params['asked'] == most - used + 1
     assert books.usage(db, resource) == (used, 0)
     assert books.usage(db, 'snapshots') == (1, 0)
 
@@ -162,7 +162,7 @@ def test_less_is_never_refused(db):
 
 def test_nothing_asked_touches_nothing(db):
     seen = []
-    db.probe = seen.append
+    db.on_step = seen.append
     charge(db, {'gigabytes': 0})
     assert 'statement' not in seen
 
@@ -172,8 +172,8 @@ def test_size_of_one_share_is_compared_and_not_counted(db):
     charge(db, {'gigabytes': 10}, size=10)
     with pytest.raises(exception.ShareSizeExceedsLimit) as refused:
         charge(db, {'gigabytes': 1}, size=11)
-    assert refused.value.facts['size'] == 11
-    assert refused.value.facts['limit'] == 10
+    assert refused.value.params['size'] == 11
+    assert refused.value.params['limit'] == 10
     charge(db, {'gigabytes': 10}, size=10)
     assert books.usage(db, 'per_share_gigabytes') == (0, 0)
     assert books.usage(db, 'gigabytes') == (20, 0)
@@ -182,7 +182,7 @@ def test_size_of_one_share_is_compared_and_not_counted(db):
 def test_settle_turns_what_was_reserved_into_use(db):
     charge(db, {'gigabytes': 4}, reserve=True)
     assert books.usage(db, 'gigabytes') == (0, 4)
-    db.write(charges.settle, ALICE, {'gigabytes': 4})
+    db.write(charges.commit_reservation, ALICE, {'gigabytes': 4})
     for scope in ({}, {'user_id': 'alice'}, {'share_type_id': GOLD}):
         assert books.usage(db, 'gigabytes', **scope) == (4, 0)
 
@@ -201,7 +201,7 @@ def test_a_reservation_is_left_for_the_work_and_released_by_it(db):
 
     left = db.write(accept)
     assert left == [['blue', 'alice', GOLD, {'shares': 1, 'gigabytes': 2}]]
-    db.write(charges.release_all, left)
+    db.write(charges.release_reservations, left)
     assert books.usage(db, 'gigabytes') == (0, 0)
     assert books.usage(db, 'shares') == (0, 0)
 
@@ -222,8 +222,8 @@ def test_a_fact_is_added_past_every_limit(db):
 
 
 def test_books_too_low_are_recounted_and_said_so(db, caplog):
-    share_id = db.write(books.create, ALICE, 3)
-    db.write(books.create, ALICE, 1)
+    share_id = db.write(books.create_share, ALICE, 3)
+    db.write(books.create_share, ALICE, 1)
     db.write(
         lambda session: session.run(
             sa.update(USAGE)
@@ -244,11 +244,11 @@ def test_books_too_low_are_recounted_and_said_so(db, caplog):
 
 
 def test_what_was_never_charged_cannot_be_given_back(db):
-    db.write(books.create, ALICE, 3)
+    db.write(books.create_share, ALICE, 3)
     with pytest.raises(charges.ChangeRefused):
         db.write(charges.credit, ALICE, {'gigabytes': 4})
     with pytest.raises(charges.ChangeRefused):
-        db.write(charges.settle, ALICE, {'gigabytes': 1})
+        db.write(charges.commit_reservation, ALICE, {'gigabytes': 1})
     with pytest.raises(charges.ChangeRefused):
-        db.write(charges.release, ALICE, {'backups': 1})
+        db.write(charges.release_reservation, ALICE, {'backups': 1})
     assert books.differences(db) == []

@@ -51,16 +51,16 @@ def refused(answers):
     return [answer for answer in answers if isinstance(answer, Exception)]
 
 
-def someone(number, project_id='blue'):
+def make_owner(number, project_id='blue'):
     return Owner(project_id, f'user{number % 3}', (GOLD, SILVER)[number % 2])
 
 
 def test_exactly_the_limit_succeeds(db):
     for _ in range(DEFAULTS['shares'] - 1):
-        db.write(books.create, someone(0), 1)
+        db.write(books.create_share, make_owner(0), 1)
     answers = at_once(
         *[
-            functools.partial(db.write, books.create, someone(n), 1)
+            functools.partial(db.write, books.create_share, make_owner(n), 1)
             for n in range(THREADS)
         ]
     )
@@ -75,7 +75,7 @@ def test_exactly_the_limit_succeeds(db):
 def test_first_use_by_many_creates_the_rows_once(db):
     answers = at_once(
         *[
-            functools.partial(db.write, books.create, someone(n), 2)
+            functools.partial(db.write, books.create_share, make_owner(n), 2)
             for n in range(THREADS)
         ]
     )
@@ -91,12 +91,16 @@ def test_a_default_changed_at_first_use_is_in_force(db):
             db.write, sets.change_class, DEFAULTS, 'default', {'shares': 77}
         ),
         *[
-            functools.partial(db.write, books.create, someone(n, name), 1)
+            functools.partial(
+                db.write, books.create_share, make_owner(n, name), 1
+            )
             for n, name in enumerate(projects)
         ],
     )
     assert refused(answers) == []
-    assert {books.in_force(db, 'shares', name) for name in projects} == {77}
+    assert {
+        books.effective_limit(db, 'shares', name) for name in projects
+    } == {77}
 
 
 ANALYZE = {
@@ -120,10 +124,10 @@ def test_overlapping_owners_never_deadlock(db):
     )
 
     def client(number):
-        chance = random.Random(number)
+        rng = random.Random(number)
         for _ in range(60):
-            owner = chance.choice(owners)
-            deltas = chance.choice(
+            owner = rng.choice(owners)
+            deltas = rng.choice(
                 [{'shares': 1, 'gigabytes': 2}, {'gigabytes': 1}]
             )
             db.write(charges.charge, owner, deltas, limits=limits)
@@ -150,28 +154,28 @@ class Client:
 
     def __init__(self, db, number):
         self.db = db
-        self.owner = someone(number)
-        self.chance = random.Random(number)
+        self.owner = make_owner(number)
+        self.rng = random.Random(number)
         self.shares = {}
 
     def run(self):
         for _ in range(40):
-            self.chance.choice(
+            self.rng.choice(
                 [self.create, self.create, self.extend, self.delete]
             )()
 
     def create(self):
-        size = self.chance.randint(1, 9)
-        share_id = self.db.write(books.create, self.owner, size)
+        size = self.rng.randint(1, 9)
+        share_id = self.db.write(books.create_share, self.owner, size)
         self.shares[share_id] = size
 
     def extend(self):
         """Reserve with a work row, then settle or release without it."""
         if not self.shares:
             return
-        share_id = self.chance.choice(list(self.shares))
+        share_id = self.rng.choice(list(self.shares))
         self.db.write(self.ask, share_id)
-        succeeds = self.chance.random() < 0.5
+        succeeds = self.rng.random() < 0.5
         self.db.write(self.finish, share_id, succeeds)
         self.shares[share_id] += 3 if succeeds else 0
 
@@ -205,14 +209,14 @@ class Client:
     def finish(self, session, share_id, succeeds):
         session.run(sa.delete(WORK).where(WORK.c.id == share_id))
         if not succeeds:
-            charges.release(session, self.owner, {'gigabytes': 3})
+            charges.release_reservation(session, self.owner, {'gigabytes': 3})
             return
         session.run(
             sa.update(books.SHARE)
             .where(books.SHARE.c.id == share_id)
             .values(size=books.SHARE.c.size + 3)
         )
-        charges.settle(session, self.owner, {'gigabytes': 3})
+        charges.commit_reservation(session, self.owner, {'gigabytes': 3})
 
     def delete(self):
         if self.shares:

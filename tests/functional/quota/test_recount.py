@@ -128,7 +128,7 @@ def test_one_project_can_be_counted_alone(db):
 
 def test_differences_name_row_and_both_figures(db):
     assert db.read(recount.differences) == []
-    db.write(books.create, ALICE, 3)
+    db.write(books.create_share, ALICE, 3)
     assert db.read(recount.differences) == []
     db.write(
         lambda session: session.run(
@@ -145,13 +145,15 @@ def test_differences_name_row_and_both_figures(db):
 
 
 def test_correct_writes_a_recount_also_to_missing_rows(db):
-    db.write(books.create, ALICE, 3)
+    db.write(books.create_share, ALICE, 3)
     db.write(books.add_share, RED, 5)
     db.write(charges.charge, ALICE, {'backups': 1}, limits=DEFAULTS)
     wrong = db.write(recount.correct, DEFAULTS)
     assert {one.key.project_id for one in wrong} == {'blue', 'red'}
     assert db.read(recount.differences) == []
     assert books.usage(db, 'gigabytes', 'red') == (5, 0)
-    assert books.in_force(db, 'gigabytes', 'red') == DEFAULTS['gigabytes']
+    assert (
+        books.effective_limit(db, 'gigabytes', 'red') == DEFAULTS['gigabytes']
+    )
     assert books.usage(db, 'backups') == (0, 0)
     assert db.write(recount.correct, DEFAULTS) == []

@@ -44,7 +44,7 @@ def use(db, owner=ALICE):
 
 def in_force(db, scope, resource='shares'):
     part = {} if not scope.id else {f'{scope.kind}_id': scope.id}
-    return books.in_force(db, resource, scope.project_id, **part)
+    return books.effective_limit(db, resource, scope.project_id, **part)
 
 
 def test_options_hold_where_nothing_is_set(db):
@@ -102,7 +102,7 @@ def test_usage_is_shown_with_the_limits_by_scope(db):
 def test_showing_takes_few_statements(db):
     use(db)
     seen = []
-    db.probe = seen.append
+    db.on_step = seen.append
     db.read(sets.show, DEFAULTS, USER)
     assert seen == ['statement']
     db.read(sets.show_usage, DEFAULTS, USER)
@@ -161,7 +161,7 @@ def test_forgetting_a_project_forgets_its_users_and_no_types(db):
     change(db, PROJECT, {'shares': 4})
     change(db, USER, {'shares': 3})
     change(db, TYPE, {'shares': 2})
-    db.write(sets.forget, DEFAULTS, PROJECT)
+    db.write(sets.reset, DEFAULTS, PROJECT)
     assert show(db, PROJECT) == show(db, USER) == DEFAULTS['shares']
     assert show(db, TYPE) == 2
     assert in_force(db, PROJECT) == DEFAULTS['shares']
@@ -176,7 +176,7 @@ def test_forgetting_a_part_forgets_nothing_else(db, part):
     change(db, PROJECT, {'shares': 4})
     for scope in (USER, TYPE):
         change(db, scope, {'shares': 3})
-    db.write(sets.forget, DEFAULTS, part)
+    db.write(sets.reset, DEFAULTS, part)
     other = TYPE if part == USER else USER
     assert show(db, PROJECT) == show(db, part) == 4
     assert show(db, other) == 3
@@ -193,8 +193,8 @@ def test_the_default_class_holds_where_projects_have_no_own_limit(db):
     assert in_force(db, PROJECT) == 4
     assert in_force(db, scope_of('red')) == 2
     assert in_force(db, scope_of('red'), 'gigabytes') == 100
-    assert books.in_force(db, 'shares', 'red', user_id='carol') == -1
-    db.write(sets.forget, DEFAULTS, PROJECT)
+    assert books.effective_limit(db, 'shares', 'red', user_id='carol') == -1
+    db.write(sets.reset, DEFAULTS, PROJECT)
     assert in_force(db, PROJECT) == 2
 
 
@@ -221,5 +221,5 @@ def test_changed_options_come_into_force_at_start(db):
     assert in_force(db, PROJECT) == 4
     assert in_force(db, scope_of('red')) == 50
     assert in_force(db, scope_of('red'), 'gigabytes') == 70
-    assert books.in_force(db, 'shares', 'red', user_id='carol') == -1
+    assert books.effective_limit(db, 'shares', 'red', user_id='carol') == -1
     assert db.write(sets.refresh_defaults, options) == 0

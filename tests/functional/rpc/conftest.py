@@ -10,7 +10,7 @@ import pytest
 from manila_lite import conf as options
 from manila_lite.rpc import transport
 
-transport.prepare(threading=True)
+transport.init_backend(threading=True)
 
 HOST, PORT = '127.0.0.1', 5672
 RABBIT_URL = 'rabbit://guest:guest@{host}:{port}//'
@@ -51,10 +51,10 @@ def topic(broker):
 
 
 @pytest.fixture
-def carrier(broker):
-    carrier = transport_to()
-    yield carrier
-    carrier.close()
+def rpc_transport(broker):
+    rpc_transport = transport_to()
+    yield rpc_transport
+    rpc_transport.close()
 
 
 @pytest.fixture

@@ -54,20 +54,22 @@ def woken():
 
 
 @pytest.fixture
-def listener(carrier, serving, topic, woken, endpoint):
+def listener(rpc_transport, serving, topic, woken, endpoint):
     return serving(
-        transport.HintListener(carrier, topic, 'one', woken.put, [endpoint])
+        transport.HintListener(
+            rpc_transport, topic, 'one', woken.put, [endpoint]
+        )
     )
 
 
 def test_hints_reach_the_queue_and_calls_are_answered(
-    carrier, listener, topic, woken, ctx
+    rpc_transport, listener, topic, woken, ctx
 ):
-    sender = transport.HintSender(carrier)
+    sender = transport.HintSender(rpc_transport)
     sender.send(topic, 'one', 'w1')
     sender.send(topic, topic, 'w2')
     assert {woken.get(timeout=10), woken.get(timeout=10)} == {'w1', 'w2'}
-    answer = carrier.client(topic, 'one').call(
+    answer = rpc_transport.client(topic, 'one').call(
         ctx, 'who', {'question': {'n': 1}}, timeout=10
     )
     assert answer == ['u1', 'p1', None, {'n': 1}]
@@ -75,41 +77,47 @@ def test_hints_reach_the_queue_and_calls_are_answered(
     assert (sender.sent, sender.failed) == (2, 0)
 
 
-def test_errors_come_back_as_they_were_raised(carrier, listener, topic, ctx):
+def test_errors_come_back_as_they_were_raised(
+    rpc_transport, listener, topic, ctx
+):
     with pytest.raises(exception.ShareNotFound) as caught:
-        carrier.client(topic).call(ctx, 'refuse', {}, timeout=10)
+        rpc_transport.client(topic).call(ctx, 'refuse', {}, timeout=10)
     assert str(caught.value) == 'Share s1 could not be found.'
 
 
-def test_call_without_an_answer_ends_in_time(carrier, listener, topic, ctx):
+def test_call_without_an_answer_ends_in_time(
+    rpc_transport, listener, topic, ctx
+):
     with pytest.raises(exception.ServiceUnavailable):
-        carrier.client(topic, 'one').call(ctx, 'wait', {}, timeout=0.3)
+        rpc_transport.client(topic, 'one').call(ctx, 'wait', {}, timeout=0.3)
 
 
 def test_what_nobody_listens_for_is_refused_at_once(
-    carrier, listener, topic, ctx
+    rpc_transport, listener, topic, ctx
 ):
     begin = time.monotonic()
     with pytest.raises(exception.ServiceUnavailable):
-        carrier.client(topic, 'two').call(
+        rpc_transport.client(topic, 'two').call(
             ctx, 'who', {'question': 1}, timeout=60
         )
-    sender = transport.HintSender(carrier)
+    sender = transport.HintSender(rpc_transport)
     sender.send(topic, 'two', 'w1')
     sender.stop(timeout=10)
     assert (sender.sent, sender.failed) == (0, 1)
     assert time.monotonic() - begin < 20
 
 
-def test_hint_waits_for_a_service_that_is_down(carrier, topic, woken, serving):
-    first = transport.HintListener(carrier, topic, 'one', woken.put)
+def test_hint_waits_for_a_service_that_is_down(
+    rpc_transport, topic, woken, serving
+):
+    first = transport.HintListener(rpc_transport, topic, 'one', woken.put)
     first.start()
     first.stop()
-    sender = transport.HintSender(carrier)
+    sender = transport.HintSender(rpc_transport)
     sender.send(topic, 'one', 'w1')
     sender.stop(timeout=10)
     assert sender.sent == 1
-    serving(transport.HintListener(carrier, topic, 'one', woken.put))
+    serving(transport.HintListener(rpc_transport, topic, 'one', woken.put))
     assert woken.get(timeout=10) == 'w1'
 
 
@@ -188,7 +196,7 @@ def test_cut_connection_costs_hints_and_nothing_else(
 
 
 def test_service_starts_without_its_broker_and_listens_later(
-    wire, carrier, topic, woken, monkeypatch, caplog
+    wire, rpc_transport, topic, woken, monkeypatch, caplog
 ):
     monkeypatch.setattr(transport, 'PATIENCE', 0.2)
     wire.cut()
@@ -199,7 +207,7 @@ def test_service_starts_without_its_broker_and_listens_later(
     assert 'does not answer' in caplog.text
     wire.mend()
     listener._server._starter.join(20)
-    sender = transport.HintSender(carrier)
+    sender = transport.HintSender(rpc_transport)
     sender.send(topic, 'one', 'w1')
     assert woken.get(timeout=10) == 'w1'
     sender.stop()

@@ -17,7 +17,7 @@ _alive: list[Installation] = []
 
 
 @contextlib.contextmanager
-def installed(
+def new_installation(
     *args: typing.Any, **kwargs: typing.Any
 ) -> Iterator[Installation]:
     """An installation; all of its processes end with the block."""
@@ -36,7 +36,7 @@ def install(tmp_path) -> Iterator[Callable[..., Installation]]:
     numbers = itertools.count()
     with contextlib.ExitStack() as stack:
         yield lambda **kwargs: stack.enter_context(
-            installed(tmp_path / str(next(numbers)), **kwargs)
+            new_installation(tmp_path / str(next(numbers)), **kwargs)
         )
 
 
@@ -52,7 +52,7 @@ def new_database(tmp_path) -> Iterator[Callable[[str], str]]:
     """Makes a database of a kind, without tables, for one test."""
     with contextlib.ExitStack() as stack:
         yield lambda kind: stack.enter_context(
-            databases.created(kind, tmp_path)
+            databases.temporary_database(kind, tmp_path)
         )
 
 

@@ -14,7 +14,7 @@ from tests.functional.stories import access_commands
 from tests.support import keystone_server
 from tests.support import reference
 from tests.support.cli import Cli
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 # What later capabilities bring, or stories of their own walk.
 LATER = re.compile(
@@ -92,7 +92,7 @@ class Walk:
 
     def __init__(self, installation, alice, options, version):
         self.host = installation.service_host()
-        self.owed = installation.owed
+        self.pending_work = installation.pending_work
         self.project_id, self.user_id = alice.project_id, alice.id
         self.version = version
         self.cli = Cli(*options, version=version)
@@ -111,7 +111,7 @@ class Walk:
             (shown,) = self.cli('share list', '--name', name)
             return shown if not shown['Status'].endswith('ing') else None
 
-        shown = until(check, f'{name} is at rest')
+        shown = wait_until(check, f'{name} is at rest')
         if self.has(CLIENT_SINCE['share show']):
             assert self.cli('share show', name)['status'] == shown['Status']
         return shown
@@ -439,7 +439,7 @@ class Walk:
             assert shown['path'] == first['Path']
 
     def quiet(self):
-        until(lambda: not self.owed(), 'nothing is owed')
+        wait_until(lambda: not self.pending_work(), 'nothing is owed')
 
     def adopted(self):
         """A share and a snapshot that were here before."""
@@ -538,7 +538,7 @@ class Walk:
         cli = self.cli
         (instance,) = cli('share instance list', '--share', self.name)
         cli('share instance delete', instance['ID'])
-        until(lambda: not cli('share list'), 'all shares are gone')
+        wait_until(lambda: not cli('share list'), 'all shares are gone')
         cli('share type delete', self.type)
 
 

@@ -8,11 +8,11 @@ from openstack import connection
 from openstack import exceptions
 import pytest
 
-from tests.functional.stories.conftest import installed
+from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
 from tests.support.keystone_server import Keystone
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 PASSWORD = 'a long secret'
 STRATEGIES = {
@@ -40,7 +40,7 @@ def place(request, tmp_path_factory):
         alice = keystone.add_user(
             'alice', PASSWORD, 'demo', ['admin', 'member', 'reader']
         )
-        with installed(
+        with new_installation(
             tmp_path_factory.mktemp(request.param) / 'installation',
             auth=STRATEGIES[request.param],
             options='default_share_type = default',
@@ -140,7 +140,9 @@ def test_command_line_leads_a_share_through_its_life(place, cli):
     cli('share restore', made['id'])
     assert shown(cli, name)['status'] == 'available'
     cli('share delete', name)
-    until(lambda: not cli('share list', '--name', name), f'{name} is gone')
+    wait_until(
+        lambda: not cli('share list', '--name', name), f'{name} is gone'
+    )
     assert place.installation.problems() == []
 
 
@@ -151,7 +153,7 @@ def shown(cli, name):
         share = cli('share show', name)
         return share if not share['status'].endswith('ing') else None
 
-    return until(check, f'{name} is at rest')
+    return wait_until(check, f'{name} is at rest')
 
 
 def test_sdk_leads_a_share_through_its_life(place, sdk):
@@ -188,7 +190,7 @@ def at_rest(sdk, share):
         found = sdk.get_share(share)
         return found if not found.status.endswith('ing') else None
 
-    return until(check, f'{share.name} is at rest')
+    return wait_until(check, f'{share.name} is at rest')
 
 
 # Snapshots
@@ -245,7 +247,9 @@ def test_sdk_leads_a_snapshot_through_its_life(place, sdk):
 
 
 def quiet(place):
-    until(lambda: not place.installation.owed(), 'nothing is owed')
+    wait_until(
+        lambda: not place.installation.pending_work(), 'nothing is owed'
+    )
 
 
 # Access rules and locks

@@ -10,7 +10,7 @@ import pytest
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 SHARES = 4
 AT_MOST = 10.0
@@ -32,7 +32,7 @@ KEPT, DENIED = '10.0.0.1', '10.0.0.2'
 
 def clients(installation):
     """Who is let in by the back end, whichever share it is."""
-    found = dummy.access_inventory(installation.state_of('dummy'))
+    found = dummy.access_inventory(installation.dummy_state_dir('dummy'))
     return [to for let_in in found.values() for _, to, _ in let_in]
 
 
@@ -73,12 +73,12 @@ def test_denied_client_is_out_soon_after_the_service_is_back(
             }
         },
     )
-    shares = [user.created()['id'] for _ in range(SHARES)]
+    shares = [user.create_available()['id'] for _ in range(SHARES)]
     rules = {
         share: [allow(user, share, to) for to in (KEPT, DENIED)]
         for share in shares
     }
-    until(lambda: not installation.owed(), 'nothing is owed')
+    wait_until(lambda: not installation.pending_work(), 'nothing is owed')
     installation.stop()
     installation.configure(HANGING)
     installation.start()
@@ -86,14 +86,14 @@ def test_denied_client_is_out_soon_after_the_service_is_back(
     for share, (_, denied) in rules.items():
         user.act(share, 'deny_access', {'access_id': denied})
     # Some are with the driver, and some wait for their turn.
-    until(lambda: installation.in_hand() == 2, 'two are in hand')
+    wait_until(lambda: installation.running_work() == 2, 'two are in hand')
     installation.kill(*victims)
     assert clients(installation).count(DENIED) == SHARES
     installation.configure(SLOW)
     installation.start(*victims)
     back = time.monotonic()
-    until(lambda: DENIED not in clients(installation), 'all are out')
+    wait_until(lambda: DENIED not in clients(installation), 'all are out')
     assert time.monotonic() - back < AT_MOST
     assert clients(installation) == [KEPT] * SHARES
-    until(lambda: not installation.owed(), 'nothing is owed')
+    wait_until(lambda: not installation.pending_work(), 'nothing is owed')
     assert installation.problems() == []

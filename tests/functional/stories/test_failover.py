@@ -12,12 +12,12 @@ import typing
 import pytest
 
 from tests.drivers import content
-from tests.drivers.driver_harness import exported
-from tests.functional.stories.conftest import installed
+from tests.drivers.driver_harness import exported_clients
+from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
-from tests.support.processes import until
-from tests.support.rest_client import Rest
+from tests.support.processes import wait_until
+from tests.support.rest_client import RestClient
 
 SITES = ('north', 'south')
 CLIENT = '10.0.0.1'
@@ -33,7 +33,7 @@ class Place(typing.NamedTuple):
     style: str
     roots: dict[str, pathlib.Path]
     cli: Cli
-    rest: Rest
+    rest: RestClient
 
     def lose(self, site):
         """Have nobody reach it, as when a disk is gone."""
@@ -62,7 +62,7 @@ class Share:
         )['id']
         self.available()
         place.cli('share access create', self.id, 'ip', CLIENT)
-        until(self.is_told, 'the rule is told')
+        wait_until(self.is_told, 'the rule is told')
         (north,) = self.replicas()
         self.of = {'north': north}
 
@@ -92,7 +92,7 @@ class Share:
             shown = self.place.rest.show(self.id)
             return shown if shown['status'] == 'available' else None
 
-        return until(check, 'the share is available')
+        return wait_until(check, 'the share is available')
 
     def settled(self, site, state):
         """The replica on the site is well, and in this state."""
@@ -106,7 +106,7 @@ class Share:
                 state,
             )
 
-        until(check, f'the replica on {site} is {state}')
+        wait_until(check, f'the replica on {site} is {state}')
 
     def data(self, site):
         return (
@@ -122,7 +122,9 @@ class Share:
     def resync(self, site):
         """What is there now is on the replica when this returns."""
         self.place.cli('share replica resync', self.of[site])
-        until(lambda: not self.place.installation.owed(), 'it is done')
+        wait_until(
+            lambda: not self.place.installation.pending_work(), 'it is done'
+        )
         self.settled(site, 'in_sync')
 
     def promote(self, site):
@@ -136,7 +138,7 @@ class Share:
             'export_locations'
         ]
         assert pathlib.Path(export['path']) == self.data(site)
-        until(lambda: self.levels(site) == {'rw'}, 'clients may write')
+        wait_until(lambda: self.levels(site) == {'rw'}, 'clients may write')
 
     def levels(self, site):
         """How the client is let in on a site."""
@@ -145,7 +147,9 @@ class Share:
             / 'exports'
             / f'share-{self.of[site]}.exports'
         )
-        return {level for _, to, level in exported(file) if to == CLIENT}
+        return {
+            level for _, to, level in exported_clients(file) if to == CLIENT
+        }
 
     def mounts(self, site):
         """How the reader of the only snapshot is let in on a site."""
@@ -156,7 +160,7 @@ class Share:
             None,
         ][:1]
         return (
-            {level for _, to, level in exported(file) if to == READER}
+            {level for _, to, level in exported_clients(file) if to == READER}
             if file
             else set()
         )
@@ -166,7 +170,7 @@ class Share:
 
         And to the other one, where its style says so.
         """
-        until(
+        wait_until(
             lambda: (
                 (self.mounts(active), self.mounts(passive))
                 == ({'ro'}, LEVELS[self.place.style])
@@ -189,7 +193,7 @@ class Share:
                 *(one['status'] for one in instances),
             } == {'available'}
 
-        until(check, 'the snapshot is on both sites')
+        wait_until(check, 'the snapshot is on both sites')
         self.available()
         return id
 
@@ -203,7 +207,7 @@ class Share:
 def place(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp('failover')
     roots = {site: folder / site for site in SITES}
-    with installed(
+    with new_installation(
         folder / 'installation',
         options='replica_state_update_interval = 1',
         backends={
@@ -242,7 +246,7 @@ def test_files_outlive_their_back_end_and_come_home(place):
     share.replicate()
     begun = share.holds('north')
     assert share.holds('south') == begun
-    until(
+    wait_until(
         lambda: share.levels('south') == LEVELS[place.style],
         'clients use the replica as its style says',
     )
@@ -272,7 +276,7 @@ def test_files_outlive_their_back_end_and_come_home(place):
     share.settled('north', 'in_sync')
     share.resync('north')
     assert share.holds('north') == changed
-    until(
+    wait_until(
         lambda: share.levels('north') == LEVELS[place.style],
         'clients do not write to what was lost',
     )
@@ -281,7 +285,7 @@ def test_files_outlive_their_back_end_and_come_home(place):
     share.is_mounted('south', 'north')
     place.cli('share revert', snapshot)
     share.available()
-    until(lambda: not place.installation.owed(), 'it is reverted')
+    wait_until(lambda: not place.installation.pending_work(), 'it is reverted')
     assert share.holds('south') == begun
     share.resync('north')
     assert share.holds('north') == begun
@@ -293,7 +297,7 @@ def test_files_outlive_their_back_end_and_come_home(place):
     assert share.holds('north') == kept
     share.settled('south', 'in_sync')
     assert share.holds('south') == kept
-    until(
+    wait_until(
         lambda: share.levels('south') == LEVELS[place.style],
         'clients write on one site only',
     )
@@ -304,15 +308,19 @@ def test_files_outlive_their_back_end_and_come_home(place):
 def end(place, share, snapshot):
     """All of it goes, and nothing is left behind."""
     place.cli('share snapshot delete', snapshot)
-    until(
+    wait_until(
         lambda: not place.rest.get('/snapshots')['snapshots'],
         'the snapshot is gone',
     )
     place.cli('share replica delete', share.of['south'])
-    until(lambda: len(share.replicas()) == 1, 'the replica is gone')
+    wait_until(lambda: len(share.replicas()) == 1, 'the replica is gone')
     place.cli('share delete', share.id)
-    until(lambda: not place.rest.get('/shares')['shares'], 'the share is gone')
-    until(lambda: not place.installation.owed(), 'nothing is owed')
+    wait_until(
+        lambda: not place.rest.get('/shares')['shares'], 'the share is gone'
+    )
+    wait_until(
+        lambda: not place.installation.pending_work(), 'nothing is owed'
+    )
     assert [
         path
         for root in place.roots.values()

@@ -14,9 +14,9 @@ import pytest
 from tests.support import broker
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
-from tests.support.load import NO_ANSWER
+from tests.support.load import NO_RESPONSE_ERRORS
 from tests.support.processes import free_port
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 ROUNDS = 3
 AT_A_TIME = 16
@@ -31,7 +31,7 @@ class Load:
     def __init__(self, installation, seed):
         self.installation = installation
         self.user = installation.rest()
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.sizes = {}  # of shares that are at rest
         self.accepted = {}  # verb and new size, by share
         self.interrupted = 0
@@ -39,37 +39,40 @@ class Load:
 
     def ask(self, names):
         """Ask for much, while these services are killed in the midst."""
-        at_rest = list(self.sizes)
-        self.chance.shuffle(at_rest)
-        killed_at = self.chance.randrange(AT_A_TIME)
+        wait_at_rest = list(self.sizes)
+        self.rng.shuffle(wait_at_rest)
+        killed_at = self.rng.randrange(AT_A_TIME)
         killing = threading.Timer(
-            self.chance.uniform(0.0, 0.1), self._kill, (names,)
+            self.rng.uniform(0.0, 0.1), self._kill, (names,)
         )
         # Where the API dies as well nobody answers any more.
-        with contextlib.suppress(*NO_ANSWER):
+        with contextlib.suppress(*NO_RESPONSE_ERRORS):
             for number in range(AT_A_TIME):
-                if at_rest and self.chance.random() < 0.7:
-                    self._change(at_rest.pop())
+                if wait_at_rest and self.rng.random() < 0.7:
+                    self._change(wait_at_rest.pop())
                 else:
-                    size = self.chance.randint(1, 4)
+                    size = self.rng.randint(1, 4)
                     made = self.user.create(size=size)
                     self.accepted[made['id']] = 'create', size
                 if number == killed_at:
-                    until(self._is_at_work, 'work is being done')
+                    wait_until(self._is_at_work, 'work is being done')
                     killing.start()
         killing.join()
 
     def _is_at_work(self):
         """Whether work is in hand, or has all been done unseen."""
-        return self.installation.in_hand() or not self.installation.owed()
+        return (
+            self.installation.running_work()
+            or not self.installation.pending_work()
+        )
 
     def _kill(self, names):
         self.installation.kill(*names)
-        self.interrupted += self.installation.in_hand()
+        self.interrupted += self.installation.running_work()
 
     def _change(self, share_id):
         size = self.sizes[share_id]
-        verb = self.chance.choice(['extend', 'extend', 'shrink', 'delete'])
+        verb = self.rng.choice(['extend', 'extend', 'shrink', 'delete'])
         if verb == 'delete':
             new_size = None
             # Noted before the answer: it may be done when none comes.
@@ -83,7 +86,11 @@ class Load:
 
     def settle(self):
         """Wait until nothing is owed, and look at every outcome."""
-        until(lambda: self.installation.owed() == 0, 'nothing is owed', 60)
+        wait_until(
+            lambda: self.installation.pending_work() == 0,
+            'nothing is owed',
+            60,
+        )
         assert self.installation.problems() == []
         found = {
             share['id']: share
@@ -124,7 +131,7 @@ def live_through_kills(installation, seed, victims):
     make_default_type(load.user)
     outcomes = []
     for _ in range(ROUNDS):
-        names = load.chance.choice(victims)
+        names = load.rng.choice(victims)
         load.ask(names)
         installation.start(*names)
         outcomes += load.settle()
@@ -174,11 +181,11 @@ def test_lost_messages_delay_work_and_no_more(
     ).start()
     user = installation.rest()
     make_default_type(user)
-    user.created()
+    user.create_available()
     installation.kill('scheduler', 'share')
     made = [user.create()['id'] for _ in range(5)]
     lost = []
-    until(
+    wait_until(
         lambda: (
             lost.append(broker.purge(broker_url, 'manila-scheduler'))
             or sum(lost) == len(made)
@@ -188,7 +195,7 @@ def test_lost_messages_delay_work_and_no_more(
     # In this order: a scheduler alone would find no back end to place on.
     installation.start('share').start('scheduler')
     for share_id in made:
-        assert user.at_rest(share_id)['status'] == 'available'
+        assert user.wait_at_rest(share_id)['status'] == 'available'
     assert installation.problems() == []
 
 
@@ -201,9 +208,9 @@ def test_work_is_done_while_the_broker_is_away(install, new_database):
     ).start()
     user = installation.rest()
     make_default_type(user)
-    share = user.created()
+    share = user.create_available()
     user.act(share['id'], 'extend', {'new_size': 2})
-    assert user.at_rest(share['id'])['size'] == 2
+    assert user.wait_at_rest(share['id'])['size'] == 2
     user.delete(share['id'])
     user.wait_gone(share['id'])
     assert installation.problems() == []

@@ -9,10 +9,10 @@ import typing
 import pytest
 
 from tests.drivers import content
-from tests.functional.stories.conftest import installed
+from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 TYPE = (
     'files',
@@ -32,7 +32,9 @@ class Place(typing.NamedTuple):
     cli: Cli
 
     def quiet(self):
-        until(lambda: not self.installation.owed(), 'nothing is owed')
+        wait_until(
+            lambda: not self.installation.pending_work(), 'nothing is owed'
+        )
 
     def share(self, name):
         """A share that is available, and where its files are."""
@@ -72,7 +74,7 @@ class Place(typing.NamedTuple):
 @pytest.fixture(scope='module')
 def place(tmp_path_factory):
     root = tmp_path_factory.mktemp('root')
-    with installed(
+    with new_installation(
         tmp_path_factory.mktemp('managing') / 'installation',
         options='default_share_type = files',
         backends={

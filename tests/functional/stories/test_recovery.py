@@ -12,15 +12,15 @@ import sqlalchemy as sa
 from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.queries.admin import recovery
-from manila_lite.share.drivers.dummy import state as remembered
+from manila_lite.share.drivers.dummy import state
 from manila_lite.states.machine import GONE
 from tests.functional.stories.test_kill import make_default_type
 from tests.support import dhss
 from tests.support import rescues
 from tests.support.installation import SEPARATE
 from tests.support.processes import free_port
-from tests.support.processes import until
-from tests.support.rescues import bring
+from tests.support.processes import wait_until
+from tests.support.rescues import force_status
 from tests.support.rescues import status_of
 
 INSTANCE = shares.ShareInstance.__table__
@@ -45,8 +45,8 @@ BACKENDS = {
         line.split(' = ') for line in dhss.SECTION.strip().splitlines()
     ),
 }
-ENDS = rescues.ENDS | rescues.ENDS_OF_SERVERS
-CASES = rescues.CASES + rescues.CASES_OF_SERVERS
+ENDS = rescues.EXPECTED_ENDS | rescues.EXPECTED_SERVER_ENDS
+CASES = rescues.CASES + rescues.SERVER_CASES
 SPECS = {
     'snapshot_support': 'True',
     'revert_to_snapshot_support': 'True',
@@ -84,7 +84,7 @@ class Stage:
         self.installation = installation
         self.user = installation.rest()
         self.db = installation.db
-        self.back_end = remembered.State(installation.state_of('dummy'))
+        self.back_end = state.DummyState(installation.dummy_state_dir('dummy'))
         self.placed = {}  # resource and status: share, id of the row
         self.surprised = {}  # the same of what the back end lost, say
         self.written = set()  # rows that no move has brought there
@@ -105,7 +105,7 @@ class Stage:
             case: (asked[case], self._row('share_instance', asked[case]))
             for case in SURPRISES
         }
-        for case in rescues.CASES_OF_SERVERS:  # a server outlives its shares
+        for case in rescues.SERVER_CASES:  # a server outlives its shares
             self.user.delete(asked[case])
         self.quiet()
 
@@ -158,7 +158,7 @@ class Stage:
                 )
 
     def _share(self, case):
-        if case not in rescues.CASES_OF_SERVERS:
+        if case not in rescues.SERVER_CASES:
             return self.user.create(size=2)['id']
         network = self.user.request(
             'POST', '/share-networks', {'share_network': {}}
@@ -170,12 +170,14 @@ class Stage:
         )['id']
 
     def quiet(self):
-        until(lambda: not self.installation.owed(), 'nothing is owed', 60)
+        wait_until(
+            lambda: not self.installation.pending_work(), 'nothing is owed', 60
+        )
 
     def _row(self, resource, share_id):
         """The id of the only row of a kind that belongs to a share."""
         kind = recovery.KINDS[resource]
-        id, of = kind.table.c.id, kind.of
+        id, of = kind.table.c.id, kind.from_clause
         if kind.table.name == 'share_servers':
             id, of = INSTANCE.c.share_server_id, INSTANCE
         return self.db.read(
@@ -232,7 +234,7 @@ class Stage:
             self.db.write(
                 lambda session: session.run(sa.delete(engine.Work.__table__))
             )
-        elif not bring(self.db, resource, id, status):
+        elif not force_status(self.db, resource, id, status):
             self.written.add(id)
 
     def _surprise(self, id, how):
@@ -296,7 +298,7 @@ def test_what_a_kill_left_in_flight_is_at_rest_after_the_start(stage):
     assert stage.statuses() == {case: case[1] for case in CASES}
 
     installation.start('share')
-    until(lambda: not stage.in_flight(), 'nothing is in flight')
+    wait_until(lambda: not stage.in_flight(), 'nothing is in flight')
     stage.quiet()
     assert stage.statuses() == {case: ENDS[case[0]][case[1]] for case in CASES}
     for case, (share, _) in stage.surprised.items():
@@ -321,16 +323,18 @@ def check_requests(stage):
         for status in ('migrating', 'migrating_to')
     ]
     for id in again:
-        bring(stage.db, 'share_instance', id, 'migrating')
+        force_status(stage.db, 'share_instance', id, 'migrating')
     stage.installation.manage('recovery', 'run', 'share_instance', again[0])
-    until(lambda: stage.status(again[0]) == 'error', 'one is rescued')
+    wait_until(lambda: stage.status(again[0]) == 'error', 'one is rescued')
     assert stage.status(again[1]) == 'migrating'
     (newest,) = asked(
         stage.installation, 'log', '--resource-id', again[0], '--limit', 1
     )
     assert newest['asked_by'].endswith('(manila-lite-manage)')
     stage.user.request('POST', '/recovery/run', {'run': {}}, 202)
-    until(lambda: stage.status(again[1]) == 'error', 'the other is rescued')
+    wait_until(
+        lambda: stage.status(again[1]) == 'error', 'the other is rescued'
+    )
     stage.quiet()
 
 

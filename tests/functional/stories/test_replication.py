@@ -14,7 +14,7 @@ from tests.functional.stories.test_share_servers import SINCE
 from tests.functional.stories.test_share_servers import number
 from tests.support.cli import Cli
 from tests.support.installation import SERVE
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 ZONES = ('north', 'south')
 REPLICA = 'share replica'
@@ -65,7 +65,7 @@ class Story:
             shown = self.shown(replica_id)
             return (shown['status'], shown['replica_state']) == (status, state)
 
-        until(check, f'{replica_id} is {status} and {state}')
+        wait_until(check, f'{replica_id} is {status} and {state}')
 
     def shown(self, replica_id):
         return self.rest.get(f'/share-replicas/{replica_id}')['share_replica']
@@ -98,7 +98,7 @@ class Story:
             shown = self.rest.show(self.id)
             return shown if shown['status'] == 'available' else None
 
-        return until(check, 'the share is available')
+        return wait_until(check, 'the share is available')
 
     def replicas(self, *criteria):
         return {
@@ -113,7 +113,7 @@ class Story:
         }
 
     def gone(self, replica_id):
-        until(
+        wait_until(
             lambda: (
                 replica_id
                 not in {
@@ -139,7 +139,9 @@ class Story:
         return [self.shown(one)['cast_rules_to_readonly'] for one in replicas]
 
     def end_is_clean(self):
-        until(lambda: not self.installation.owed(), 'nothing is owed')
+        wait_until(
+            lambda: not self.installation.pending_work(), 'nothing is owed'
+        )
         assert self.installation.problems() == []
 
 
@@ -236,7 +238,7 @@ def let_in(story, first, second):
         ]
         return rule['state'] == 'active'
 
-    until(check, 'the rule is active')
+    wait_until(check, 'the rule is active')
     assert story.casts(first, second) == [False, story.style == 'readable']
 
 
@@ -281,7 +283,7 @@ def snapshot(story, second):
             *(one['status'] for one in instances),
         } == {'available'}
 
-    until(check, 'the snapshot is on both replicas')
+    wait_until(check, 'the snapshot is on both replicas')
     story.settled(second, state=story.followed)
 
 
@@ -306,7 +308,7 @@ def end(story, first, second):
     """A share goes when it has no other replicas any more."""
     cli = story.cli
     story.newest('share snapshot delete', 'one')
-    until(
+    wait_until(
         lambda: story.rest.get('/snapshots')['snapshots'] == [],
         'the snapshot is gone',
     )
@@ -378,7 +380,7 @@ def test_on_share_servers_of_two_back_ends(install):
     fail_over(story, first, second)
     end(story, second, first)
     story.cli('share server delete', *servers.values())
-    until(
+    wait_until(
         lambda: story.rest.get('/share-servers')['share_servers'] == [],
         'the servers are gone',
     )
@@ -417,7 +419,7 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
         share_type='mirrored',
         availability_zone='north',
     )
-    until(
+    wait_until(
         lambda: sdk.get_share(share).status == 'available',
         'the share is available',
     )
@@ -430,7 +432,7 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
                 state,
             ) and found
 
-        return until(check, f'{replica} is {state}')
+        return wait_until(check, f'{replica} is {state}')
 
     (first,) = sdk.share_replicas(share_id=share.id)
     made = sdk.create_share_replica(share.id, availability_zone='south')
@@ -457,7 +459,7 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
     settled(first.id)
     sdk.promote_share_replica(second)  # again, and nothing is done
     sdk.delete_share_replica(first.id)
-    until(
+    wait_until(
         lambda: [one.id for one in sdk.share_replicas()] == [second.id],
         'the old one is gone',
     )
@@ -465,5 +467,5 @@ def test_sdk_leads_replicas_through_their_lives(sdk):
         sdk.get_share_replica(first.id)
     sdk.delete_share(share)
     sdk.wait_for_delete(share, interval=0.05, wait=30)
-    until(lambda: not installation.owed(), 'nothing is owed')
+    wait_until(lambda: not installation.pending_work(), 'nothing is owed')
     assert installation.problems() == []

@@ -11,7 +11,7 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 NAMES = ('alpha', 'beta')
 # Nobody looks by himself: what is seen has been asked for.
@@ -105,7 +105,7 @@ class Services:
                 }
             },
         )
-        return self.rest.created(
+        return self.rest.create_available(
             share_type='mirrored',
             scheduler_hints={'only_host': self.place('alpha')},
         )['id']
@@ -129,7 +129,7 @@ class Services:
     def become(self, share_id, **states):
         """Wait until the replicas that are available are so."""
         wanted = {name: ('available', state) for name, state in states.items()}
-        until(lambda: self.states(share_id) == wanted, wanted)
+        wait_until(lambda: self.states(share_id) == wanted, wanted)
 
     def act(self, replica, action):
         self.rest.request(
@@ -156,7 +156,9 @@ class Services:
         return self.rest.get(f'/snapshots/{snapshot_id}')['snapshot']['status']
 
     def quiet(self):
-        until(lambda: not self.installation.owed(), 'nothing is owed')
+        wait_until(
+            lambda: not self.installation.pending_work(), 'nothing is owed'
+        )
 
 
 @pytest.fixture
@@ -203,7 +205,7 @@ def test_a_share_moves_between_services_and_outlives_a_kill(services):
     services.quiet()
     assert services.snapshot_status(snapshot) == 'creating'  # not on beta
     services.act(replica, 'resync')
-    until(
+    wait_until(
         lambda: services.snapshot_status(snapshot) == 'available',
         'the snapshot is on both',
     )
@@ -219,7 +221,7 @@ def test_a_share_moves_between_services_and_outlives_a_kill(services):
     services.start('alpha', stuck=True)
     services.are_up()
     services.act(services.replicas(share_id)['alpha'], 'promote')
-    until(services.installation.in_hand, 'the promotion is in hand')
+    wait_until(services.installation.running_work, 'the promotion is in hand')
     assert services.states(share_id)['alpha'][0] == 'replication_change'
     services.kill('alpha')
     services.start('alpha')
@@ -233,14 +235,14 @@ def test_a_share_moves_between_services_and_outlives_a_kill(services):
     services.rest.request('DELETE', f'/snapshots/{snapshot}', expect=202)
     services.quiet()
     services.act(services.replicas(share_id)['beta'], 'resync')
-    until(
+    wait_until(
         lambda: services.rest.get('/snapshots')['snapshots'] == [],
         'the snapshot is gone from both',
     )
     services.rest.request(
         'DELETE', f'/share-replicas/{replica["id"]}', expect=202
     )
-    until(
+    wait_until(
         lambda: set(services.states(share_id)) == {'alpha'},
         'the replica is gone',
     )

@@ -11,11 +11,11 @@ import typing
 import pytest
 
 from tests.drivers import content
-from tests.functional.stories.conftest import installed
+from tests.functional.stories.conftest import new_installation
 from tests.support.cli import Cli
 from tests.support.installation import Installation
-from tests.support.processes import until
-from tests.support.rest_client import Rest
+from tests.support.processes import wait_until
+from tests.support.rest_client import RestClient
 
 TYPE = (
     'files',
@@ -35,7 +35,7 @@ class Place(typing.NamedTuple):
     installation: Installation
     root: pathlib.Path
     cli: Cli
-    rest: Rest
+    rest: RestClient
 
 
 class Share(typing.NamedTuple):
@@ -46,7 +46,7 @@ class Share(typing.NamedTuple):
 @pytest.fixture(scope='module')
 def place(tmp_path_factory):
     root = tmp_path_factory.mktemp('root')
-    with installed(
+    with new_installation(
         tmp_path_factory.mktemp('revert') / 'installation',
         options='default_share_type = files',
         backends={
@@ -99,7 +99,7 @@ def at_rest(place, kind, id):
         found = place.rest.get(f'/{kind}s/{id}')[kind]
         return None if found['status'].endswith('ing') else found
 
-    return until(check, f'{kind} {id} is at rest')
+    return wait_until(check, f'{kind} {id} is at rest')
 
 
 def picture(place, share):
@@ -170,7 +170,9 @@ def test_user_goes_back_step_by_step(place, make_share):
     revert(place, share, newer)
     assert content.describe(share.folder) == bad
     place.cli('share snapshot delete', newer)
-    until(lambda: not place.installation.owed(), 'the newer one is gone')
+    wait_until(
+        lambda: not place.installation.pending_work(), 'the newer one is gone'
+    )
     revert(place, share, older)
     assert content.describe(share.folder) == good
 
@@ -180,7 +182,9 @@ def test_nothing_is_left_behind(place):
     for kind in ('snapshot', 'share'):
         for one in place.rest.get(f'/{kind}s')[f'{kind}s']:
             place.rest.request('DELETE', f'/{kind}s/{one["id"]}', expect=202)
-        until(lambda: not place.installation.owed(), f'{kind}s are gone')
+        wait_until(
+            lambda: not place.installation.pending_work(), f'{kind}s are gone'
+        )
     assert used(place) == 0
     # Directories alone may stay; what begins with a dot is the driver's.
     assert [

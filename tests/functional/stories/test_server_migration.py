@@ -9,7 +9,7 @@ import contextlib
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 NEWEST = '2.95'  # that the client knows of the migration of servers
 SERVED = {
@@ -44,7 +44,9 @@ class Story:
         )
 
     def quiet(self):
-        until(lambda: not self.installation.owed(), 'nothing is owed')
+        wait_until(
+            lambda: not self.installation.pending_work(), 'nothing is owed'
+        )
 
     def elsewhere(self, server):
         (host,) = self.hosts - {self.cli('share server show', server)['host']}
@@ -59,7 +61,7 @@ class Story:
             assert found['task_state'] != 'migration_error'
             return found['task_state'] == state
 
-        until(is_there, state)
+        wait_until(is_there, state)
         return found
 
     def begin(self, server):

@@ -10,7 +10,7 @@ from tests.support import reference
 from tests.support.cli import Cli
 from tests.support.installation import SEPARATE
 from tests.support.installation import SERVE
-from tests.support.processes import until
+from tests.support.processes import wait_until
 
 NEWEST = '2.98'
 SINCE = {
@@ -32,7 +32,7 @@ class Story:
     def __init__(self, installation, version):
         self.version = version
         self.host = installation.service_host('served')
-        self.owed = installation.owed
+        self.pending_work = installation.pending_work
         self.cli = Cli(
             '--os-auth-type',
             'none',
@@ -45,7 +45,7 @@ class Story:
         return number(self.version) >= number(minimum)
 
     def quiet(self):
-        until(lambda: not self.owed(), 'nothing is owed')
+        wait_until(lambda: not self.pending_work(), 'nothing is owed')
 
     def network(self, name):
         self.cli('share network create', '--name', name)
@@ -298,7 +298,7 @@ def test_on_two_share_services(install, new_database, broker_url):
         for _ in range(4)
         for network in networks
     ]
-    shares = [user.at_rest(id, timeout=60) for id in asked]
+    shares = [user.wait_at_rest(id, timeout=60) for id in asked]
     assert {share['status'] for share in shares} == {'available'}
     servers = user.get('/share-servers')['share_servers']
     assert {one['share_network_id'] for one in servers} == set(networks)
@@ -312,7 +312,7 @@ def test_on_two_share_services(install, new_database, broker_url):
         user.wait_gone(id)
     for server in servers:
         user.request('DELETE', f'/share-servers/{server["id"]}', expect=202)
-    until(
+    wait_until(
         lambda: not user.get('/share-servers')['share_servers'],
         'all servers are gone',
     )

@@ -21,7 +21,7 @@ from tests.functional.stories.test_kill import make_default_type
 from tests.support import broker
 from tests.support.installation import SEPARATE
 from tests.support.load import Load
-from tests.support.processes import until
+from tests.support.processes import wait_until
 from tests.support.relay import Relay
 
 SECONDS = float(os.environ.get('MANILA_LITE_TEST_SOAK_SECONDS', '12'))
@@ -42,7 +42,7 @@ class Site:
         self.installation = installation
         self.relay = relay
         self.url = url
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.load = Load(installation.rest, seed)
         self.harms = []
         self._pause = threading.Event()
@@ -53,8 +53,8 @@ class Site:
         self.load.start()
         try:
             while time.monotonic() < began + seconds:
-                self._pause.wait(self.chance.uniform(1, 2))
-                self.chance.choice(ways)()
+                self._pause.wait(self.rng.uniform(1, 2))
+                self.rng.choice(ways)()
         finally:
             self.load.stop()
         self.relay.mend()
@@ -65,14 +65,14 @@ class Site:
 
         Least often who is asked, or there would be little to be lost.
         """
-        (name,) = self.chance.choices(SEPARATE, (1, 2, 2))
+        (name,) = self.rng.choices(SEPARATE, (1, 2, 2))
         if name in self.installation.ready():
-            self.installation.revive(name)
+            self.installation.kill_and_restart(name)
             self.harms.append(f'{name} killed')
 
     def cut(self):
         self.relay.cut()
-        self._pause.wait(self.chance.uniform(0.5, 2))
+        self._pause.wait(self.rng.uniform(0.5, 2))
         self.relay.mend()
         self.harms.append('broker cut off')
 
@@ -88,9 +88,12 @@ class Site:
     def check(self):
         """All is at rest in time, and as it should be."""
         began = time.monotonic()
-        until(
+        wait_until(
             lambda: (
-                not (self.installation.owed() or self.installation.in_flight())
+                not (
+                    self.installation.pending_work()
+                    or self.installation.in_flight()
+                )
             ),
             'nothing is in flight',
             REST,

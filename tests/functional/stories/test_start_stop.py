@@ -13,7 +13,7 @@ from tests.functional.stories.test_kill import make_default_type
 from tests.support.installation import SEPARATE
 from tests.support.processes import Command
 from tests.support.processes import free_port
-from tests.support.processes import until
+from tests.support.processes import wait_until
 from tests.support.relay import Relay
 
 OPTIONS = 'default_share_type = default\n'
@@ -36,7 +36,7 @@ class Attempt:
         self.conf.write_text(f'[DEFAULT]\nstate_path = {self.folder}\n{conf}')
         command = Command(name, *args, log=self.folder / f'{name}.log')
         try:
-            assert command.ended() == 1, command.output
+            assert command.wait_for_exit() == 1, command.output
         finally:
             command.kill()
         assert 'Traceback' not in command.output
@@ -248,7 +248,7 @@ def test_file_of_the_incumbent_is_read_as_it_is(install):
     } == {('london', 'GOLD', False), ('paris', 'paris', True)}
     quota = user.get('/quota-sets/project')['quota_set']
     assert (quota['shares'], quota['gigabytes']) == (7, 300)
-    assert user.created()['host'].startswith(
+    assert user.create_available()['host'].startswith(
         installation.service_host('london')
     )
 
@@ -269,7 +269,7 @@ def test_back_end_that_does_not_start_stops_no_other(install):
     bad = installation.service_host('bad')
     user = installation.start(wait=False).rest()
     make_default_type(user)
-    until(
+    wait_until(
         lambda: (
             states(user)
             == {installation.service_host('good'): 'up', bad: 'down'}
@@ -281,10 +281,10 @@ def test_back_end_that_does_not_start_stops_no_other(install):
     assert bad in told
     assert str(wrong) not in told  # everybody may read it
     assert str(wrong) in installation.manage('service', 'list')
-    share = user.created()
+    share = user.create_available()
     assert share['host'].startswith(installation.service_host('good'))
     wrong.unlink()
-    until(lambda: states(user)[bad] == 'up', 'the other is up as well')
+    wait_until(lambda: states(user)[bad] == 'up', 'the other is up as well')
     health.get('/healthcheck')
 
 
@@ -317,9 +317,9 @@ def test_services_come_back_when_the_database_does(
         user.get('/shares', expect=503)
         relay.mend()
         health.get('/healthcheck')
-        until(lambda: set(states(user).values()) == {'up'}, 'all is up')
-        until(lambda: accepted(user), 'all connections are new')
-        until(lambda: installation.owed() == 0, 'nothing is owed')
+        wait_until(lambda: set(states(user).values()) == {'up'}, 'all is up')
+        wait_until(lambda: accepted(user), 'all connections are new')
+        wait_until(lambda: installation.pending_work() == 0, 'nothing is owed')
         assert installation.problems() == []
         installation.close()
 
@@ -343,16 +343,18 @@ def test_stop_waits_for_the_driver_call_in_hand_only(install):
     user = installation.rest()
     make_default_type(user)
     made = [user.create()['id'] for _ in range(24)]
-    until(lambda: installation.in_hand() == 8, 'all workers are busy')
+    wait_until(
+        lambda: installation.running_work() == 8, 'all workers are busy'
+    )
     took = installation.running['serve'].stop()
     print(f'stopped after {took:.2f} s, calls take {call} s')
     assert took < call + 1 + GENEROUS
-    assert installation.in_hand() == 0
-    left = installation.owed()
+    assert installation.running_work() == 0
+    left = installation.pending_work()
     assert 0 < left <= len(made) - 8
     installation.start()
     for share_id in made:
-        assert user.at_rest(share_id)['status'] == 'available'
+        assert user.wait_at_rest(share_id)['status'] == 'available'
     assert installation.problems() == []
 
 
@@ -375,14 +377,14 @@ def test_new_process_leaves_the_old_one_its_call_in_hand(
     user = installation.rest()
     make_default_type(user)
     share = user.create()
-    until(installation.in_hand, 'the call is made')
+    wait_until(installation.running_work, 'the call is made')
     old = installation.running['share']
-    old.ask_to_stop()
+    old.terminate()
     installation.start('share')
     try:
         assert old.is_running
-        assert user.at_rest(share['id'])['status'] == 'available'
-        assert old.ended() == 0
+        assert user.wait_at_rest(share['id'])['status'] == 'available'
+        assert old.wait_for_exit() == 0
     finally:
         old.kill()
     assert installation.problems() == []
@@ -398,9 +400,9 @@ def test_second_signal_ends_at_once(install, concurrency):
     user = installation.start().rest()
     make_default_type(user)
     user.create()
-    until(lambda: installation.in_hand() == 1, 'a call hangs')
+    wait_until(lambda: installation.running_work() == 1, 'a call hangs')
     serve = installation.running['serve']
-    serve.ask_to_stop()
+    serve.terminate()
     serve.wait_for(lambda: 'Stopping' in serve.output, 'stops')
-    serve.ask_to_stop()
-    assert serve.ended(GENEROUS) == 128 + signal.SIGTERM
+    serve.terminate()
+    assert serve.wait_for_exit(GENEROUS) == 128 + signal.SIGTERM

@@ -54,12 +54,12 @@ def test_in_separate_services(
 def live_through(installation):
     """Everything that is promised about a share, from end to end."""
     user = installation.start().rest()
-    print(f'ready after {installation.ready_after:.2f} s')
+    print(f'ready after {installation.startup_seconds:.2f} s')
     assert is_green(user) is (installation.concurrency == 'eventlet')
     make_type(user)
     see_an_extend_fail(user)
     see_a_create_fail(user)
-    share = user.created(name='first', metadata={'made': 'today'})
+    share = user.create_available(name='first', metadata={'made': 'today'})
     look_at(user, share)
     resize(user, share)
     set_properties(user, share)
@@ -100,9 +100,9 @@ def make_type(user):
 
 def see_an_extend_fail(user):
     """The driver fails the first one, as it was told to."""
-    share = user.created()
+    share = user.create_available()
     user.act(share['id'], 'extend', {'new_size': 3})
-    share = user.at_rest(share['id'])
+    share = user.wait_at_rest(share['id'])
     assert (share['status'], share['size']) == ('extending_error', 1)
     assert told(user, share) == [('008', '015')]
     assert in_use(user) == (1, 1)
@@ -113,7 +113,7 @@ def see_an_extend_fail(user):
 
 def see_a_create_fail(user):
     """No back end is large enough, and the user is told in words."""
-    share = user.at_rest(user.create(size=500)['id'])
+    share = user.wait_at_rest(user.create(size=500)['id'])
     assert share['status'] == 'error'
     assert told(user, share) == [('001', '009')]
     assert 'room' in user.get('/messages')['messages'][0]['user_message']
@@ -154,7 +154,7 @@ def resize(user, share):
 
 
 def seen(user, share):
-    share = user.at_rest(share['id'])
+    share = user.wait_at_rest(share['id'])
     return share['status'], share['size']
 
 

@@ -16,7 +16,7 @@ from tests.unit.api import sample_controller as shelves
 PROJECT = 'abcdef0123'
 
 
-class SignedIn:
+class FakeAuthMiddleware:
     """Lets everybody in as what the test's header says: its roles."""
 
     def __init__(self, app, enforcer):
@@ -35,7 +35,7 @@ class SignedIn:
         return self.app(environ, start_response)
 
 
-class Client:
+class ApiClient:
     """Sends requests to an application and checks that it speaks WSGI."""
 
     def __init__(self, application):
@@ -90,13 +90,13 @@ def make_client(enforcer, tmp_path_factory):
         file = tmp_path_factory.mktemp('conf') / 'api.conf'
         file.write_text(text)
         conf = configuration.new(files=[str(file)])
-        return Client(
+        return ApiClient(
             app.build_app(
                 conf,
                 None,
                 enforcer,
-                {'shelves': shelves.Shelves},
-                lambda v2: SignedIn(v2, enforcer),
+                {'shelves': shelves.SampleController},
+                lambda v2: FakeAuthMiddleware(v2, enforcer),
                 checks=checks,
                 table=table,
             )

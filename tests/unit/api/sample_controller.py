@@ -46,7 +46,7 @@ ERRORS = {
 }
 
 
-class Shelves(wsgi.Controller):
+class SampleController(wsgi.Controller):
     """Shelves; those called f... belong to somebody else."""
 
     def target(self, req, shelf_id):
@@ -88,7 +88,7 @@ class Shelves(wsgi.Controller):
 
     @wsgi.method(status=200)
     def odd(self, req):
-        return wsgi.Answer([1], 203, [('X-Odd', 'yes')])
+        return wsgi.Response([1], 203, [('X-Odd', 'yes')])
 
     @wsgi.method()
     def old(self, req):

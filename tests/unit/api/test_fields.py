@@ -22,7 +22,7 @@ VIEW = f.fields(
     Field('status', f.fn(str.title, 'status'), since='2.11', until='2.19'),
     Field('status', since='2.20'),
     Field('created_at'),
-    Field('born', f.when('created_at'), since='2.98'),
+    Field('born', f.time_attr('created_at'), since='2.98'),
     Field('kind', f.const('shelf'), since='2.30'),
     Field('place', f.extra('place'), since='2.40'),
     Field('metadata', f.child('metadata'), since='2.41'),

@@ -129,14 +129,14 @@ def test_list_in_memory_is_cut(query, cut):
 )
 def test_flag_is_read(text, truth):
     query = {} if text is None else {'all_tenants': text}
-    assert paging.flag(query, 'all_tenants', default=True) is truth
+    assert paging.parse_flag(query, 'all_tenants', default=True) is truth
 
 
 def test_flag_that_is_no_boolean_is_refused():
     with pytest.raises(
         exception.InvalidInput, match='all_tenants must be a boolean'
     ):
-        paging.flag({'all_tenants': 'all'}, 'all_tenants')
+        paging.parse_flag({'all_tenants': 'all'}, 'all_tenants')
 
 
 def next_links(query, shown, **more):

@@ -66,8 +66,8 @@ def found_by_index(index, method, path):
 class Both:
     def __init__(self, table, regex=REGEX):
         self.table = table
-        self.mapper = router.mapper(table, regex)
-        self.index = router.Index(table, regex)
+        self.mapper = router.build_mapper(table, regex)
+        self.index = router.RouteIndex(table, regex)
 
     def find(self, method, path):
         """What both of them find; they may not differ."""
@@ -188,7 +188,7 @@ def test_unknown_kind_is_refused():
 )
 def test_two_routes_for_one_path_and_version_are_refused(first, second):
     with pytest.raises(ValueError, match=r'GET /x/\{\} has two routes'):
-        router.check(
+        router.check_overlaps(
             [
                 Route('GET', '/x/{a}', 'c', 'h', *first),
                 Route('GET', '/x/{b}', 'c', 'i', *second),
@@ -197,7 +197,7 @@ def test_two_routes_for_one_path_and_version_are_refused(first, second):
 
 
 def test_disjoint_windows_and_other_methods_are_accepted():
-    router.check(
+    router.check_overlaps(
         [
             Route('GET', '/x/{a}', 'c', 'h', until='2.6'),
             Route('GET', '/x/{b}', 'c', 'i', since='2.7'),
@@ -208,7 +208,7 @@ def test_disjoint_windows_and_other_methods_are_accepted():
 
 
 def test_our_own_table_is_sound():
-    router.check(routes.ROUTES)
+    router.check_overlaps(routes.ROUTES)
 
 
 # Over HTTP

@@ -180,7 +180,7 @@ def test_windows_may_be_nested(minor, args):
 ALIASED = s.schema(
     ['name'],
     name=s.alias('display_name', s.string()),
-    kind=s.alias('type', s.string(), both='refuse'),
+    kind=s.alias('type', s.string(), when_both='refuse'),
 )
 
 
@@ -245,7 +245,7 @@ def test_body_may_be_one_type():
         lambda: s.schema(['b'], a=s.boolean),
         lambda: s.schema(extra='ignore'),
         lambda: s.since('2.5', s.boolean, below='ignore'),
-        lambda: s.alias('b', s.boolean, both='second'),
+        lambda: s.alias('b', s.boolean, when_both='second'),
     ],
 )
 def test_schema_that_makes_no_sense_is_refused_when_declared(make):
@@ -261,7 +261,7 @@ EVERYTHING = s.schema(
     size=s.positive_int,
     low=s.integer(-5, 5, nullable=True),
     name=s.alias('display_name', s.string(4, 1, nullable=True)),
-    type=s.alias('volume_type', s.string(), both='refuse'),
+    type=s.alias('volume_type', s.string(), when_both='refuse'),
     uuid=s.uuid,
     public=s.boolean,
     level=s.one_of('rw', 'ro', None),

@@ -4,12 +4,12 @@ import pytest
 
 from manila_lite.db.models import shares
 from manila_lite.db.session import Database
-from manila_lite.db.transitions import born
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.db.transitions import insert_row
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from tests.support.databases import database_url
-from tests.support.databases import kept_database
+from tests.support.databases import shared_database
 
-__all__ = ['database_url', 'kept_database']
+__all__ = ['database_url', 'shared_database']
 
 SHARE = shares.Share.__table__
 _FLAGS = (
@@ -67,8 +67,8 @@ def add_instance(db, add_share):
     def add(id, by=None):
         add_share(f'share-of-{id}')
         db.write(
-            born,
-            MACHINE,
+            insert_row,
+            SHARE_INSTANCE,
             'create',
             by=by,
             id=id,

@@ -25,7 +25,7 @@ def make_empty(request, tmp_path):
 
         def make():
             url = stack.enter_context(
-                databases.created(request.param, tmp_path)
+                databases.temporary_database(request.param, tmp_path)
             )
             db = Database(url)
             stack.callback(db.dispose)
@@ -170,15 +170,15 @@ def test_many_may_sync_at_once(empty):
 
 def test_database_without_schema_is_told_apart(empty):
     assert schema.version(empty) is None
-    with pytest.raises(schema.WrongSchema, match='db sync'):
+    with pytest.raises(schema.SchemaMismatch, match='db sync'):
         schema.check(empty)
 
 
 def test_schema_of_another_release_is_refused(empty):
     stamp(empty, 'ffff')
-    with pytest.raises(schema.WrongSchema, match='ffff.*needs'):
+    with pytest.raises(schema.SchemaMismatch, match='ffff.*needs'):
         schema.check(empty)
-    with pytest.raises(schema.WrongSchema, match='ffff'):
+    with pytest.raises(schema.SchemaMismatch, match='ffff'):
         schema.sync(empty)
     assert tables(empty) == {'alembic_version'}
 
@@ -186,7 +186,7 @@ def test_schema_of_another_release_is_refused(empty):
 def test_tables_of_unknown_origin_are_left_alone(empty):
     with empty.engine.begin() as connection:
         connection.exec_driver_sql('CREATE TABLE shares (id INTEGER)')
-    with pytest.raises(schema.WrongSchema, match='shares'):
+    with pytest.raises(schema.SchemaMismatch, match='shares'):
         schema.sync(empty)
     assert tables(empty) == {'shares'}
 

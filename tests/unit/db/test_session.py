@@ -20,7 +20,7 @@ from manila_lite.db.clock import db_now
 from manila_lite.db.models import shares
 from manila_lite.db.session import Database
 from manila_lite.db.session import Hint
-from manila_lite.db.session import reading
+from manila_lite.db.session import read_transaction
 from manila_lite.db.session import transaction
 from tests.support import databases
 
@@ -173,7 +173,7 @@ def test_hints_leave_when_others_can_see_the_work(new_database, db, add_share):
 def test_steps_are_told_to_the_probe(db, add_share):
     add_share('s')
     steps = []
-    db.probe = steps.append
+    db.on_step = steps.append
     db.write(grow, 's')
     assert steps == ['statement', 'commit', 'committed']
 
@@ -185,10 +185,10 @@ def test_failing_probe_before_the_commit_undoes_everything(db, add_share):
         if step == 'commit':
             raise KeyboardInterrupt
 
-    db.probe = crash
+    db.on_step = crash
     with pytest.raises(KeyboardInterrupt):
         db.write(grow, 's')
-    db.probe = lambda step: None
+    db.on_step = lambda step: None
     assert db.read(size, 's') == 1
 
 
@@ -205,7 +205,7 @@ class Sizes:
             grow(session, which)
         return session.by
 
-    @reading
+    @read_transaction
     def size(self, session, which):
         return size(session, which)
 
@@ -289,7 +289,7 @@ def test_busy_for_good_is_an_error(busy_sqlite):
     db = make(sleep=slept.append)
     with pytest.raises(sa.exc.DBAPIError, match='locked'):
         db.write(insert)
-    assert len(slept) == sessions.TRIES - 1
+    assert len(slept) == sessions.MAX_ATTEMPTS - 1
     assert all(0 < seconds < 1 for seconds in slept)
 
 
@@ -353,7 +353,7 @@ def test_repair_that_does_not_help_ends(db):
     repairs = []
     with pytest.raises(Missing):
         db.write(need, 's', lambda: repairs.append(1))
-    assert len(repairs) == sessions.TRIES - 1
+    assert len(repairs) == sessions.MAX_ATTEMPTS - 1
 
 
 # Side by side
@@ -468,10 +468,10 @@ def test_connection_lost_at_the_commit_is_told(db, add_share, database_url):
 
     def kill(name):
         if name == 'commit':
-            db.probe = lambda name: None
+            db.on_step = lambda name: None
             databases.kill_connections(database_url)
 
-    db.probe = kill
+    db.on_step = kill
     # Nobody knows what was done, so it is not for us to do it again.
     with pytest.raises(db_exc.DBConnectionError):
         db.write(grow, 's')

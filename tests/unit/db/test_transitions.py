@@ -14,8 +14,8 @@ from manila_lite.db.models import shares
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
 from manila_lite.db.transitions import fire_matching
-from manila_lite.states.share_instance import MACHINE
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 
 INSTANCE = shares.ShareInstance.__table__
 JOURNAL = engine.Transition.__table__
@@ -47,14 +47,14 @@ def journal(db, id):
 
 def test_birth_writes_the_first_status_and_the_journal(db, add_instance):
     add_instance('i')
-    assert status(db, 'i') == S.CREATING
-    assert journal(db, 'i') == [('create', None, S.CREATING)]
+    assert status(db, 'i') == InstanceStatus.CREATING
+    assert journal(db, 'i') == [('create', None, InstanceStatus.CREATING)]
 
 
 def test_move_changes_the_status_and_what_goes_with_it(db, add_instance):
     add_instance('i')
-    db.write(fire, MACHINE, 'i', 'created', progress='100%', host='h')
-    assert status(db, 'i') == S.AVAILABLE
+    db.write(fire, SHARE_INSTANCE, 'i', 'created', progress='100%', host='h')
+    assert status(db, 'i') == InstanceStatus.AVAILABLE
     assert db.read(
         lambda session: tuple(
             session.one(sa.select(INSTANCE.c.progress, INSTANCE.c.host))
@@ -64,23 +64,23 @@ def test_move_changes_the_status_and_what_goes_with_it(db, add_instance):
 
 def test_journal_tells_which_of_the_statuses_was_left(db, add_instance):
     add_instance('i')
-    db.write(fire, MACHINE, 'i', 'create_failed')
-    db.write(fire, MACHINE, 'i', 'delete')
+    db.write(fire, SHARE_INSTANCE, 'i', 'create_failed')
+    db.write(fire, SHARE_INSTANCE, 'i', 'delete')
     assert journal(db, 'i')[1:] == [
-        ('create_failed', S.CREATING, S.ERROR),
-        ('delete', S.ERROR, S.DELETING),
+        ('create_failed', InstanceStatus.CREATING, InstanceStatus.ERROR),
+        ('delete', InstanceStatus.ERROR, InstanceStatus.DELETING),
     ]
 
 
 def test_journal_tells_who_and_when(db, add_instance):
     ctx = context.RequestContext(user_id='ann', request_id='req-1')
     add_instance('i', by=ctx)
-    db.write(fire, MACHINE, 'i', 'created')
+    db.write(fire, SHARE_INSTANCE, 'i', 'created')
     moments = []
     db.write(
         lambda session: (
             moments.append(session.now),
-            fire(session, MACHINE, 'i', 'extend'),
+            fire(session, SHARE_INSTANCE, 'i', 'extend'),
         ),
         by=ctx,
     )
@@ -99,10 +99,10 @@ def test_refused_move_changes_nothing(db, add_instance):
     add_instance('i')
     before = journal(db, 'i')
     with pytest.raises(exception.InvalidStatus) as refused:
-        db.write(fire, MACHINE, 'i', 'extend', progress='1%')
-    assert refused.value.status == S.CREATING
-    assert S.AVAILABLE in str(refused.value)
-    assert status(db, 'i') == S.CREATING
+        db.write(fire, SHARE_INSTANCE, 'i', 'extend', progress='1%')
+    assert refused.value.status == InstanceStatus.CREATING
+    assert InstanceStatus.AVAILABLE in str(refused.value)
+    assert status(db, 'i') == InstanceStatus.CREATING
     assert journal(db, 'i') == before
     assert (
         db.read(lambda session: session.value(sa.select(INSTANCE.c.progress)))
@@ -112,35 +112,35 @@ def test_refused_move_changes_nothing(db, add_instance):
 
 def test_move_of_a_row_that_is_not_there_is_not_found(db):
     with pytest.raises(exception.ResourceNotFound, match='nobody'):
-        db.write(fire, MACHINE, 'nobody', 'delete')
+        db.write(fire, SHARE_INSTANCE, 'nobody', 'delete')
     assert journal(db, 'nobody') == []
 
 
 def test_unknown_move_is_a_mistake_of_ours(db, add_instance):
     add_instance('i')
     with pytest.raises(KeyError):
-        db.write(fire, MACHINE, 'i', 'explode')
+        db.write(fire, SHARE_INSTANCE, 'i', 'explode')
 
 
 def test_last_move_removes_the_row_and_stays_in_the_journal(db, add_instance):
     add_instance('i')
-    db.write(fire, MACHINE, 'i', 'force_delete')
-    db.write(fire, MACHINE, 'i', 'deleted')
+    db.write(fire, SHARE_INSTANCE, 'i', 'force_delete')
+    db.write(fire, SHARE_INSTANCE, 'i', 'deleted')
     assert status(db, 'i') is None
-    assert journal(db, 'i')[-1] == ('deleted', S.DELETING, None)
+    assert journal(db, 'i')[-1] == ('deleted', InstanceStatus.DELETING, None)
     with pytest.raises(exception.ResourceNotFound):
-        db.write(fire, MACHINE, 'i', 'deleted')
+        db.write(fire, SHARE_INSTANCE, 'i', 'deleted')
 
 
 def test_move_into_the_same_status_is_a_move(db, add_instance):
     # MariaDB by itself counts changed rows, and none is changed here.
     add_instance('i')
-    db.write(fire, MACHINE, 'i', 'created')
-    db.write(fire, MACHINE, 'i', 'reset_available')
+    db.write(fire, SHARE_INSTANCE, 'i', 'created')
+    db.write(fire, SHARE_INSTANCE, 'i', 'reset_available')
     assert journal(db, 'i')[-1] == (
         'reset_available',
-        S.AVAILABLE,
-        S.AVAILABLE,
+        InstanceStatus.AVAILABLE,
+        InstanceStatus.AVAILABLE,
     )
 
 
@@ -148,20 +148,20 @@ def test_rolled_back_move_leaves_no_trace(db, add_instance):
     add_instance('i')
 
     def move_and_fail(session):
-        fire(session, MACHINE, 'i', 'created')
+        fire(session, SHARE_INSTANCE, 'i', 'created')
         raise exception.InvalidInput(reason='after all')
 
     with pytest.raises(exception.InvalidInput):
         db.write(move_and_fail)
-    assert status(db, 'i') == S.CREATING
+    assert status(db, 'i') == InstanceStatus.CREATING
     assert len(journal(db, 'i')) == 1
 
 
 def test_move_of_many_is_made_for_each(db, add_instance):
     for id in 'cab':
         add_instance(id)
-    db.write(fire_all, MACHINE, iter('cab'), 'created')
-    assert [status(db, id) for id in 'abc'] == [S.AVAILABLE] * 3
+    db.write(fire_all, SHARE_INSTANCE, iter('cab'), 'created')
+    assert [status(db, id) for id in 'abc'] == [InstanceStatus.AVAILABLE] * 3
     # One order for everybody, or two such moves would deadlock.
     assert db.read(
         lambda session: session.rows(
@@ -175,36 +175,39 @@ def test_move_of_many_is_made_for_each(db, add_instance):
 def test_move_of_many_is_refused_for_all(db, add_instance):
     for id in 'ab':
         add_instance(id)
-    db.write(fire, MACHINE, 'b', 'create_failed')
+    db.write(fire, SHARE_INSTANCE, 'b', 'create_failed')
     with pytest.raises(exception.InvalidStatus) as refused:
-        db.write(fire_all, MACHINE, 'ab', 'created')
-    assert refused.value.facts['id'] == 'b'
-    assert status(db, 'a') == S.CREATING
+        db.write(fire_all, SHARE_INSTANCE, 'ab', 'created')
+    assert refused.value.params['id'] == 'b'
+    assert status(db, 'a') == InstanceStatus.CREATING
     assert len(journal(db, 'a')) == 1
 
 
 def test_move_of_many_to_their_end_is_refused_for_all(db, add_instance):
     for id in 'ab':
         add_instance(id)
-    db.write(fire, MACHINE, 'a', 'force_delete')
+    db.write(fire, SHARE_INSTANCE, 'a', 'force_delete')
     with pytest.raises(exception.InvalidStatus) as refused:
-        db.write(fire_all, MACHINE, 'ab', 'deleted')
-    assert refused.value.facts['id'] == 'b'
-    assert status(db, 'a') == S.DELETING
+        db.write(fire_all, SHARE_INSTANCE, 'ab', 'deleted')
+    assert refused.value.params['id'] == 'b'
+    assert status(db, 'a') == InstanceStatus.DELETING
 
 
 def test_move_of_many_names_the_one_that_is_not_there(db, add_instance):
     add_instance('a')
     with pytest.raises(exception.ResourceNotFound, match='nobody'):
-        db.write(fire_all, MACHINE, ['a', 'nobody'], 'created')
-    assert status(db, 'a') == S.CREATING
+        db.write(fire_all, SHARE_INSTANCE, ['a', 'nobody'], 'created')
+    assert status(db, 'a') == InstanceStatus.CREATING
 
 
 def test_move_of_many_takes_values_along(db, add_instance):
     for id in 'ab':
         add_instance(id)
     db.write(
-        functools.partial(fire_all, progress='100%'), MACHINE, 'ab', 'created'
+        functools.partial(fire_all, progress='100%'),
+        SHARE_INSTANCE,
+        'ab',
+        'created',
     )
     assert db.read(
         lambda session: {
@@ -217,18 +220,22 @@ def test_move_of_many_takes_values_along(db, add_instance):
 def test_move_of_all_that_match_leaves_the_others_alone(db, add_instance):
     for id in 'abcd':
         add_instance(id)
-    db.write(fire, MACHINE, 'b', 'create_failed')
+    db.write(fire, SHARE_INSTANCE, 'b', 'create_failed')
     moved = db.write(
-        fire_matching, MACHINE, 'created', {'id': ['a', 'b', 'c']}
+        fire_matching, SHARE_INSTANCE, 'created', {'id': ['a', 'b', 'c']}
     )
     assert moved == 2
     assert [status(db, id) for id in 'abcd'] == [
-        S.AVAILABLE,
-        S.ERROR,
-        S.AVAILABLE,
-        S.CREATING,
+        InstanceStatus.AVAILABLE,
+        InstanceStatus.ERROR,
+        InstanceStatus.AVAILABLE,
+        InstanceStatus.CREATING,
     ]
-    assert journal(db, 'a')[-1] == ('created', S.CREATING, S.AVAILABLE)
+    assert journal(db, 'a')[-1] == (
+        'created',
+        InstanceStatus.CREATING,
+        InstanceStatus.AVAILABLE,
+    )
     assert len(journal(db, 'b')) == 2
     assert len(journal(db, 'd')) == 1
 
@@ -236,7 +243,9 @@ def test_move_of_all_that_match_leaves_the_others_alone(db, add_instance):
 def test_move_of_none_that_match_is_no_error(db, add_instance):
     add_instance('a')
     assert (
-        db.write(fire_matching, MACHINE, 'extended', {'share_id': 'other'})
+        db.write(
+            fire_matching, SHARE_INSTANCE, 'extended', {'share_id': 'other'}
+        )
         == 0
     )
     assert len(journal(db, 'a')) == 1
@@ -246,13 +255,13 @@ def test_move_of_any_number_takes_two_statements(db, add_instance):
     for number in range(30):
         add_instance(f'i{number}')
     seen = []
-    db.probe = seen.append
-    db.write(fire_matching, MACHINE, 'created', {'host': 'nowhere'})
+    db.on_step = seen.append
+    db.write(fire_matching, SHARE_INSTANCE, 'created', {'host': 'nowhere'})
     nothing = seen.count('statement')
     seen.clear()
     db.write(
         fire_matching,
-        MACHINE,
+        SHARE_INSTANCE,
         'created',
         {'id': [f'i{number}' for number in range(30)]},
     )
@@ -265,14 +274,14 @@ def test_one_of_many_at_once_makes_the_move(
     new_database, db, add_instance, rival
 ):
     add_instance('i')
-    db.write(fire, MACHINE, 'i', 'created')
+    db.write(fire, SHARE_INSTANCE, 'i', 'created')
     ways_in = [new_database() for _ in range(4)]
     ready = threading.Barrier(len(ways_in))
 
     def move(db, event):
         ready.wait(timeout=30)
         try:
-            db.write(fire, MACHINE, 'i', event)
+            db.write(fire, SHARE_INSTANCE, 'i', event)
         except exception.InvalidStatus as error:
             return error.status
         return 'made'
@@ -280,30 +289,30 @@ def test_one_of_many_at_once_makes_the_move(
     with futures.ThreadPoolExecutor(len(ways_in)) as threads:
         answers = list(threads.map(move, ways_in, ['extend', rival] * 2))
     now = status(db, 'i')
-    assert now in (S.EXTENDING, S.DELETING)
+    assert now in (InstanceStatus.EXTENDING, InstanceStatus.DELETING)
     assert sorted(answers) == sorted(['made', now, now, now])
     assert len(journal(db, 'i')) == 3
 
 
 def test_move_waits_for_one_that_is_being_made(new_database, db, add_instance):
     add_instance('i')
-    db.write(fire, MACHINE, 'i', 'created')
+    db.write(fire, SHARE_INSTANCE, 'i', 'created')
     other, moved = new_database(), threading.Event()
 
     def move_while_another_waits(session, threads):
-        fire(session, MACHINE, 'i', 'extend')
+        fire(session, SHARE_INSTANCE, 'i', 'extend')
         waiting = threads.submit(try_to_delete)
         assert moved.wait(timeout=30)
         return waiting
 
     def try_to_delete():
-        other.probe = lambda name: moved.set()
+        other.on_step = lambda name: moved.set()
         if other.dialect == 'sqlite':
             moved.set()  # the second transaction cannot even begin
-        other.write(fire, MACHINE, 'i', 'delete')
+        other.write(fire, SHARE_INSTANCE, 'i', 'delete')
 
     with futures.ThreadPoolExecutor(1) as threads:
         waiting = db.write(move_while_another_waits, threads)
         with pytest.raises(exception.InvalidStatus) as refused:
             waiting.result(timeout=30)
-    assert refused.value.status == S.EXTENDING
+    assert refused.value.status == InstanceStatus.EXTENDING

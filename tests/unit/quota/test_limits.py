@@ -39,7 +39,7 @@ def test_every_resource_has_an_option():
 
 
 def test_later_layers_hide_earlier_ones():
-    found = limits.layered(
+    found = limits.effective_limits(
         {'shares': 1, 'gigabytes': 1, 'backups': 1},
         {'gigabytes': 2, 'backups': 2},
         {'backups': -1},

@@ -9,7 +9,7 @@ from manila_lite import conf as options
 from manila_lite.context import RequestContext
 from manila_lite.rpc import transport
 
-transport.prepare(threading=True)
+transport.init_backend(threading=True)
 
 
 def transport_to(url):
@@ -28,7 +28,7 @@ def exchange():
 
 
 @pytest.fixture
-def carrier(exchange):
+def rpc_transport(exchange):
     return transport_to(exchange)
 
 

@@ -15,7 +15,7 @@ from manila_lite.states.machine import Machine
 MACHINE = Machine(
     'thing',
     'things',
-    born={'create': 'at_rest'},
+    initial={'create': 'at_rest'},
     moves=[
         ('extend', {'at_rest'}, 'extending'),
         ('extended', {'extending'}, 'at_rest'),
@@ -86,8 +86,8 @@ def submitted():
 
 
 @pytest.fixture
-def client(submitted, carrier):
-    return contract.Client(ThingCareRpc, submitted, carrier)
+def client(submitted, rpc_transport):
+    return contract.Client(ThingCareRpc, submitted, rpc_transport)
 
 
 def test_kinds_carry_what_was_declared():
@@ -226,8 +226,10 @@ def test_client_knows_no_other_method(client):
         client.on('host').shrink('session')
 
 
-def test_call_is_answered_by_the_host_asked(client, carrier, serving, ctx):
-    serving(carrier.serve('manila-things', 'host@one', [Things()]))
+def test_call_is_answered_by_the_host_asked(
+    client, rpc_transport, serving, ctx
+):
+    serving(rpc_transport.serve('manila-things', 'host@one', [Things()]))
     assert client.on('host@one#pool').check(ctx, instance_id='i') == [
         'p1',
         'i',
@@ -237,8 +239,10 @@ def test_call_is_answered_by_the_host_asked(client, carrier, serving, ctx):
         client.on('host@two').check(ctx, instance_id='i')
 
 
-def test_call_without_a_host_is_answered_by_any(client, carrier, serving, ctx):
-    serving(carrier.serve('manila-things', 'host@one', [Things()]))
+def test_call_without_a_host_is_answered_by_any(
+    client, rpc_transport, serving, ctx
+):
+    serving(rpc_transport.serve('manila-things', 'host@one', [Things()]))
     assert client.check(ctx, instance_id='i', options={'a': 1}) == [
         'p1',
         'i',
@@ -246,7 +250,9 @@ def test_call_without_a_host_is_answered_by_any(client, carrier, serving, ctx):
     ]
 
 
-def test_contracts_of_one_topic_do_not_meet(carrier, serving, ctx, heard):
+def test_contracts_of_one_topic_do_not_meet(
+    rpc_transport, serving, ctx, heard
+):
     class OtherRpc(Contract):
         topic, version = 'manila-things', '2.0'
 
@@ -260,18 +266,22 @@ def test_contracts_of_one_topic_do_not_meet(carrier, serving, ctx, heard):
 
     serving(
         transport.HintListener(
-            carrier, 'manila-things', 'host', heard.add, [Things(), Other()]
+            rpc_transport,
+            'manila-things',
+            'host',
+            heard.add,
+            [Things(), Other()],
         )
     )
-    ask = contract.Client(OtherRpc, Submitted(), carrier).on('host')
+    ask = contract.Client(OtherRpc, Submitted(), rpc_transport).on('host')
     assert ask.check(ctx, instance_id='i') == 'other'
 
 
-def test_durable_work_is_not_reached_by_messages(carrier, serving, ctx):
+def test_durable_work_is_not_reached_by_messages(rpc_transport, serving, ctx):
     things = Things()
-    serving(carrier.serve('manila-things', 'host', [things]))
+    serving(rpc_transport.serve('manila-things', 'host', [things]))
     with pytest.raises(Exception, match='sync'):
-        carrier.client(
+        rpc_transport.client(
             'manila-things', 'host', namespace='thing_care', version='1.3'
         ).call(ctx, 'sync', {'thing_id': 't'}, timeout=5)
     assert things.calls == []

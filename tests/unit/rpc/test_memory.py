@@ -56,23 +56,25 @@ class Recorder:
 
 
 @pytest.fixture
-def recorder(carrier, serving):
+def recorder(rpc_transport, serving):
     recorder = Recorder()
-    serving(carrier.serve('topic', 'one', [recorder]))
+    serving(rpc_transport.serve('topic', 'one', [recorder]))
     yield recorder
     recorder.gate.set()
 
 
-def test_cast_arrives_as_a_copy(carrier, recorder, ctx):
+def test_cast_arrives_as_a_copy(rpc_transport, recorder, ctx):
     sent = {'rows': [{'id': 1}], 'pair': (1, 2)}
-    carrier.client('topic').cast(ctx, 'note', sent)
+    rpc_transport.client('topic').cast(ctx, 'note', sent)
     sent['rows'][0]['id'] = 2
     ((_, args),) = recorder.heard.wait(1)
     assert args == {'rows': [{'id': 1}], 'pair': [1, 2]}
 
 
-def test_caller_is_carried_along_without_the_token(carrier, recorder, ctx):
-    carrier.client('topic').cast(ctx, 'note', {})
+def test_caller_is_carried_along_without_the_token(
+    rpc_transport, recorder, ctx
+):
+    rpc_transport.client('topic').cast(ctx, 'note', {})
     ((arrived, _),) = recorder.heard.wait(1)
     assert arrived is not ctx
     assert (
@@ -85,40 +87,44 @@ def test_caller_is_carried_along_without_the_token(carrier, recorder, ctx):
     assert ctx.auth_token == 'secret'
 
 
-def test_call_gives_the_answer_as_json(carrier, recorder, ctx):
+def test_call_gives_the_answer_as_json(rpc_transport, recorder, ctx):
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5)
-    answer = carrier.client('topic', 'one').call(
+    answer = rpc_transport.client('topic', 'one').call(
         ctx, 'echo', {'value': {'at': moment, 'pair': (1, 2)}}, timeout=5
     )
     assert answer == {'at': '2026-01-02T03:04:05.000000', 'pair': [1, 2]}
 
 
 def test_call_raises_our_error_as_the_other_side_raised_it(
-    carrier, recorder, ctx
+    rpc_transport, recorder, ctx
 ):
     with pytest.raises(exception.ShareNotFound) as caught:
-        carrier.client('topic').call(ctx, 'refuse', {}, timeout=5)
+        rpc_transport.client('topic').call(ctx, 'refuse', {}, timeout=5)
     assert type(caught.value) is exception.ShareNotFound
     assert str(caught.value) == 'Share s1 could not be found.'
 
 
-def test_call_tells_a_fault_of_the_other_side_apart(carrier, recorder, ctx):
+def test_call_tells_a_fault_of_the_other_side_apart(
+    rpc_transport, recorder, ctx
+):
     with pytest.raises(oslo_messaging.RemoteError, match='fault of the'):
-        carrier.client('topic').call(ctx, 'break_down', {}, timeout=5)
+        rpc_transport.client('topic').call(ctx, 'break_down', {}, timeout=5)
 
 
 def test_call_times_out_and_the_late_answer_harms_nobody(
-    carrier, recorder, ctx
+    rpc_transport, recorder, ctx
 ):
-    client = carrier.client('topic')
+    client = rpc_transport.client('topic')
     with pytest.raises(exception.ServiceUnavailable, match='wait'):
         client.call(ctx, 'wait', {}, timeout=0.05)
     recorder.gate.set()
     assert client.call(ctx, 'echo', {'value': 1}, timeout=5) == 1
 
 
-def test_call_and_cast_that_nobody_hears_are_refused_at_once(carrier, ctx):
-    client = carrier.client('topic', 'nobody')
+def test_call_and_cast_that_nobody_hears_are_refused_at_once(
+    rpc_transport, ctx
+):
+    client = rpc_transport.client('topic', 'nobody')
     begin = time.monotonic()
     with pytest.raises(exception.ServiceUnavailable):
         client.call(ctx, 'echo', {'value': 1}, timeout=60)
@@ -127,39 +133,43 @@ def test_call_and_cast_that_nobody_hears_are_refused_at_once(carrier, ctx):
     assert time.monotonic() - begin < 5
 
 
-def test_only_exposed_methods_are_reached(carrier, recorder, ctx):
+def test_only_exposed_methods_are_reached(rpc_transport, recorder, ctx):
     with pytest.raises(oslo_messaging.RemoteError):
-        carrier.client('topic').call(ctx, 'secret', {}, timeout=5)
+        rpc_transport.client('topic').call(ctx, 'secret', {}, timeout=5)
     assert recorder.heard.items == []
 
 
-def test_servers_of_one_topic_take_turns(carrier, serving, ctx):
+def test_servers_of_one_topic_take_turns(rpc_transport, serving, ctx):
     recorders = [Recorder(), Recorder(), Recorder()]
     for number, recorder in enumerate(recorders):
-        serving(carrier.serve('topic', f'server{number}', [recorder]))
-    client = carrier.client('topic')
+        serving(rpc_transport.serve('topic', f'server{number}', [recorder]))
+    client = rpc_transport.client('topic')
     for _ in range(6):
         client.cast(ctx, 'note', {})
     for recorder in recorders:
         assert len(recorder.heard.wait(2)) == 2
 
 
-def test_named_server_alone_hears_what_is_sent_to_it(carrier, serving, ctx):
+def test_named_server_alone_hears_what_is_sent_to_it(
+    rpc_transport, serving, ctx
+):
     recorders = {name: Recorder() for name in ('one', 'two')}
     for name, recorder in recorders.items():
-        serving(carrier.serve('topic', name, [recorder]))
+        serving(rpc_transport.serve('topic', name, [recorder]))
     for _ in range(4):
-        carrier.client('topic').to('two').call(ctx, 'note', {}, timeout=5)
+        rpc_transport.client('topic').to('two').call(
+            ctx, 'note', {}, timeout=5
+        )
     assert len(recorders['two'].heard.items) == 4
     assert recorders['one'].heard.items == []
 
 
-def test_fanout_reaches_every_server(carrier, serving, ctx):
+def test_fanout_reaches_every_server(rpc_transport, serving, ctx):
     recorders = [Recorder(), Recorder()]
     for number, recorder in enumerate(recorders):
-        serving(carrier.serve('topic', f'server{number}', [recorder]))
+        serving(rpc_transport.serve('topic', f'server{number}', [recorder]))
     target = oslo_messaging.Target(topic='topic', fanout=True)
-    oslo_messaging.get_rpc_client(carrier._transport, target).cast(
+    oslo_messaging.get_rpc_client(rpc_transport._transport, target).cast(
         {}, 'note', value=[1]
     )
     values = [recorder.heard.wait(1)[0][1]['value'] for recorder in recorders]
@@ -167,18 +177,20 @@ def test_fanout_reaches_every_server(carrier, serving, ctx):
     assert values[0] is not values[1]
 
 
-def test_virtual_hosts_are_separate(exchange, carrier, recorder, ctx):
+def test_virtual_hosts_are_separate(exchange, rpc_transport, recorder, ctx):
     other, same = transport_to(exchange + 'x'), transport_to(exchange)
     with pytest.raises(exception.ServiceUnavailable):
         other.client('topic').call(ctx, 'echo', {'value': 1}, timeout=60)
     assert same.client('topic').call(ctx, 'echo', {'value': 1}, 5) == 1
 
 
-def test_stop_handles_what_was_heard_and_hears_no_more(carrier, serving, ctx):
+def test_stop_handles_what_was_heard_and_hears_no_more(
+    rpc_transport, serving, ctx
+):
     recorder = Recorder()
-    server = carrier.serve('topic', 'one', [recorder])
+    server = rpc_transport.serve('topic', 'one', [recorder])
     server.start()
-    client = carrier.client('topic')
+    client = rpc_transport.client('topic')
     client.cast(ctx, 'wait', {})
     client.cast(ctx, 'wait', {})
     client.cast(ctx, 'note', {'behind': 'both threads'})
@@ -197,8 +209,8 @@ def test_unknown_driver_is_named_as_a_broken_option():
         transport_to('nosuch://')
 
 
-def test_cast_arrives_within_half_a_millisecond(carrier, recorder):
-    client = carrier.client('topic', 'one')
+def test_cast_arrives_within_half_a_millisecond(rpc_transport, recorder):
+    client = rpc_transport.client('topic', 'one')
     taken = []
     for number in range(200):
         begin = time.perf_counter()
@@ -230,7 +242,7 @@ import eventlet
 eventlet.monkey_patch()
 from manila_lite import conf as options
 from manila_lite.rpc import transport
-transport.prepare(threading=False)
+transport.init_backend(threading=False)
 import oslo_messaging, threading
 conf = options.new()
 oslo_messaging.TransportURL(conf)

@@ -18,10 +18,10 @@ from tests.unit.rpc.conftest import exposed
 class Held:
     """A carrier whose messages leave when the test opens the gate."""
 
-    def __init__(self, carrier):
+    def __init__(self, rpc_transport):
         self.gate = threading.Event()
         self.reached = threading.Event()
-        self._carrier = carrier
+        self._carrier = rpc_transport
 
     def client(self, topic):
         self.reached.set()
@@ -30,29 +30,31 @@ class Held:
 
 
 @pytest.fixture
-def listener(carrier, serving, heard):
+def listener(rpc_transport, serving, heard):
     return serving(
-        transport.HintListener(carrier, 'manila-share', 'host@one', heard.add)
+        transport.HintListener(
+            rpc_transport, 'manila-share', 'host@one', heard.add
+        )
     )
 
 
 @pytest.fixture
-def held(carrier):
-    held = Held(carrier)
+def held(rpc_transport):
+    held = Held(rpc_transport)
     yield held
     held.gate.set()
 
 
 def test_hint_wakes_the_service_of_the_queue(
-    carrier, listener, heard, serving
+    rpc_transport, listener, heard, serving
 ):
     others = []
     serving(
         transport.HintListener(
-            carrier, 'manila-share', 'host@two', others.append
+            rpc_transport, 'manila-share', 'host@two', others.append
         )
     )
-    sender = transport.HintSender(carrier)
+    sender = transport.HintSender(rpc_transport)
     for work_id in ('w1', 'w2'):
         sender.send('manila-share', 'host@one', work_id)
     sender.stop()
@@ -62,15 +64,15 @@ def test_hint_wakes_the_service_of_the_queue(
 
 
 def test_hint_to_the_queue_of_a_topic_wakes_any_service(
-    carrier, serving, heard
+    rpc_transport, serving, heard
 ):
     for server in ('here', 'there'):
         serving(
             transport.HintListener(
-                carrier, 'manila-scheduler', server, heard.add
+                rpc_transport, 'manila-scheduler', server, heard.add
             )
         )
-    sender = transport.HintSender(carrier)
+    sender = transport.HintSender(rpc_transport)
     for number in range(4):
         sender.send('manila-scheduler', 'manila-scheduler', f'w{number}')
     assert sorted(heard.wait(4)) == ['w0', 'w1', 'w2', 'w3']
@@ -78,7 +80,7 @@ def test_hint_to_the_queue_of_a_topic_wakes_any_service(
     assert sender.sent == 4
 
 
-def test_hints_and_calls_share_one_server(carrier, serving, heard, ctx):
+def test_hints_and_calls_share_one_server(rpc_transport, serving, heard, ctx):
     class Endpoint:
         @exposed
         def ask(self, ctx):
@@ -86,11 +88,11 @@ def test_hints_and_calls_share_one_server(carrier, serving, heard, ctx):
 
     serving(
         transport.HintListener(
-            carrier, 'manila-share', 'host@one', heard.add, [Endpoint()]
+            rpc_transport, 'manila-share', 'host@one', heard.add, [Endpoint()]
         )
     )
-    sender = transport.HintSender(carrier)
-    client = carrier.client('manila-share', 'host@one')
+    sender = transport.HintSender(rpc_transport)
+    client = rpc_transport.client('manila-share', 'host@one')
     for number in range(5):
         sender.send('manila-share', 'host@one', f'w{number}')
         assert client.call(ctx, 'ask', {}, 5) == 'answer'
@@ -136,8 +138,8 @@ def test_stop_leaves_what_cannot_be_sent_in_time(held, listener, heard):
     assert (sender.sent, sender.dropped) == (1, 2)
 
 
-def test_lost_hints_are_counted_and_logged_now_and_then(carrier, caplog):
-    sender = transport.HintSender(carrier, clock=lambda: 1000.0)
+def test_lost_hints_are_counted_and_logged_now_and_then(rpc_transport, caplog):
+    sender = transport.HintSender(rpc_transport, clock=lambda: 1000.0)
     with caplog.at_level(logging.WARNING, transport.__name__):
         for number in range(20):
             sender.send('manila-share', 'host@nobody', f'w{number}')
@@ -147,9 +149,9 @@ def test_lost_hints_are_counted_and_logged_now_and_then(carrier, caplog):
     assert '1 since the start' in caplog.text
 
 
-def test_losses_are_logged_again_after_a_minute(carrier, caplog):
+def test_losses_are_logged_again_after_a_minute(rpc_transport, caplog):
     minutes = itertools.count(step=60)
-    sender = transport.HintSender(carrier, clock=lambda: next(minutes))
+    sender = transport.HintSender(rpc_transport, clock=lambda: next(minutes))
     with caplog.at_level(logging.WARNING, transport.__name__):
         for number in range(3):
             sender.send('manila-share', 'host@nobody', f'w{number}')
@@ -181,21 +183,21 @@ def test_rabbit_queues_are_replicated_unless_configured():
     assert not rabbit(rabbit_ha_queues=True).rabbit_quorum_queue
 
 
-def test_executor_is_small_unless_configured(carrier):
-    conf = carrier._conf
-    carrier.serve('topic', 'one', [])
+def test_executor_is_small_unless_configured(rpc_transport):
+    conf = rpc_transport._conf
+    rpc_transport.serve('topic', 'one', [])
     assert conf.executor_thread_pool_size == transport.POOL_SIZE
     conf.set_override('executor_thread_pool_size', 9)
-    carrier.serve('topic', 'two', [])
+    rpc_transport.serve('topic', 'two', [])
     assert conf.executor_thread_pool_size == 9
 
 
-def test_published_exchange_is_kept(carrier):
-    assert carrier._conf.control_exchange == 'openstack'
+def test_published_exchange_is_kept(rpc_transport):
+    assert rpc_transport._conf.control_exchange == 'openstack'
 
 
 def test_prepare_chooses_threads_and_may_be_repeated():
-    transport.prepare(threading=True)
+    transport.init_backend(threading=True)
     assert backend.get_backend_type() is backend.BackendType.THREADING
 
 

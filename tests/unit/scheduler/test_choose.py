@@ -13,7 +13,7 @@ from manila_lite import exception
 from manila_lite.scheduler import filters
 from manila_lite.scheduler import weighers
 from manila_lite.scheduler.choose import choose
-from manila_lite.scheduler.choose import known
+from manila_lite.scheduler.choose import known_entry_points
 from manila_lite.scheduler.choose import load
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.affinity import AffinityFilter
@@ -59,7 +59,7 @@ def test_more_room_comes_first():
     ]
     assert choice.reason is None
     assert choice.message_detail is None
-    assert choice.survivors == [
+    assert choice.remaining == [
         ('ServiceUp', 3),
         ('AvailabilityZoneFilter', 3),
         ('CapacityFilter', 3),
@@ -114,12 +114,14 @@ def test_filters_are_asked_in_order_and_the_first_reason_stays():
     )
     assert choice.ranked == []
     assert choice.reason == 'CapacityFilter'
-    assert choice.survivors == [
+    assert choice.remaining == [
         ('ServiceUp', 2),
         ('AvailabilityZoneFilter', 1),
         ('CapacityFilter', 0),
     ]
-    assert [(refusal.host, refusal.filter) for refusal in choice.refusals] == [
+    assert [
+        (refusal.host, refusal.filter) for refusal in choice.rejections
+    ] == [
         ('a@b#down', 'ServiceUp'),
         ('a@b#far', 'AvailabilityZoneFilter'),
         ('a@b#full', 'CapacityFilter'),
@@ -221,14 +223,14 @@ def test_order_of_pools_does_not_matter(pools, random_):
     first = choose(asked, pools, ZONE_AND_SPACE, weighers)
     second = choose(asked, shuffled, ZONE_AND_SPACE, weighers)
     assert first.ranked == second.ranked
-    assert first.survivors == second.survivors
-    assert set(first.refusals) == set(second.refusals)
+    assert first.remaining == second.remaining
+    assert set(first.rejections) == set(second.rejections)
 
 
 @given(POOLS)
 def test_every_pool_is_ranked_or_refused_once(pools):
     choice = choose(request(), pools, ZONE_AND_SPACE, [CapacityWeigher()])
-    refused = [refusal.host for refusal in choice.refusals]
+    refused = [refusal.host for refusal in choice.rejections]
     assert sorted(hosts(choice) + refused) == sorted(p.host for p in pools)
     assert all(0 <= ranked.weight <= 1 for ranked in choice.ranked)
     assert (choice.message_detail is None) == bool(choice.ranked)
@@ -260,10 +262,10 @@ def entry_points(tmp_path, monkeypatch):
         (info / 'METADATA').write_text('Name: third-party\nVersion: 1.0\n')
         (info / 'entry_points.txt').write_text(textwrap.dedent(text))
         monkeypatch.syspath_prepend(tmp_path)
-        known.cache_clear()
+        known_entry_points.cache_clear()
 
     yield install
-    known.cache_clear()
+    known_entry_points.cache_clear()
 
 
 def test_filters_and_weighers_are_found_by_name(entry_points):
@@ -321,7 +323,8 @@ def test_each_of_ours_is_known_by_the_name_of_its_class(package, base):
         }
     kind = package.__name__.rpartition('.')[2]
     assert ours == {
-        name: entry_point.load() for name, entry_point in known(kind).items()
+        name: entry_point.load()
+        for name, entry_point in known_entry_points(kind).items()
     }
 
 

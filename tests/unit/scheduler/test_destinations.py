@@ -1,6 +1,6 @@
 """Whether a back end can hold all that a share server has."""
 
-from manila_lite.scheduler.destinations import why_not
+from manila_lite.scheduler.destinations import rejection_reasons
 from manila_lite.scheduler.filters.availability_zone import (
     AvailabilityZoneFilter,
 )
@@ -22,7 +22,7 @@ def need(size, share_type_id='type', share_proto='NFS'):
 
 
 def ask(pools, needs, specs=None):
-    return why_not(pools, needs, specs or {}, FILTERS)
+    return rejection_reasons(pools, needs, specs or {}, FILTERS)
 
 
 def small(name, **values):

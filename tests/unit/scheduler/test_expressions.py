@@ -13,8 +13,8 @@ from manila_lite.scheduler.expressions import MAX_DEPTH
 from manila_lite.scheduler.expressions import MAX_LENGTH
 from manila_lite.scheduler.expressions import evaluate
 from manila_lite.scheduler.expressions import names_for
-from manila_lite.scheduler.expressions import number
-from manila_lite.scheduler.expressions import truth
+from manila_lite.scheduler.expressions import to_bool
+from manila_lite.scheduler.expressions import to_number
 from tests.unit.scheduler.builders import pool
 from tests.unit.scheduler.builders import request
 
@@ -250,7 +250,7 @@ def test_names_hold_our_own_books_over_the_report():
     ],
 )
 def test_number(value, expected):
-    assert number(value) == expected
+    assert to_number(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -273,4 +273,4 @@ def test_number(value, expected):
     ],
 )
 def test_truth(value, expected):
-    assert truth(value) is expected
+    assert to_bool(value) is expected

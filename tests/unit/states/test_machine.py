@@ -8,7 +8,7 @@ from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Machine
 
 SOUND = {
-    'born': {'create': 'making'},
+    'initial': {'create': 'making'},
     'moves': [
         ('made', {'making'}, 'ready'),
         ('lost', {'making'}, 'ready'),
@@ -38,7 +38,7 @@ def with_move(*move):
         (with_move('reset_ready', {'ready'}, 'ready'), 'declared twice'),
         (with_move('spoil', {'ready'}, 'spoiled'), 'spoiled'),
         (with_move('mend', {'spoiled'}, 'ready'), 'spoiled'),
-        ({'born': {'create': 'nowhere'}}, 'nowhere'),
+        ({'initial': {'create': 'nowhere'}}, 'nowhere'),
         ({'at_rest': {'ready', 'hidden', 'unused'}, 'resets': ()}, 'unused'),
         ({'at_rest': {'ready', 'hidden', 'making'}}, 'at rest and in flight'),
         ({'in_flight': {'making': GiveUp('vanish')}}, 'cannot fire vanish'),
@@ -64,7 +64,7 @@ def test_other_statuses_cannot_be_reset_to():
 
 
 def test_leaving_tells_the_moves_but_not_the_resets():
-    assert [move.event for move in machine().leaving('ready')] == [
+    assert [move.event for move in machine().moves_from('ready')] == [
         'remove',
         'hide',
     ]

@@ -21,7 +21,7 @@ from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Repeat
 from manila_lite.states.machine import Resume
 from manila_lite.states.snapshot_instance import INSTANCE_RESETS
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SNAPSHOT_RESETS
 from tests.support import reference
 
@@ -58,23 +58,23 @@ PUBLISHED = {
 # Decision D1: the names of the designs, for those of the published tables.
 TRANSLATED = {
     'share_server_task': {
-        '(null)': share_server.T.NONE,
-        'migration_starting': share_server.T.STARTING,
+        '(null)': share_server.TaskState.NONE,
+        'migration_starting': share_server.TaskState.STARTING,
         # Nothing but drivers migrates a server: one word for three.
-        'migration_in_progress': share_server.T.MIGRATING,
-        'migration_driver_starting': share_server.T.STARTING,
-        'migration_driver_in_progress': share_server.T.MIGRATING,
-        'migration_driver_phase1_done': share_server.T.PHASE1_DONE,
-        'migration_completing': share_server.T.COMPLETING,
-        'migration_cancel_in_progress': share_server.T.CANCELLING,
-        'migration_success': share_server.T.COMPLETED,
-        'migration_cancelled': share_server.T.CANCELLED,
-        'migration_error': share_server.T.ERROR,
+        'migration_in_progress': share_server.TaskState.MIGRATING,
+        'migration_driver_starting': share_server.TaskState.STARTING,
+        'migration_driver_in_progress': share_server.TaskState.MIGRATING,
+        'migration_driver_phase1_done': share_server.TaskState.PHASE1_DONE,
+        'migration_completing': share_server.TaskState.COMPLETING,
+        'migration_cancel_in_progress': share_server.TaskState.CANCELLING,
+        'migration_success': share_server.TaskState.COMPLETED,
+        'migration_cancelled': share_server.TaskState.CANCELLED,
+        'migration_error': share_server.TaskState.ERROR,
     }
 }
 
 # A person, no service, owes the next move there.
-WAITING = {'share_server_task': {share_server.T.PHASE1_DONE}}
+WAITING = {'share_server_task': {share_server.TaskState.PHASE1_DONE}}
 
 # Words of our own that clients see: decision D5 of the designs.
 NEW_WORDS = {
@@ -89,13 +89,15 @@ every_machine = pytest.mark.parametrize(
 
 def reachable(machine, *, resets):
     """The statuses that can come about from birth."""
-    found, fresh = set(), set(machine.born.values())
+    found, fresh = set(), set(machine.initial.values())
     while fresh:
         found |= fresh
         moves = (
             machine.moves
             if resets
-            else [move for status in found for move in machine.leaving(status)]
+            else [
+                move for status in found for move in machine.moves_from(status)
+            ]
         )
         fresh = (
             {move.target for move in moves if move.sources & found}
@@ -142,7 +144,7 @@ def test_statuses_are_at_rest_or_in_flight(machine):
 def test_every_rescue_ends_at_rest_or_gone(machine):
     for status, rescue in machine.in_flight.items():
         for event in rescue.events:
-            assert machine[event].leaves(status), (status, event)
+            assert machine[event].can_leave(status), (status, event)
             assert ends_well(machine, machine[event].target), (status, event)
 
 
@@ -163,7 +165,7 @@ def test_what_only_an_administrator_sets_is_given_up(machine):
 @every_machine
 def test_every_status_has_a_way_out(machine):
     for status in machine.statuses:
-        assert any(move.leaves(status) for move in machine.moves), status
+        assert any(move.can_leave(status) for move in machine.moves), status
 
 
 @every_machine
@@ -187,7 +189,9 @@ def test_rescues_repeat_what_can_be_repeated(machine):
 def test_rescues_ask_what_drivers_answer(machine):
     for status, rescue in machine.in_flight.items():
         if isinstance(rescue, Ask):
-            assert callable(getattr(base.ShareDriver, rescue.question)), status
+            assert callable(getattr(base.ShareDriver, rescue.driver_method)), (
+                status
+            )
 
 
 @every_machine
@@ -238,10 +242,10 @@ def test_published_transient_statuses_are_in_flight(machine):
 @every_machine
 @given(data=st.data())
 def test_whatever_happens_one_rescue_brings_rest(machine, data):
-    status = data.draw(st.sampled_from(sorted(machine.born.values())))
+    status = data.draw(st.sampled_from(sorted(machine.initial.values())))
     for _ in range(data.draw(st.integers(0, 20))):
         moves = sorted(
-            move.event for move in machine.moves if move.leaves(status)
+            move.event for move in machine.moves if move.can_leave(status)
         )
         status = machine[data.draw(st.sampled_from(moves))].target
         if status is GONE:
@@ -252,5 +256,5 @@ def test_whatever_happens_one_rescue_brings_rest(machine, data):
         if not rescue.events:
             return  # it only waits for work that will find it
         event = data.draw(st.sampled_from(rescue.events))
-        assert machine[event].leaves(status)
+        assert machine[event].can_leave(status)
         assert ends_well(machine, machine[event].target)

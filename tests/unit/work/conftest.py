@@ -5,9 +5,9 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import shares
 from manila_lite.db.session import Database
-from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.db.transitions import insert_row
+from manila_lite.states.share_instance import SHARE_INSTANCE
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
@@ -51,9 +51,9 @@ def add_instance(db):
             created_at=session.now,
             **dict.fromkeys(_FLAGS, False),
         )
-        born(
+        insert_row(
             session,
-            MACHINE,
+            SHARE_INSTANCE,
             'create',
             id=id,
             share_id=f'share-of-{id}',
@@ -61,7 +61,7 @@ def add_instance(db):
             created_at=session.now,
         )
         for event in events:
-            fire(session, MACHINE, id, event)
+            fire(session, SHARE_INSTANCE, id, event)
 
     def add(id, *events):
         db.write(insert, id, events)

@@ -3,8 +3,8 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.work.admission import Brake
-from manila_lite.work.admission import braked
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import put
 
@@ -25,55 +25,55 @@ def clock():
 def looks(db):
     """One entry for every statement since the last look here."""
     seen = []
-    db.probe = seen.append
+    db.on_step = seen.append
     return seen
 
 
-def is_refused(brake):
+def is_refused(admission):
     try:
-        brake.check()
+        admission.check()
     except exception.ServiceUnavailable:
         return True
     return False
 
 
 def test_it_refuses_while_too_much_waits(db, clock):
-    brake = Brake(db, 2, clock=clock)
+    admission = AdmissionControl(db, 2, clock=clock)
     first = put(db)
-    assert not is_refused(brake)
+    assert not is_refused(admission)
     put(db)
     clock.now += 1.0
-    assert is_refused(brake)
+    assert is_refused(admission)
     claim(db, first)  # what is being carried out does not wait
     clock.now += 1.0
-    assert not is_refused(brake)
+    assert not is_refused(admission)
 
 
 def test_it_looks_at_most_once_a_second(db, clock, looks):
-    brake = Brake(db, 1, clock=clock)
-    assert not is_refused(brake)
+    admission = AdmissionControl(db, 1, clock=clock)
+    assert not is_refused(admission)
     put(db)
     looks.clear()
     for _ in range(9):
         clock.now += 0.1
-        assert not is_refused(brake)
+        assert not is_refused(admission)
     assert looks == []
     clock.now += 0.2
-    assert [is_refused(brake) for _ in range(5)] == [True] * 5
+    assert [is_refused(admission) for _ in range(5)] == [True] * 5
     assert looks == ['statement']
 
 
 def test_without_a_limit_it_never_looks(db, looks):
-    assert not is_refused(Brake(db, 0))
+    assert not is_refused(AdmissionControl(db, 0))
     assert looks == []
 
 
 def test_a_braked_method_is_not_begun(db, clock):
     class Office:
-        brake = Brake(db, 1, clock=clock)
+        admission = AdmissionControl(db, 1, clock=clock)
         accepted = 0
 
-        @braked
+        @admission_controlled
         def accept(self, count, *, times=1):
             """Take on some more."""
             self.accepted += count * times

@@ -8,15 +8,15 @@ from manila_lite.db.models import services
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Failure
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.notify import detail_of
-from manila_lite.work.notify import tell
+from manila_lite.work.notify import notify_user
 from tests.unit.work.builders import claim
 from tests.unit.work.builders import put
 
 MESSAGE = services.Message.__table__
 DECLARED = Failure(
-    MACHINE, 'extend_failed', Action.EXTEND, Detail.DRIVER_FAILED_EXTEND
+    SHARE_INSTANCE, 'extend_failed', Action.EXTEND, Detail.DRIVER_FAILED_EXTEND
 )
 
 
@@ -30,7 +30,7 @@ def told(db, instance_id, **context):
             context=context,
         ),
     )
-    db.write(tell, job, Action.EXTEND, Detail.FILTER_CAPACITY, 60)
+    db.write(notify_user, job, Action.EXTEND, Detail.FILTER_CAPACITY, 60)
     return db.read(
         lambda session: [
             (
@@ -72,7 +72,7 @@ def test_when_there_is_nobody_nobody_is_told(db):
         (ValueError(), DECLARED, Detail.DRIVER_FAILED_EXTEND),
         (
             ValueError(),
-            Failure(MACHINE, 'extend_failed'),
+            Failure(SHARE_INSTANCE, 'extend_failed'),
             Detail.UNKNOWN_ERROR,
         ),
         (

@@ -17,7 +17,7 @@ from manila_lite.quota.charges import Owner
 from manila_lite.rpc import contract
 from manila_lite.rpc.contract import durable
 from manila_lite.rpc.contract import implements
-from manila_lite.states.share_instance import MACHINE
+from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import table
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
@@ -36,7 +36,7 @@ class PaintingRpc(contract.Contract):
     topic, version = 'painters', '1.0'
 
     @durable(
-        failure=(MACHINE, 'extend_failed'),
+        failure=(SHARE_INSTANCE, 'extend_failed'),
         action=Action.EXTEND,
         detail=Detail.DRIVER_FAILED_EXTEND,
         refused={
@@ -49,7 +49,7 @@ class PaintingRpc(contract.Contract):
     def widen(self, ctx, instance_id): ...
 
     @durable(
-        failure=(MACHINE, 'delete_failed'),
+        failure=(SHARE_INSTANCE, 'delete_failed'),
         action=Action.DELETE,
         repeatable=True,
     )
@@ -74,7 +74,7 @@ class Painter:
 
     def widen(self, job, instance_id):
         self.called('widen', job)
-        job.finish(fire, MACHINE, instance_id, 'extended')
+        job.finish(fire, SHARE_INSTANCE, instance_id, 'extended')
 
     def dropped_widen(self, session, job):
         self.called('dropped', session, job)
@@ -84,11 +84,11 @@ class Painter:
 
     def remove(self, job, instance_id):
         self.called('remove', job)
-        job.finish(fire, MACHINE, instance_id, 'deleted')
+        job.finish(fire, SHARE_INSTANCE, instance_id, 'deleted')
 
     def rescue(self, job):
         self.called('rescue', job)
-        job.finish(fire, MACHINE, job.resource_id, 'extend_refused')
+        job.finish(fire, SHARE_INSTANCE, job.resource_id, 'extend_refused')
 
 
 class Steady(random.Random):
@@ -129,7 +129,7 @@ def new_runner(db, painter):
             handlers=contract.endpoint_handlers(painter),
             owner='me',
             rescue=painter.rescue,
-            chance=Steady(),
+            rng=Steady(),
             settings=Settings(**{'retry_delay': 1.0, **settings}),
         )
         db.deliver = lambda hints: [made.wake(hint.work_id) for hint in hints]
@@ -148,7 +148,7 @@ def ask(db, add_instance):
     """`ask(method, event)`: work about an instance that event moved."""
 
     def submit(session, method, instance_id, event):
-        fire(session, MACHINE, instance_id, event)
+        fire(session, SHARE_INSTANCE, instance_id, event)
         charges.charge(
             session,
             OWNER,
@@ -156,7 +156,7 @@ def ask(db, add_instance):
             limits={'gigabytes': -1},
             reserve=True,
         )
-        return table.submit_for(
+        return table.submit_durable(
             session,
             CTX,
             PaintingRpc.methods[method],
@@ -270,7 +270,7 @@ def test_what_was_prepared_is_found(runner, ask, painter):
     seen = []
     painter.does = {
         'prepare': lambda session, job: f'for {job.id}',
-        'widen': lambda job: seen.append(job.found),
+        'widen': lambda job: seen.append(job.prepared),
     }
     work_id = ask()
     run_all(runner)
@@ -335,7 +335,7 @@ def test_a_handler_may_end_failed_work_itself(
 ):
     painter.does['widen'] = raising(RuntimeError('out of paint'))
     painter.does['failed'] = lambda session, job, error: (
-        not fire(session, MACHINE, 'i', 'extended')
+        not fire(session, SHARE_INSTANCE, 'i', 'extended')
     )
     ask()
     run_all(runner)
@@ -368,7 +368,7 @@ def test_a_failure_of_what_has_moved_on_is_not_told(
     runner, ask, painter, db, status_of, messages
 ):
     def reset_and_fail(job):
-        db.write(fire, MACHINE, 'i', 'reset_error')
+        db.write(fire, SHARE_INSTANCE, 'i', 'reset_error')
         raise RuntimeError('out of paint')
 
     painter.does['widen'] = reset_and_fail
@@ -436,7 +436,7 @@ def test_results_for_another_status_are_not_written(
     runner, ask, painter, db, status_of
 ):
     painter.does['widen'] = lambda job: db.write(
-        fire, MACHINE, 'i', 'force_delete'
+        fire, SHARE_INSTANCE, 'i', 'force_delete'
     )
     work_id = ask()
     run_all(runner)
@@ -572,7 +572,7 @@ def test_a_rescue_that_is_tried_again_is_still_a_rescue(
 def test_work_left_to_another_is_abandoned_still(
     runner, ask, painter, db, clock
 ):
-    turns = iter([lambda job: job.put_back(5.0)])
+    turns = iter([lambda job: job.release(5.0)])
     runner.rescue = lambda job: next(turns, painter.rescue)(job)
     work_id = ask()
     abandon(db, work_id)
@@ -603,7 +603,7 @@ def test_who_lost_work_changes_nothing(
             handlers=contract.endpoint_handlers(painter),
         )
         run_all(another)
-        db.write(fire, MACHINE, 'i', 'extend')
+        db.write(fire, SHARE_INSTANCE, 'i', 'extend')
 
     painter.does['widen'] = oversleep
     ask()
@@ -670,15 +670,15 @@ def test_work_in_hand_is_renewed_unless_it_stands_still(
 ):
     leases = []
 
-    def widen(desk):
+    def widen(job):
         for prepare in (
             lambda: None,
-            lambda: setattr(desk, 'progress_at', desk.progress_at - 7200),
-            lambda: desk.checkpoint('half'),
+            lambda: setattr(job, 'progress_at', job.progress_at - 7200),
+            lambda: job.checkpoint('half'),
         ):
             clock.now += 5
             prepare()
-            leases.append(lease_after_renewal(runner, db, desk.job))
+            leases.append(lease_after_renewal(runner, db, job.claim))
 
     painter.does['widen'] = widen
     ask()
@@ -689,6 +689,6 @@ def test_work_in_hand_is_renewed_unless_it_stands_still(
 
 def test_nothing_in_hand_renews_nothing(runner, db):
     statements = []
-    db.probe = statements.append
+    db.on_step = statements.append
     runner.renew()
     assert statements == []

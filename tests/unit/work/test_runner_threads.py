@@ -182,7 +182,7 @@ def test_the_work_in_hand_keeps_its_lease_while_stopping(db, start, painter):
     assert painter.begun.wait(PATIENCE)
     runner.stop(0.0)
     renewed = threading.Semaphore(0)
-    db.probe = lambda name: name == 'committed' and renewed.release()
+    db.on_step = lambda name: name == 'committed' and renewed.release()
     leases = []
     for _ in range(2):
         assert renewed.acquire(timeout=PATIENCE)
@@ -218,7 +218,7 @@ def test_workers_survive_a_database_that_is_away(db, start, painter, place):
 
     runner = start(sweep_interval=0.01, lease=0.03)
     work_id = ask(db)
-    db.probe = fail
+    db.on_step = fail
     runner.wake(work_id)
     painter.wait_for(1)
     assert next(failures, None) is None

@@ -91,10 +91,10 @@ def test_work_of_a_contract_owns_the_reservations_made_before(db):
 
     def ask(session):
         session.charges.append(['p', None, None, {'gigabytes': 1}])
-        first = table.submit_for(
+        first = table.submit_durable(
             session, ctx, durable, 'blue', {'instance_id': 'i', 'new_size': 2}
         )
-        second = table.submit_for(
+        second = table.submit_durable(
             session, ctx, durable, 'blue', {'instance_id': 'j', 'new_size': 2}
         )
         return first, second
@@ -112,7 +112,7 @@ def test_work_of_a_contract_is_coalesced_as_declared(db):
     ctx = context.RequestContext(project_id='p')
     ids = {
         db.write(
-            table.submit_for,
+            table.submit_durable,
             ctx,
             durable,
             'blue',
@@ -243,8 +243,10 @@ WRITES = {
         session, job, [['p', None, None, {}]]
     ),
     'finish': table.finish,
-    'go_on': lambda session, job: table.go_on(session, job, {'n': 1}),
-    'put_back': lambda session, job: table.put_back(session, job, 0.0),
+    'continue_with': lambda session, job: table.continue_with(
+        session, job, {'n': 1}
+    ),
+    'release': lambda session, job: table.release(session, job, 0.0),
     'retry': lambda session, job: table.retry(session, job, 0.0, 'wet'),
     'hand_over': lambda session, job: table.hand_over(
         session, job, kind='k', topic='t', queue='q', args={}
@@ -257,21 +259,23 @@ def test_who_has_lost_work_changes_nothing(db, hints, name):
     lost, held = taken_over(db)
     before = row(db, held.id)
     hints.clear()
-    with pytest.raises(exception.WorkLost):
+    with pytest.raises(exception.ClaimLost):
         db.write(WRITES[name], lost)
     assert row(db, held.id) == before
     assert hints == []
     db.write(table.finish, held)
-    with pytest.raises(exception.WorkLost):
+    with pytest.raises(exception.ClaimLost):
         db.write(WRITES[name], lost)
     assert row(db, held.id) is None
 
 
-@pytest.mark.parametrize('name', ['put_back', 'retry', 'hand_over', 'go_on'])
+@pytest.mark.parametrize(
+    'name', ['release', 'retry', 'hand_over', 'continue_with']
+)
 def test_who_has_let_go_of_work_changes_nothing_more(db, name):
     job = claim(db, put(db))
     db.write(WRITES[name], job)
-    with pytest.raises(exception.WorkLost):
+    with pytest.raises(exception.ClaimLost):
         db.write(table.finish, job)
 
 
@@ -373,7 +377,7 @@ def test_requests_and_ends_at_once_lose_no_request(db):
 def test_work_goes_on_with_other_arguments(db, hints):
     job = claim(db, put(db, args={'after': ''}))
     hints.clear()
-    db.write(table.go_on, job, {'after': 'm'})
+    db.write(table.continue_with, job, {'after': 'm'})
     assert hints == [Hint('painters', 'blue', job.id)]
     again = claim(db, job.id)
     assert (again.args, again.attempt, again.fence) == ({'after': 'm'}, 1, 2)
@@ -382,7 +386,7 @@ def test_work_goes_on_with_other_arguments(db, hints):
 def test_work_begins_anew_when_asked_for_while_it_goes_on(db):
     job = claim(db, put(db, one_key='k', args={'after': ''}))
     put(db, one_key='k', args={'after': 'anew'})
-    db.write(table.go_on, job, {'after': 'm'})
+    db.write(table.continue_with, job, {'after': 'm'})
     assert claim(db, job.id).args == {'after': 'anew'}
 
 
@@ -398,7 +402,7 @@ def test_handed_over_work_keeps_its_id_and_drops_the_fence(db, hints):
         args={'leaves': 3},
     )
     assert hints == [Hint('gilders', 'gold', job.id)]
-    with pytest.raises(exception.WorkLost):
+    with pytest.raises(exception.ClaimLost):
         db.write(table.checkpoint, job, 'late')
     given = claim(db, job.id, queues=('gold',))
     assert (given.kind, given.topic, given.args, given.charges) == (
@@ -417,7 +421,7 @@ def test_retried_work_remembers_tries_and_the_error(db):
     assert claim(db, job.id).attempt == 2
 
 
-@pytest.mark.parametrize('name', ['put_back', 'retry'])
+@pytest.mark.parametrize('name', ['release', 'retry'])
 def test_abandoned_work_that_is_let_go_stays_abandoned(db, name):
     """Otherwise the next would run again what has to be rescued."""
     _, held = taken_over(db)
@@ -482,9 +486,9 @@ def test_work_is_listed_with_what_is_left_of_its_lease(db):
 def test_work_is_followed_by_other_work_on_its_resource(db):
     job = claim(db, put(db, resource_id='w'))
     put(db, resource='ceiling', resource_id='w')
-    assert not db.read(table.is_followed, job)
+    assert not db.read(table.has_other_work, job)
     put(db, resource_id='w')
-    assert db.read(table.is_followed, job)
+    assert db.read(table.has_other_work, job)
 
 
 def test_the_journal_forgets_what_is_old(db, add_instance):

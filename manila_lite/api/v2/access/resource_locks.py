@@ -12,22 +12,22 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.db.queries.access import locks
 from manila_lite.share.operations.access.locks import LockRequest
-from manila_lite.states.locks import Kind
-from manila_lite.states.locks import Locked
+from manila_lite.states.locks import ResourceAction
+from manila_lite.states.locks import ResourceType
 
 _RULES_SINCE = 82
 """The minor version from which access rules can be locked."""
 
 _SORT_KEYS = {name: name for name in locks.SORT_KEYS}
 _REASON = s.string(1023, nullable=True)
-_ACTION = s.one_of(Locked.DELETE, Locked.SHOW)
+_ACTION = s.one_of(ResourceAction.DELETE, ResourceAction.SHOW)
 
 CREATE = s.schema(
     ['resource_id', 'resource_type'],
     wrapper='resource_lock',
     missing=400,
     resource_id=s.uuid,
-    resource_type=s.one_of(Kind.SHARE, Kind.ACCESS_RULE),
+    resource_type=s.one_of(ResourceType.SHARE, ResourceType.ACCESS_RULE),
     resource_action=_ACTION,
     lock_reason=_REASON,
 )
@@ -55,7 +55,7 @@ ITEM = fields(
 )
 
 
-class ResourceLocks(wsgi.Controller):
+class ResourceLocksController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -78,7 +78,7 @@ class ResourceLocks(wsgi.Controller):
             sort_keys=_SORT_KEYS,
             strict_direction=False,
         )
-        counts = paging.flag(req.query, 'with_count')
+        counts = paging.parse_flag(req.query, 'with_count')
         rows, total = self.services.db.read(
             locks.list_locks, self._wanted(req), page, counts
         )
@@ -95,15 +95,15 @@ class ResourceLocks(wsgi.Controller):
         query = req.query
         exact = {name: query[name] for name in locks.FILTERS if name in query}
         if not (
-            paging.flag(query, 'all_projects')
+            paging.parse_flag(query, 'all_projects')
             and req.ctx.can('resource_lock:get_all_projects')
         ):
             exact['project_id'] = req.ctx.project_id
-        return locks.Filter(
+        return locks.ResourceLockFilter(
             exact,
             query.get('lock_reason~'),
-            paging.moment(query, 'created_since'),
-            paging.moment(query, 'created_before'),
+            paging.parse_time(query, 'created_since'),
+            paging.parse_time(query, 'created_before'),
         )
 
     @wsgi.method('resource_lock:get', target=True)
@@ -113,7 +113,7 @@ class ResourceLocks(wsgi.Controller):
     @wsgi.method('resource_lock:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         kind = args['resource_type']
-        if kind == Kind.ACCESS_RULE and req.minor < _RULES_SINCE:
+        if kind == ResourceType.ACCESS_RULE and req.minor < _RULES_SINCE:
             raise exception.InvalidInput(
                 reason='resource_type must be share before version '
                 f'2.{_RULES_SINCE}'
@@ -125,7 +125,7 @@ class ResourceLocks(wsgi.Controller):
                 LockRequest(
                     args['resource_id'],
                     kind,
-                    args.get('resource_action', Locked.DELETE),
+                    args.get('resource_action', ResourceAction.DELETE),
                     args.get('lock_reason'),
                 ),
             ),

@@ -8,8 +8,8 @@ from manila_lite.api import wsgi
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2 import metadata
 from manila_lite.api.v2.access import share_rules as share_access
-from manila_lite.api.v2.shares.shares import ShareTarget
-from manila_lite.api.v2.shares.shares import sees
+from manila_lite.api.v2.shares.shares import ShareTargetController
+from manila_lite.api.v2.shares.shares import is_share_visible
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.access import targets as access_targets
@@ -25,25 +25,27 @@ UPDATE = s.schema(
 )
 
 
-class RuleTarget(wsgi.Controller):
+class AccessRuleTargetController(wsgi.Controller):
     """The rule that a request is about, which projects keep to themselves."""
 
     def target(self, req: wsgi.Request, access_id: str) -> typing.Any:
-        row = self.services.db.read(access_views.target, access_id)
+        row = self.services.db.read(access_views.get_target, access_id)
         is_own = row.project_id == req.ctx.project_id or req.ctx.is_admin
-        if not is_own or not sees(req.ctx, row):
+        if not is_own or not is_share_visible(req.ctx, row):
             raise exception.ShareAccessNotFound(access_id=access_id)
         return row
 
 
-class ShareAccessRules(RuleTarget):
+class ShareAccessRulesController(AccessRuleTargetController):
     @wsgi.method('share_access_rule:index')
     def index(self, req: wsgi.Request) -> dict:
         """The rules of the share that the query has to name."""
         share = self._share(req)
         req.ctx.authorize('share:access_get_all', share)
         wanted = _wanted(req)
-        found = self.services.db.read(access_views.of_share, share.id, wanted)
+        found = self.services.db.read(
+            access_views.list_for_share, share.id, wanted
+        )
         return share_access.show_all(
             req,
             found,
@@ -58,7 +60,7 @@ class ShareAccessRules(RuleTarget):
                 reason='share_id is required in the query'
             )
         try:
-            return ShareTarget(self.services).target(req, share_id)
+            return ShareTargetController(self.services).target(req, share_id)
         except exception.ShareNotFound as error:
             raise exception.InvalidInput(reason=error.msg) from error
 
@@ -70,7 +72,7 @@ class ShareAccessRules(RuleTarget):
     @wsgi.method('share_access_rule:update', target=True, body=UPDATE)
     def update(self, req: wsgi.Request, rule: typing.Any, args: dict) -> dict:
         """Ask for another level; the level the rule has changes nothing."""
-        share = self.services.db.read(shares.target, rule.share_id)
+        share = self.services.db.read(shares.get_target, rule.share_id)
         self.services.access.change_level(
             req.ctx, share, rule.id, args['access_level']
         )
@@ -82,7 +84,7 @@ class ShareAccessRules(RuleTarget):
         )
 
 
-class ShareAccessMetadata(RuleTarget):
+class ShareAccessMetadataController(AccessRuleTargetController):
     @wsgi.method(
         'share_access_metadata:update', target=True, body=metadata.VALUES
     )
@@ -102,12 +104,14 @@ class ShareAccessMetadata(RuleTarget):
             raise exception.MetadataItemNotFound(key=key)
 
 
-def _wanted(req) -> access_views.Filter:
+def _wanted(req) -> access_views.AccessRuleFilter:
     query = req.query
-    wanted = access_views.Filter(metadata=literals.parse(query, 'metadata'))
+    wanted = access_views.AccessRuleFilter(
+        metadata=literals.parse(query, 'metadata')
+    )
     if req.minor < _FILTERS_SINCE:
         return wanted
-    _one_of(query, 'access_type', access_targets.TYPES)
+    _one_of(query, 'access_type', access_targets.ACCESS_TYPES)
     _one_of(query, 'access_level', ('rw', 'ro'))
     wanted.exact = {
         name: query[name]
@@ -117,7 +121,7 @@ def _wanted(req) -> access_views.Filter:
     if 'access_to' in query:
         if 'access_type' not in query:
             raise exception.InvalidInput(reason='access_to needs access_type')
-        wanted.exact['target'] = access_targets.normalised(
+        wanted.exact['target'] = access_targets.normalise(
             query['access_type'], query['access_to']
         )
     wanted.access_key = query.get('access_key')

@@ -7,17 +7,17 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
-from manila_lite.api.fields import Value
+from manila_lite.api.fields import FieldValue
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
-from manila_lite.api.v2.shares.shares import ShareTarget
+from manila_lite.api.v2.shares.shares import ShareTargetController
 from manila_lite.db.queries.access import views as access_views
 from manila_lite.share.operations.access import targets as access_targets
-from manila_lite.share.operations.access.share_rules import LocksWanted
-from manila_lite.states.access_rule import A
-from manila_lite.states.access_rule import R
+from manila_lite.share.operations.access.share_rules import RuleLockOptions
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.access_rule import RuleState
 
 MASK = '******'
 """Shown of a rule whose visibility is locked for the caller."""
@@ -45,14 +45,18 @@ DENY = s.schema(
 
 def _without_machine(row, more):
     """The state as it was before rules had states of their own."""
-    if row.state in (A.ACTIVE, A.ERROR):
+    if row.state in (RuleState.ACTIVE, RuleState.ERROR):
         return row.state
-    if row.state in (A.QUEUED_TO_DENY, A.DENYING):
+    if row.state in (RuleState.QUEUED_TO_DENY, RuleState.DENYING):
         return _OF_STATUS[more['rules_status']]
     return 'new'
 
 
-_OF_STATUS = {R.ERROR: 'error', R.OUT_OF_SYNC: 'new', R.ACTIVE: 'active'}
+_OF_STATUS = {
+    RulesStatus.ERROR: 'error',
+    RulesStatus.OUT_OF_SYNC: 'new',
+    RulesStatus.ACTIVE: 'active',
+}
 
 
 def _without_update(row):
@@ -61,14 +65,14 @@ def _without_update(row):
 
 # A rule whose level changes is applied anew, as far as older clients know.
 _BEFORE_UPDATES = {
-    A.QUEUED_TO_UPDATE: A.QUEUED_TO_APPLY,
-    A.UPDATING: A.APPLYING,
+    RuleState.QUEUED_TO_UPDATE: RuleState.QUEUED_TO_APPLY,
+    RuleState.UPDATING: RuleState.APPLYING,
 }
 
 
-def _masked(name: str) -> Value:
+def _masked(name: str) -> FieldValue:
     """The attribute, unless the rule is hidden from the caller."""
-    return Value(f"$ if row.id in more['hidden'] else row.{name}", MASK)
+    return FieldValue(f"$ if row.id in more['hidden'] else row.{name}", MASK)
 
 
 _SHOWN = (
@@ -88,7 +92,7 @@ IN_LIST = fields(*_SHOWN)
 DETAIL = fields(*_SHOWN, Field('share_id'))
 
 
-def show(req: wsgi.Request, found: access_views.Found) -> dict:
+def show(req: wsgi.Request, found: access_views.AccessRuleListing) -> dict:
     """The answer about one rule."""
     return {
         'access': DETAIL.function(req.minor)(found.rules[0], _more(req, found))
@@ -96,7 +100,9 @@ def show(req: wsgi.Request, found: access_views.Found) -> dict:
 
 
 def show_all(
-    req: wsgi.Request, found: access_views.Found, by_target: bool = False
+    req: wsgi.Request,
+    found: access_views.AccessRuleListing,
+    by_target: bool = False,
 ) -> dict:
     """The answer about rules of a share.
 
@@ -133,7 +139,7 @@ def _may_see(ctx, locks: Iterable[typing.Any]) -> bool:
     )
 
 
-class AccessActions(ShareTarget):
+class ShareAccessActionsController(ShareTargetController):
     """The actions on shares that concern their access rules."""
 
     @wsgi.action(
@@ -155,7 +161,7 @@ class AccessActions(ShareTarget):
     ) -> dict:
         """Accept a rule; answered before the back end has acted."""
         locked = _locks_wanted(args)
-        target = access_targets.normalised(
+        target = access_targets.normalise(
             args['access_type'],
             args['access_to'],
             ipv6=req.minor >= 38,
@@ -171,12 +177,12 @@ class AccessActions(ShareTarget):
             access_level=args.get('access_level') or 'rw',
             metadata=metadata,
             locked=locked,
-            error_tolerated=req.minor >= 74,
-            rule_errors_tolerated=req.minor >= 28,
+            allow_in_error=req.minor >= 74,
+            allow_rules_in_error=req.minor >= 28,
         )
         return show(
             req,
-            access_views.Found(
+            access_views.AccessRuleListing(
                 [rule], rule.access_rules_status, {rule.id: metadata}, {}
             ),
         )
@@ -196,7 +202,7 @@ class AccessActions(ShareTarget):
             share,
             args['access_id'],
             unrestrict=args.get('unrestrict', False),
-            error_tolerated=req.minor >= 74,
+            allow_in_error=req.minor >= 74,
         )
 
     @wsgi.action(
@@ -214,16 +220,16 @@ class AccessActions(ShareTarget):
     )
     def access_list(self, req: wsgi.Request, share: typing.Any) -> dict:
         return show_all(
-            req, self.services.db.read(access_views.of_share, share.id)
+            req, self.services.db.read(access_views.list_for_share, share.id)
         )
 
 
-def _locks_wanted(args) -> LocksWanted | None:
+def _locks_wanted(args) -> RuleLockOptions | None:
     visibility = args.get('lock_visibility', False)
     deletion = args.get('lock_deletion', False)
     reason = args.get('lock_reason')
     if visibility or deletion:
-        return LocksWanted(visibility, deletion, reason)
+        return RuleLockOptions(visibility, deletion, reason)
     if reason:
         raise exception.InvalidInput(
             reason='lock_reason needs lock_visibility or lock_deletion'

@@ -6,8 +6,8 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.snapshots.snapshots import SnapshotTarget
-from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.api.v2.snapshots.snapshots import SnapshotTargetController
+from manila_lite.db.queries.access import snapshot_rules
 
 IPV6_SINCE = 38
 """The first minor version whose rules may name IPv6 clients."""
@@ -20,14 +20,11 @@ ALLOW = s.schema(
 DENY = s.schema(['access_id'], access_id=s.string(255, 1))
 
 VIEW = fields(
-    Field('id'),
-    Field('access_type'),
-    Field('access_to'),
-    Field('state'),
+    Field('id'), Field('access_type'), Field('access_to'), Field('state')
 )
 
 
-class SnapshotAccessActions(SnapshotTarget):
+class SnapshotAccessActionsController(SnapshotTargetController):
     @wsgi.action(
         'allow_access',
         since='2.32',
@@ -61,8 +58,8 @@ class SnapshotAccessActions(SnapshotTarget):
         )
 
 
-class SnapshotAccessList(SnapshotTarget):
+class SnapshotAccessListController(SnapshotTargetController):
     @wsgi.method('share_snapshot:access_list', target=True)
     def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
-        rules = self.services.db.read(snapshot_access.list_shown, snapshot.id)
+        rules = self.services.db.read(snapshot_rules.list_rules, snapshot.id)
         return {'snapshot_access_list': VIEW.many(req.minor)(rules)}

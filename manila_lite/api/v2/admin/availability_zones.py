@@ -6,14 +6,11 @@ from manila_lite.api.fields import fields
 from manila_lite.db.queries.admin import services
 
 ITEM = fields(
-    Field('id'),
-    Field('name'),
-    Field('created_at'),
-    Field('updated_at'),
+    Field('id'), Field('name'), Field('created_at'), Field('updated_at')
 )
 
 
-class AvailabilityZones(wsgi.Controller):
+class AvailabilityZonesController(wsgi.Controller):
     @wsgi.method('availability_zone:index')
     def index(self, req: wsgi.Request) -> dict:
         """All zones, by name."""

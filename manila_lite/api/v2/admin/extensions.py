@@ -4,7 +4,7 @@ from manila_lite import exception
 from manila_lite.api import wsgi
 
 
-class Extensions(wsgi.Controller):
+class ExtensionsController(wsgi.Controller):
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
         """List the extensions."""

@@ -2,7 +2,7 @@
 
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
-from manila_lite.api.fields import Value
+from manila_lite.api.fields import FieldValue
 from manila_lite.api.fields import fields
 from manila_lite.db.queries.admin.quotas import Scope
 from manila_lite.quota import sets
@@ -26,7 +26,7 @@ _WORDS = (
 
 ABSOLUTE = fields(
     *(
-        Field(name, Value(f'row[{resource!r}].{part}'), since=since)
+        Field(name, FieldValue(f'row[{resource!r}].{part}'), since=since)
         for resource, word, since in _WORDS
         for name, part in (
             (f'maxTotal{word}', 'limit'),
@@ -36,7 +36,7 @@ ABSOLUTE = fields(
 )
 
 
-class Limits(wsgi.Controller):
+class LimitsController(wsgi.Controller):
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
         """Show the limits to anybody of the project; no rate is limited."""

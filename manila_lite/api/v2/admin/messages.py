@@ -39,7 +39,7 @@ ITEM = fields(
 )
 
 
-class Messages(wsgi.Controller):
+class MessagesController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -109,4 +109,4 @@ def _time(req: wsgi.Request, name: str) -> datetime.datetime | None:
     """The moment a filter names, in UTC."""
     if req.minor not in _FILTER_BY_TIME:
         return None
-    return paging.moment(req.query, name)
+    return paging.parse_time(req.query, name)

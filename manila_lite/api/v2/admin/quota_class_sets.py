@@ -8,7 +8,7 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.admin.quota_sets import LIMITS
-from manila_lite.api.v2.admin.quota_sets import shown
+from manila_lite.api.v2.admin.quota_sets import limits_of_version
 from manila_lite.quota import sets
 
 _NAME_LENGTH = 255
@@ -22,14 +22,17 @@ UPDATE = s.schema(
 )
 
 
-class QuotaClassSets(wsgi.Controller):
+class QuotaClassSetsController(wsgi.Controller):
     @wsgi.method('quota_class_set:show')
     def show(self, req: wsgi.Request, class_name: str) -> dict:
         limits = self.services.db.read(
             sets.show_class, self.services.limits, class_name
         )
         return {
-            'quota_class_set': {'id': class_name, **shown(limits, req.minor)}
+            'quota_class_set': {
+                'id': class_name,
+                **limits_of_version(limits, req.minor),
+            }
         }
 
     @wsgi.method('quota_class_set:update', body=UPDATE)
@@ -44,4 +47,4 @@ class QuotaClassSets(wsgi.Controller):
         limits = self.services.db.write(
             sets.change_class, self.services.limits, class_name, args
         )
-        return {'quota_class_set': shown(limits, req.minor)}
+        return {'quota_class_set': limits_of_version(limits, req.minor)}

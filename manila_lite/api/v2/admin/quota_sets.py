@@ -41,7 +41,9 @@ UPDATE = s.schema(
 )
 
 
-def shown(limits: Mapping[str, object], minor: int) -> dict[str, object]:
+def limits_of_version(
+    limits: Mapping[str, object], minor: int
+) -> dict[str, object]:
     """The limits that a version knows of."""
     return {
         name: limit
@@ -50,7 +52,7 @@ def shown(limits: Mapping[str, object], minor: int) -> dict[str, object]:
     }
 
 
-class Asked(typing.NamedTuple):
+class QuotaTarget(typing.NamedTuple):
     """Whose quotas a request is about; policies look at the first two."""
 
     project_id: str
@@ -58,12 +60,12 @@ class Asked(typing.NamedTuple):
     share_type: str | None = None  # its id or its name
 
 
-class QuotaSets(wsgi.Controller):
-    def project(self, req: wsgi.Request, project_id: str) -> Asked:
+class QuotaSetsController(wsgi.Controller):
+    def project(self, req: wsgi.Request, project_id: str) -> QuotaTarget:
         """The project of the URL, and nobody in it."""
-        return Asked(_checked_id('project_id', project_id))
+        return QuotaTarget(_checked_id('project_id', project_id))
 
-    def target(self, req: wsgi.Request, project_id: str) -> Asked:
+    def target(self, req: wsgi.Request, project_id: str) -> QuotaTarget:
         """What the URL and its query are about."""
         user_id = req.query.get('user_id')
         share_type = req.query.get('share_type')
@@ -83,12 +85,12 @@ class QuotaSets(wsgi.Controller):
         )
 
     @wsgi.method('quota_set:show', target=True)
-    def show(self, req: wsgi.Request, asked: Asked) -> dict:
+    def show(self, req: wsgi.Request, asked: QuotaTarget) -> dict:
         limits = self._run(self.services.db.read, req, asked, sets.show)
         return _answer(req, limits, id=asked.project_id)
 
     @wsgi.method('quota_set:show', target=True)
-    def detail(self, req: wsgi.Request, asked: Asked) -> dict:
+    def detail(self, req: wsgi.Request, asked: QuotaTarget) -> dict:
         """The limits, each with what is used of it."""
         found = self._run(self.services.db.read, req, asked, sets.show_usage)
         return _answer(
@@ -98,13 +100,15 @@ class QuotaSets(wsgi.Controller):
         )
 
     @wsgi.method('quota_set:show', target='project')
-    def defaults(self, req: wsgi.Request, asked: Asked) -> dict:
+    def defaults(self, req: wsgi.Request, asked: QuotaTarget) -> dict:
         """The limits of a project for which none were set."""
         limits = self.services.db.read(sets.show_class, self.services.limits)
         return _answer(req, limits, id=asked.project_id)
 
     @wsgi.method('quota_set:update', target=True, body=UPDATE)
-    def update(self, req: wsgi.Request, asked: Asked, args: dict) -> dict:
+    def update(
+        self, req: wsgi.Request, asked: QuotaTarget, args: dict
+    ) -> dict:
         """Set some limits; they hold for the next request already."""
         args.pop('tenant_id', None)
         force = args.pop('force', False)
@@ -124,15 +128,15 @@ class QuotaSets(wsgi.Controller):
         return _answer(req, limits)
 
     @wsgi.method('quota_set:delete', target=True, status=202)
-    def delete(self, req: wsgi.Request, asked: Asked) -> None:
+    def delete(self, req: wsgi.Request, asked: QuotaTarget) -> None:
         """Go back to the limits of the project, or to the defaults."""
-        self._run(self.services.db.write, req, asked, sets.forget)
+        self._run(self.services.db.write, req, asked, sets.reset)
 
     def _run(
         self,
         transaction: Callable,
         req: wsgi.Request,
-        asked: Asked,
+        asked: QuotaTarget,
         call: Callable,
         *args: object,
         **kwargs: object,
@@ -149,7 +153,7 @@ class QuotaSets(wsgi.Controller):
         )
 
 
-def _scope(session: Session, ctx: RequestContext, asked: Asked) -> Scope:
+def _scope(session: Session, ctx: RequestContext, asked: QuotaTarget) -> Scope:
     """The scope asked for; a share type must be usable by the project."""
     if asked.share_type is None:
         return sets.scope_of(asked.project_id, user_id=asked.user_id)
@@ -164,7 +168,7 @@ def _scope(session: Session, ctx: RequestContext, asked: Asked) -> Scope:
 def _answer(
     req: wsgi.Request, limits: Mapping[str, object], **more: object
 ) -> dict:
-    return {'quota_set': more | shown(limits, req.minor)}
+    return {'quota_set': more | limits_of_version(limits, req.minor)}
 
 
 def _checked_id(name: str, id: str) -> str:

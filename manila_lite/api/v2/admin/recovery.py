@@ -58,7 +58,7 @@ DECISION = fields(
 )
 
 
-class Recovery(wsgi.Controller):
+class RecoveryController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit

@@ -24,19 +24,11 @@ _FILTERS = ('host', 'backend', 'pool')
 _FILTER_BY_TYPE = versions.window(since='2.23')
 _LONGEST = 255  # characters of a regular expression
 
-SUMMARY = fields(
-    Field('name'),
-    Field('host'),
-    Field('backend'),
-    Field('pool'),
-)
-DETAIL = fields(
-    *SUMMARY.rows,
-    Field('capabilities'),
-)
+SUMMARY = fields(Field('name'), Field('host'), Field('backend'), Field('pool'))
+DETAIL = fields(*SUMMARY.rows, Field('capabilities'))
 
 
-class Pool(typing.NamedTuple):
+class PoolView(typing.NamedTuple):
     """A pool as it is shown; its name is host@backend#pool."""
 
     name: str
@@ -46,14 +38,14 @@ class Pool(typing.NamedTuple):
     capabilities: dict[str, typing.Any]
 
 
-class Wanted(typing.NamedTuple):
+class PoolQuery(typing.NamedTuple):
     """What a pool must be like; all expressions hold from the start on."""
 
     parts: Mapping[str, re.Pattern]
     capabilities: Mapping[str, re.Pattern]
     share_type: str | None
 
-    def fits(self, pool: Pool) -> bool:
+    def fits(self, pool: PoolView) -> bool:
         return all(
             pattern.match(getattr(pool, name))
             for name, pattern in self.parts.items()
@@ -63,7 +55,7 @@ class Wanted(typing.NamedTuple):
         )
 
 
-class SchedulerStats(wsgi.Controller):
+class SchedulerStatsController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._down_time = services.conf.service_down_time
@@ -93,10 +85,12 @@ class SchedulerStats(wsgi.Controller):
         return not row.disabled and service_queries.is_up(row, self._down_time)
 
 
-def _pool(row: sa.Row) -> Pool:
+def _pool(row: sa.Row) -> PoolView:
     service, _, pool = row.host.partition('#')
     host, _, backend = service.partition('@')
-    return Pool(row.host, host, backend, pool, orjson.loads(row.capabilities))
+    return PoolView(
+        row.host, host, backend, pool, orjson.loads(row.capabilities)
+    )
 
 
 def _found(
@@ -115,8 +109,8 @@ def _found(
     return pools.list_all(session), found.extra_specs
 
 
-def _wanted(req: wsgi.Request) -> Wanted:
-    return Wanted(
+def _wanted(req: wsgi.Request) -> PoolQuery:
+    return PoolQuery(
         {
             name: _expression(name, req.query[name])
             for name in _FILTERS

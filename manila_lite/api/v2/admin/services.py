@@ -28,7 +28,7 @@ ENSURE = schema.schema(['host'], host=_name)
 ENSURE_WRAPPER = 'ensure_shares'
 
 
-class Updated(typing.NamedTuple):
+class UpdatedService(typing.NamedTuple):
     """What is told of a service that was enabled or disabled."""
 
     host: str
@@ -62,7 +62,7 @@ LIST_ITEM = fields(
 )
 
 
-class Services(wsgi.Controller):
+class ServicesController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._more = {'down_time': services.conf.service_down_time}
@@ -86,7 +86,7 @@ class Services(wsgi.Controller):
         if verb not in _VERBS:
             raise exception.NotFound()
         disabled = _VERBS[verb]
-        told = Updated(
+        told = UpdatedService(
             args['host'],
             args['binary'],
             disabled,

@@ -5,10 +5,12 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.networks.share_networks import NetworkTarget
-from manila_lite.api.v2.networks.share_networks import is_of
-from manila_lite.api.v2.networks.share_networks import of_subnet
-from manila_lite.api.v2.networks.subnets import SUBNET
+from manila_lite.api.v2.networks.share_networks import (
+    ShareNetworkTargetController,
+)
+from manila_lite.api.v2.networks.share_networks import is_network_visible
+from manila_lite.api.v2.networks.share_networks import neutron_ids
+from manila_lite.api.v2.networks.subnets import SUBNET_FIELDS
 from manila_lite.db.queries.networks import security_services
 
 _ID = s.string(255, 1)
@@ -22,14 +24,14 @@ SERVICE = s.schema([*_SERVICE], **_SERVICE)
 SERVICE_CHECK = s.schema([*_SERVICE], **_SERVICE, **_AGAIN)
 SERVICES = s.schema([*_SERVICES], **_SERVICES)
 SERVICES_CHECK = s.schema([*_SERVICES], **_SERVICES, **_AGAIN)
-SUBNET_CHECK = s.schema(**SUBNET, **_AGAIN)
+SUBNET_CHECK = s.schema(**SUBNET_FIELDS, **_AGAIN)
 STATUS = s.schema(['status'], status=s.string(255, 1))
 
 _IN_USE = 63
 """The version from which services may be added to networks in use."""
 
 
-class ShareNetworkActions(NetworkTarget):
+class ShareNetworkActionsController(ShareNetworkTargetController):
     @wsgi.action(
         'add_security_service',
         status=200,
@@ -120,7 +122,7 @@ class ShareNetworkActions(NetworkTarget):
                 req.ctx,
                 network.id,
                 zone=args.get('availability_zone'),
-                subnet=of_subnet(args),
+                subnet=neutron_ids(args),
                 anew=args.get('reset_operation', False),
             ),
         )
@@ -164,7 +166,7 @@ class ShareNetworkActions(NetworkTarget):
     def _service(self, req: wsgi.Request, service_id: str) -> typing.Any:
         """A service that a body names, as far as it exists for the caller."""
         row = self.services.db.read(security_services.get, service_id)
-        if not is_of(req.ctx, row):
+        if not is_network_visible(req.ctx, row):
             raise exception.SecurityServiceNotFound(
                 security_service_id=service_id
             )

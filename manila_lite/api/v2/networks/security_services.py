@@ -10,7 +10,7 @@ from manila_lite.api.fields import Field
 from manila_lite.api.fields import child
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.networks.share_networks import is_of
+from manila_lite.api.v2.networks.share_networks import is_network_visible
 from manila_lite.db.queries.networks import security_services as records
 from manila_lite.db.queries.networks import share_networks
 
@@ -55,7 +55,7 @@ _DETAIL = (
     Field('default_ad_site', since='2.76'),
 )
 DETAIL = fields(*_DETAIL)
-LISTED = fields(*_DETAIL, Field('share_networks', child('networks', [])))
+LIST_DETAIL = fields(*_DETAIL, Field('share_networks', child('networks', [])))
 
 _FILTERS = {
     'id': 0,
@@ -71,7 +71,7 @@ _FILTERS = {
 """The exact filters, and the versions from which they are known."""
 
 
-class SecurityServices(wsgi.Controller):
+class SecurityServicesController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -81,7 +81,7 @@ class SecurityServices(wsgi.Controller):
     ) -> typing.Any:
         """The service of the URL, as far as it exists for the caller."""
         row = self.services.db.read(records.get, security_service_id)
-        if not is_of(req.ctx, row):
+        if not is_network_visible(req.ctx, row):
             raise exception.SecurityServiceNotFound(
                 security_service_id=security_service_id
             )
@@ -89,11 +89,11 @@ class SecurityServices(wsgi.Controller):
 
     @wsgi.method('security_service:index')
     def index(self, req: wsgi.Request) -> dict:
-        return self._listed(req, records.summaries, SUMMARY)
+        return self._listed(req, records.list_summaries, SUMMARY)
 
     @wsgi.method('security_service:detail')
     def detail(self, req: wsgi.Request) -> dict:
-        return self._listed(req, records.details, LISTED)
+        return self._listed(req, records.list_details, LIST_DETAIL)
 
     def _listed(self, req, read, view):
         page = paging.parse(req.query, cap=self._most)
@@ -104,21 +104,23 @@ class SecurityServices(wsgi.Controller):
             )
         }
 
-    def _wanted(self, req: wsgi.Request) -> records.Filter:
+    def _wanted(self, req: wsgi.Request) -> records.SecurityServiceFilter:
         """The filter that the query asks for; `status` says nothing."""
         query = req.query
-        everybody = paging.flag(query, 'all_tenants') and req.ctx.can(
+        everybody = paging.parse_flag(query, 'all_tenants') and req.ctx.can(
             'security_service:get_all_security_services'
         )
         network_id = query.get('share_network_id')
         if network_id is not None:
-            network = self.services.db.read(share_networks.target, network_id)
-            if not is_of(req.ctx, network):
+            network = self.services.db.read(
+                share_networks.get_target, network_id
+            )
+            if not is_network_visible(req.ctx, network):
                 raise exception.ShareNetworkNotFound(
                     share_network_id=network_id
                 )
             everybody = everybody or req.ctx.is_admin
-        return records.Filter(
+        return records.SecurityServiceFilter(
             project_id=None if everybody else req.ctx.project_id,
             exact={
                 key: query[key]

@@ -9,10 +9,10 @@ from manila_lite.api import wsgi
 from manila_lite.api.v2.networks import filters as share_network_filters
 from manila_lite.api.v2.networks import views
 from manila_lite.db.queries.networks import share_networks
-from manila_lite.db.queries.networks import views as share_network_views
+from manila_lite.db.queries.networks import views as network_views
 
 _NAME = s.string(255, nullable=True)
-NEUTRON = {
+NEUTRON_FIELDS = {
     # Not all clients send ids of this form only.
     name: s.string(36, 1, nullable=True)
     for name in ('neutron_net_id', 'neutron_subnet_id')
@@ -24,7 +24,7 @@ CREATE = s.schema(
     description=_NAME,
     nova_net_id=s.anything,
     availability_zone=s.since('2.51', s.string(255, 1, nullable=True)),
-    **NEUTRON,
+    **NEUTRON_FIELDS,
 )
 
 UPDATE = s.schema(
@@ -32,26 +32,28 @@ UPDATE = s.schema(
     name=_NAME,
     description=_NAME,
     nova_net_id=s.anything,
-    **NEUTRON,
+    **NEUTRON_FIELDS,
 )
 
 
-def of_subnet(args: dict) -> dict[str, typing.Any]:
+def neutron_ids(args: dict) -> dict[str, typing.Any]:
     """The ids of a subnet elsewhere, of which there are both or none."""
-    found = {name: args[name] for name in NEUTRON if name in args}
-    if len({found.get(name) is None for name in NEUTRON}) > 1:
+    found = {name: args[name] for name in NEUTRON_FIELDS if name in args}
+    if len({found.get(name) is None for name in NEUTRON_FIELDS}) > 1:
         raise exception.InvalidInput(
-            reason=' and '.join(NEUTRON) + ' must be given together'
+            reason=' and '.join(NEUTRON_FIELDS) + ' must be given together'
         )
     return found
 
 
-class NetworkTarget(wsgi.Controller):
+class ShareNetworkTargetController(wsgi.Controller):
     """The network that a request is about, as far as it exists for it."""
 
     def target(self, req: wsgi.Request, share_network_id: str) -> typing.Any:
-        row = self.services.db.read(share_networks.target, share_network_id)
-        if not is_of(req.ctx, row):
+        row = self.services.db.read(
+            share_networks.get_target, share_network_id
+        )
+        if not is_network_visible(req.ctx, row):
             raise exception.ShareNetworkNotFound(
                 share_network_id=share_network_id
             )
@@ -59,31 +61,31 @@ class NetworkTarget(wsgi.Controller):
 
     def shown(self, req: wsgi.Request, network_id: str) -> dict:
         """The network in detail."""
-        found = self.services.db.read(share_network_views.get, network_id)
+        found = self.services.db.read(network_views.get, network_id)
         if not found.rows:
             raise exception.ShareNetworkNotFound(share_network_id=network_id)
-        return {'share_network': views.shown(req, found)[0]}
+        return {'share_network': views.show_networks(req, found)[0]}
 
 
-def is_of(ctx: typing.Any, row: typing.Any) -> bool:
+def is_network_visible(ctx: typing.Any, row: typing.Any) -> bool:
     """Whether what belongs to a project exists for the caller at all."""
     return row.project_id == ctx.project_id or ctx.is_admin
 
 
-class ShareNetworks(NetworkTarget):
+class ShareNetworksController(ShareNetworkTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
 
     @wsgi.method('share_network:index')
     def index(self, req: wsgi.Request) -> dict:
-        found = self._list(req, share_network_views.summaries)
+        found = self._list(req, network_views.list_summaries)
         return {'share_networks': views.SUMMARY.many(req.minor)(found.rows)}
 
     @wsgi.method('share_network:detail')
     def detail(self, req: wsgi.Request) -> dict:
-        found = self._list(req, share_network_views.details)
-        return {'share_networks': views.shown(req, found)}
+        found = self._list(req, network_views.list_details)
+        return {'share_networks': views.show_networks(req, found)}
 
     def _list(self, req, read):
         page = paging.parse(req.query, cap=self._most)
@@ -105,7 +107,7 @@ class ShareNetworks(NetworkTarget):
                 name=args.get('name'),
                 description=args.get('description'),
                 zone=args.get('availability_zone'),
-                subnet=of_subnet(args),
+                subnet=neutron_ids(args),
             ),
         )
 
@@ -123,7 +125,7 @@ class ShareNetworks(NetworkTarget):
                 for name in ('name', 'description')
                 if name in args
             },
-            of_subnet(args),
+            neutron_ids(args),
         )
         return self.shown(req, network.id)
 

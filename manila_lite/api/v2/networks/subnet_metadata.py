@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.networks.subnets import SubnetTarget
+from manila_lite.api.v2.networks.subnets import SubnetTargetController
 from manila_lite.db.queries.networks import subnets
 
 _GET = 'share_network_subnet:get_metadata'
@@ -17,7 +17,7 @@ _TOLD = 89
 """The version from which drivers are told of some keys."""
 
 
-class ShareNetworkSubnetMetadata(SubnetTarget):
+class ShareNetworkSubnetMetadataController(SubnetTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._told = frozenset(services.conf.driver_updatable_subnet_metadata)
@@ -54,7 +54,10 @@ class ShareNetworkSubnetMetadata(SubnetTarget):
         key: str,
     ) -> dict:
         return self._set(
-            req, network, subnet_id, metadata.only(args['metadata'], key)
+            req,
+            network,
+            subnet_id,
+            metadata.require_single_key(args['metadata'], key),
         )
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)

@@ -5,41 +5,43 @@ import typing
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.networks import views
-from manila_lite.api.v2.networks.share_networks import NEUTRON
-from manila_lite.api.v2.networks.share_networks import NetworkTarget
-from manila_lite.api.v2.networks.share_networks import of_subnet
+from manila_lite.api.v2.networks.share_networks import NEUTRON_FIELDS
+from manila_lite.api.v2.networks.share_networks import (
+    ShareNetworkTargetController,
+)
+from manila_lite.api.v2.networks.share_networks import neutron_ids
 from manila_lite.db.queries.networks import subnets
 
-SUBNET: dict[str, s.Type] = {
+SUBNET_FIELDS: dict[str, s.Type] = {
     'availability_zone': s.string(255, 1, nullable=True),
-    **NEUTRON,
+    **NEUTRON_FIELDS,
 }
 CREATE = s.schema(
     wrapper='share-network-subnet',
     missing=400,
-    **SUBNET,
+    **SUBNET_FIELDS,
     metadata=s.since('2.78', s.mapping(s.string(1023, 1), nullable=True)),
 )
 
-SEVERAL = 70
+SEVERAL_PER_ZONE_SINCE = 70
 """The version from which a zone may have several subnets."""
 
 
-class SubnetTarget(NetworkTarget):
+class SubnetTargetController(ShareNetworkTargetController):
     """A subnet of a network that exists for the caller."""
 
     def subnet(self, network: typing.Any, subnet_id: str) -> subnets.Subnet:
         return self.services.db.read(subnets.get, network.id, subnet_id)
 
 
-class ShareNetworkSubnets(SubnetTarget):
+class ShareNetworkSubnetsController(SubnetTargetController):
     @wsgi.method('share_network_subnet:index', target=True)
     def index(self, req: wsgi.Request, network: typing.Any) -> dict:
         return {
-            'share_network_subnets': views.shown_subnets(
+            'share_network_subnets': views.show_subnets(
                 req,
                 network,
-                self.services.db.read(subnets.list_of, network.id),
+                self.services.db.read(subnets.list_for_network, network.id),
             )
         }
 
@@ -58,9 +60,9 @@ class ShareNetworkSubnets(SubnetTarget):
             req.ctx,
             network.id,
             zone=args.get('availability_zone'),
-            subnet=of_subnet(args),
+            subnet=neutron_ids(args),
             metadata=args.get('metadata'),
-            several=req.minor >= SEVERAL,
+            several=req.minor >= SEVERAL_PER_ZONE_SINCE,
         )
         return self._shown(req, network, subnet_id)
 
@@ -75,7 +77,7 @@ class ShareNetworkSubnets(SubnetTarget):
     def _shown(self, req, network, subnet_id):
         found = self.subnet(network, subnet_id)
         return {
-            'share_network_subnet': views.shown_subnets(req, network, [found])[
+            'share_network_subnet': views.show_subnets(req, network, [found])[
                 0
             ]
         }

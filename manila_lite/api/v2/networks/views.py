@@ -5,29 +5,29 @@ import typing
 
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
-from manila_lite.api.fields import Value
+from manila_lite.api.fields import FieldValue
 from manila_lite.api.fields import child
 from manila_lite.api.fields import const
 from manila_lite.api.fields import extra
 from manila_lite.api.fields import fields
-from manila_lite.db.queries.networks import views as rows
+from manila_lite.db.queries.networks import views as network_views
 from manila_lite.db.queries.networks.subnets import Subnet
 
-DETAILS = 'share_network:show_network_details'
+DETAILS_POLICY = 'share_network:show_network_details'
 
 
-def _of_default(name: str) -> Value:
+def _of_default(name: str) -> FieldValue:
     """What the default subnet says, before there could be others."""
-    return Value(f"more['defaults'].get(row.id, $).{name}", _NOTHING)
+    return FieldValue(f"more['defaults'].get(row.id, $).{name}", _NOTHING)
 
 
-def _with_right(name: str) -> Value:
+def _with_right(name: str) -> FieldValue:
     """What only those see who may see details of networks."""
-    return Value(f"row.{name} if more['details'] else None")
+    return FieldValue(f"row.{name} if more['details'] else None")
 
 
-def _of_default_with_right(name: str) -> Value:
-    return Value(
+def _of_default_with_right(name: str) -> FieldValue:
+    return FieldValue(
         f"more['defaults'].get(row.id, $).{name} if more['details'] else None",
         _NOTHING,
     )
@@ -80,7 +80,7 @@ _INSIDE = (
     Field('network_type', _with_right('network_type')),
     Field('metadata', since='2.78'),
 )
-INSIDE = fields(*_INSIDE)
+NESTED_SUBNET = fields(*_INSIDE)
 SUBNET = fields(
     *_INSIDE,
     Field('share_network_id'),
@@ -88,11 +88,13 @@ SUBNET = fields(
 )
 
 
-def shown(req: wsgi.Request, found: rows.Shown) -> list[dict]:
+def show_networks(
+    req: wsgi.Request, found: network_views.ShareNetworkListing
+) -> list[dict]:
     """The networks in detail, as the caller sees them at the version."""
-    more: dict[str, typing.Any] = {'details': req.ctx.can(DETAILS)}
+    more: dict[str, typing.Any] = {'details': req.ctx.can(DETAILS_POLICY)}
     if req.minor >= 51:
-        view = INSIDE.many(req.minor)
+        view = NESTED_SUBNET.many(req.minor)
         more['subnets'] = {
             id: view(subnets, more) for id, subnets in found.subnets.items()
         }
@@ -110,10 +112,10 @@ def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:
     }
 
 
-def shown_subnets(
+def show_subnets(
     req: wsgi.Request, network: typing.Any, subnets: list[Subnet]
 ) -> list[dict]:
     """The subnets of a network, each by itself."""
     return SUBNET.many(req.minor)(
-        subnets, {'details': req.ctx.can(DETAILS), 'name': network.name}
+        subnets, {'details': req.ctx.can(DETAILS_POLICY), 'name': network.name}
     )

@@ -6,14 +6,14 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.v2.replicas.replicas import EXPERIMENTAL
-from manila_lite.api.v2.replicas.replicas import ReplicaTarget
+from manila_lite.api.v2.replicas.replicas import ShareReplicaTargetController
 from manila_lite.api.v2.shares.actions import STATUS
 
 PROMOTE = s.schema(quiesce_wait_time=s.positive_int)
 REPLICA_STATE = s.schema(['replica_state'], replica_state=s.string(255, 1))
 
 
-class ShareReplicaActions(ReplicaTarget):
+class ShareReplicaActionsController(ShareReplicaTargetController):
     @wsgi.action(
         'promote',
         since='2.11',
@@ -35,9 +35,11 @@ class ShareReplicaActions(ReplicaTarget):
                 quiesce_wait_time=(args or {}).get('quiesce_wait_time'),
             )
         except exception.InvalidStatus as error:
-            raise exception.ReplicationException(reason=error.told) from error
+            raise exception.ReplicationException(
+                reason=error.public_message
+            ) from error
         if not accepted:
-            return wsgi.Answer(status=200)
+            return wsgi.Response(status=200)
         return self.shown(req, replica.id)
 
     @wsgi.action(
@@ -51,8 +53,10 @@ class ShareReplicaActions(ReplicaTarget):
         try:
             accepted = self.services.replicas.resync(req.ctx, replica)
         except exception.InvalidStatus as error:
-            raise exception.ReplicationException(reason=error.told) from error
-        return None if accepted else wsgi.Answer(status=200)
+            raise exception.ReplicationException(
+                reason=error.public_message
+            ) from error
+        return None if accepted else wsgi.Response(status=200)
 
     @wsgi.action(
         'force_delete',
@@ -65,7 +69,9 @@ class ShareReplicaActions(ReplicaTarget):
         try:
             self.services.replicas.force_delete(req.ctx, replica)
         except exception.InvalidStatus as error:
-            raise exception.ReplicationException(reason=error.told) from error
+            raise exception.ReplicationException(
+                reason=error.public_message
+            ) from error
 
     @wsgi.action(
         'reset_status',

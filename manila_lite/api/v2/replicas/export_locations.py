@@ -5,33 +5,35 @@ import typing
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.replicas.replicas import ReplicaTarget
+from manila_lite.api.v2.replicas.replicas import ShareReplicaTargetController
 from manila_lite.api.v2.shares import export_locations as views
 from manila_lite.db.queries.shares import export_locations
 
-_OF_REPLICAS = (
-    Field('replica_state'),
-    Field('availability_zone'),
-)
+_OF_REPLICAS = (Field('replica_state'), Field('availability_zone'))
 SUMMARY = fields(*views.SUMMARY.rows, *_OF_REPLICAS)
 DETAIL = fields(*views.DETAIL.rows, *_OF_REPLICAS)
 
 
-class ShareReplicaExportLocations(ReplicaTarget):
+class ShareReplicaExportLocationsController(ShareReplicaTargetController):
     """Those of administrators are for nobody else."""
 
     @wsgi.method('share_replica_export_location:index', target=True)
     def index(self, req: wsgi.Request, replica: typing.Any) -> dict:
-        return views.shown(req, self._found(replica), SUMMARY)
+        return views.show_export_locations(req, self._found(replica), SUMMARY)
 
     @wsgi.method('share_replica_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, replica: typing.Any, export_location_id: str
     ) -> dict:
         found = self._found(replica)
-        return views.shown_one(
-            req, found, views.visible(req, found, export_location_id), DETAIL
+        return views.show_export_location(
+            req,
+            found,
+            views.get_visible(req, found, export_location_id),
+            DETAIL,
         )
 
     def _found(self, replica):
-        return self.services.db.read(export_locations.of_instance, replica.id)
+        return self.services.db.read(
+            export_locations.list_for_instance, replica.id
+        )

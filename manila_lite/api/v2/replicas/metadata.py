@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.replicas.replicas import ReplicaTarget
+from manila_lite.api.v2.replicas.replicas import ShareReplicaTargetController
 from manila_lite.db.queries.replicas import replicas
 
 _GET = 'share_replica:get_metadata'
@@ -13,7 +13,7 @@ _UPDATE = 'share_replica:update_metadata'
 _DELETE = 'share_replica:delete_metadata'
 
 
-class ShareReplicaMetadata(ReplicaTarget):
+class ShareReplicaMetadataController(ShareReplicaTargetController):
     @wsgi.method(_GET, target=True)
     def index(self, req: wsgi.Request, replica: typing.Any) -> dict:
         return metadata.show(
@@ -37,7 +37,9 @@ class ShareReplicaMetadata(ReplicaTarget):
         self, req: wsgi.Request, replica: typing.Any, args: dict, key: str
     ) -> dict:
         return self._change(
-            'merge', replica, metadata.only(args['metadata'], key)
+            'merge',
+            replica,
+            metadata.require_single_key(args['metadata'], key),
         )
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)

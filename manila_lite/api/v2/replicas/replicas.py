@@ -12,7 +12,7 @@ from manila_lite.api.fields import fields
 from manila_lite.api.v2.shares import shares as share_views
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.replicas import views
+from manila_lite.db.queries.replicas import views as replica_views
 from manila_lite.db.queries.shares import shares
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
@@ -33,10 +33,7 @@ CREATE = s.schema(
 )
 
 SUMMARY = fields(
-    Field('id'),
-    Field('share_id'),
-    Field('status'),
-    Field('replica_state'),
+    Field('id'), Field('share_id'), Field('status'), Field('replica_state')
 )
 DETAIL = fields(
     *SUMMARY.rows,
@@ -51,12 +48,12 @@ DETAIL = fields(
 )
 
 
-class ReplicaTarget(wsgi.Controller):
+class ShareReplicaTargetController(wsgi.Controller):
     """The replica that a request is about, as far as it exists for it."""
 
     def target(self, req: wsgi.Request, share_replica_id: str) -> typing.Any:
-        row = self.services.db.read(replicas.target, share_replica_id)
-        if not sees(req.ctx, row):
+        row = self.services.db.read(replicas.get_target, share_replica_id)
+        if not is_replica_visible(req.ctx, row):
             raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
         return row
 
@@ -67,8 +64,8 @@ class ReplicaTarget(wsgi.Controller):
         policy: str | None = None,
     ) -> dict:
         """The replica in detail, if the policy lets the caller see it."""
-        found = self.services.db.read(views.get, share_replica_id)
-        if not found.rows or not sees(req.ctx, found.rows[0]):
+        found = self.services.db.read(replica_views.get, share_replica_id)
+        if not found.rows or not is_replica_visible(req.ctx, found.rows[0]):
             raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
         (row,) = found.rows
         if policy:
@@ -77,7 +74,7 @@ class ReplicaTarget(wsgi.Controller):
         return {'share_replica': view(row, {'metadata': found.metadata})}
 
 
-def sees(ctx: typing.Any, row: typing.Any) -> bool:
+def is_replica_visible(ctx: typing.Any, row: typing.Any) -> bool:
     """Whether the replica exists for the caller at all.
 
     Those of a public share are nobody's business but its project's.
@@ -91,18 +88,22 @@ def _sees_hidden(ctx: typing.Any, *row: typing.Any) -> bool:
     return ctx.can('share:list_shares_in_deferred_deletion_states', *row)
 
 
-class ShareReplicas(ReplicaTarget):
+class ShareReplicasController(ShareReplicaTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
 
     @wsgi.method('share_replica:get_all')
     def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, views.summaries, SUMMARY, 'share-replicas')
+        return self._list(
+            req, replica_views.list_summaries, SUMMARY, 'share-replicas'
+        )
 
     @wsgi.method('share_replica:get_all')
     def detail(self, req: wsgi.Request) -> dict:
-        return self._list(req, views.details, DETAIL, 'share-replicas/detail')
+        return self._list(
+            req, replica_views.list_details, DETAIL, 'share-replicas/detail'
+        )
 
     def _list(self, req, read, view, path):
         page = paging.parse(req.query, cap=self._most)
@@ -118,9 +119,9 @@ class ShareReplicas(ReplicaTarget):
 
     def _wanted(self, req):
         ctx = req.ctx
-        wanted = views.Filter(
+        wanted = replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
-            sees_hidden=_sees_hidden(ctx),
+            include_hidden=_sees_hidden(ctx),
         )
         if 'share_id' in req.query:
             wanted.share_id = self._share(req, req.query['share_id']).id
@@ -156,12 +157,14 @@ class ShareReplicas(ReplicaTarget):
             # The published code of what a body names wrongly.
             raise exception.InvalidInput(reason=error.msg) from error
         except exception.InvalidStatus as error:
-            raise exception.ReplicationException(reason=error.told) from error
+            raise exception.ReplicationException(
+                reason=error.public_message
+            ) from error
         return self.shown(req, replica_id)
 
     def _share(self, req, share_id):
-        row = self.services.db.read(shares.target, share_id)
-        if not share_views.sees(req.ctx, row):
+        row = self.services.db.read(shares.get_target, share_id)
+        if not share_views.is_share_visible(req.ctx, row):
             raise exception.ShareNotFound(share_id=share_id)
         return row
 
@@ -169,7 +172,7 @@ class ShareReplicas(ReplicaTarget):
         """The id of a network that exists for the caller, or nothing."""
         if not network_id:
             return None
-        row = self.services.db.read(share_networks.target, network_id)
+        row = self.services.db.read(share_networks.get_target, network_id)
         if not req.ctx.can('share_network:show', row):
             raise exception.ShareNetworkNotFound(share_network_id=network_id)
         return row.id
@@ -179,4 +182,6 @@ class ShareReplicas(ReplicaTarget):
         try:
             self.services.replicas.delete(req.ctx, replica)
         except exception.InvalidStatus as error:
-            raise exception.ReplicationException(reason=error.told) from error
+            raise exception.ReplicationException(
+                reason=error.public_message
+            ) from error

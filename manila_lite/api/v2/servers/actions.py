@@ -5,14 +5,20 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.servers.migrations import ShareServerMigrations
-from manila_lite.api.v2.servers.share_servers import ShareServerTarget
+from manila_lite.api.v2.servers.migrations import (
+    ShareServerMigrationsController,
+)
+from manila_lite.api.v2.servers.share_servers import (
+    ShareServerTargetController,
+)
 from manila_lite.api.v2.shares.actions import STATUS
 
 UNMANAGE = s.schema(force=s.boolean)
 
 
-class ShareServerActions(ShareServerMigrations, ShareServerTarget):
+class ShareServerActionsController(
+    ShareServerMigrationsController, ShareServerTargetController
+):
     @wsgi.action(
         'unmanage',
         since='2.49',

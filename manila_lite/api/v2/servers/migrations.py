@@ -10,12 +10,14 @@ from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import timestamp
-from manila_lite.api.v2.servers.task_state_names import task_state_meant
-from manila_lite.api.v2.servers.task_state_names import task_state_shown
-from manila_lite.share.operations.servers.migration_checks import Wish
+from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
+from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
+from manila_lite.share.operations.servers.migration_checks import (
+    MigrationOptions,
+)
 
 CAPABILITIES = ('writable', 'nondisruptive', 'preserve_snapshots')
-ABILITIES = ('migration_cancel', 'migration_get_progress')
+OPTIONAL_OPERATIONS = ('migration_cancel', 'migration_get_progress')
 
 MIGRATE = s.schema(
     ['host', *CAPABILITIES],
@@ -30,7 +32,7 @@ TASK_STATE = s.schema(
 )
 
 
-class ShareServerMigrations(wsgi.Controller):
+class ShareServerMigrationsController(wsgi.Controller):
     """What actions of share servers have to do with migration."""
 
     @wsgi.action(
@@ -44,7 +46,7 @@ class ShareServerMigrations(wsgi.Controller):
         self, req: wsgi.Request, server: typing.Any, args: dict
     ) -> dict:
         """Whether a server could be moved; `reasons` say why not."""
-        wish = Wish(**_wished(args))
+        wish = MigrationOptions(**_wished(args))
         found = self.services.server_migrations.check(req.ctx, server.id, wish)
         return {
             'compatible': found.compatible,
@@ -56,7 +58,7 @@ class ShareServerMigrations(wsgi.Controller):
             'supported_capabilities': {
                 **{
                     name: found.supported[name]
-                    for name in (*CAPABILITIES, *ABILITIES)
+                    for name in (*CAPABILITIES, *OPTIONAL_OPERATIONS)
                 },
                 'share_network_id': found.share_network_id,
             },
@@ -74,7 +76,7 @@ class ShareServerMigrations(wsgi.Controller):
     ) -> None:
         """Ask for a server, and all on it, to be moved."""
         self.services.server_migrations.start(
-            req.ctx, server.id, Wish(**_wished(args))
+            req.ctx, server.id, MigrationOptions(**_wished(args))
         )
 
     @wsgi.action(
@@ -122,7 +124,7 @@ class ShareServerMigrations(wsgi.Controller):
         )
         return {
             'total_progress': found.total,
-            'task_state': task_state_shown(found.task_state),
+            'task_state': task_state_to_wire(found.task_state),
             'destination_share_server_id': found.destination_server_id or '',
             'phase': found.phase,
             'last_heard_at': timestamp(found.heard_at),
@@ -137,7 +139,7 @@ class ShareServerMigrations(wsgi.Controller):
     def reset_task_state(
         self, req: wsgi.Request, server: typing.Any, args: dict
     ) -> None:
-        task_state = task_state_meant(args['task_state'])
+        task_state = task_state_from_wire(args['task_state'])
         if task_state is None:
             raise exception.InvalidInput(
                 reason=f'task_state {args["task_state"]!r} is no state of a '

@@ -11,13 +11,13 @@ from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
 from manila_lite.api.fields import fn2
-from manila_lite.api.v2.servers.task_state_names import task_state_meant
-from manila_lite.api.v2.servers.task_state_names import task_state_shown
-from manila_lite.db.queries.servers import views
+from manila_lite.api.v2.servers.task_state_names import task_state_from_wire
+from manila_lite.api.v2.servers.task_state_names import task_state_to_wire
+from manila_lite.db.queries.servers import views as server_views
 from manila_lite.share.operations.servers.share_servers import (
     ManageServerRequest,
 )
-from manila_lite.states.share_server import T
+from manila_lite.states.share_server import TaskState
 
 MANAGE = s.schema(
     ['host', 'share_network_id', 'identifier'],
@@ -65,7 +65,7 @@ _OF_ALL = (
         since='2.51',
         until='2.69',
     ),
-    Field('task_state', fn(task_state_shown, 'task_state'), since='2.57'),
+    Field('task_state', fn(task_state_to_wire, 'task_state'), since='2.57'),
     Field('source_share_server_id', since='2.57'),
     Field('security_service_update_support', since='2.63'),
     Field('share_network_subnet_ids', child('subnets', []), since='2.70'),
@@ -76,25 +76,25 @@ _OF_ALL = (
 SUMMARY = fields(*_OF_ALL)
 
 DETAIL = fields(
-    *_OF_ALL,
-    Field('created_at'),
-    Field('backend_details', child('details')),
+    *_OF_ALL, Field('created_at'), Field('backend_details', child('details'))
 )
 
 
-class ShareServerTarget(wsgi.Controller):
+class ShareServerTargetController(wsgi.Controller):
     """The share server that a request is about."""
 
     def target(self, req: wsgi.Request, share_server_id: str) -> typing.Any:
         # Who may not see any does not learn which there are.
         req.ctx.authorize('share_server:show')
-        return self.services.db.read(views.target, share_server_id)
+        return self.services.db.read(server_views.get_target, share_server_id)
 
 
-class ShareServers(ShareServerTarget):
+class ShareServersController(ShareServerTargetController):
     @wsgi.method('share_server:index')
     def index(self, req: wsgi.Request) -> dict:
-        found = self.services.db.read(views.find, wanted(req.query))
+        found = self.services.db.read(
+            server_views.list_servers, parse_filter(req.query)
+        )
         view = SUMMARY.many(req.minor, True)
         return {'share_servers': view(found.rows, found.children)}
 
@@ -103,14 +103,18 @@ class ShareServers(ShareServerTarget):
         return self._shown(req, share_server_id)
 
     def _shown(self, req: wsgi.Request, share_server_id: str) -> dict:
-        found = self.services.db.read(views.get, share_server_id)
+        found = self.services.db.read(server_views.get, share_server_id)
         view = DETAIL.function(req.minor, True)
         return {'share_server': view(found.rows[0], found.children)}
 
     @wsgi.method('share_server:details', target=True)
     def details(self, req: wsgi.Request, server: typing.Any) -> dict:
         """What the driver wants remembered of the server."""
-        return {'details': self.services.db.read(views.details, server.id)}
+        return {
+            'details': self.services.db.read(
+                server_views.get_backend_details, server.id
+            )
+        }
 
     @wsgi.method('share_server:delete', target=True, status=202)
     def delete(self, req: wsgi.Request, server: typing.Any) -> None:
@@ -144,18 +148,20 @@ class ShareServers(ShareServerTarget):
         return self._shown(req, server_id)
 
 
-def wanted(query: typing.Mapping[str, str]) -> views.Filter:
+def parse_filter(
+    query: typing.Mapping[str, str],
+) -> server_views.ShareServerFilter:
     """The filter that a query asks for.
 
     With a key that nothing is known by, no server matches (notes:
     Filters).
     """
-    found = views.Filter()
+    found = server_views.ShareServerFilter()
     for key, value in query.items():
         if key in _EXACT:
             found.exact[key] = value
         elif key in _FLAGS:
-            found.exact[key] = paging.flag(query, key)
+            found.exact[key] = paging.parse_flag(query, key)
         elif key == 'task_state':
             _by_task_state(found, value)
         elif key == 'project_id':
@@ -165,13 +171,13 @@ def wanted(query: typing.Mapping[str, str]) -> views.Filter:
         elif key == 'share_network_subnet_id':
             found.subnet_id = value
         else:
-            found.none = True
+            found.match_nothing = True
     return found
 
 
-def _by_task_state(found: views.Filter, word: str) -> None:
-    name = task_state_meant(word)
-    if name is None or name == T.NONE:
-        found.none = True
+def _by_task_state(found: server_views.ShareServerFilter, word: str) -> None:
+    name = task_state_from_wire(word)
+    if name is None or name == TaskState.NONE:
+        found.match_nothing = True
     else:
         found.exact['task_state'] = name

@@ -4,33 +4,33 @@ The names of the design are kept everywhere else. Shown are the words that
 clients wait for; a name of the design is understood as well.
 """
 
-from manila_lite.states.share_server import T
+from manila_lite.states.share_server import TaskState
 
-ON_THE_WIRE: dict[str, str | None] = {
-    T.NONE: None,
-    T.STARTING: 'migration_starting',
-    T.MIGRATING: 'migration_driver_in_progress',
-    T.PHASE1_DONE: 'migration_driver_phase1_done',
-    T.COMPLETING: 'migration_completing',
-    T.CANCELLING: 'migration_cancel_in_progress',
-    T.COMPLETED: 'migration_success',
-    T.CANCELLED: 'migration_cancelled',
-    T.ERROR: 'migration_error',
+WIRE_NAMES: dict[str, str | None] = {
+    TaskState.NONE: None,
+    TaskState.STARTING: 'migration_starting',
+    TaskState.MIGRATING: 'migration_driver_in_progress',
+    TaskState.PHASE1_DONE: 'migration_driver_phase1_done',
+    TaskState.COMPLETING: 'migration_completing',
+    TaskState.CANCELLING: 'migration_cancel_in_progress',
+    TaskState.COMPLETED: 'migration_success',
+    TaskState.CANCELLED: 'migration_cancelled',
+    TaskState.ERROR: 'migration_error',
 }
 
-_OURS = {word: name for name, word in ON_THE_WIRE.items()}
+_OURS = {word: name for name, word in WIRE_NAMES.items()}
 
 
-def task_state_shown(stored: str | None) -> str | None:
+def task_state_to_wire(stored: str | None) -> str | None:
     """The published word for what the column `task_state` has."""
-    return None if stored is None else ON_THE_WIRE[stored]
+    return None if stored is None else WIRE_NAMES[stored]
 
 
-def task_state_meant(word: str | None) -> str | None:
+def task_state_from_wire(word: str | None) -> str | None:
     """The name in the design of either word, or None for other words.
 
     Null is the state of no migration, which has a name as well.
     """
     if word in _OURS:
         return _OURS[word]
-    return word if word in ON_THE_WIRE and word != T.NONE else None
+    return word if word in WIRE_NAMES and word != TaskState.NONE else None

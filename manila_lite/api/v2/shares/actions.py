@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.access.share_rules import AccessActions
+from manila_lite.api.v2.access.share_rules import ShareAccessActionsController
 from manila_lite.api.v2.shares import manage as share_manage
 
 NEW_SIZE = s.schema(['new_size'], new_size=s.positive_int)
@@ -17,7 +17,7 @@ STATUS = s.schema(['status'], status=s.string(255, 1))
 REVERT = s.schema(['snapshot_id'], snapshot_id=s.uuid)
 
 
-class ShareActions(AccessActions):
+class ShareActionsController(ShareAccessActionsController):
     @wsgi.action('os-extend', until='2.6', policy='share:extend', body=EXTEND)
     @wsgi.action('extend', since='2.7', policy='share:extend', body=EXTEND)
     def extend(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
@@ -32,10 +32,12 @@ class ShareActions(AccessActions):
                 share,
                 args['new_size'],
                 force=force,
-                beyond_maximum=beyond,
+                allow_beyond_maximum=beyond,
             )
         except exception.InvalidStatus as error:
-            raise exception.InvalidShare(reason=error.told) from error
+            raise exception.InvalidShare(
+                reason=error.public_message
+            ) from error
         except exception.ShareSizeExceedsAvailableQuota as error:
             # The published code of this one error is 403 for extend.
             raise exception.Forbidden(error.msg) from error
@@ -49,7 +51,9 @@ class ShareActions(AccessActions):
         try:
             self.services.shares.shrink(req.ctx, share, args['new_size'])
         except exception.InvalidStatus as error:
-            raise exception.InvalidShare(reason=error.told) from error
+            raise exception.InvalidShare(
+                reason=error.public_message
+            ) from error
 
     @wsgi.action(
         'revert', since='2.27', policy='share:revert_to_snapshot', body=REVERT
@@ -113,7 +117,7 @@ class ShareActions(AccessActions):
     @wsgi.action('restore', since='2.69', policy='share:restore')
     def restore(
         self, req: wsgi.Request, share: typing.Any
-    ) -> wsgi.Answer | None:
+    ) -> wsgi.Response | None:
         if self.services.shares.restore(req.ctx, share):
             return None
-        return wsgi.Answer(status=200)
+        return wsgi.Response(status=200)

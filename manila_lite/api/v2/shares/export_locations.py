@@ -11,8 +11,8 @@ from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import metadata
 from manila_lite.api.v2.shares.filters import check_metadata
-from manila_lite.api.v2.shares.instances import InstanceTarget
-from manila_lite.api.v2.shares.shares import ShareTarget
+from manila_lite.api.v2.shares.instances import ShareInstanceTargetController
+from manila_lite.api.v2.shares.shares import ShareTargetController
 from manila_lite.db.queries.shares import export_locations
 from manila_lite.db.queries.shares.export_locations import PREFERRED
 
@@ -34,7 +34,7 @@ def _preferred(row, more):
     text = more['metadata'].get(row.id, {}).get(PREFERRED)
     try:
         return text is not None and _IS_TRUE(text)
-    except s.Refused:
+    except s.ValidationError:
         return False
 
 
@@ -46,15 +46,13 @@ SUMMARY = fields(
     Field('share_instance_id', admin_only=True),
     Field('is_admin_only', admin_only=True),
 )
-DETAIL = fields(
-    *SUMMARY.rows,
-    Field('created_at'),
-    Field('updated_at'),
-)
+DETAIL = fields(*SUMMARY.rows, Field('created_at'), Field('updated_at'))
 
 
-def shown(
-    req: wsgi.Request, found: export_locations.Found, view: View = SUMMARY
+def show_export_locations(
+    req: wsgi.Request,
+    found: export_locations.ExportLocationListing,
+    view: View = SUMMARY,
 ) -> dict:
     """All that the caller may see."""
     admin = req.ctx.is_admin
@@ -63,9 +61,9 @@ def shown(
     return {'export_locations': many(rows, {'metadata': found.metadata})}
 
 
-def shown_one(
+def show_export_location(
     req: wsgi.Request,
-    found: export_locations.Found,
+    found: export_locations.ExportLocationListing,
     row: typing.Any,
     view: View = DETAIL,
 ) -> dict:
@@ -73,8 +71,10 @@ def shown_one(
     return {'export_location': one(row, {'metadata': found.metadata})}
 
 
-def visible(
-    req: wsgi.Request, found: export_locations.Found, export_location_id: str
+def get_visible(
+    req: wsgi.Request,
+    found: export_locations.ExportLocationListing,
+    export_location_id: str,
 ) -> typing.Any:
     """The row; one that is for administrators is forbidden to others."""
     row = found.one(export_location_id)
@@ -85,27 +85,29 @@ def visible(
     return row
 
 
-class ShareExportLocations(ShareTarget):
+class ShareExportLocationsController(ShareTargetController):
     @wsgi.method('share_export_location:index', target=True)
     def index(self, req: wsgi.Request, share: typing.Any) -> dict:
-        return shown(req, self._found(req, share))
+        return show_export_locations(req, self._found(req, share))
 
     @wsgi.method('share_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, share: typing.Any, export_location_id: str
     ) -> dict:
         found = self._found(req, share)
-        return shown_one(req, found, visible(req, found, export_location_id))
+        return show_export_location(
+            req, found, get_visible(req, found, export_location_id)
+        )
 
     def _found(self, req, share):
         return self.services.db.read(
-            export_locations.of_share,
+            export_locations.list_for_share,
             share.id,
             all_replicas=req.minor <= ALL_REPLICAS_UNTIL,
         )
 
 
-class ShareExportLocationMetadata(ShareExportLocations):
+class ShareExportLocationMetadataController(ShareExportLocationsController):
     @wsgi.method('share_export_location:get_metadata', target=True)
     def index(
         self, req: wsgi.Request, share: typing.Any, export_location_id: str
@@ -154,7 +156,7 @@ class ShareExportLocationMetadata(ShareExportLocations):
         return self._merge(
             req,
             share,
-            metadata.only(args['metadata'], key),
+            metadata.require_single_key(args['metadata'], key),
             export_location_id,
         )
 
@@ -224,23 +226,25 @@ class ShareExportLocationMetadata(ShareExportLocations):
         return self.services.db.read(export_locations.METADATA.get, row.id)
 
     def _row(self, req, share, export_location_id):
-        return visible(req, self._found(req, share), export_location_id)
+        return get_visible(req, self._found(req, share), export_location_id)
 
 
-class ShareInstanceExportLocations(InstanceTarget):
+class ShareInstanceExportLocationsController(ShareInstanceTargetController):
     @wsgi.method('share_instance_export_location:index', target=True)
     def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
-        return shown(req, self._found(instance))
+        return show_export_locations(req, self._found(instance))
 
     @wsgi.method('share_instance_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, instance: typing.Any, export_location_id: str
     ) -> dict:
         found = self._found(instance)
-        return shown_one(req, found, found.one(export_location_id))
+        return show_export_location(req, found, found.one(export_location_id))
 
     def _found(self, instance):
-        return self.services.db.read(export_locations.of_instance, instance.id)
+        return self.services.db.read(
+            export_locations.list_for_instance, instance.id
+        )
 
 
 _ADMIN_ONLY = 'share_export_location:update_admin_only_metadata'

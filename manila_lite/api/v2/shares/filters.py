@@ -12,7 +12,7 @@ from manila_lite.db.queries.shares import views as share_views
 SORT_KEYS: dict[str, str] = {
     **{
         name: name
-        for name in share_views.SHARE_COLUMNS | share_views.INSTANCE_SORTS
+        for name in share_views.SHARE_COLUMNS | share_views.INSTANCE_SORT_KEYS
     },
     'name': 'display_name',
     'description': 'display_description',
@@ -38,14 +38,14 @@ _LIKE = {
 }
 
 
-def parse(req: wsgi.Request) -> share_views.Filter:
+def parse(req: wsgi.Request) -> share_views.ShareFilter:
     """The filter a list query asks for, within the rights of the caller.
 
     Unknown keys are ignored (notes: Filters).
     """
     query = req.query
-    wanted = share_views.Filter(
-        sees_hidden=req.ctx.can(
+    wanted = share_views.ShareFilter(
+        include_hidden=req.ctx.can(
             'share:list_shares_in_deferred_deletion_states'
         )
     )
@@ -59,8 +59,8 @@ def parse(req: wsgi.Request) -> share_views.Filter:
     if 'share_type' in query:
         wanted.instance['share_type_id'] = query['share_type']
     # Own shares are listed in any case; public ones of others join them.
-    wanted.and_public = paging.flag(query, 'is_public')
-    wanted.share['is_soft_deleted'] = req.minor >= 69 and paging.flag(
+    wanted.include_public = paging.parse_flag(query, 'is_public')
+    wanted.share['is_soft_deleted'] = req.minor >= 69 and paging.parse_flag(
         query, 'is_soft_deleted'
     )
     wanted.metadata = literals.parse(query, 'metadata')
@@ -69,8 +69,8 @@ def parse(req: wsgi.Request) -> share_views.Filter:
     return wanted
 
 
-def _whose(req: wsgi.Request, wanted: share_views.Filter) -> None:
-    everybody = paging.flag(req.query, 'all_tenants') and req.ctx.can(
+def _whose(req: wsgi.Request, wanted: share_views.ShareFilter) -> None:
+    everybody = paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
         'share:list_all_projects'
     )
     if not everybody:
@@ -79,7 +79,7 @@ def _whose(req: wsgi.Request, wanted: share_views.Filter) -> None:
         wanted.project_id = req.query['project_id']
 
 
-def _windowed(req: wsgi.Request, wanted: share_views.Filter) -> None:
+def _windowed(req: wsgi.Request, wanted: share_views.ShareFilter) -> None:
     query = req.query
     if req.minor >= 35:
         wanted.export_id = query.get('export_location_id')
@@ -97,7 +97,7 @@ def _windowed(req: wsgi.Request, wanted: share_views.Filter) -> None:
         wanted.zone = query.get('availability_zone')
 
 
-def _with_rights(req: wsgi.Request, wanted: share_views.Filter) -> None:
+def _with_rights(req: wsgi.Request, wanted: share_views.ShareFilter) -> None:
     query, ctx = req.query, req.ctx
     for key, policy in (
         ('host', 'share:list_by_host'),

@@ -8,14 +8,14 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.api.v2.shares.shares import EXPORTS_UNTIL
-from manila_lite.api.v2.shares.shares import OF_INSTANCES
-from manila_lite.api.v2.shares.shares import ShareTarget
-from manila_lite.db.queries.shares import instance_views as views
+from manila_lite.api.v2.shares.shares import EXPORT_PATHS_UNTIL
+from manila_lite.api.v2.shares.shares import STATUS_AND_EXPORT_FIELDS
+from manila_lite.api.v2.shares.shares import ShareTargetController
+from manila_lite.db.queries.shares import instance_views
 from manila_lite.db.queries.shares import instances as share_instances
 
 DETAIL = fields(
-    *OF_INSTANCES,
+    *STATUS_AND_EXPORT_FIELDS,
     Field('id'),
     Field('share_id'),
     Field('availability_zone'),
@@ -39,7 +39,7 @@ _FILTERS = (
 )
 
 
-class InstanceTarget(wsgi.Controller):
+class ShareInstanceTargetController(wsgi.Controller):
     """The share instance that a request is about."""
 
     def target(self, req: wsgi.Request, share_instance_id: str) -> typing.Any:
@@ -48,7 +48,7 @@ class InstanceTarget(wsgi.Controller):
         return self.services.db.read(share_instances.get, share_instance_id)
 
 
-class ShareInstances(InstanceTarget):
+class ShareInstancesController(ShareInstanceTargetController):
     @wsgi.method('share_instance:index')
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, self._wanted(req))
@@ -56,9 +56,9 @@ class ShareInstances(InstanceTarget):
     @wsgi.method('share_instance:show', target=True)
     def show(self, req: wsgi.Request, instance: typing.Any) -> dict:
         found = self.services.db.read(
-            views.find,
-            views.Filter(id=instance.id),
-            exports=req.minor <= EXPORTS_UNTIL,
+            instance_views.list_instances,
+            instance_views.ShareInstanceFilter(id=instance.id),
+            exports=req.minor <= EXPORT_PATHS_UNTIL,
         )
         if not found.rows:
             raise exception.ShareInstanceNotFound(
@@ -69,37 +69,39 @@ class ShareInstances(InstanceTarget):
 
     def _wanted(self, req):
         query = req.query
-        wanted = views.Filter(
+        wanted = instance_views.ShareInstanceFilter(
             exact={key: query[key] for key in _FILTERS if key in query}
         )
         if req.minor >= 35:
             wanted.export_id = query.get('export_location_id')
             wanted.export_path = query.get('export_location_path')
         if req.minor >= 69 and 'is_soft_deleted' in query:
-            wanted.soft_deleted = paging.flag(query, 'is_soft_deleted')
+            wanted.soft_deleted = paging.parse_flag(query, 'is_soft_deleted')
         return wanted
 
     def _list(self, req, wanted):
         found = self.services.db.read(
-            views.find, wanted, exports=req.minor <= EXPORTS_UNTIL
+            instance_views.list_instances,
+            wanted,
+            exports=req.minor <= EXPORT_PATHS_UNTIL,
         )
         view = DETAIL.many(req.minor, True)
         return {'share_instances': view(found.rows, found.children)}
 
 
-class InstancesOfShare(ShareTarget):
+class InstancesOfShareController(ShareTargetController):
     @wsgi.method('share_instance:index', target=True)
     def index(self, req: wsgi.Request, share: typing.Any) -> dict:
         found = self.services.db.read(
-            views.find,
-            views.Filter(share_id=share.id),
-            exports=req.minor <= EXPORTS_UNTIL,
+            instance_views.list_instances,
+            instance_views.ShareInstanceFilter(share_id=share.id),
+            exports=req.minor <= EXPORT_PATHS_UNTIL,
         )
         view = DETAIL.many(req.minor, True)
         return {'share_instances': view(found.rows, found.children)}
 
 
-class ShareInstanceActions(InstanceTarget):
+class ShareInstanceActionsController(ShareInstanceTargetController):
     @wsgi.action(
         'os-reset_status',
         until='2.6',

@@ -5,11 +5,11 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.shares.shares import ShareTarget
-from manila_lite.api.v2.shares.shares import shown
-from manila_lite.share.operations.managing import ManageRequest
+from manila_lite.api.v2.shares.shares import ShareTargetController
+from manila_lite.api.v2.shares.shares import show_share
+from manila_lite.share.operations.managing import ManageShareRequest
 
-SERVERS_SINCE = 49
+SHARE_SERVERS_SINCE = 49
 """The first minor version that knows shares on share servers."""
 
 _NAME = s.string(255, nullable=True)
@@ -55,7 +55,7 @@ MANAGE = s.schema(
 )
 
 
-class ShareManage(wsgi.Controller):
+class ShareManageController(wsgi.Controller):
     @wsgi.method('share:manage', body=MANAGE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a share; answered before the back end was asked."""
@@ -63,7 +63,7 @@ class ShareManage(wsgi.Controller):
             req.ctx.authorize('share:create_public_share')
         share_id = self.services.managing.manage_share(
             req.ctx,
-            ManageRequest(
+            ManageShareRequest(
                 service_host=args['service_host'],
                 export_path=args['export_path'],
                 share_proto=args['protocol'],
@@ -76,10 +76,10 @@ class ShareManage(wsgi.Controller):
                 driver_options=args.get('driver_options') or {},
             ),
         )
-        return shown(self.services.db, req, share_id, 'share:manage')
+        return show_share(self.services.db, req, share_id, 'share:manage')
 
 
-class ShareUnmanage(ShareTarget):
+class ShareUnmanageController(ShareTargetController):
     """The operation of its own that was there before the action."""
 
     @wsgi.method('share:unmanage', target=True, status=202)
@@ -91,7 +91,7 @@ def unmanage(
     services: typing.Any, req: wsgi.Request, share: typing.Any
 ) -> None:
     """Ask for a share to be forgotten; its data stays where it is."""
-    if share.share_server_id and req.minor < SERVERS_SINCE:
+    if share.share_server_id and req.minor < SHARE_SERVERS_SINCE:
         raise exception.ShareNotAllowed(
             reason='a share on a share server can be unmanaged from '
             'version 2.49 on'
@@ -99,4 +99,4 @@ def unmanage(
     try:
         services.managing.unmanage_share(req.ctx, share)
     except exception.InvalidStatus as error:
-        raise exception.ShareNotAllowed(reason=error.told) from error
+        raise exception.ShareNotAllowed(reason=error.public_message) from error

@@ -6,7 +6,7 @@ from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
 from manila_lite.api.v2.shares.filters import check_metadata
-from manila_lite.api.v2.shares.shares import ShareTarget
+from manila_lite.api.v2.shares.shares import ShareTargetController
 from manila_lite.db.queries.shares import shares
 
 _GET = 'share:get_share_metadata'
@@ -14,7 +14,7 @@ _UPDATE = 'share:update_share_metadata'
 _DELETE = 'share:delete_share_metadata'
 
 
-class ShareMetadata(ShareTarget):
+class ShareMetadataController(ShareTargetController):
     @wsgi.method(_GET, target=True)
     def index(self, req: wsgi.Request, share: typing.Any) -> dict:
         return metadata.show(
@@ -35,7 +35,9 @@ class ShareMetadata(ShareTarget):
     def create_one(
         self, req: wsgi.Request, share: typing.Any, args: dict, key: str
     ) -> dict:
-        return self._merge(req, share, metadata.only(args['metadata'], key))
+        return self._merge(
+            req, share, metadata.require_single_key(args['metadata'], key)
+        )
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
     def replace(

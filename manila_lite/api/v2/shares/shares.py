@@ -9,7 +9,7 @@ from manila_lite.api import schema as s
 from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
-from manila_lite.api.fields import Value
+from manila_lite.api.fields import FieldValue
 from manila_lite.api.fields import attr
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
@@ -24,7 +24,7 @@ from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.share.operations.shares.share_request import ShareRequest
 from manila_lite.states.share_instance import HIDDEN_FROM_TENANTS
 
-EXPORTS_UNTIL = 8
+EXPORT_PATHS_UNTIL = 8
 """The last minor version whose view shows export paths."""
 
 _NAME = s.string(255, nullable=True)
@@ -37,7 +37,7 @@ CREATE = s.schema(
     name=s.alias('display_name', _NAME),
     description=s.alias('display_description', _NAME),
     share_type=s.alias(
-        'volume_type', s.string(255, nullable=True), both='refuse'
+        'volume_type', s.string(255, nullable=True), when_both='refuse'
     ),
     share_network_id=s.string(255, nullable=True),
     snapshot_id=s.string(255, nullable=True),
@@ -84,7 +84,7 @@ def _first_path(row, more):
 
 
 # What shares and share instances show alike.
-OF_INSTANCES = (
+STATUS_AND_EXPORT_FIELDS = (
     Field('status', fn(_status_before_progress), until='2.53'),
     Field('status', since='2.54'),
     Field('export_location', fn2(_first_path), until='2.8'),
@@ -93,12 +93,12 @@ OF_INSTANCES = (
 )
 
 # Of several instances their sum, which few shares need.
-_RULES_STATUS = Value(
+_RULES_STATUS = FieldValue(
     "more['rules_status'].get(row.id, row.access_rules_status)"
 )
 
 DETAIL = fields(
-    *OF_INSTANCES,
+    *STATUS_AND_EXPORT_FIELDS,
     Field('id'),
     Field('size', fn(_size)),
     Field('availability_zone'),
@@ -139,22 +139,22 @@ DETAIL = fields(
 
 def _exports(req: wsgi.Request) -> Exports:
     """The paths that the view of the version shows to the caller."""
-    if req.minor > EXPORTS_UNTIL:
+    if req.minor > EXPORT_PATHS_UNTIL:
         return Exports.NONE
     return Exports.ALL if req.ctx.is_admin else Exports.OPEN
 
 
-class ShareTarget(wsgi.Controller):
+class ShareTargetController(wsgi.Controller):
     """The share that a request is about, as far as the caller sees it."""
 
     def target(self, req: wsgi.Request, share_id: str) -> typing.Any:
-        row = self.services.db.read(shares.target, share_id)
-        if not sees(req.ctx, row):
+        row = self.services.db.read(shares.get_target, share_id)
+        if not is_share_visible(req.ctx, row):
             raise exception.ShareNotFound(share_id=share_id)
         return row
 
 
-def sees(ctx: typing.Any, row: typing.Any) -> bool:
+def is_share_visible(ctx: typing.Any, row: typing.Any) -> bool:
     """Whether the share exists for the caller at all."""
     if (
         row.project_id != ctx.project_id
@@ -167,13 +167,13 @@ def sees(ctx: typing.Any, row: typing.Any) -> bool:
     )
 
 
-def shown(
+def show_share(
     db: typing.Any, req: wsgi.Request, share_id: str, policy: str
 ) -> dict:
     """One share in detail, to those whom the policy lets see it."""
     found = db.read(share_views.get, share_id, exports=_exports(req))
     row = found.rows[0] if found.rows else None
-    if row is None or not sees(req.ctx, row):
+    if row is None or not is_share_visible(req.ctx, row):
         raise exception.ShareNotFound(share_id=share_id)
     if not row.is_public and not req.ctx.can(policy, row):
         raise exception.ShareNotFound(share_id=share_id)
@@ -182,7 +182,7 @@ def shown(
     return {'share': view(row, more)}
 
 
-class Shares(ShareTarget):
+class SharesController(ShareTargetController):
     @wsgi.method('share:get_all')
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, detailed=False)
@@ -194,12 +194,12 @@ class Shares(ShareTarget):
     def _list(self, req, *, detailed):
         page = paging.parse(req.query, sort_keys=share_filters.SORT_KEYS)
         wanted = share_filters.parse(req)
-        counts = (detailed or req.minor >= 42) and paging.flag(
+        counts = (detailed or req.minor >= 42) and paging.parse_flag(
             req.query, 'with_count'
         )
         if detailed:
             found = self.services.db.read(
-                share_views.details,
+                share_views.list_details,
                 wanted,
                 page,
                 count=counts,
@@ -207,7 +207,7 @@ class Shares(ShareTarget):
             )
         else:
             found = self.services.db.read(
-                share_views.summaries, wanted, page, count=counts
+                share_views.list_summaries, wanted, page, count=counts
             )
         view = DETAIL if detailed else SUMMARY
         more = found.children | {'links': links.Links(req, 'shares')}
@@ -228,7 +228,7 @@ class Shares(ShareTarget):
         return self._shown(req, share_id)
 
     def _shown(self, req, share_id, policy='share:get'):
-        return shown(self.services.db, req, share_id, policy)
+        return show_share(self.services.db, req, share_id, policy)
 
     @wsgi.method('share:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
@@ -263,8 +263,8 @@ class Shares(ShareTarget):
                 scheduler_hints=args.get('scheduler_hints') or {},
                 mount_point_name=args.get('mount_point_name'),
                 encryption_key_ref=args.get('encryption_key_ref'),
-                zones_of_type=req.minor >= 48,
-                clones_checked=req.minor >= 24,
+                apply_type_zones=req.minor >= 48,
+                check_clone_support=req.minor >= 24,
             ),
         )
         return self._shown(req, share_id, 'share:create')
@@ -280,7 +280,7 @@ class Shares(ShareTarget):
         """The id of a network that exists for the caller, or nothing."""
         if not network_id:
             return None
-        row = self.services.db.read(share_networks.target, network_id)
+        row = self.services.db.read(share_networks.get_target, network_id)
         if not req.ctx.can('share_network:show', row):
             raise exception.ShareNetworkNotFound(share_network_id=network_id)
         return row.id
@@ -289,7 +289,7 @@ class Shares(ShareTarget):
         """The id of a snapshot that exists for the caller, or nothing."""
         if not snapshot_id:
             return None
-        row = self.services.db.read(snapshots.target, snapshot_id)
+        row = self.services.db.read(snapshots.get_target, snapshot_id)
         if not req.ctx.can('share_snapshot:get_snapshot', row):
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
         return row.id
@@ -312,7 +312,9 @@ class Shares(ShareTarget):
         try:
             self.services.shares.delete(req.ctx, share)
         except exception.InvalidStatus as error:
-            raise exception.ShareNotAllowed(reason=error.told) from error
+            raise exception.ShareNotAllowed(
+                reason=error.public_message
+            ) from error
 
 
 _HOST_ADMIN = 'context_is_host_admin'

@@ -3,12 +3,14 @@
 import typing
 
 from manila_lite.api import wsgi
-from manila_lite.api.v2.access.snapshot_rules import SnapshotAccessActions
+from manila_lite.api.v2.access.snapshot_rules import (
+    SnapshotAccessActionsController,
+)
 from manila_lite.api.v2.shares.actions import STATUS
 from manila_lite.api.v2.snapshots import manage as snapshot_manage
 
 
-class SnapshotActions(SnapshotAccessActions):
+class SnapshotActionsController(SnapshotAccessActionsController):
     @wsgi.action(
         'os-reset_status',
         until='2.6',

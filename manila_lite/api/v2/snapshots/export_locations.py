@@ -8,8 +8,10 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import LINKS
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
-from manila_lite.api.v2.snapshots.instances import SnapshotInstanceTarget
-from manila_lite.api.v2.snapshots.snapshots import SnapshotTarget
+from manila_lite.api.v2.snapshots.instances import (
+    SnapshotInstanceTargetController,
+)
+from manila_lite.api.v2.snapshots.snapshots import SnapshotTargetController
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 
 SUMMARY = fields(
@@ -19,11 +21,7 @@ SUMMARY = fields(
     Field('share_snapshot_instance_id', admin_only=True),
     Field('is_admin_only', admin_only=True),
 )
-DETAIL = fields(
-    *SUMMARY.rows,
-    Field('created_at'),
-    Field('updated_at'),
-)
+DETAIL = fields(*SUMMARY.rows, Field('created_at'), Field('updated_at'))
 
 
 def _shown(req: wsgi.Request, rows: typing.Sequence, parent: str) -> dict:
@@ -40,7 +38,7 @@ def _more(req: wsgi.Request, parent: str) -> dict:
     return {'links': links.Links(req, f'{parent}/export-locations')}
 
 
-class SnapshotExportLocations(SnapshotTarget):
+class SnapshotExportLocationsController(SnapshotTargetController):
     @wsgi.method('share_snapshot_export_location:index', target=True)
     def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
         rows = [
@@ -54,7 +52,7 @@ class SnapshotExportLocations(SnapshotTarget):
     def show(
         self, req: wsgi.Request, snapshot: typing.Any, export_location_id: str
     ) -> dict:
-        row = snapshot_exports.one(
+        row = snapshot_exports.get_by_id(
             self._found(req, snapshot), export_location_id
         )
         if row.is_admin_only and not req.ctx.is_admin:
@@ -65,13 +63,15 @@ class SnapshotExportLocations(SnapshotTarget):
 
     def _found(self, req, snapshot):
         return self.services.db.read(
-            snapshot_exports.of_snapshot,
+            snapshot_exports.list_for_snapshot,
             snapshot.id,
             every_instance=req.ctx.is_admin,
         )
 
 
-class SnapshotInstanceExportLocations(SnapshotInstanceTarget):
+class SnapshotInstanceExportLocationsController(
+    SnapshotInstanceTargetController
+):
     @wsgi.method('share_snapshot_instance_export_location:index', target=True)
     def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
         return _shown(
@@ -82,8 +82,12 @@ class SnapshotInstanceExportLocations(SnapshotInstanceTarget):
     def show(
         self, req: wsgi.Request, instance: typing.Any, export_location_id: str
     ) -> dict:
-        row = snapshot_exports.one(self._found(instance), export_location_id)
+        row = snapshot_exports.get_by_id(
+            self._found(instance), export_location_id
+        )
         return _shown_one(req, row, f'snapshot-instances/{instance.id}')
 
     def _found(self, instance):
-        return self.services.db.read(snapshot_exports.of_instance, instance.id)
+        return self.services.db.read(
+            snapshot_exports.list_for_instance, instance.id
+        )

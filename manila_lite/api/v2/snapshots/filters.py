@@ -11,7 +11,7 @@ SORT_KEYS: dict[str, str] = {
     **{
         name: name
         for name in snapshot_views.SNAPSHOT_COLUMNS
-        | snapshot_views.INSTANCE_SORTS
+        | snapshot_views.INSTANCE_SORT_KEYS
     },
     'name': 'display_name',
     'description': 'display_description',
@@ -34,13 +34,13 @@ _USAGE = {'any': None, 'used': True, 'unused': False}
 _size = schema.non_negative_int.at(0)
 
 
-def parse(req: wsgi.Request) -> snapshot_views.Filter:
+def parse(req: wsgi.Request) -> snapshot_views.SnapshotFilter:
     """The filter a list query asks for, within the rights of the caller.
 
     Unknown keys are ignored, and the value of a known one is not empty
     (notes: Filters).
     """
-    wanted = snapshot_views.Filter()
+    wanted = snapshot_views.SnapshotFilter()
     _whose(req, wanted)
     for key, column in _EXACT.items():
         if (value := _value(req, key)) is not None:
@@ -57,8 +57,8 @@ def parse(req: wsgi.Request) -> snapshot_views.Filter:
     return wanted
 
 
-def _whose(req: wsgi.Request, wanted: snapshot_views.Filter) -> None:
-    everybody = paging.flag(req.query, 'all_tenants') and req.ctx.can(
+def _whose(req: wsgi.Request, wanted: snapshot_views.SnapshotFilter) -> None:
+    everybody = paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
         'share_snapshot:list_all_projects'
     )
     wanted.project_id = (
@@ -66,7 +66,7 @@ def _whose(req: wsgi.Request, wanted: snapshot_views.Filter) -> None:
     )
 
 
-def _by_text(req: wsgi.Request, wanted: snapshot_views.Filter) -> None:
+def _by_text(req: wsgi.Request, wanted: snapshot_views.SnapshotFilter) -> None:
     for key, column in _LIKE.items():
         if (text := _value(req, key)) is not None:
             wanted.like[column] = text
@@ -85,7 +85,7 @@ def _value(req: wsgi.Request, key: str) -> str | None:
 def _number(key: str, text: str) -> int:
     try:
         return _size(text)
-    except schema.Refused as refused:
+    except schema.ValidationError as refused:
         raise exception.InvalidInput(reason=f'{key} {refused.rule}') from None
 
 

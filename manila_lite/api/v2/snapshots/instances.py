@@ -6,7 +6,7 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.api.v2.shares.actions import STATUS
-from manila_lite.db.queries.snapshots import instance_views as views
+from manila_lite.db.queries.snapshots import instance_views
 
 _OF_ALL = (Field('id'), Field('snapshot_id'), Field('status'))
 
@@ -23,7 +23,7 @@ DETAIL = fields(
 )
 
 
-class SnapshotInstanceTarget(wsgi.Controller):
+class SnapshotInstanceTargetController(wsgi.Controller):
     """The snapshot instance that a request is about."""
 
     def target(
@@ -31,10 +31,10 @@ class SnapshotInstanceTarget(wsgi.Controller):
     ) -> typing.Any:
         # Who may not see any does not learn which there are.
         req.ctx.authorize('share_snapshot_instance:show')
-        return self.services.db.read(views.get, snapshot_instance_id)
+        return self.services.db.read(instance_views.get, snapshot_instance_id)
 
 
-class SnapshotInstances(SnapshotInstanceTarget):
+class SnapshotInstancesController(SnapshotInstanceTargetController):
     @wsgi.method('share_snapshot_instance:index')
     def index(self, req: wsgi.Request) -> dict:
         return self._list(req, SUMMARY)
@@ -44,7 +44,9 @@ class SnapshotInstances(SnapshotInstanceTarget):
         return self._list(req, DETAIL)
 
     def _list(self, req, view):
-        rows = self.services.db.read(views.find, req.query.get('snapshot_id'))
+        rows = self.services.db.read(
+            instance_views.list_instances, req.query.get('snapshot_id')
+        )
         return {'snapshot_instances': view.many(req.minor, True)(rows)}
 
     @wsgi.method('share_snapshot_instance:show', target=True)
@@ -53,7 +55,7 @@ class SnapshotInstances(SnapshotInstanceTarget):
         return {'snapshot_instance': view(instance)}
 
 
-class SnapshotInstanceActions(SnapshotInstanceTarget):
+class SnapshotInstanceActionsController(SnapshotInstanceTargetController):
     @wsgi.action(
         'reset_status',
         since='2.19',

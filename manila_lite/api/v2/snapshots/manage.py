@@ -5,9 +5,9 @@ import typing
 from manila_lite import exception
 from manila_lite.api import schema as s
 from manila_lite.api import wsgi
-from manila_lite.api.v2.shares.manage import SERVERS_SINCE
-from manila_lite.api.v2.shares.shares import sees
-from manila_lite.api.v2.snapshots.snapshots import shown
+from manila_lite.api.v2.shares.manage import SHARE_SERVERS_SINCE
+from manila_lite.api.v2.shares.shares import is_share_visible
+from manila_lite.api.v2.snapshots.snapshots import show_snapshot
 from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.managing import ManageSnapshotRequest
 
@@ -25,12 +25,12 @@ MANAGE = s.schema(
 )
 
 
-class SnapshotManage(wsgi.Controller):
+class SnapshotManageController(wsgi.Controller):
     @wsgi.method('share_snapshot:manage_snapshot', body=MANAGE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Accept a snapshot; answered before the back end was asked."""
-        share = self.services.db.read(shares.target, args['share_id'])
-        if not sees(req.ctx, share):
+        share = self.services.db.read(shares.get_target, args['share_id'])
+        if not is_share_visible(req.ctx, share):
             raise exception.ShareNotFound(share_id=args['share_id'])
         refuse_servers(req, share)
         snapshot_id = self.services.managing.manage_snapshot(
@@ -44,12 +44,12 @@ class SnapshotManage(wsgi.Controller):
                 driver_options=args.get('driver_options') or {},
             ),
         )
-        return shown(self.services.db, req, snapshot_id)
+        return show_snapshot(self.services.db, req, snapshot_id)
 
 
 def refuse_servers(req: wsgi.Request, row: typing.Any) -> None:
     """Refuse what lies on a share server below the version that may."""
-    if row.share_server_id and req.minor < SERVERS_SINCE:
+    if row.share_server_id and req.minor < SHARE_SERVERS_SINCE:
         raise exception.ShareNotAllowed(
             reason='snapshots on a share server can be managed and '
             'unmanaged from version 2.49 on'
@@ -64,6 +64,6 @@ def unmanage(
     try:
         services.managing.unmanage_snapshot(req.ctx, snapshot)
     except exception.InvalidStatus as error:
-        raise exception.Forbidden(error.told) from error
+        raise exception.Forbidden(error.public_message) from error
     except exception.InvalidShareSnapshot as error:
         raise exception.Forbidden(error.msg) from error

@@ -5,7 +5,7 @@ import typing
 from manila_lite import exception
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import metadata
-from manila_lite.api.v2.snapshots.snapshots import SnapshotTarget
+from manila_lite.api.v2.snapshots.snapshots import SnapshotTargetController
 from manila_lite.db.queries.snapshots import snapshots
 
 _GET = 'share_snapshot:get_metadata'
@@ -13,7 +13,7 @@ _UPDATE = 'share_snapshot:update_metadata'
 _DELETE = 'share_snapshot:delete_metadata'
 
 
-class SnapshotMetadata(SnapshotTarget):
+class SnapshotMetadataController(SnapshotTargetController):
     @wsgi.method(_GET, target=True)
     def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
         return metadata.show(
@@ -36,7 +36,9 @@ class SnapshotMetadata(SnapshotTarget):
     def create_one(
         self, req: wsgi.Request, snapshot: typing.Any, args: dict, key: str
     ) -> dict:
-        return self._merge(snapshot, metadata.only(args['metadata'], key))
+        return self._merge(
+            snapshot, metadata.require_single_key(args['metadata'], key)
+        )
 
     @wsgi.method(_UPDATE, target=True, body=metadata.VALUES)
     def replace(

@@ -14,12 +14,12 @@ from manila_lite.api.fields import attr
 from manila_lite.api.fields import child
 from manila_lite.api.fields import fields
 from manila_lite.api.fields import fn
-from manila_lite.api.v2.shares.shares import sees
+from manila_lite.api.v2.shares.shares import is_share_visible
 from manila_lite.api.v2.snapshots import filters as snapshot_filters
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.snapshots import views as snapshot_views
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 _NAME = s.string(255, nullable=True)
 
@@ -64,22 +64,22 @@ DETAIL = fields(
 )
 
 
-class SnapshotTarget(wsgi.Controller):
+class SnapshotTargetController(wsgi.Controller):
     """The snapshot that a request is about, as far as it exists for it."""
 
     def target(self, req: wsgi.Request, snapshot_id: str) -> typing.Any:
-        row = self.services.db.read(snapshots.target, snapshot_id)
-        if not is_of(req.ctx, row):
+        row = self.services.db.read(snapshots.get_target, snapshot_id)
+        if not is_snapshot_visible(req.ctx, row):
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
         return row
 
 
-def is_of(ctx: typing.Any, row: typing.Any) -> bool:
+def is_snapshot_visible(ctx: typing.Any, row: typing.Any) -> bool:
     """Whether the snapshot exists for the caller at all."""
     return row.project_id == ctx.project_id or ctx.is_admin
 
 
-def shown(
+def show_snapshot(
     db: typing.Any,
     req: wsgi.Request,
     snapshot_id: str,
@@ -91,19 +91,19 @@ def shown(
     # Who may not see it does not learn that it exists.
     if (
         row is None
-        or not is_of(req.ctx, row)
+        or not is_snapshot_visible(req.ctx, row)
         or (policy and not req.ctx.can(policy, row))
     ):
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
     return _detail(req, found)
 
 
-def _detail(req: wsgi.Request, found: snapshot_views.Shown) -> dict:
+def _detail(req: wsgi.Request, found: snapshot_views.SnapshotListing) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
     return {'snapshot': view(found.rows[0], _more(req, found))}
 
 
-class Snapshots(SnapshotTarget):
+class SnapshotsController(SnapshotTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._most = services.conf.osapi_max_limit
@@ -121,13 +121,13 @@ class Snapshots(SnapshotTarget):
             req.query, cap=self._most, sort_keys=snapshot_filters.SORT_KEYS
         )
         wanted = snapshot_filters.parse(req)
-        counts = (detailed or req.minor >= 79) and paging.flag(
+        counts = (detailed or req.minor >= 79) and paging.parse_flag(
             req.query, 'with_count'
         )
         read, view, path = (
-            (snapshot_views.details, DETAIL, 'snapshots/detail')
+            (snapshot_views.list_details, DETAIL, 'snapshots/detail')
             if detailed
-            else (snapshot_views.summaries, SUMMARY, 'snapshots')
+            else (snapshot_views.list_summaries, SUMMARY, 'snapshots')
         )
         found = self.services.db.read(read, wanted, page, count=counts)
         shown = view.many(req.minor, req.ctx.is_admin)(
@@ -146,7 +146,7 @@ class Snapshots(SnapshotTarget):
         return self._shown(req, snapshot_id, 'share_snapshot:get_snapshot')
 
     def _shown(self, req, snapshot_id, policy=None):
-        return shown(self.services.db, req, snapshot_id, policy)
+        return show_snapshot(self.services.db, req, snapshot_id, policy)
 
     @wsgi.method('share:create_snapshot', body=CREATE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
@@ -162,17 +162,22 @@ class Snapshots(SnapshotTarget):
                 metadata=metadata,
             )
         except exception.InvalidStatus as error:
-            raise exception.InvalidShare(reason=error.told) from error
+            raise exception.InvalidShare(
+                reason=error.public_message
+            ) from error
         row = types.SimpleNamespace(
-            **made, status=S.CREATING, provider_location=None
+            **made, status=SnapshotStatus.CREATING, provider_location=None
         )
         return _detail(
-            req, snapshot_views.Shown([row], {'metadata': {row.id: metadata}})
+            req,
+            snapshot_views.SnapshotListing(
+                [row], {'metadata': {row.id: metadata}}
+            ),
         )
 
     def _share(self, req, share_id):
-        row = self.services.db.read(shares.target, share_id)
-        if not sees(req.ctx, row):
+        row = self.services.db.read(shares.get_target, share_id)
+        if not is_share_visible(req.ctx, row):
             raise exception.ShareNotFound(share_id=share_id)
         req.ctx.authorize('share:create_snapshot', row)
         return row
@@ -189,8 +194,10 @@ class Snapshots(SnapshotTarget):
         try:
             self.services.snapshots.delete(req.ctx, snapshot)
         except exception.InvalidStatus as error:
-            raise exception.InvalidShareSnapshot(reason=error.told) from error
+            raise exception.InvalidShareSnapshot(
+                reason=error.public_message
+            ) from error
 
 
-def _more(req: wsgi.Request, found: snapshot_views.Shown) -> dict:
+def _more(req: wsgi.Request, found: snapshot_views.SnapshotListing) -> dict:
     return found.children | {'links': links.Links(req, 'snapshots')}

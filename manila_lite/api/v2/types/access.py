@@ -10,26 +10,23 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import fields
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.types import records
+from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.session import Session
 
 PROJECT = schema.schema(['project'], project=schema.uuid)
 
-ITEM = fields(
-    Field('share_type_id'),
-    Field('project_id'),
-)
+ITEM = fields(Field('share_type_id'), Field('project_id'))
 
 
 def _list(session: Session, ctx: RequestContext, id: str) -> Sequence[sa.Row]:
-    if records.get(session, ctx, id).is_public:
+    if share_type_records.get(session, ctx, id).is_public:
         raise exception.NotFound(
             f'Share type {id} is public and has no access list.'
         )
-    return records.list_accesses(session, id)
+    return share_type_records.list_accesses(session, id)
 
 
-class ShareTypeAccess(wsgi.Controller):
+class ShareTypeAccessController(wsgi.Controller):
     @wsgi.method('share_type:list_project_access')
     def index(self, req: wsgi.Request, type_id: str) -> dict:
         """The projects that may use the type."""
@@ -45,7 +42,7 @@ class ShareTypeAccess(wsgi.Controller):
     def add(self, req: wsgi.Request, args: dict, type_id: str) -> None:
         """Let a project use the type."""
         self.services.db.write(
-            records.add_access, type_id, args['project'], by=req.ctx
+            share_type_records.add_access, type_id, args['project'], by=req.ctx
         )
 
     @wsgi.action(
@@ -57,5 +54,8 @@ class ShareTypeAccess(wsgi.Controller):
     def remove(self, req: wsgi.Request, args: dict, type_id: str) -> None:
         """No longer let a project use the type."""
         self.services.db.write(
-            records.remove_access, type_id, args['project'], by=req.ctx
+            share_type_records.remove_access,
+            type_id,
+            args['project'],
+            by=req.ctx,
         )

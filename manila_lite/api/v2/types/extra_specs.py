@@ -11,18 +11,18 @@ from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
 from manila_lite.api.fields import const
 from manila_lite.api.fields import fields
-from manila_lite.api.schema import Refused
+from manila_lite.api.schema import ValidationError
 from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Session
 
-SERVER_MODE = 'driver_handles_share_servers'
-SNAPSHOTS = 'snapshot_support'
+DHSS = 'driver_handles_share_servers'
+SNAPSHOT_SUPPORT = 'snapshot_support'
 ZONES = 'availability_zones'
-REQUIRED = (SERVER_MODE,)
+REQUIRED = (DHSS,)
 
 # Until then every type had snapshots, and said so.
-ALWAYS_SNAPSHOTS = versions.window(until='2.23')
+SNAPSHOT_SUPPORT_DEFAULT = versions.window(until='2.23')
 
 _boolean = schema.string(
     pattern='(?i:(<is> *)?(1|t|true|on|y|yes|0|f|false|off|n|no))',
@@ -40,9 +40,9 @@ _prefix = schema.string(
 _text = schema.string(255, 1)
 
 # What the service itself reads, and projects are therefore shown.
-RULES: dict[str, schema.Type] = {
-    SERVER_MODE: _boolean,
-    SNAPSHOTS: _boolean,
+TENANT_VISIBLE: dict[str, schema.Type] = {
+    DHSS: _boolean,
+    SNAPSHOT_SUPPORT: _boolean,
     'create_share_from_snapshot_support': _boolean,
     'revert_to_snapshot_support': _boolean,
     'mount_snapshot_support': _boolean,
@@ -59,8 +59,8 @@ RULES: dict[str, schema.Type] = {
 }
 
 # What projects are told of abilities that a type does not mention.
-INFERRED = fields(
-    Field(SNAPSHOTS, const(False), since='2.24'),
+TENANT_DEFAULTS = fields(
+    Field(SNAPSHOT_SUPPORT, const(False), since='2.24'),
     Field('create_share_from_snapshot_support', const(False), since='2.24'),
     Field('revert_to_snapshot_support', const(False), since='2.24'),
     Field('mount_snapshot_support', const(False), since='2.24'),
@@ -68,7 +68,7 @@ INFERRED = fields(
 )
 
 _KEY = re.compile(r'[\w.:-]{1,255}')
-_CHECKS = {key: rule.at(versions.MAX) for key, rule in RULES.items()}
+_CHECKS = {key: rule.at(versions.MAX) for key, rule in TENANT_VISIBLE.items()}
 _check_text = _text.at(versions.MAX)
 
 
@@ -81,10 +81,10 @@ class _ExtraSpecs(schema.Type):
     def at(self, minor: int) -> schema.Check:
         def check(specs: typing.Any) -> dict[str, str]:
             if type(specs) is not dict:
-                raise Refused('must be an object')
+                raise ValidationError('must be an object')
             for key in self._required:
                 if key not in specs:
-                    raise Refused('is required', key)
+                    raise ValidationError('is required', key)
             return {key: _checked(key, value) for key, value in specs.items()}
 
         return check
@@ -92,7 +92,10 @@ class _ExtraSpecs(schema.Type):
     def json_schema(self, minor: int) -> dict:
         boolean = {'type': 'boolean'}
         sent = {'anyOf': [_text.json_schema(minor), boolean]}
-        known = {key: rule.json_schema(minor) for key, rule in RULES.items()}
+        known = {
+            key: rule.json_schema(minor)
+            for key, rule in TENANT_VISIBLE.items()
+        }
         return {
             'type': 'object',
             'required': list(self._required),
@@ -103,7 +106,7 @@ class _ExtraSpecs(schema.Type):
                     'allOf': [
                         sent,
                         {'anyOf': [rule, boolean]}
-                        if RULES[key] is _boolean
+                        if TENANT_VISIBLE[key] is _boolean
                         else rule,
                     ]
                 }
@@ -115,7 +118,7 @@ class _ExtraSpecs(schema.Type):
 def _checked(key: str, value: typing.Any) -> str:
     try:
         if not _KEY.fullmatch(key):
-            raise Refused(
+            raise ValidationError(
                 'must be a key of 1 to 255 letters, digits, and _ . : -'
             )
         if type(value) is bool:
@@ -123,10 +126,10 @@ def _checked(key: str, value: typing.Any) -> str:
         text = _check_text(value)
         if key in _CHECKS:
             _CHECKS[key](text)
-    except Refused as refused:
+    except ValidationError as refused:
         raise refused.inside(key[:40]) from None
     if key == ZONES:
-        return ','.join(zones(text))
+        return ','.join(split_zones(text))
     return text
 
 
@@ -137,36 +140,38 @@ CREATE = schema.schema(['extra_specs'], extra_specs=EXTRA_SPECS)
 UPDATE = schema.body_of(EXTRA_SPECS)
 
 
-def zones(text: str) -> list[str]:
+def split_zones(text: str) -> list[str]:
     """The zones in the value of the extra spec."""
     return [zone.strip() for zone in text.split(',')]
 
 
-def check_together(specs: Mapping[str, str]) -> None:
+def check_consistency(specs: Mapping[str, str]) -> None:
     """Refuse extra specs that contradict each other."""
     if specs.get(
         'encryption_support'
-    ) == 'share_server' and not share_types.is_true(specs.get(SERVER_MODE)):
+    ) == 'share_server' and not share_types.is_true(specs.get(DHSS)):
         raise exception.InvalidExtraSpec(
-            reason=f'encryption_support share_server needs {SERVER_MODE}'
+            reason=f'encryption_support share_server needs {DHSS}'
         )
 
 
-def meets(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def matches(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Whether a type with these extra specs is what a filter wants.
 
     Where it wants zones, a type that has them all or names none will do.
     """
     for key, value in wanted.items():
         if key == ZONES:
-            if not set(zones(value)) <= set(zones(specs.get(key, value))):
+            if not set(split_zones(value)) <= set(
+                split_zones(specs.get(key, value))
+            ):
                 return False
         elif specs.get(key) != value:
             return False
     return True
 
 
-def shown(
+def visible_specs(
     specs: Mapping[str, str], minor: int, admin: bool
 ) -> Mapping[str, str | bool]:
     """The extra specs as a caller sees them.
@@ -176,23 +181,23 @@ def shown(
     """
     if admin:
         return specs
-    return INFERRED.function(minor)(None) | {
-        key: value for key, value in specs.items() if key in RULES
+    return TENANT_DEFAULTS.function(minor)(None) | {
+        key: value for key, value in specs.items() if key in TENANT_VISIBLE
     }
 
 
-def required(specs: Mapping[str, str]) -> dict[str, str]:
+def required_specs(specs: Mapping[str, str]) -> dict[str, str]:
     """The part of the extra specs that every type has."""
     return {key: specs[key] for key in REQUIRED if key in specs}
 
 
 def _merge(session: Session, id: str, specs: Mapping[str, str]) -> None:
-    share_type_records.hold(session, id)
-    check_together(share_types.extra_specs(session, id) | dict(specs))
+    share_type_records.lock(session, id)
+    check_consistency(share_types.get_extra_specs(session, id) | dict(specs))
     share_type_records.set_extra_specs(session, id, specs)
 
 
-class ShareTypeExtraSpecs(wsgi.Controller):
+class ShareTypeExtraSpecsController(wsgi.Controller):
     def _specs(self, req: wsgi.Request, type_id: str) -> dict[str, str]:
         return self.services.db.read(
             share_type_records.get, req.ctx, type_id
@@ -237,7 +242,7 @@ class ShareTypeExtraSpecs(wsgi.Controller):
     def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
         """Remove one extra spec."""
         if key in REQUIRED or (
-            key == SNAPSHOTS and req.minor in ALWAYS_SNAPSHOTS
+            key == SNAPSHOT_SUPPORT and req.minor in SNAPSHOT_SUPPORT_DEFAULT
         ):
             raise exception.ExtraSpecRequired(key=key)
         self.services.db.write(

@@ -15,7 +15,7 @@ from manila_lite.api.fields import fn2
 from manila_lite.api.v2 import literals
 from manila_lite.api.v2.types import extra_specs
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.types import records
+from manila_lite.db.queries.types import records as share_type_records
 from manila_lite.db.queries.types.records import ShareTypeRecord
 from manila_lite.db.session import Session
 
@@ -59,7 +59,9 @@ UPDATE = schema.schema(
 
 
 def _shown_specs(row: ShareTypeRecord, more: Mapping) -> Mapping:
-    return extra_specs.shown(row.extra_specs, more['minor'], more['admin'])
+    return extra_specs.visible_specs(
+        row.extra_specs, more['minor'], more['admin']
+    )
 
 
 def _is_default(row: ShareTypeRecord, more: Mapping) -> bool:
@@ -73,7 +75,7 @@ ITEM = fields(
     Field('extra_specs', fn2(_shown_specs)),
     Field(
         'required_extra_specs',
-        lambda row: extra_specs.required(row.extra_specs),
+        lambda row: extra_specs.required_specs(row.extra_specs),
     ),
     Field('os-share-type-access:is_public', attr('is_public'), until='2.6'),
     Field('share_type_access:is_public', attr('is_public'), since='2.7'),
@@ -81,7 +83,7 @@ ITEM = fields(
 )
 
 
-class ShareTypes(wsgi.Controller):
+class ShareTypesController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
         self._default = services.conf.default_share_type
@@ -95,7 +97,7 @@ class ShareTypes(wsgi.Controller):
             [
                 record
                 for record in found
-                if extra_specs.meets(record.extra_specs, wanted)
+                if extra_specs.matches(record.extra_specs, wanted)
             ],
             self._more(req),
         )
@@ -105,7 +107,7 @@ class ShareTypes(wsgi.Controller):
     def default(self, req: wsgi.Request) -> dict:
         """The type of shares that name none."""
         record = self._default and self.services.db.read(
-            records.find, req.ctx, self._default
+            share_type_records.find, req.ctx, self._default
         )
         if not record:
             raise exception.DefaultShareTypeNotFound()
@@ -115,7 +117,8 @@ class ShareTypes(wsgi.Controller):
     def show(self, req: wsgi.Request, type_id: str) -> dict:
         """One type."""
         return self._one(
-            req, self.services.db.read(records.get, req.ctx, type_id)
+            req,
+            self.services.db.read(share_type_records.get, req.ctx, type_id),
         )
 
     @wsgi.method('share_type:create', body=CREATE)
@@ -123,9 +126,9 @@ class ShareTypes(wsgi.Controller):
         """Create a type with its extra specs."""
         asked = args['share_type']
         specs = asked['extra_specs']
-        if req.minor in extra_specs.ALWAYS_SNAPSHOTS:
-            specs.setdefault(extra_specs.SNAPSHOTS, 'True')
-        extra_specs.check_together(specs)
+        if req.minor in extra_specs.SNAPSHOT_SUPPORT_DEFAULT:
+            specs.setdefault(extra_specs.SNAPSHOT_SUPPORT, 'True')
+        extra_specs.check_consistency(specs)
         return self._one(
             req,
             self.services.db.write(
@@ -153,7 +156,7 @@ class ShareTypes(wsgi.Controller):
     @wsgi.method('share_type:delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str) -> None:
         """Remove a type that no share has."""
-        self.services.db.write(records.delete, type_id, by=req.ctx)
+        self.services.db.write(share_type_records.delete, type_id, by=req.ctx)
 
     def _one(self, req: wsgi.Request, record: ShareTypeRecord) -> dict:
         shown = ITEM.function(req.minor)(record, self._more(req))
@@ -173,7 +176,7 @@ def _is_public(req: wsgi.Request) -> bool | None:
         return True
     if req.query.get('is_public', '').lower() in ('all', 'none'):
         return None
-    return paging.flag(req.query, 'is_public', default=True)
+    return paging.parse_flag(req.query, 'is_public', default=True)
 
 
 def _wanted_specs(req: wsgi.Request) -> dict[str, str]:
@@ -205,8 +208,8 @@ def _list(
     session: Session, ctx: RequestContext, is_public: bool | None
 ) -> list[ShareTypeRecord]:
     if is_public is False:
-        return records.list_private(session)
-    return records.list_accessible(
+        return share_type_records.list_private(session)
+    return share_type_records.list_accessible(
         session, ctx, all_projects=is_public is None
     )
 
@@ -214,11 +217,13 @@ def _list(
 def _create(
     session: Session, ctx: RequestContext, **values: typing.Any
 ) -> ShareTypeRecord:
-    return records.get(session, ctx, records.create(session, **values))
+    return share_type_records.get(
+        session, ctx, share_type_records.create(session, **values)
+    )
 
 
 def _update(
     session: Session, ctx: RequestContext, id: str, values: dict
 ) -> ShareTypeRecord:
-    records.update(session, id, values)
-    return records.get(session, ctx, id)
+    share_type_records.update(session, id, values)
+    return share_type_records.get(session, ctx, id)

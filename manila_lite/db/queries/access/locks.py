@@ -12,7 +12,7 @@ from manila_lite.db.models import access
 from manila_lite.db.models import locks
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.states.locks import Locked
+from manila_lite.states.locks import ResourceAction
 
 LOCK = locks.ResourceLock.__table__
 SHARE = shares.Share.__table__
@@ -47,7 +47,7 @@ _OF_RESOURCE = sa.select(LOCK).where(
 )
 _HIDDEN = sa.select(LOCK.c.access_id, LOCK.c.user_id, LOCK.c.project_id).where(
     LOCK.c.share_id == sa.bindparam('of_share'),
-    LOCK.c.resource_action == Locked.SHOW,
+    LOCK.c.resource_action == ResourceAction.SHOW,
 )
 # Both keep what they read as it is until the transaction ends, for those
 # who lock, against those who delete or deny: these move the same rows
@@ -85,7 +85,7 @@ _TAKE_RULE = (
 
 
 @dataclasses.dataclass
-class Filter:
+class ResourceLockFilter:
     """Which locks: empty fields do not narrow anything.
 
     `exact` are values of columns in FILTERS.
@@ -110,7 +110,10 @@ def get(session: Session, lock_id: str) -> sa.Row:
 
 
 def list_locks(
-    session: Session, wanted: Filter, page: typing.Any, count: bool = False
+    session: Session,
+    wanted: ResourceLockFilter,
+    page: typing.Any,
+    count: bool = False,
 ) -> tuple[Sequence[sa.Row], int | None]:
     """A page of locks, and how many there are if that is asked."""
     conditions = _conditions(wanted)
@@ -130,7 +133,7 @@ def list_locks(
     return rows, total
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: ResourceLockFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         LOCK.c[name] == value for name, value in wanted.exact.items()
     ]
@@ -145,14 +148,16 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     return found
 
 
-def of_resource(
-    session: Session, resource_id: str, action: str = Locked.DELETE
+def list_for_resource(
+    session: Session, resource_id: str, action: str = ResourceAction.DELETE
 ) -> Sequence[sa.Row]:
     """The locks that forbid an action to be done to a resource."""
     return session.rows(_OF_RESOURCE, locked_id=resource_id, action=action)
 
 
-def hidden_rules(session: Session, share_id: str) -> dict[str, list[sa.Row]]:
+def list_hiding_locks(
+    session: Session, share_id: str
+) -> dict[str, list[sa.Row]]:
     """The locks by which rules of a share are hidden, by rule id."""
     found: dict[str, list[sa.Row]] = {}
     for row in session.rows(_HIDDEN, of_share=share_id):
@@ -160,17 +165,17 @@ def hidden_rules(session: Session, share_id: str) -> dict[str, list[sa.Row]]:
     return found
 
 
-def refuse_locked_share(session: Session, share_id: str) -> None:
+def check_share_not_locked(session: Session, share_id: str) -> None:
     """Raise ShareLocked when the share must not be removed.
 
     To be asked after the move that removes it, in one transaction with
     it: then no lock can come between.
     """
-    if of_resource(session, share_id):
+    if list_for_resource(session, share_id):
         raise exception.ShareLocked(share_id=share_id)
 
 
-def take_share(session: Session, share_id: str) -> Sequence[sa.Row]:
+def lock_share_rows(session: Session, share_id: str) -> Sequence[sa.Row]:
     """The share with the status of each instance; they stay as they are.
 
     No rows when there is no such share.
@@ -178,7 +183,7 @@ def take_share(session: Session, share_id: str) -> Sequence[sa.Row]:
     return session.rows(_TAKE_SHARE, share_id=share_id)
 
 
-def take_rule(session: Session, access_id: str) -> Sequence[sa.Row]:
+def lock_rule_rows(session: Session, access_id: str) -> Sequence[sa.Row]:
     """The same of an access rule, whose states are its statuses."""
     return session.rows(_TAKE_RULE, access_id=access_id)
 
@@ -218,6 +223,6 @@ def delete(session: Session, lock_id: str) -> None:
         raise exception.ResourceLockNotFound(lock_id=lock_id)
 
 
-def delete_some(session: Session, lock_ids: Collection[str]) -> None:
+def delete_many(session: Session, lock_ids: Collection[str]) -> None:
     """The same for those of some locks that are still there."""
     session.run(_DELETE_SOME, lock_ids=sorted(lock_ids))

@@ -12,9 +12,9 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import MACHINE
-from manila_lite.states.access_rule import STATUS_MACHINE
-from manila_lite.states.access_rule import UNTOLD
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import SYNC_EXCLUDED
 
 RULE = access.AccessRule.__table__
 METADATA = access.AccessRuleMetadata.__table__
@@ -107,7 +107,7 @@ _SET_KEY = (
 _DOUBT = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_doubted=sa.bindparam('doubted'))
+    .values(access_stale=sa.bindparam('stale'))
 )
 _HOLD = (
     sa.select(INSTANCE.c.id)
@@ -126,7 +126,7 @@ _REMOVE_UNMAPPED = sa.delete(RULE).where(
 )
 _UNSETTLED = sa.exists().where(
     MAPPING.c.share_instance_id == INSTANCE.c.id,
-    MAPPING.c.state.in_(sorted(MACHINE.in_flight)),
+    MAPPING.c.state.in_(sorted(ACCESS_RULE.in_flight)),
 )
 _WITHOUT_WORK = (
     sa.select(
@@ -136,16 +136,16 @@ _WITHOUT_WORK = (
     .where(
         sa.func.substr(INSTANCE.c.host, 1, sa.bindparam('length'))
         == sa.bindparam('prefix'),
-        INSTANCE.c.status.not_in(sorted(UNTOLD)),
+        INSTANCE.c.status.not_in(sorted(SYNC_EXCLUDED)),
         sa.or_(
             INSTANCE.c.access_rules_status.in_(
-                sorted(STATUS_MACHINE.in_flight)
+                sorted(SHARE_INSTANCE_ACCESS.in_flight)
             ),
             _UNSETTLED,
-            INSTANCE.c.access_doubted == sa.true(),
+            INSTANCE.c.access_stale == sa.true(),
         ),
         ~sa.exists().where(
-            WORK.c.resource == STATUS_MACHINE.resource,
+            WORK.c.resource == SHARE_INSTANCE_ACCESS.resource,
             WORK.c.resource_id == INSTANCE.c.id,
         ),
     )
@@ -153,12 +153,14 @@ _WITHOUT_WORK = (
 )
 
 
-def take_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
+def lock_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
     """The instances of a share, which stay as they are until the end."""
     return session.rows(_TAKE, of_share=share_id)
 
 
-def instance_hosts(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
+def list_instance_hosts(
+    session: Session, share_id: str
+) -> typing.Sequence[sa.Row]:
     """Their ids and hosts, in the same order, as they are just now."""
     return session.rows(_HOSTS, of_share=share_id)
 
@@ -182,7 +184,7 @@ def insert(
     )
 
 
-def mapped(
+def list_mappings(
     session: Session, share_id: str, access_id: str
 ) -> typing.Sequence[sa.Row]:
     """The level and, per instance, state of a rule.
@@ -201,12 +203,16 @@ def set_level(session: Session, access_id: str, level: str) -> None:
     )
 
 
-def of_instance(session: Session, instance_id: str) -> typing.Sequence[sa.Row]:
+def list_for_instance(
+    session: Session, instance_id: str
+) -> typing.Sequence[sa.Row]:
     """Every rule of an instance, oldest first, with its state there."""
     return session.rows(_OF_INSTANCE, of_instance=instance_id)
 
 
-def having_rules(session: Session, instance_ids: Collection[str]) -> list[str]:
+def list_instances_with_rules(
+    session: Session, instance_ids: Collection[str]
+) -> list[str]:
     """Which of the instances have any rule."""
     return [
         row.share_instance_id
@@ -214,7 +220,9 @@ def having_rules(session: Session, instance_ids: Collection[str]) -> list[str]:
     ]
 
 
-def sum_of(session: Session, instance_id: str) -> tuple[str, set[str]]:
+def get_status_and_states(
+    session: Session, instance_id: str
+) -> tuple[str, set[str]]:
     """`access_rules_status`, and which states the rules are in."""
     rows = session.rows(_SUM, of_instance=instance_id)
     if not rows:
@@ -224,7 +232,7 @@ def sum_of(session: Session, instance_id: str) -> tuple[str, set[str]]:
     }
 
 
-def set_keys(
+def set_access_keys(
     session: Session, instance_id: str, keys: Mapping[str, str | None]
 ) -> None:
     """Note the keys that a driver gave, by the id of the rule."""
@@ -237,17 +245,17 @@ def set_keys(
     )
 
 
-def doubt(session: Session, instance_id: str, doubted: bool = True) -> None:
+def mark_stale(session: Session, instance_id: str, stale: bool = True) -> None:
     """Note whether the back end may have other rules than those known."""
-    session.run(_DOUBT, instance_id=instance_id, doubted=doubted)
+    session.run(_DOUBT, instance_id=instance_id, stale=stale)
 
 
-def hold_instance(session: Session, instance_id: str) -> None:
+def lock_instance(session: Session, instance_id: str) -> None:
     """Have an instance stay as it is until the transaction ends."""
     session.rows(_HOLD, instance_id=instance_id)
 
 
-def keep(session: Session, access_ids: Collection[str]) -> None:
+def lock_rules(session: Session, access_ids: Collection[str]) -> None:
     """Have others wait who remove mappings of these rules."""
     session.rows(_KEEP_RULES, rule_ids=sorted(access_ids))
 
@@ -257,7 +265,7 @@ def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
     session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
 
 
-def without_work(
+def list_instances_without_work(
     session: Session, service_host: str
 ) -> typing.Sequence[sa.Row]:
     """Instances of a back end that no work is owed for and should be.

@@ -12,11 +12,11 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import SNAPSHOT_MACHINE
-from manila_lite.states.access_rule import A
-from manila_lite.states.share_replica import COUNTING
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import UNTOLD
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_replica import UP_TO_DATE
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SYNC_EXCLUDED
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -113,7 +113,7 @@ _REMOVE_UNMAPPED = sa.delete(RULE).where(
     RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
     ~sa.exists().where(ON_INSTANCE.c.access_id == RULE.c.id),
 )
-_IN_FLIGHT = ON_INSTANCE.c.state.in_(sorted(SNAPSHOT_MACHINE.in_flight))
+_IN_FLIGHT = ON_INSTANCE.c.state.in_(sorted(SNAPSHOT_ACCESS_RULE.in_flight))
 _UNSETTLED = sa.select(
     sa.exists().where(
         ON_INSTANCE.c.share_snapshot_instance_id
@@ -124,7 +124,7 @@ _UNSETTLED = sa.select(
 _DOUBT = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
-    .values(access_doubted=sa.bindparam('doubted'))
+    .values(access_stale=sa.bindparam('stale'))
 )
 _DOUBT_ON = (
     sa.update(INSTANCE)
@@ -134,7 +134,7 @@ _DOUBT_ON = (
         ),
         INSTANCE.c.id.in_(sa.select(ON_INSTANCE.c.share_snapshot_instance_id)),
     )
-    .values(access_doubted=True)
+    .values(access_stale=True)
 )
 # Whatever else is owed for the instance comes first: it may end the rules.
 _WITHOUT_WORK = (
@@ -147,9 +147,9 @@ _WITHOUT_WORK = (
     .where(
         sa.func.substr(SHARE_INSTANCE.c.host, 1, sa.bindparam('length'))
         == sa.bindparam('prefix'),
-        INSTANCE.c.status.not_in(sorted(UNTOLD)),
+        INSTANCE.c.status.not_in(sorted(SYNC_EXCLUDED)),
         sa.or_(
-            INSTANCE.c.access_doubted == sa.true(),
+            INSTANCE.c.access_stale == sa.true(),
             INSTANCE.c.id.in_(
                 sa.select(ON_INSTANCE.c.share_snapshot_instance_id).where(
                     _IN_FLIGHT
@@ -170,20 +170,20 @@ _RANK = {
     state: rank
     for rank, state in enumerate(
         (
-            A.ERROR,
-            A.QUEUED_TO_APPLY,
-            A.QUEUED_TO_DENY,
-            A.APPLYING,
-            A.DENYING,
-            A.QUEUED_TO_UPDATE,
-            A.UPDATING,
-            A.ACTIVE,
+            RuleState.ERROR,
+            RuleState.QUEUED_TO_APPLY,
+            RuleState.QUEUED_TO_DENY,
+            RuleState.APPLYING,
+            RuleState.DENYING,
+            RuleState.QUEUED_TO_UPDATE,
+            RuleState.UPDATING,
+            RuleState.ACTIVE,
         )
     )
 }
 
 
-class Shown(typing.NamedTuple):
+class SnapshotAccessRuleView(typing.NamedTuple):
     """A rule as users see it: one state for all instances."""
 
     id: str
@@ -192,7 +192,7 @@ class Shown(typing.NamedTuple):
     state: str
 
 
-def take_instances(
+def lock_instances_shared(
     session: Session, snapshot_id: str
 ) -> typing.Sequence[sa.Row]:
     """The instances of a snapshot, with what its share allows.
@@ -222,7 +222,9 @@ def check_exists(session: Session, snapshot_id: str, access_id: str) -> None:
         raise exception.SnapshotAccessNotFound(access_id=access_id)
 
 
-def list_shown(session: Session, snapshot_id: str) -> list[Shown]:
+def list_rules(
+    session: Session, snapshot_id: str
+) -> list[SnapshotAccessRuleView]:
     """The rules of a snapshot, the oldest first.
 
     Raises SnapshotNotMountable where there can be none.
@@ -233,7 +235,7 @@ def list_shown(session: Session, snapshot_id: str) -> list[Shown]:
     return _shown(session.rows(_SHOWN, of_snapshot=snapshot_id))
 
 
-def _shown(rows: typing.Sequence[sa.Row]) -> list[Shown]:
+def _shown(rows: typing.Sequence[sa.Row]) -> list[SnapshotAccessRuleView]:
     """One of each, from instances that say what the snapshot is."""
     found: dict[str, sa.Row] = {}
     for row in rows:
@@ -241,16 +243,18 @@ def _shown(rows: typing.Sequence[sa.Row]) -> list[Shown]:
         if known is None or _rank(row) < _rank(known):
             found[row.id] = row
     return [
-        Shown(row.id, row.access_type, row.access_to, row.state)
+        SnapshotAccessRuleView(
+            row.id, row.access_type, row.access_to, row.state
+        )
         for row in found.values()
     ]
 
 
 def _rank(row: sa.Row) -> tuple[bool, int]:
-    return row.replica_state not in COUNTING, _RANK[row.state]
+    return row.replica_state not in UP_TO_DATE, _RANK[row.state]
 
 
-def of_instance(
+def list_for_instance(
     session: Session, snapshot_instance_id: str
 ) -> typing.Sequence[sa.Row]:
     """Every rule of an instance, oldest first, with its state there.
@@ -260,7 +264,7 @@ def of_instance(
     return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
 
 
-def on_share_instance(
+def list_on_share_instance(
     session: Session, share_instance_id: str
 ) -> typing.Sequence[sa.Row]:
     """Every rule of every snapshot of a share instance, with its state."""
@@ -269,7 +273,7 @@ def on_share_instance(
     )
 
 
-def keep(session: Session, access_ids: Collection[str]) -> None:
+def lock_rules(session: Session, access_ids: Collection[str]) -> None:
     """Have others wait who remove mappings of these rules."""
     if access_ids:
         session.rows(_KEEP, rule_ids=sorted(access_ids))
@@ -286,36 +290,38 @@ def remove_all(session: Session, snapshot_instance_id: str) -> list[str]:
 
     They are kept, for whoever has to remove those that are nowhere now.
     """
-    ids = [row.id for row in of_instance(session, snapshot_instance_id)]
+    ids = [row.id for row in list_for_instance(session, snapshot_instance_id)]
     if ids:
-        keep(session, ids)
+        lock_rules(session, ids)
         transitions.fire_matching(
             session,
-            SNAPSHOT_MACHINE,
+            SNAPSHOT_ACCESS_RULE,
             'removed',
             {'share_snapshot_instance_id': snapshot_instance_id},
         )
     return ids
 
 
-def are_unsettled(session: Session, snapshot_instance_id: str) -> bool:
+def has_rules_in_flight(session: Session, snapshot_instance_id: str) -> bool:
     """Whether something is yet to become of a rule of the instance."""
     return bool(session.value(_UNSETTLED, of_instance=snapshot_instance_id))
 
 
-def doubt(
-    session: Session, snapshot_instance_id: str, doubted: bool = True
+def mark_stale(
+    session: Session, snapshot_instance_id: str, stale: bool = True
 ) -> None:
     """Note whether the back end may have other rules than those known."""
-    session.run(_DOUBT, instance_id=snapshot_instance_id, doubted=doubted)
+    session.run(_DOUBT, instance_id=snapshot_instance_id, stale=stale)
 
 
-def doubt_on(session: Session, share_instance_ids: Collection[str]) -> None:
+def mark_stale_on_share_instances(
+    session: Session, share_instance_ids: Collection[str]
+) -> None:
     """The same of all snapshots of some share instances that have rules."""
     session.run(_DOUBT_ON, share_instance_ids=sorted(share_instance_ids))
 
 
-def without_work(
+def list_instances_without_work(
     session: Session, service_host: str
 ) -> typing.Sequence[sa.Row]:
     """Instances of a back end that no work is owed for and should be.

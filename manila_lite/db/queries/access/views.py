@@ -18,8 +18,8 @@ from manila_lite.db.models import shares
 from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
-from manila_lite.states.access_rule import STATES_BY_WEIGHT
-from manila_lite.states.access_rule import sum_of_statuses
+from manila_lite.states.access_rule import STATES_BY_RANK
+from manila_lite.states.access_rule import aggregate_status
 
 RULE = access.AccessRule.__table__
 MAPPING = access.InstanceAccessRule.__table__
@@ -28,7 +28,7 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 METADATA = MetadataTable(RULE_METADATA, 'access_id', RULE)
 
-_WEIGHT = {state: number for number, state in enumerate(STATES_BY_WEIGHT)}
+_WEIGHT = {state: number for number, state in enumerate(STATES_BY_RANK)}
 
 _SHOWN = sa.select(
     RULE.c.id,
@@ -67,7 +67,7 @@ _METADATA_OF_SHARE = (
 
 
 @dataclasses.dataclass
-class Filter:
+class AccessRuleFilter:
     """Which rules of a share: empty fields do not narrow anything.
 
     `exact` are values of columns of rules; `metadata` pairs that must all
@@ -79,7 +79,7 @@ class Filter:
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-class Rule(typing.NamedTuple):
+class AccessRuleView(typing.NamedTuple):
     """A rule with what is true of it on all instances together."""
 
     id: str
@@ -93,20 +93,20 @@ class Rule(typing.NamedTuple):
     updated_at: datetime.datetime | None
 
 
-class Found(typing.NamedTuple):
+class AccessRuleListing(typing.NamedTuple):
     """Rules to show, and what belongs to them by their id.
 
     `locks` are those that hide them; `rules_status` is the sum of what
     the instances of the share say.
     """
 
-    rules: list[Rule]
+    rules: list[AccessRuleView]
     rules_status: str
     metadata: dict[str, dict[str, str]]
     locks: dict[str, list[sa.Row]]
 
 
-def target(session: Session, access_id: str) -> sa.Row:
+def get_target(session: Session, access_id: str) -> sa.Row:
     """What is needed to authorise; raises ShareAccessNotFound."""
     row = session.one(_ONE, access_id=access_id)
     if row is None:
@@ -114,25 +114,27 @@ def target(session: Session, access_id: str) -> sa.Row:
     return row
 
 
-def get(session: Session, access_id: str) -> Found:
+def get(session: Session, access_id: str) -> AccessRuleListing:
     """One rule; raises ShareAccessNotFound."""
     rows = session.rows(_ONE, access_id=access_id)
     if not rows:
         raise exception.ShareAccessNotFound(access_id=access_id)
-    hiding = locks.of_resource(session, access_id, locks.Locked.SHOW)
-    return Found(
-        represent(rows),
+    hiding = locks.list_for_resource(
+        session, access_id, locks.ResourceAction.SHOW
+    )
+    return AccessRuleListing(
+        merge_instances(rows),
         _status_of(rows),
         {access_id: METADATA.get(session, access_id)},
         {access_id: list(hiding)} if hiding else {},
     )
 
 
-def of_share(
-    session: Session, share_id: str, wanted: Filter | None = None
-) -> Found:
+def list_for_share(
+    session: Session, share_id: str, wanted: AccessRuleFilter | None = None
+) -> AccessRuleListing:
     """The rules of a share, oldest first."""
-    conditions = _conditions(wanted or Filter())
+    conditions = _conditions(wanted or AccessRuleFilter())
     rows = session.rows(
         _SHOWN.where(_OF_SHARE, *conditions).order_by(
             RULE.c.created_at, RULE.c.id
@@ -144,19 +146,19 @@ def of_share(
         _METADATA_OF_SHARE.where(*conditions), of_share=share_id
     ):
         metadata.setdefault(access_id, {})[key] = value
-    return Found(
-        represent(rows),
+    return AccessRuleListing(
+        merge_instances(rows),
         _status_of(rows),
         metadata,
-        locks.hidden_rules(session, share_id),
+        locks.list_hiding_locks(session, share_id),
     )
 
 
-def represent(rows: Sequence[sa.Row]) -> list[Rule]:
+def merge_instances(rows: Sequence[sa.Row]) -> list[AccessRuleView]:
     """One rule for its rows on several instances, in order."""
-    found: dict[str, Rule] = {}
+    found: dict[str, AccessRuleView] = {}
     for row in rows:
-        rule = Rule(*row[: len(Rule._fields)])
+        rule = AccessRuleView(*row[: len(AccessRuleView._fields)])
         other = found.get(rule.id)
         if other is not None:
             rule = other._replace(
@@ -168,10 +170,10 @@ def represent(rows: Sequence[sa.Row]) -> list[Rule]:
 
 
 def _status_of(rows: Iterable[sa.Row]) -> str:
-    return sum_of_statuses(row.access_rules_status for row in rows)
+    return aggregate_status(row.access_rules_status for row in rows)
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: AccessRuleFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         RULE.c[name] == value for name, value in wanted.exact.items()
     ]

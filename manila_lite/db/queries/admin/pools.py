@@ -15,7 +15,7 @@ from manila_lite.db.models import engine
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import InstanceStatus
 
 POOL = services.Pool.__table__
 SERVICE = services.Service.__table__
@@ -104,7 +104,7 @@ _OWED = (
 )
 
 
-class Report(typing.NamedTuple):
+class PoolReport(typing.NamedTuple):
     """What a driver says about one pool; None is infinite or unknown."""
 
     host: str
@@ -113,7 +113,7 @@ class Report(typing.NamedTuple):
     free_gb: float | None
 
 
-class Known(typing.NamedTuple):
+class KnownAllocation(typing.NamedTuple):
     """What a back end cannot but know of what we placed on a pool.
 
     `reported_at` names the report that the amount came after.
@@ -148,13 +148,13 @@ def allocate(
     )
 
 
-def change_allocated(session: Session, host: str | None, gb: int) -> None:
+def adjust_allocated(session: Session, host: str | None, gb: int) -> None:
     """Count a difference that needs no asking: growth, removal."""
     if host and gb:
         session.run(_GROW if gb > 0 else _CHANGE, of_host=host, gb=gb)
 
 
-def count_found(session: Session, host: str | None, gb: int) -> None:
+def add_preexisting(session: Session, host: str | None, gb: int) -> None:
     """Count what lay on the pool before we knew of it.
 
     What the back end last called free is without it already.
@@ -163,12 +163,14 @@ def count_found(session: Session, host: str | None, gb: int) -> None:
         session.run(_CHANGE, of_host=host, gb=gb)
 
 
-def exists(session: Session, host: str) -> bool:
+def pool_exists(session: Session, host: str) -> bool:
     """Whether a back end reports this pool."""
     return session.value(_EXISTS, of_host=host) is not None
 
 
-def known(session: Session, service_host: str) -> dict[str, Known]:
+def get_known_allocations(
+    session: Session, service_host: str
+) -> dict[str, KnownAllocation]:
     """What the back end knows of that was placed since the last report.
 
     By pool. Read it before the back end is asked, and hand it to `report`
@@ -177,7 +179,7 @@ def known(session: Session, service_host: str) -> dict[str, Known]:
     """
     owed = _owed(session, service_host)
     return {
-        row.host: Known(
+        row.host: KnownAllocation(
             max(0, row.pending_gb - owed.get(row.host, 0)), row.reported_at
         )
         for row in session.rows(_OF_SERVICE, of_service=service_host)
@@ -188,17 +190,17 @@ def _owed(session: Session, service_host: str) -> dict[str, int]:
     """What is placed and not there yet, by pool."""
     owed: dict[str, int] = {}
     for row in session.rows(_OWED, of_service=service_host):
-        new = row.size if row.status == S.CREATING else 0
+        new = row.size if row.status == InstanceStatus.CREATING else 0
         growth = orjson.loads(row.args).get('growth', 0)
         owed[row.host] = owed.get(row.host, 0) + new + growth
     return owed
 
 
-def report(
+def save_report(
     session: Session,
     service_host: str,
-    reports: list[Report],
-    known: Mapping[str, Known],
+    reports: list[PoolReport],
+    known: Mapping[str, KnownAllocation],
 ) -> None:
     """Write what the back end says of its pools; forget vanished ones.
 
@@ -227,13 +229,13 @@ def report(
     )
 
 
-def _insert(session: Session, service_host: str, pool: Report) -> None:
+def _insert(session: Session, service_host: str, pool: PoolReport) -> None:
     growth = sum(
         orjson.loads(row.args).get('growth', 0)
         for row in session.rows(_OWED, of_service=service_host)
         if row.host == pool.host
     )
-    session.insert_first(
+    session.insert_unique(
         sa.insert(POOL).values(reported_at=db_now()),
         host=pool.host,
         service_host=service_host,

@@ -119,7 +119,7 @@ def _hold(dialect: str) -> sa.Executable:
     )
 
 
-def hold_limits(session: Session) -> None:
+def lock_limits(session: Session) -> None:
     """Until the end of the transaction nobody else changes a limit."""
     session.run(_hold(session.dialect))
 
@@ -143,9 +143,7 @@ def _params(scope: Scope) -> dict[str, str]:
 
 
 _DEFAULTS = sa.select(
-    sa.literal(DEFAULT_CLASS),
-    CLASS.c.resource,
-    CLASS.c.hard_limit,
+    sa.literal(DEFAULT_CLASS), CLASS.c.resource, CLASS.c.hard_limit
 ).where(CLASS.c.class_name == DEFAULT_CLASS)
 _SET = {
     kind: sa.select(
@@ -292,8 +290,7 @@ _SET_IN_FORCE = (
 _SET_USERS_IN_FORCE = (
     sa.update(USAGE)
     .where(
-        USAGE.c.project_id == sa.bindparam('of_project'),
-        USAGE.c.scope == USER,
+        USAGE.c.project_id == sa.bindparam('of_project'), USAGE.c.scope == USER
     )
     .values(hard_limit=sa.bindparam('new_limit'))
 )
@@ -351,7 +348,7 @@ def set_usages(
     )
 
 
-def set_in_force(
+def set_effective_limits(
     session: Session, scope: Scope, limits: Mapping[str, int]
 ) -> None:
     """Copy limits to the usage rows of a scope, where there are any."""
@@ -364,12 +361,14 @@ def set_in_force(
     )
 
 
-def set_users_in_force(session: Session, project_id: str, limit: int) -> None:
+def set_effective_user_limit(
+    session: Session, project_id: str, limit: int
+) -> None:
     """Copy one limit to the usage rows of all users of a project."""
     session.run(_SET_USERS_IN_FORCE, of_project=project_id, new_limit=limit)
 
 
-def set_defaults_in_force(
+def set_effective_defaults(
     session: Session, defaults: Mapping[str, int]
 ) -> int:
     """Copy the defaults to projects without own limits; rows changed."""

@@ -31,7 +31,7 @@ from manila_lite.states.machine import Machine
 
 WORK = engine.Work.__table__
 JOURNAL = engine.Transition.__table__
-LOG = recovery.Decision.__table__
+LOG = recovery.RecoveryLogEntry.__table__
 SERVICE = services.Service.__table__
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -47,7 +47,7 @@ Condition = sa.ColumnElement[bool]
 _SOURCE = SERVER.alias('source')
 
 
-class Kind(typing.NamedTuple):
+class ResourceKind(typing.NamedTuple):
     """The resources of one state table.
 
     `of` joins the table with whose it is and where, by the column
@@ -60,9 +60,9 @@ class Kind(typing.NamedTuple):
 
     machine: Machine
     table: sa.Table
-    of: typing.Any
+    from_clause: typing.Any
     holders: tuple[Condition, ...]
-    about: sa.ColumnElement[str]
+    subject_id: sa.ColumnElement[str]
     owner: sa.Table = SHARE
     waits: Condition | None = None
     doubts: Condition | None = None
@@ -82,9 +82,9 @@ _SNAPSHOTS_OF = (
     .where(SNAPSHOT_INSTANCE.c.share_instance_id == INSTANCE.c.id)
     .correlate(INSTANCE)
 )
-_S = share_instance.S
+_S = share_instance.InstanceStatus
 # The rules of an instance come and go with it.
-_IS_UNTOLD = INSTANCE.c.status.in_(sorted(access_rule.UNTOLD))
+_IS_UNTOLD = INSTANCE.c.status.in_(sorted(access_rule.SYNC_EXCLUDED))
 
 _SERVERS = SERVER.outerjoin(NETWORK)
 _GOES_ON = sa.and_(
@@ -94,8 +94,8 @@ _GOES_ON = sa.and_(
         _SOURCE.c.task_state.in_(
             sorted(
                 {
-                    *share_server.TASK_MACHINE.in_flight,
-                    share_server.T.PHASE1_DONE,
+                    *share_server.SHARE_SERVER_TASK.in_flight,
+                    share_server.TaskState.PHASE1_DONE,
                 }
             )
         ),
@@ -104,11 +104,11 @@ _GOES_ON = sa.and_(
 # What migrates waits for the task of its migration.
 _IS_MIGRATED = sa.or_(
     sa.and_(
-        SERVER.c.status == share_server.S.SERVER_MIGRATING,
+        SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING,
         sa.exists().where(MIGRATION.c.open_for == SERVER.c.id, _GOES_ON),
     ),
     sa.and_(
-        SERVER.c.status == share_server.S.SERVER_MIGRATING_TO,
+        SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING_TO,
         sa.exists().where(
             MIGRATION.c.destination_server_id == SERVER.c.id, _GOES_ON
         ),
@@ -119,7 +119,7 @@ _SERVER_OF = (
     sa.select(SERVER.c.id)
     .where(
         SERVER.c.id == INSTANCE.c.share_server_id,
-        SERVER.c.status == share_server.S.SERVER_MIGRATING,
+        SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING,
     )
     .correlate(INSTANCE)
 )
@@ -132,20 +132,21 @@ _ON_SERVER = (
 KINDS = {
     kind.machine.resource: kind
     for kind in (
-        Kind(
-            share_server.MACHINE,
+        ResourceKind(
+            share_server.SHARE_SERVER,
             SERVER,
             _SERVERS,
             (
                 _work_on('share_server', SERVER.c.id),
                 # Who creates the first share makes the server for it.
                 sa.and_(
-                    SERVER.c.status == share_server.S.CREATING,
+                    SERVER.c.status == share_server.ServerStatus.CREATING,
                     WORK.c.resource == 'share_instance',
                     WORK.c.resource_id.in_(_ON_SERVER),
                 ),
                 sa.and_(
-                    SERVER.c.status == share_server.S.SERVER_MIGRATING,
+                    SERVER.c.status
+                    == share_server.ServerStatus.SERVER_MIGRATING,
                     _work_on('share_server_task', SERVER.c.id),
                 ),
             ),
@@ -154,8 +155,8 @@ KINDS = {
             host=SERVER.c.host,
             waits=_IS_MIGRATED,
         ),
-        Kind(
-            share_server.TASK_MACHINE,
+        ResourceKind(
+            share_server.SHARE_SERVER_TASK,
             SERVER,
             _SERVERS.outerjoin(MIGRATION, MIGRATION.c.open_for == SERVER.c.id),
             (_work_on('share_server_task', SERVER.c.id),),
@@ -164,8 +165,8 @@ KINDS = {
             # The back end that a server goes to does all the work.
             host=sa.func.coalesce(MIGRATION.c.destination_host, SERVER.c.host),
         ),
-        Kind(
-            share_instance.MACHINE,
+        ResourceKind(
+            share_instance.SHARE_INSTANCE,
             INSTANCE,
             INSTANCE.join(SHARE),
             (
@@ -193,7 +194,7 @@ KINDS = {
                     INSTANCE.c.status == _S.SNAPSHOTTING,
                     _SNAPSHOTS_OF.where(
                         SNAPSHOT_INSTANCE.c.status
-                        == snapshot_instance.S.CREATING
+                        == snapshot_instance.SnapshotStatus.CREATING
                     ).exists(),
                 ),
                 sa.and_(
@@ -202,8 +203,8 @@ KINDS = {
                 ),
             ),
         ),
-        Kind(
-            snapshot_instance.MACHINE,
+        ResourceKind(
+            snapshot_instance.SNAPSHOT_INSTANCE,
             SNAPSHOT_INSTANCE,
             SNAPSHOT_INSTANCE.join(INSTANCE).join(
                 SNAPSHOT, SNAPSHOT.c.id == SNAPSHOT_INSTANCE.c.snapshot_id
@@ -213,7 +214,7 @@ KINDS = {
                 # Who reverts a share works on the share.
                 sa.and_(
                     SNAPSHOT_INSTANCE.c.status
-                    == snapshot_instance.S.RESTORING,
+                    == snapshot_instance.SnapshotStatus.RESTORING,
                     _work_on(
                         'share_instance', SNAPSHOT_INSTANCE.c.share_instance_id
                     ),
@@ -224,7 +225,7 @@ KINDS = {
             waits=sa.or_(
                 sa.and_(
                     SNAPSHOT_INSTANCE.c.status
-                    == snapshot_instance.S.SERVER_MIGRATING,
+                    == snapshot_instance.SnapshotStatus.SERVER_MIGRATING,
                     _SERVER_OF.exists(),
                 ),
                 # What a replica follows with is seen when it is updated.
@@ -232,8 +233,8 @@ KINDS = {
                     SNAPSHOT_INSTANCE.c.status.in_(
                         sorted(
                             {
-                                snapshot_instance.S.CREATING,
-                                snapshot_instance.S.DELETING,
+                                snapshot_instance.SnapshotStatus.CREATING,
+                                snapshot_instance.SnapshotStatus.DELETING,
                             }
                         )
                     ),
@@ -245,25 +246,25 @@ KINDS = {
                 ),
             ),
         ),
-        Kind(
-            access_rule.MACHINE,
+        ResourceKind(
+            access_rule.ACCESS_RULE,
             RULE,
             RULE.join(INSTANCE).join(SHARE),
             (_work_on('share_instance_access', RULE.c.share_instance_id),),
             RULE.c.share_instance_id,
             waits=_IS_UNTOLD,
         ),
-        Kind(
-            access_rule.STATUS_MACHINE,
+        ResourceKind(
+            access_rule.SHARE_INSTANCE_ACCESS,
             INSTANCE,
             INSTANCE.join(SHARE),
             (_work_on('share_instance_access', INSTANCE.c.id),),
             INSTANCE.c.id,
             waits=_IS_UNTOLD,
-            doubts=INSTANCE.c.access_doubted == sa.true(),
+            doubts=INSTANCE.c.access_stale == sa.true(),
         ),
-        Kind(
-            access_rule.SNAPSHOT_MACHINE,
+        ResourceKind(
+            access_rule.SNAPSHOT_ACCESS_RULE,
             SNAPSHOT_RULE,
             SNAPSHOT_RULE.join(SNAPSHOT_INSTANCE)
             .join(INSTANCE)
@@ -277,7 +278,7 @@ KINDS = {
             SNAPSHOT_RULE.c.share_snapshot_instance_id,
             SNAPSHOT,
             waits=SNAPSHOT_INSTANCE.c.status.in_(
-                sorted(snapshot_instance.UNTOLD)
+                sorted(snapshot_instance.SYNC_EXCLUDED)
             ),
         ),
     )
@@ -293,12 +294,12 @@ def _rows(resource: str) -> sa.Select:
             sa.literal(resource).label('resource'),
             kind.table.c.id,
             kind.status.label('status'),
-            kind.about.label('about'),
+            kind.subject_id.label('subject_id'),
             kind.host.label('host'),
             kind.owner.c.project_id,
             kind.owner.c.user_id,
         )
-        .select_from(kind.of)
+        .select_from(kind.from_clause)
         .where(
             kind.status.in_(sorted(kind.machine.in_flight))
             if kind.doubts is None
@@ -309,7 +310,7 @@ def _rows(resource: str) -> sa.Select:
     )
 
 
-def _moves(kind: Kind) -> tuple[Condition, Condition]:
+def _moves(kind: ResourceKind) -> tuple[Condition, Condition]:
     """Conditions on the journal: what it says of a row."""
     return (
         JOURNAL.c.resource == kind.machine.resource,
@@ -360,7 +361,7 @@ def _stuck(resource: str, placed: bool, early: bool) -> sa.Select:
     return found.limit(sa.bindparam('most', type_=sa.Integer()))
 
 
-def _is_on(kind: Kind) -> Condition:
+def _is_on(kind: ResourceKind) -> Condition:
     """On this back end, whichever its pool."""
     return sa.or_(
         kind.host == sa.bindparam('of_host'),
@@ -374,7 +375,7 @@ def _where(service_host: str) -> dict[str, object]:
     return {'of_host': service_host, 'prefix': prefix, 'length': len(prefix)}
 
 
-def stuck(
+def list_stuck(
     session: Session,
     resource: str,
     service_host: str | None,
@@ -397,7 +398,7 @@ def stuck(
     return session.rows(statement, **values)
 
 
-def get(session: Session, resource: str, id: str) -> sa.Row:
+def get_resource(session: Session, resource: str, id: str) -> sa.Row:
     """Where a resource is, whose, and what its rescue is about.
 
     At rest or not; raises ResourceNotFound when there is none.
@@ -406,11 +407,11 @@ def get(session: Session, resource: str, id: str) -> sa.Row:
     row = session.one(
         sa.select(
             kind.host.label('host'),
-            kind.about.label('about'),
+            kind.subject_id.label('subject_id'),
             kind.owner.c.project_id,
             kind.owner.c.user_id,
         )
-        .select_from(kind.of)
+        .select_from(kind.from_clause)
         .where(kind.table.c.id == id)
     )
     if row is None:
@@ -441,7 +442,7 @@ def list_in_flight(
     )
 
 
-def holders(
+def list_holding_work(
     session: Session, resource: str, ids: typing.Collection[str]
 ) -> dict[str, sa.Row]:
     """The work that owes the next move of these, by their ids.
@@ -476,7 +477,7 @@ def holders(
 _RECORD = sa.insert(LOG)
 
 
-def record(session: Session, **values: object) -> None:
+def record_decision(session: Session, **values: object) -> None:
     """Write a decision down, in the transaction that carries it out."""
     by = session.by
     session.run(
@@ -542,6 +543,8 @@ _OWED = sa.select(sa.func.count()).where(
 )
 
 
-def owed(session: Session, queue: str, kinds: typing.Collection[str]) -> int:
+def count_queued_rescues(
+    session: Session, queue: str, kinds: typing.Collection[str]
+) -> int:
     """How many rescues of a back end wait to be carried out."""
     return session.value(_OWED, of_queue=queue, kinds=sorted(kinds))

@@ -55,12 +55,12 @@ _ENSURED = (
 _ZONE_ID = sa.select(ZONE.c.id).where(ZONE.c.name == sa.bindparam('of_name'))
 
 
-def zone_id(session: Session, name: str) -> str:
+def get_or_create_zone_id(session: Session, name: str) -> str:
     """The id of a zone, which comes into being when first named."""
     found = session.value(_ZONE_ID, of_name=name)
     if found is None:
         found = session.new_id()
-        session.insert_first(
+        session.insert_unique(
             sa.insert(ZONE), id=found, name=name, created_at=session.now
         )
     return found
@@ -78,8 +78,8 @@ def register(
     health: str | None = None,
 ) -> None:
     """Say that a process serves here from now on."""
-    found = zone_id(session, zone)
-    if beat(
+    found = get_or_create_zone_id(session, zone)
+    if heartbeat(
         session,
         host=host,
         binary=binary,
@@ -92,7 +92,7 @@ def register(
             .values(topic=topic, availability_zone_id=found)
         )
         return
-    session.insert_first(
+    session.insert_unique(
         sa.insert(SERVICE).values(heartbeat_at=db_now()),
         host=host,
         binary=binary,
@@ -107,7 +107,7 @@ def register(
     )
 
 
-def beat(
+def heartbeat(
     session: Session,
     *,
     host: str,
@@ -135,14 +135,14 @@ def list_all(session: Session) -> typing.Sequence[sa.Row]:
 
 
 def get(
-    session: Session, host: str, binary: str, *, keep: bool = False
+    session: Session, host: str, binary: str, *, lock: bool = False
 ) -> sa.Row:
     """One of them; raises ServiceNotFound.
 
     With `keep` whoever else keeps it waits until the transaction ends.
     """
     row = session.one(
-        _ONE_KEPT if keep else _ONE, of_host=host, of_binary=binary
+        _ONE_KEPT if lock else _ONE, of_host=host, of_binary=binary
     )
     if row is None:
         raise exception.ServiceNotFound(binary=binary, host=host)
@@ -182,14 +182,14 @@ def begin_ensuring(session: Session, service_id: int) -> bool:
     return session.run(_ENSURE_IDLE, service_id=service_id) == 1
 
 
-def begin_ensuring_anew(
+def restart_ensuring(
     session: Session, service_id: int, backend_info: str | None
 ) -> None:
     """The same whatever is going on, for another state of the back end."""
     session.run(_ENSURE_ANEW, service_id=service_id, new_info=backend_info)
 
 
-def end_ensuring(session: Session, service_id: int, work_id: str) -> None:
+def finish_ensuring(session: Session, service_id: int, work_id: str) -> None:
     """Say that the shares are ensured, unless the work is still owed."""
     session.run(_ENSURED, service_id=service_id, work_id=work_id)
 

@@ -25,18 +25,18 @@ _TAKEN = sa.select(ALLOCATION.c.ip_address).where(
 _INSERT = sa.insert(ALLOCATION)
 
 
-def hold_segment(session: Session, segment: str) -> None:
+def lock_segment(session: Session, segment: str) -> None:
     """Have nobody else give addresses of a segment for this transaction."""
     if session.value(_HOLD, of_segment=segment) is None:
-        session.insert_first(_FIRST, segment=segment)
+        session.insert_unique(_FIRST, segment=segment)
 
 
-def taken(session: Session, segment: str) -> list[str]:
+def list_addresses(session: Session, segment: str) -> list[str]:
     """The addresses of a segment that have been given."""
     return [row.ip_address for row in session.rows(_TAKEN, of_segment=segment)]
 
 
-def holders(
+def list_address_owners(
     session: Session, segment: str, addresses: Collection[str]
 ) -> dict[str, str]:
     """The servers that have any of these addresses, by address."""
@@ -65,7 +65,7 @@ def _of(
     return sa.and_(*conditions)
 
 
-def of(
+def list_for_server(
     session: Session,
     share_server_id: str,
     label: str,
@@ -134,7 +134,7 @@ def remove(
     )
 
 
-def describe_subnet(
+def update_subnet(
     session: Session, subnet_id: str, facts: Mapping[str, typing.Any]
 ) -> None:
     """Say in a subnet what network its addresses are of."""

@@ -20,10 +20,7 @@ _ANSWERS = (
 )
 _NOTE = (
     sa.update(CHECK)
-    .where(
-        *_OF,
-        CHECK.c.host == sa.bindparam('of_host'),
-    )
+    .where(*_OF, CHECK.c.host == sa.bindparam('of_host'))
     .values(compatible=sa.bindparam('answer'))
 )
 _FORGET = sa.delete(CHECK).where(*_OF)
@@ -32,7 +29,7 @@ _FORGET_ALL = sa.delete(CHECK).where(
 )
 
 
-def answers(
+def get_results(
     session: Session, network_id: str, operation: str
 ) -> dict[str, bool | None]:
     """What each back end has said, by its host; None is not yet.
@@ -47,7 +44,7 @@ def answers(
     }
 
 
-def begin(
+def start(
     session: Session, network_id: str, operation: str, hosts: Collection[str]
 ) -> None:
     """Have these back ends be asked, whatever was said before."""
@@ -66,7 +63,7 @@ def begin(
     )
 
 
-def note(
+def record_result(
     session: Session,
     network_id: str,
     operation: str,
@@ -83,6 +80,6 @@ def note(
     )
 
 
-def forget(session: Session, network_id: str) -> None:
+def delete_all(session: Session, network_id: str) -> None:
     """Nothing is known any more: the network has changed."""
     session.run(_FORGET_ALL, network_id=network_id)

@@ -12,7 +12,7 @@ from manila_lite import exception
 from manila_lite.db.models import engine
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
-from manila_lite.db.session import RowAppeared
+from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
 
 SERVICE = networks.SecurityService.__table__
@@ -67,15 +67,13 @@ _REPLACE = (
 )
 _RETYPE = (
     sa.update(ATTACHED)
-    .where(
-        ATTACHED.c.security_service_id == sa.bindparam('service_id'),
-    )
+    .where(ATTACHED.c.security_service_id == sa.bindparam('service_id'))
     .values(type=sa.bindparam('new_type'))
 )
 
 
 @dataclasses.dataclass
-class Filter:
+class SecurityServiceFilter:
     """Which services: empty fields do not narrow anything."""
 
     project_id: str | None = None
@@ -83,7 +81,7 @@ class Filter:
     share_network_id: str | None = None
 
 
-class Shown(typing.NamedTuple):
+class SecurityServiceListing(typing.NamedTuple):
     """Rows to show, and the ids of networks by that of the service."""
 
     rows: Sequence[sa.Row]
@@ -103,7 +101,7 @@ def find(session: Session, service_id: str) -> sa.Row | None:
     return session.one(_ONE, service_id=service_id)
 
 
-def keep(session: Session, service_id: str) -> sa.Row:
+def lock_shared(session: Session, service_id: str) -> sa.Row:
     """The same, which nobody changes until the transaction ends."""
     return _found(session.one(_KEEP, service_id=service_id), service_id)
 
@@ -114,14 +112,16 @@ def _found(row: sa.Row | None, service_id: str) -> sa.Row:
     return row
 
 
-def of_network(session: Session, network_id: str) -> Sequence[sa.Row]:
+def list_for_network(session: Session, network_id: str) -> Sequence[sa.Row]:
     """The services attached to a network, by type."""
     return session.rows(_OF_NETWORK, network_id=network_id)
 
 
-def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+def list_summaries(
+    session: Session, wanted: SecurityServiceFilter, page: typing.Any
+) -> SecurityServiceListing:
     """Id, name and type of the services of a page."""
-    return Shown(
+    return SecurityServiceListing(
         session.rows(
             _page(wanted, page, SERVICE.c.id, SERVICE.c.name, SERVICE.c.type)
         ),
@@ -129,7 +129,9 @@ def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
     )
 
 
-def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+def list_details(
+    session: Session, wanted: SecurityServiceFilter, page: typing.Any
+) -> SecurityServiceListing:
     """The services of a page, and which networks use them."""
     rows = session.rows(_page(wanted, page, *SERVICE.c))
     ids = _page(wanted, page, SERVICE.c.id).subquery()
@@ -140,11 +142,11 @@ def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
         .order_by(ATTACHED.c.share_network_id)
     ):
         found[service_id].append(network_id)
-    return Shown(rows, found)
+    return SecurityServiceListing(rows, found)
 
 
 def _page(
-    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+    wanted: SecurityServiceFilter, page: typing.Any, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
@@ -155,7 +157,7 @@ def _page(
     return statement.offset(page.offset) if page.offset else statement
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: SecurityServiceFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         SERVICE.c[name] == value for name, value in wanted.exact.items()
     ]
@@ -215,7 +217,7 @@ def _hold_unused(session: Session, service_id: str) -> None:
     held = session.rows(_HOLD_NETWORKS, service_id=service_id)
     _found(session.one(_HOLD, service_id=service_id), service_id)
     if session.rows(_NETWORKS, service_id=service_id) != held:
-        raise RowAppeared(table=ATTACHED.name)
+        raise ConcurrentChange(table=ATTACHED.name)
     if session.value(_HAS_SERVERS, service_id=service_id) or session.value(
         _IS_BEING_CHANGED, service_id=service_id
     ):
@@ -265,10 +267,10 @@ def attach(session: Session, network_id: str, service: sa.Row) -> None:
             type=service.type,
         )
     except db_exc.DBDuplicateEntry:
-        raise taken(network_id, service.type) from None
+        raise type_conflict(network_id, service.type) from None
 
 
-def taken(network_id: str, type: str) -> exception.ManilaLiteError:
+def type_conflict(network_id: str, type: str) -> exception.ManilaLiteError:
     """The error of a second service of a type."""
     return exception.SecurityServiceConflict(
         share_network_id=network_id,

@@ -11,9 +11,9 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.session import Session
-from manila_lite.states.share_network import MACHINE
-from manila_lite.states.share_network import S
-from manila_lite.states.share_server import S as ServerS
+from manila_lite.states.share_network import SHARE_NETWORK
+from manila_lite.states.share_network import NetworkStatus
+from manila_lite.states.share_server import ServerStatus
 
 NETWORK = networks.ShareNetwork.__table__
 SERVER = share_servers.ShareServer.__table__
@@ -78,25 +78,25 @@ _LEAVE = (
 )
 _CHANGING = sa.exists().where(
     SERVER.c.share_network_id == NETWORK.c.id,
-    SERVER.c.status == ServerS.NETWORK_CHANGE,
+    SERVER.c.status == ServerStatus.NETWORK_CHANGE,
 )
 _IS_CHANGING = sa.select(_CHANGING).where(
     NETWORK.c.id == sa.bindparam('network_id')
 )
 _STUCK = (
     sa.select(NETWORK.c.id, NETWORK.c.status)
-    .where(NETWORK.c.status == S.NETWORK_CHANGE, ~_CHANGING)
+    .where(NETWORK.c.status == NetworkStatus.NETWORK_CHANGE, ~_CHANGING)
     .order_by(NETWORK.c.id)
     .limit(sa.bindparam('most'))
 )
 
 
-def target(session: Session, network_id: str) -> sa.Row:
+def get_target(session: Session, network_id: str) -> sa.Row:
     """What a request needs to authorise and check."""
     return _found(session.one(_TARGET, network_id=network_id), network_id)
 
 
-def hold(session: Session, network_id: str) -> sa.Row:
+def lock(session: Session, network_id: str) -> sa.Row:
     """The same row, which nobody else changes until the transaction ends.
 
     Nor are share servers born on the network meanwhile. Whatever changes
@@ -105,12 +105,12 @@ def hold(session: Session, network_id: str) -> sa.Row:
     return _found(session.one(_HOLD, network_id=network_id), network_id)
 
 
-def hold_if_there(session: Session, network_id: str) -> None:
+def lock_if_exists(session: Session, network_id: str) -> None:
     """The same where the network may be gone: it is held before servers."""
     session.one(_HOLD, network_id=network_id)
 
 
-def keep(session: Session, network_id: str) -> sa.Row:
+def lock_shared(session: Session, network_id: str) -> sa.Row:
     """The same for those who put something on the network.
 
     They do not wait for each other, only for who holds it.
@@ -124,7 +124,7 @@ def _found(row: sa.Row | None, network_id: str) -> sa.Row:
     return row
 
 
-def servers(session: Session, network_id: str) -> typing.Sequence[sa.Row]:
+def list_servers(session: Session, network_id: str) -> typing.Sequence[sa.Row]:
     """The share servers on the network, in order of their ids."""
     return session.rows(_SERVERS, network_id=network_id)
 
@@ -134,7 +134,9 @@ def has_servers(session: Session, network_id: str) -> bool:
     return bool(session.value(_HAS_SERVERS, network_id=network_id))
 
 
-def server_ids_in(session: Session, subnet_ids: Collection[str]) -> set[str]:
+def list_server_ids_in_subnets(
+    session: Session, subnet_ids: Collection[str]
+) -> set[str]:
     """The ids of the servers that are in one of these subnets."""
     return {
         row.share_server_id
@@ -142,43 +144,47 @@ def server_ids_in(session: Session, subnet_ids: Collection[str]) -> set[str]:
     }
 
 
-def shares_on(
+def list_share_instances(
     session: Session, server_ids: Collection[str]
 ) -> typing.Sequence[sa.Row]:
     """The share instances on some servers, in order of their ids."""
     return session.rows(_SHARES_ON, ids=sorted(server_ids))
 
 
-def leave(session: Session, server_ids: Collection[str]) -> None:
+def detach_servers(session: Session, server_ids: Collection[str]) -> None:
     """Have servers be on no network; their addresses stay given."""
     for statement in _LEAVE:
         session.run(statement, ids=sorted(server_ids))
 
 
-def settle(session: Session, network_id: str, *, failed: bool) -> None:
+def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
     """Bring a network to rest when none of its servers is changing.
 
     Whoever ends the change of a server calls this in the same
     transaction, with whether it failed; one that fails is enough.
     """
     row = session.one(_HOLD, network_id=network_id)
-    if row is None or row.status != S.NETWORK_CHANGE:
+    if row is None or row.status != NetworkStatus.NETWORK_CHANGE:
         return
     if failed:
         transitions.fire(
             session,
-            MACHINE,
+            SHARE_NETWORK,
             network_id,
             'change_failed',
             updated_at=session.now,
         )
     elif not session.value(_IS_CHANGING, network_id=network_id):
         transitions.fire(
-            session, MACHINE, network_id, 'changed', updated_at=session.now
+            session,
+            SHARE_NETWORK,
+            network_id,
+            'changed',
+            updated_at=session.now,
         )
 
 
-def stuck(session: Session, most: int) -> typing.Sequence[sa.Row]:
+def list_stuck(session: Session, most: int) -> typing.Sequence[sa.Row]:
     """Networks in flight without a server that is changing."""
     return session.rows(_STUCK, most=most)
 
@@ -188,7 +194,7 @@ def has_shares(session: Session, network_id: str) -> bool:
 
 
 def insert(session: Session, values: dict[str, typing.Any]) -> None:
-    transitions.born(session, MACHINE, 'create', **values)
+    transitions.insert_row(session, SHARE_NETWORK, 'create', **values)
 
 
 def update(
@@ -208,4 +214,4 @@ def update(
 
 def remove(session: Session, network_id: str) -> None:
     """Make the last move; its services are detached, its checks go."""
-    transitions.fire(session, MACHINE, network_id, 'deleted')
+    transitions.fire(session, SHARE_NETWORK, network_id, 'deleted')

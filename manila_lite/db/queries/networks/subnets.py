@@ -102,12 +102,14 @@ _ZONE = sa.select(ZONE.c.id, ZONE.c.name).where(
 )
 
 
-def list_of(session: Session, network_id: str) -> list[Subnet]:
+def list_for_network(session: Session, network_id: str) -> list[Subnet]:
     """The subnets of a network, the oldest first."""
     return _subnets(session.rows(_OF, network_id=network_id))
 
 
-def list_of_all(session: Session, ids: sa.Subquery) -> dict[str, list[Subnet]]:
+def list_for_networks(
+    session: Session, ids: sa.Subquery
+) -> dict[str, list[Subnet]]:
     """The same for several networks, by their ids."""
     found: dict[str, list[Subnet]] = collections.defaultdict(list)
     these = ids.join(SUBNET, SUBNET.c.share_network_id == ids.c.id)
@@ -148,7 +150,7 @@ def count(session: Session, network_id: str) -> int:
     return session.value(_COUNT, network_id=network_id)
 
 
-def zone_id(session: Session, wanted: str) -> str:
+def get_zone_id(session: Session, wanted: str) -> str:
     """The id of a zone of this name or id; raises InvalidInput."""
     found = session.rows(_ZONE, wanted=wanted)
     if not found:
@@ -204,6 +206,6 @@ def remove_all(session: Session, network_id: str) -> None:
     session.run(_DELETE_OF, network_id=network_id)
 
 
-def servers(session: Session, subnet_id: str) -> typing.Sequence[sa.Row]:
+def list_servers(session: Session, subnet_id: str) -> typing.Sequence[sa.Row]:
     """The share servers with addresses in a subnet, in order of ids."""
     return session.rows(_SERVERS, subnet_id=subnet_id)

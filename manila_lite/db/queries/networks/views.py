@@ -24,7 +24,7 @@ SERVER = share_servers.ShareServer.__table__
 
 
 @dataclasses.dataclass
-class Filter:
+class ShareNetworkFilter:
     """Which networks: empty fields do not narrow anything.
 
     `network` and `subnet` are exact column values, of which those of
@@ -65,24 +65,26 @@ _SHOWN = (
 _ONE = sa.select(*_SHOWN).where(NETWORK.c.id == sa.bindparam('network_id'))
 
 
-class Shown(typing.NamedTuple):
+class ShareNetworkListing(typing.NamedTuple):
     """Rows to show, and the subnets by the id of their network."""
 
     rows: Sequence[sa.Row]
     subnets: dict[str, list[subnets.Subnet]]
 
 
-def get(session: Session, network_id: str) -> Shown:
+def get(session: Session, network_id: str) -> ShareNetworkListing:
     """One network; no rows when there is none."""
-    return Shown(
+    return ShareNetworkListing(
         session.rows(_ONE, network_id=network_id),
-        {network_id: subnets.list_of(session, network_id)},
+        {network_id: subnets.list_for_network(session, network_id)},
     )
 
 
-def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+def list_summaries(
+    session: Session, wanted: ShareNetworkFilter, page: typing.Any
+) -> ShareNetworkListing:
     """Ids and names of the networks of a page."""
-    return Shown(
+    return ShareNetworkListing(
         session.rows(
             _page(session, wanted, page, NETWORK.c.id, NETWORK.c.name)
         ),
@@ -90,16 +92,18 @@ def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
     )
 
 
-def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+def list_details(
+    session: Session, wanted: ShareNetworkFilter, page: typing.Any
+) -> ShareNetworkListing:
     """The networks of a page with all that the detailed view shows."""
     rows = session.rows(_page(session, wanted, page, *_SHOWN))
     ids = _page(session, wanted, page, NETWORK.c.id).subquery()
-    return Shown(rows, subnets.list_of_all(session, ids))
+    return ShareNetworkListing(rows, subnets.list_for_networks(session, ids))
 
 
 def _page(
     session: Session,
-    wanted: Filter,
+    wanted: ShareNetworkFilter,
     page: typing.Any,
     *columns: sa.ColumnElement,
 ) -> sa.Select:
@@ -112,7 +116,9 @@ def _page(
     return statement.offset(page.offset) if page.offset else statement
 
 
-def _conditions(session: Session, wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(
+    session: Session, wanted: ShareNetworkFilter
+) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         NETWORK.c[name] == value for name, value in wanted.network.items()
     ]

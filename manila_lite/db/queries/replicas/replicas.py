@@ -16,10 +16,10 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.states import access_rule
 from manila_lite.states import snapshot_instance
-from manila_lite.states.share_replica import MACHINE
 from manila_lite.states.share_replica import PROMOTABLE
 from manila_lite.states.share_replica import READABLE
-from manila_lite.states.share_replica import P
+from manila_lite.states.share_replica import SHARE_REPLICA
+from manila_lite.states.share_replica import ReplicaState
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -56,7 +56,7 @@ _TAKE = (
         INSTANCE.c.host,
         INSTANCE.c.status,
         INSTANCE.c.replica_state,
-        INSTANCE.c.replica_round,
+        INSTANCE.c.replica_generation,
         INSTANCE.c.access_rules_status,
         INSTANCE.c.cast_rules_to_readonly,
         INSTANCE.c.share_type_id,
@@ -88,7 +88,7 @@ _HOSTS = (
 _NEXT_ROUND = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
-    .values(replica_round=INSTANCE.c.replica_round + 1)
+    .values(replica_generation=INSTANCE.c.replica_generation + 1)
 )
 _OF_SHARES: sa.BindParameter[typing.Any] = sa.bindparam(
     'share_ids', expanding=True
@@ -140,7 +140,7 @@ _SNAPSHOT_METADATA_OF = (
 )
 
 
-def target(session: Session, replica_id: str) -> sa.Row:
+def get_target(session: Session, replica_id: str) -> sa.Row:
     """What an action needs to authorise and check, in one statement.
 
     Raises ShareReplicaNotFound, also for instances that are no replicas.
@@ -151,7 +151,7 @@ def target(session: Session, replica_id: str) -> sa.Row:
     return row
 
 
-def take(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
+def lock_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
     """All instances of a share, which stay as they are until the end.
 
     Whoever decides on one replica by what the others are takes them all
@@ -170,20 +170,25 @@ def count(session: Session, share_id: str) -> int:
     return session.value(_COUNT, of_share=share_id)
 
 
-def hosts(
+def get_hosts(
     session: Session, share_id: str
 ) -> tuple[str | None, frozenset[str]]:
     """Where the active replica is, if anywhere, and where there are any."""
     rows = session.rows(_HOSTS, of_share=share_id)
     return (
         next(
-            (row.host for row in rows if row.replica_state == P.ACTIVE), None
+            (
+                row.host
+                for row in rows
+                if row.replica_state == ReplicaState.ACTIVE
+            ),
+            None,
         ),
         frozenset(row.host for row in rows),
     )
 
 
-def next_round(session: Session, share_id: str) -> None:
+def advance_generation(session: Session, share_id: str) -> None:
     """Have answers about the replicas that are yet to come not count.
 
     Drivers were asked while another replica was active, or while the
@@ -193,27 +198,29 @@ def next_round(session: Session, share_id: str) -> None:
     session.run(_NEXT_ROUND, of_share=share_id)
 
 
-def fall_behind(session: Session, share_id: str) -> None:
+def mark_all_out_of_sync(session: Session, share_id: str) -> None:
     """Have no replica be taken for up to date, whoever was asked before.
 
     The active one has other data, or is about to.
     """
     fire_matching(
         session,
-        MACHINE,
+        SHARE_REPLICA,
         'fell_behind',
-        {'share_id': share_id, 'replica_state': P.IN_SYNC},
+        {'share_id': share_id, 'replica_state': ReplicaState.IN_SYNC},
         updated_at=session.now,
     )
-    next_round(session, share_id)
+    advance_generation(session, share_id)
 
 
-def birth(share_id: str, replication_type: str | None) -> dict[str, object]:
+def initial_columns(
+    share_id: str, replication_type: str | None
+) -> dict[str, object]:
     """What the first instance of a share is born with."""
     if replication_type is None:
         return {}
     return {
-        'replica_state': MACHINE.born['create'],
+        'replica_state': SHARE_REPLICA.initial['create'],
         'sole_active_of': _sole(share_id, replication_type),
     }
 
@@ -231,7 +238,7 @@ def activate(
     """
     fire(
         session,
-        MACHINE,
+        SHARE_REPLICA,
         replica.id,
         event,
         sole_active_of=_sole(replica.share_id, replication_type),
@@ -249,7 +256,7 @@ def retire(
     """Have an active replica be one that only follows."""
     fire(
         session,
-        MACHINE,
+        SHARE_REPLICA,
         replica.id,
         event,
         sole_active_of=None,
@@ -258,34 +265,41 @@ def retire(
     )
 
 
-def give_up(session: Session, replica_id: str) -> None:
+def mark_failed(session: Session, replica_id: str) -> None:
     """A replica that was not created has nothing, and says so.
 
     None of its rules is in force. Its status is the caller's to set.
     """
     fire_matching(
-        session, MACHINE, 'failed', {'id': replica_id}, updated_at=session.now
+        session,
+        SHARE_REPLICA,
+        'failed',
+        {'id': replica_id},
+        updated_at=session.now,
     )
     rules = {'share_instance_id': replica_id}
-    fire_matching(session, access_rule.MACHINE, 'apply', rules)
+    fire_matching(session, access_rule.ACCESS_RULE, 'apply', rules)
     if fire_matching(
         session,
-        access_rule.MACHINE,
+        access_rule.ACCESS_RULE,
         'apply_failed',
         rules,
         updated_at=session.now,
     ):
         fire_matching(
-            session, access_rule.STATUS_MACHINE, 'failed', {'id': replica_id}
+            session,
+            access_rule.SHARE_INSTANCE_ACCESS,
+            'failed',
+            {'id': replica_id},
         )
 
 
-def give_up_unplaced(session: Session, replica_id: str) -> None:
+def mark_unplaced_failed(session: Session, replica_id: str) -> None:
     """The same of one that is on no back end, which none will look at."""
-    give_up(session, replica_id)
+    mark_failed(session, replica_id)
     fire_matching(
         session,
-        snapshot_instance.MACHINE,
+        snapshot_instance.SNAPSHOT_INSTANCE,
         'create_failed',
         {'share_instance_id': replica_id},
         updated_at=session.now,
@@ -299,7 +313,7 @@ def _sole(share_id: str, replication_type: str) -> str | None:
 # What drivers are shown, of many shares at once
 
 
-def instances_of(
+def list_instances(
     session: Session, share_ids: Collection[str]
 ) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
     """All replicas of the shares, as `share_instances.some` has them."""
@@ -307,10 +321,10 @@ def instances_of(
         row.id
         for row in session.rows(_INSTANCES_OF, share_ids=sorted(share_ids))
     ]
-    return share_instances.some(session, ids)
+    return share_instances.list_with_details(session, ids)
 
 
-def rules_of(
+def list_rules(
     session: Session, share_ids: Collection[str]
 ) -> dict[str, list[sa.Row]]:
     """The rules of the shares by instance, as `access.of_instance`."""
@@ -320,7 +334,7 @@ def rules_of(
     return found
 
 
-def snapshots_of(
+def list_snapshots(
     session: Session, share_ids: Collection[str]
 ) -> tuple[typing.Sequence[sa.Row], dict[str, dict]]:
     """All snapshot instances of the shares, the oldest snapshot first.

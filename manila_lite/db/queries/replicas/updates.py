@@ -11,11 +11,11 @@ from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance
 from manila_lite.states import snapshot_instance
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import PASSIVE
-from manila_lite.states.share_replica import P
+from manila_lite.states.share_replica import ReplicaState
 
-WATCHED = frozenset({S.AVAILABLE, S.ERROR})
+POLLED_STATUSES = frozenset({InstanceStatus.AVAILABLE, InstanceStatus.ERROR})
 """In these a replica is owed no work that will say how it is."""
 
 INSTANCE = shares.ShareInstance.__table__
@@ -45,18 +45,19 @@ _PAGE = (
     sa.union_all(
         _of_service(
             INSTANCE.c.replica_state.in_(sorted(PASSIVE)),
-            INSTANCE.c.status.in_(sorted(WATCHED)),
+            INSTANCE.c.status.in_(sorted(POLLED_STATUSES)),
         ),
         _of_service(
-            INSTANCE.c.replica_state == P.ACTIVE, INSTANCE.c.status == S.ERROR
+            INSTANCE.c.replica_state == ReplicaState.ACTIVE,
+            INSTANCE.c.status == InstanceStatus.ERROR,
         ),
     )
     .order_by('id')
     .limit(sa.bindparam('page_size'))
 )
-_ROUNDS = sa.select(INSTANCE.c.id, INSTANCE.c.replica_round).where(
+_ROUNDS = sa.select(INSTANCE.c.id, INSTANCE.c.replica_generation).where(
     INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True)),
-    INSTANCE.c.status.in_(sorted(WATCHED)),
+    INSTANCE.c.status.in_(sorted(POLLED_STATUSES)),
 )
 _SHARE_OF = sa.select(INSTANCE.c.share_id).where(
     INSTANCE.c.id == sa.bindparam('replica_id'),
@@ -67,12 +68,12 @@ _IS_OWED = sa.select(
 )
 _COME = sa.update(SNAPSHOT_INSTANCE).where(
     SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'),
-    SNAPSHOT_INSTANCE.c.status == snapshot_instance.S.CREATING,
+    SNAPSHOT_INSTANCE.c.status == snapshot_instance.SnapshotStatus.CREATING,
 )
 _LAST_MOVE = (
     sa.select(JOURNAL.c.event)
     .where(
-        JOURNAL.c.resource == share_instance.MACHINE.resource,
+        JOURNAL.c.resource == share_instance.SHARE_INSTANCE.resource,
         JOURNAL.c.resource_id == sa.bindparam('replica_id'),
     )
     .order_by(JOURNAL.c.id.desc())
@@ -80,7 +81,7 @@ _LAST_MOVE = (
 )
 
 
-def page(
+def list_page(
     session: Session, service_host: str, after: str, size: int
 ) -> typing.Sequence[sa.Row]:
     """Id and share of so many replicas of a back end, in order of id.
@@ -94,15 +95,15 @@ def page(
     )
 
 
-def rounds(session: Session, ids: Collection[str]) -> dict[str, int]:
+def get_generations(session: Session, ids: Collection[str]) -> dict[str, int]:
     """The round of each of these replicas that is still to be updated."""
     return {
-        row.id: row.replica_round
+        row.id: row.replica_generation
         for row in session.rows(_ROUNDS, ids=sorted(ids))
     }
 
 
-def share_of(session: Session, replica_id: str) -> str | None:
+def find_share_id(session: Session, replica_id: str) -> str | None:
     """The share of a replica; None when that is gone."""
     return session.value(_SHARE_OF, replica_id=replica_id)
 
@@ -115,12 +116,12 @@ def has_failed_promotion(session: Session, replica_id: str) -> bool:
     )
 
 
-def is_owed(session: Session, kind: str, key: object) -> bool:
+def is_work_pending(session: Session, kind: str, key: object) -> bool:
     """Whether work of a kind, one per key, waits or is done just now."""
     return bool(session.value(_IS_OWED, of_key=f'{kind}:{key}'))
 
 
-def note_snapshot(
+def update_copying_snapshot(
     session: Session, snapshot_instance_id: str, **values: object
 ) -> None:
     """Note what is known of a snapshot that is still being copied."""

@@ -56,7 +56,7 @@ _METADATA_OF_ONE = _METADATA.where(
 
 
 @dataclasses.dataclass
-class Filter:
+class ShareReplicaFilter:
     """Which replicas: empty fields do not narrow anything.
 
     `after` is the id of a replica; those that follow it are wanted.
@@ -67,34 +67,40 @@ class Filter:
     project_id: str | None = None
     share_id: str | None = None
     after: str | None = None
-    sees_hidden: bool = False
+    include_hidden: bool = False
 
 
-class Shown(typing.NamedTuple):
+class ShareReplicaListing(typing.NamedTuple):
     """Rows to show, and the metadata by the id of their replica."""
 
     rows: Sequence[sa.Row]
     metadata: dict[str, dict[str, str]]
 
 
-def get(session: Session, replica_id: str) -> Shown:
+def get(session: Session, replica_id: str) -> ShareReplicaListing:
     """One replica; no rows when there is none."""
-    return Shown(
+    return ShareReplicaListing(
         session.rows(_ONE, replica_id=replica_id),
         _by_key(session.rows(_METADATA_OF_ONE, replica_id=replica_id)),
     )
 
 
-def summaries(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+def list_summaries(
+    session: Session, wanted: ShareReplicaFilter, page: typing.Any
+) -> ShareReplicaListing:
     """How the replicas of a page are."""
-    return Shown(session.rows(_page(wanted, page, *_SUMMARY)), {})
+    return ShareReplicaListing(
+        session.rows(_page(wanted, page, *_SUMMARY)), {}
+    )
 
 
-def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
+def list_details(
+    session: Session, wanted: ShareReplicaFilter, page: typing.Any
+) -> ShareReplicaListing:
     """The replicas of a page with all that the detailed view shows."""
     rows = session.rows(_page(wanted, page, *_SHOWN))
     ids = _page(wanted, page, INSTANCE.c.id).subquery()
-    return Shown(
+    return ShareReplicaListing(
         rows,
         _by_key(
             session.rows(
@@ -105,7 +111,7 @@ def details(session: Session, wanted: Filter, page: typing.Any) -> Shown:
 
 
 def _page(
-    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+    wanted: ShareReplicaFilter, page: typing.Any, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
@@ -117,7 +123,7 @@ def _page(
     return statement.offset(page.offset) if page.offset else statement
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: ShareReplicaFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = []
     if wanted.project_id is not None:
         found.append(SHARE.c.project_id == wanted.project_id)
@@ -138,7 +144,7 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
                 ),
             )
         )
-    if not wanted.sees_hidden:
+    if not wanted.include_hidden:
         found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
     return found
 

@@ -12,7 +12,7 @@ from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.share_server import T
+from manila_lite.states.share_server import TaskState
 
 MIGRATION = server_migrations.ServerMigration.__table__
 SERVER = share_servers.ShareServer.__table__
@@ -150,7 +150,7 @@ _SUPERSEDE = (
     .where(MIGRATION.c.open_for == sa.bindparam('of_source'))
     .values(
         open_for=None,
-        outcome=T.ERROR,
+        outcome=TaskState.ERROR,
         ended_at=sa.bindparam('now'),
         updated_at=sa.bindparam('now'),
     )
@@ -164,9 +164,7 @@ _HEARD = (
 )
 _CAST = (
     sa.update(INSTANCE)
-    .where(
-        INSTANCE.c.share_server_id == sa.bindparam('of_server'),
-    )
+    .where(INSTANCE.c.share_server_id == sa.bindparam('of_server'))
     .values(cast_rules_to_readonly=sa.bindparam('cast'))
 )
 _PRUNE = sa.delete(MIGRATION).where(
@@ -176,7 +174,9 @@ _PRUNE = sa.delete(MIGRATION).where(
 _ERROR_SHOWN = 1000
 
 
-def with_shares(session: Session, server_id: str) -> typing.Sequence[sa.Row]:
+def list_server_with_shares(
+    session: Session, server_id: str
+) -> typing.Sequence[sa.Row]:
     """A server, one row for each share on it.
 
     One row without a share when there is none; no row when the server is
@@ -185,12 +185,14 @@ def with_shares(session: Session, server_id: str) -> typing.Sequence[sa.Row]:
     return session.rows(_WITH_SHARES, server_id=server_id)
 
 
-def snapshots_on(session: Session, server_id: str) -> typing.Sequence[sa.Row]:
+def list_snapshot_instances(
+    session: Session, server_id: str
+) -> typing.Sequence[sa.Row]:
     """The snapshot instances of the shares on a server."""
     return session.rows(_SNAPSHOTS, server_id=server_id)
 
 
-def snapshot_metadata(
+def get_snapshot_metadata(
     session: Session, server_id: str
 ) -> dict[str, dict[str, str]]:
     """Their metadata, by the id of the snapshot instance."""
@@ -200,7 +202,7 @@ def snapshot_metadata(
     return found
 
 
-def networks_with_subnets(
+def list_networks_with_subnets(
     session: Session, ids: Collection[str | None], server_id: str
 ) -> typing.Sequence[sa.Row]:
     """Networks, one row for each subnet, with the name of its zone.
@@ -252,7 +254,7 @@ def find_latest(session: Session, source_id: str) -> sa.Row | None:
     return session.one(_LATEST, of_source=source_id)
 
 
-def note(session: Session, migration_id: str, **values: object) -> None:
+def update(session: Session, migration_id: str, **values: object) -> None:
     """Change what is known of a migration."""
     session.run(
         sa.update(MIGRATION)
@@ -261,7 +263,7 @@ def note(session: Session, migration_id: str, **values: object) -> None:
     )
 
 
-def note_heard(
+def record_progress(
     session: Session, migration_id: str, progress: int | None
 ) -> None:
     """Note that the driver has spoken, and how far it says it has come."""
@@ -286,7 +288,7 @@ def close(
     )
 
 
-def cast_rules(session: Session, server_id: str, cast: bool) -> None:
+def set_rules_readonly(session: Session, server_id: str, cast: bool) -> None:
     """Say whether the rules of all shares on a server are read-only."""
     session.run(_CAST, of_server=server_id, cast=cast)
 
@@ -296,7 +298,9 @@ def prune(session: Session, before: typing.Any) -> int:
     return session.run(_PRUNE, before=before)
 
 
-def totals(rows: typing.Iterable[typing.Any]) -> list[Mapping[str, object]]:
+def sum_by_type_and_protocol(
+    rows: typing.Iterable[typing.Any],
+) -> list[Mapping[str, object]]:
     """What the shares of `with_shares` need: per type and protocol.
 
     Each has share_type_id, share_proto, size (GiB in all) and count.

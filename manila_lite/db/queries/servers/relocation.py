@@ -37,7 +37,7 @@ def _parts(ids: Collection[str]) -> typing.Iterator[list[str]]:
         yield wanted[begin : begin + _AT_ONCE]
 
 
-def relocate(
+def move_instances(
     session: Session,
     instance_ids: Collection[str],
     *,
@@ -61,7 +61,9 @@ def relocate(
         )
 
 
-def locate_snapshots(session: Session, locations: Mapping[str, str]) -> None:
+def set_snapshot_locations(
+    session: Session, locations: Mapping[str, str]
+) -> None:
     """Note where back ends have snapshots, by instance id."""
     session.run_many(
         sa.update(SNAPSHOT_INSTANCE)
@@ -147,12 +149,14 @@ def _replace(
     return added
 
 
-def with_rules(session: Session, instance_ids: Collection[str]) -> list[str]:
+def list_instances_with_rules(
+    session: Session, instance_ids: Collection[str]
+) -> list[str]:
     """Those of the share instances that have access rules."""
     return _having(session, RULE.c.share_instance_id, instance_ids)
 
 
-def snapshots_with_rules(
+def list_snapshots_with_rules(
     session: Session, instance_ids: Collection[str]
 ) -> list[str]:
     """The same of snapshot instances."""
@@ -176,12 +180,12 @@ def _having(
     ]
 
 
-def doubt_rules(session: Session, instance_ids: Collection[str]) -> None:
+def mark_rules_stale(session: Session, instance_ids: Collection[str]) -> None:
     """Note that back ends may have other rules than those known."""
     _doubt(session, INSTANCE, instance_ids)
 
 
-def doubt_snapshot_rules(
+def mark_snapshot_rules_stale(
     session: Session, instance_ids: Collection[str]
 ) -> None:
     """The same of snapshot instances."""
@@ -193,11 +197,11 @@ def _doubt(session: Session, table: sa.Table, ids: Collection[str]) -> None:
         session.run(
             sa.update(table)
             .where(table.c.id.in_(part))
-            .values(access_doubted=True)
+            .values(access_stale=True)
         )
 
 
-def hand_on_addresses(
+def transfer_addresses(
     session: Session, source_id: str, destination_id: str
 ) -> None:
     """Have one server be reached where the other was."""
@@ -218,18 +222,16 @@ def hand_on_addresses(
     )
 
 
-def rules_are_settled(session: Session, server_id: str) -> set[str]:
+def get_rules_statuses(session: Session, server_id: str) -> set[str]:
     """What the rules of the shares on a server come to.
 
     The values of `access_rules_status`; one whose back end is still to
     be told counts as out_of_sync.
     """
     return {
-        'out_of_sync' if row.access_doubted else row.access_rules_status
+        'out_of_sync' if row.access_stale else row.access_rules_status
         for row in session.rows(
-            sa.select(
-                INSTANCE.c.access_rules_status, INSTANCE.c.access_doubted
-            )
+            sa.select(INSTANCE.c.access_rules_status, INSTANCE.c.access_stale)
             .where(INSTANCE.c.share_server_id == server_id)
             .distinct()
         )

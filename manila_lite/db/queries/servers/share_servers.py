@@ -17,9 +17,9 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import services
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
-from manila_lite.db.session import RowAppeared
+from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Session
-from manila_lite.states.share_server import S
+from manila_lite.states.share_server import ServerStatus
 
 SERVER = share_servers.ShareServer.__table__
 DETAIL = share_servers.ShareServerBackendDetail.__table__
@@ -78,10 +78,7 @@ _ALLOCATIONS = (
 )
 _ON = INSTANCE.c.share_server_id == sa.bindparam('of_server')
 _LOAD = (
-    sa.select(
-        sa.func.count(),
-        sa.func.coalesce(sa.func.sum(SHARE.c.size), 0),
-    )
+    sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(SHARE.c.size), 0))
     .select_from(INSTANCE.join(SHARE))
     .where(_ON)
 )
@@ -110,7 +107,7 @@ _USE = (
     sa.update(SERVER)
     .where(
         SERVER.c.id == sa.bindparam('server_id'),
-        SERVER.c.status == S.ACTIVE,
+        SERVER.c.status == ServerStatus.ACTIVE,
     )
     .values(idle_since=None)
 )
@@ -125,12 +122,14 @@ _IDLE = (
 )
 
 
-def get(session: Session, server_id: str, *, keep: bool = False) -> sa.Row:
+def get(
+    session: Session, server_id: str, *, lock_shared: bool = False
+) -> sa.Row:
     """A server, with project_id and user_id of its network.
 
     With `keep` it stays as it is until the transaction ends.
     """
-    row = session.one(_KEEP if keep else _GET, server_id=server_id)
+    row = session.one(_KEEP if lock_shared else _GET, server_id=server_id)
     if row is None:
         raise exception.ShareServerNotFound(share_server_id=server_id)
     return row
@@ -141,7 +140,9 @@ def find(session: Session, server_id: str) -> sa.Row | None:
     return session.one(_GET, server_id=server_id)
 
 
-def is_known(session: Session, service_host: str, identifier: str) -> bool:
+def is_identifier_known(
+    session: Session, service_host: str, identifier: str
+) -> bool:
     """Whether a server of the back end is so called there."""
     return (
         session.value(_KNOWN, of_host=service_host, called=identifier)
@@ -149,7 +150,7 @@ def is_known(session: Session, service_host: str, identifier: str) -> bool:
     )
 
 
-def hold(session: Session, server_id: str) -> str | None:
+def lock(session: Session, server_id: str) -> str | None:
     """Its status, which nobody changes until the transaction ends.
 
     Nor does anybody put an instance on it. None when it is gone.
@@ -157,7 +158,7 @@ def hold(session: Session, server_id: str) -> str | None:
     return session.value(_HOLD, server_id=server_id)
 
 
-def some(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
+def list_by_ids(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
     """Servers by id, in order of id; those that are gone are left out."""
     return session.rows(_SOME, ids=sorted(ids))
 
@@ -165,7 +166,7 @@ def some(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
 # What hangs on servers; each is one statement, however many servers
 
 
-def details(
+def get_backend_details(
     session: Session, ids: Collection[str]
 ) -> dict[str, dict[str, str]]:
     """What drivers have remembered, by server id."""
@@ -175,7 +176,9 @@ def details(
     return found
 
 
-def subnet_ids(session: Session, ids: Collection[str]) -> dict[str, list[str]]:
+def list_subnet_ids(
+    session: Session, ids: Collection[str]
+) -> dict[str, list[str]]:
     """The subnets that servers have addresses in, by server id."""
     found: dict[str, list[str]] = {id: [] for id in ids}
     for row in session.rows(_SUBNETS, ids=sorted(ids)):
@@ -183,7 +186,7 @@ def subnet_ids(session: Session, ids: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def allocations(
+def list_allocations(
     session: Session, ids: Collection[str]
 ) -> dict[str, list[sa.Row]]:
     """Their addresses, by server id; those of users come first."""
@@ -229,7 +232,7 @@ def add_subnets(session: Session, server_id: str, ids: Iterable[str]) -> None:
 # Networks, as servers see them
 
 
-def subnets_for(
+def list_zone_subnets(
     session: Session, share_network_id: str, zone: str | None
 ) -> Sequence[sa.Row]:
     """The subnets that serve a zone: its own, or those of all zones."""
@@ -244,7 +247,7 @@ def subnets_for(
     ]
 
 
-def subnets(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
+def list_subnets(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
     """Subnets by id."""
     return session.rows(
         sa.select(SUBNET)
@@ -253,7 +256,7 @@ def subnets(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
     )
 
 
-def subnet_metadata(
+def get_subnet_metadata(
     session: Session, ids: Collection[str]
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {id: {} for id in ids}
@@ -266,7 +269,7 @@ def subnet_metadata(
     return found
 
 
-def security_services(
+def list_security_services(
     session: Session, share_network_id: str | None
 ) -> Sequence[sa.Row]:
     """The directory services of a network."""
@@ -278,7 +281,7 @@ def security_services(
     )
 
 
-def security_services_by_id(
+def list_security_services_by_id(
     session: Session, ids: Collection[str]
 ) -> Sequence[sa.Row]:
     """Those of these directory services that are still there."""
@@ -292,7 +295,7 @@ def security_services_by_id(
 # Which server a share may have
 
 
-def founding_key(
+def make_build_key(
     host: str, subnet_ids: Iterable[str], encryption_key_ref: str | None = None
 ) -> str:
     """What there is one server in the making for, at most."""
@@ -302,9 +305,7 @@ def founding_key(
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def lay_foundation(
-    session: Session, insert: typing.Callable[[], None]
-) -> None:
+def insert_unique(session: Session, insert: typing.Callable[[], None]) -> None:
     """Insert a server that somebody else may be inserting just now.
 
     Whoever is second begins the whole transaction anew, and finds it.
@@ -312,40 +313,40 @@ def lay_foundation(
     try:
         insert()
     except db_exc.DBDuplicateEntry as error:
-        raise RowAppeared(table=SERVER.name) from error
+        raise ConcurrentChange(table=SERVER.name) from error
 
 
-def is_being_founded(session: Session, founding: str) -> bool:
+def is_being_built(session: Session, build_key: str) -> bool:
     """Whether somebody is making that server just now."""
     return (
         session.value(
-            sa.select(SERVER.c.id).where(SERVER.c.founding == founding)
+            sa.select(SERVER.c.id).where(SERVER.c.build_key == build_key)
         )
         is not None
     )
 
 
-class Limits(typing.NamedTuple):
+class ServerLimits(typing.NamedTuple):
     """What a server may hold; -1 is any number of shares, or of GiB."""
 
     shares: int = -1
     gigabytes: int = -1
 
-    def admit(self, shares: int, gigabytes: int) -> bool:
+    def allows(self, shares: int, gigabytes: int) -> bool:
         return (self.shares < 0 or shares <= self.shares) and (
             self.gigabytes < 0 or gigabytes <= self.gigabytes
         )
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = ServerLimits()
 
 
-def suitable(
+def list_suitable(
     session: Session,
     host: str,
     subnet_ids: Collection[str],
     size: int,
-    limits: Limits = NO_LIMITS,
+    limits: ServerLimits = NO_LIMITS,
     *,
     encryption_key_ref: str | None = None,
 ) -> list[str]:
@@ -379,7 +380,7 @@ def suitable(
         )
         .where(
             SERVER.c.host == host.partition('#')[0],
-            SERVER.c.status == S.ACTIVE,
+            SERVER.c.status == ServerStatus.ACTIVE,
             inside == len(subnet_ids),
             SERVER.c.encryption_key_ref == encryption_key_ref
             if encryption_key_ref
@@ -391,11 +392,11 @@ def suitable(
     return [
         row.id
         for row in rows
-        if limits.admit(row.number + 1, int(row.gigabytes) + size)
+        if limits.allows(row.number + 1, int(row.gigabytes) + size)
     ]
 
 
-def load(session: Session, server_id: str) -> tuple[int, int]:
+def get_load(session: Session, server_id: str) -> tuple[int, int]:
     """How many instances are on a server, and their GiB."""
     count, size = session.rows(_LOAD, of_server=server_id)[0]
     return count, int(size)
@@ -406,7 +407,7 @@ def bind(
     instance_id: str,
     server_id: str,
     size: int,
-    limits: Limits = NO_LIMITS,
+    limits: ServerLimits = NO_LIMITS,
 ) -> bool:
     """Put an instance without a server on one, if that may have it.
 
@@ -415,8 +416,8 @@ def bind(
     """
     if not session.run(_USE, server_id=server_id):
         return False
-    count, gigabytes = load(session, server_id)
-    if not limits.admit(count + 1, gigabytes + size):
+    count, gigabytes = get_load(session, server_id)
+    if not limits.allows(count + 1, gigabytes + size):
         return False
     return attach(session, instance_id, server_id)
 
@@ -428,7 +429,7 @@ def attach(session: Session, instance_id: str, server_id: str) -> bool:
     )
 
 
-def of_instance(session: Session, instance_id: str) -> str | None:
+def find_server_id(session: Session, instance_id: str) -> str | None:
     """The server that an instance is on."""
     return session.value(
         sa.select(INSTANCE.c.share_server_id).where(
@@ -437,24 +438,24 @@ def of_instance(session: Session, instance_id: str) -> str | None:
     )
 
 
-def is_used(session: Session, server_id: str) -> bool:
+def has_instances(session: Session, server_id: str) -> bool:
     """Whether any instance is on it; true while the caller holds it."""
     return session.value(_ANY_ON, of_server=server_id) is not None
 
 
-def note_idle(session: Session, server_id: str) -> bool:
+def mark_idle(session: Session, server_id: str) -> bool:
     """Say since when nothing is on a server; whether it is so just now."""
-    hold(session, server_id)
+    lock(session, server_id)
     return bool(session.run(_IDLE, server_id=server_id, now=session.now))
 
 
-def note_all_idle(session: Session, service_host: str) -> int:
+def mark_all_idle(session: Session, service_host: str) -> int:
     """The same for the active servers of a back end that nobody noted."""
     return session.run(
         sa.update(SERVER)
         .where(
             SERVER.c.host == service_host,
-            SERVER.c.status == S.ACTIVE,
+            SERVER.c.status == ServerStatus.ACTIVE,
             SERVER.c.idle_since.is_(None),
             ~sa.exists().where(INSTANCE.c.share_server_id == SERVER.c.id),
         )
@@ -462,21 +463,21 @@ def note_all_idle(session: Session, service_host: str) -> int:
     )
 
 
-def idle(
+def list_idle(
     session: Session, service_host: str, before: datetime.datetime
 ) -> Sequence[sa.Row]:
     """Active servers that may be deleted and have been idle since then."""
     return session.rows(
         _FULL.where(
             SERVER.c.host == service_host,
-            SERVER.c.status == S.ACTIVE,
+            SERVER.c.status == ServerStatus.ACTIVE,
             SERVER.c.is_auto_deletable.is_(True),
             SERVER.c.idle_since <= before,
         ).order_by(SERVER.c.id)
     )
 
 
-def keep_forever(session: Session, server_id: str) -> None:
+def disable_auto_delete(session: Session, server_id: str) -> None:
     """Have a server never be deleted but by a request."""
     session.run(
         sa.update(SERVER)
@@ -494,7 +495,7 @@ def update(session: Session, server_id: str, **values: object) -> None:
     )
 
 
-def on_host(
+def list_ids_on_host(
     session: Session, service_host: str, statuses: Collection[str]
 ) -> list[str]:
     """Ids of the servers of a back end in one of these statuses."""
@@ -511,7 +512,7 @@ def on_host(
     ]
 
 
-def forget(session: Session, server_id: str) -> None:
+def delete_dependents(session: Session, server_id: str) -> None:
     """Remove what hangs on a server that is about to go.
 
     Addresses are not among it: the network plug-in takes them back.

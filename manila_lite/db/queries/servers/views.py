@@ -29,8 +29,7 @@ _SHOWN = sa.select(
 ).select_from(SERVER.outerjoin(NETWORK))
 _ONE = _SHOWN.where(SERVER.c.id == sa.bindparam('of_server'))
 _SUBNETS = sa.select(
-    OF_SUBNET.c.share_server_id,
-    OF_SUBNET.c.share_network_subnet_id,
+    OF_SUBNET.c.share_server_id, OF_SUBNET.c.share_network_subnet_id
 ).order_by(OF_SUBNET.c.share_network_subnet_id)
 _SUBNETS_OF_ONE = _SUBNETS.where(
     OF_SUBNET.c.share_server_id == sa.bindparam('of_server')
@@ -43,7 +42,7 @@ _DETAILS_OF_ONE = (
 
 
 @dataclasses.dataclass
-class Filter:
+class ShareServerFilter:
     """Which servers: empty fields do not narrow anything.
 
     `exact` are column values; a network is named by its id or its name.
@@ -54,10 +53,10 @@ class Filter:
     project_id: str | None = None
     network: str | None = None
     subnet_id: str | None = None
-    none: bool = False
+    match_nothing: bool = False
 
 
-class Shown(typing.NamedTuple):
+class ShareServerListing(typing.NamedTuple):
     """Rows to show, and by server id what belongs to them.
 
     The children are `subnets` (ids in order) and, of one server only,
@@ -68,20 +67,20 @@ class Shown(typing.NamedTuple):
     children: dict[str, dict[str, typing.Any]]
 
 
-def get(session: Session, server_id: str) -> Shown:
+def get(session: Session, server_id: str) -> ShareServerListing:
     """One server with all that is shown of it; or ShareServerNotFound."""
-    row = target(session, server_id)
+    row = get_target(session, server_id)
     subnets = session.rows(_SUBNETS_OF_ONE, of_server=server_id)
-    return Shown(
+    return ShareServerListing(
         [row],
         {
             'subnets': _by_server(subnets),
-            'details': {server_id: details(session, server_id)},
+            'details': {server_id: get_backend_details(session, server_id)},
         },
     )
 
 
-def target(session: Session, server_id: str) -> sa.Row:
+def get_target(session: Session, server_id: str) -> sa.Row:
     """The server, its project and the name of its network."""
     row = session.one(_ONE, of_server=server_id)
     if row is None:
@@ -89,7 +88,7 @@ def target(session: Session, server_id: str) -> sa.Row:
     return row
 
 
-def details(session: Session, server_id: str) -> dict[str, str]:
+def get_backend_details(session: Session, server_id: str) -> dict[str, str]:
     """What the driver wants remembered of a server."""
     return {
         row.key: row.value
@@ -97,10 +96,12 @@ def details(session: Session, server_id: str) -> dict[str, str]:
     }
 
 
-def find(session: Session, wanted: Filter) -> Shown:
+def list_servers(
+    session: Session, wanted: ShareServerFilter
+) -> ShareServerListing:
     """The servers, newest first, with their subnets."""
-    if wanted.none:
-        return Shown([], {'subnets': {}})
+    if wanted.match_nothing:
+        return ShareServerListing([], {'subnets': {}})
     conditions = _conditions(wanted)
     rows = session.rows(
         _SHOWN.where(*conditions).order_by(
@@ -115,10 +116,10 @@ def find(session: Session, wanted: Filter) -> Shown:
     subnets = session.rows(
         _SUBNETS.where(OF_SUBNET.c.share_server_id.in_(these))
     )
-    return Shown(rows, {'subnets': _by_server(subnets)})
+    return ShareServerListing(rows, {'subnets': _by_server(subnets)})
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: ShareServerFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         SERVER.c[name] == value for name, value in wanted.exact.items()
     ]

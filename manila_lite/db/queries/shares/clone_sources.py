@@ -6,11 +6,11 @@ from manila_lite import exception
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries.snapshots.snapshots import shown_status
+from manila_lite.db.queries.snapshots.snapshots import displayed_status
 from manila_lite.db.session import Session
-from manila_lite.states.share_instance import S as SHARE
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 SNAPSHOT = snapshots.Snapshot.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
@@ -18,7 +18,7 @@ PARENT = shares.Share.__table__
 PARENT_INSTANCE = shares.ShareInstance.__table__
 ZONE = services.AvailabilityZone.__table__
 
-_BEING_MADE = (SHARE.CREATING, SHARE.CREATING_FROM_SNAPSHOT)
+_BEING_MADE = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 
 _TAKE = (
     sa.select(
@@ -70,7 +70,7 @@ _LOCATED = (
 )
 
 
-def take(session: Session, snapshot_id: str) -> sa.Row:
+def lock_source_shared(session: Session, snapshot_id: str) -> sa.Row:
     """What a snapshot gives to a share that is made of it.
 
     It stays as it is until the transaction ends, so that who removes it,
@@ -82,10 +82,14 @@ def take(session: Session, snapshot_id: str) -> sa.Row:
     found = session.rows(_TAKE, snapshot_id=snapshot_id)
     if not found:
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
-    status = shown_status(found)
-    if status != S.AVAILABLE:
+    status = displayed_status(found)
+    if status != SnapshotStatus.AVAILABLE:
         return next(row for row in found if row.status == status)
-    fit = [row for row in found if row.replica_state in (None, P.ACTIVE)]
+    fit = [
+        row
+        for row in found
+        if row.replica_state in (None, ReplicaState.ACTIVE)
+    ]
     if not fit:
         raise exception.InvalidShareSnapshot(
             reason=f'no active replica has snapshot {snapshot_id}'
@@ -93,7 +97,7 @@ def take(session: Session, snapshot_id: str) -> sa.Row:
     return min(fit, key=lambda row: row.parent_created_at)
 
 
-def refuse_source(session: Session, snapshot_id: str) -> None:
+def check_not_being_cloned(session: Session, snapshot_id: str) -> None:
     """Raise InvalidShareSnapshot while a share is being made of it.
 
     To be asked after the move that removes the snapshot, in one
@@ -105,7 +109,7 @@ def refuse_source(session: Session, snapshot_id: str) -> None:
         )
 
 
-def is_located(
+def is_location_in_use(
     session: Session, share_id: str, provider_location: str, but: str = ''
 ) -> bool:
     """Whether a snapshot of the share, another than `but`, is there."""

@@ -9,35 +9,43 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite.db.models import shares
-from manila_lite.states.share_instance import MACHINE
-from manila_lite.states.share_instance import WHOEVER_IT_IS
-from manila_lite.states.share_instance import weight
-from manila_lite.states.share_replica import P
+from manila_lite.states.share_instance import OVERRIDING_STATUSES
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import display_rank
+from manila_lite.states.share_replica import ReplicaState
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 
-_OTHER = len(WHOEVER_IT_IS)
+_OTHER = len(OVERRIDING_STATUSES)
 
 
-def rank(instance: typing.Any) -> tuple[int, bool, int]:
+def instance_rank(instance: typing.Any) -> tuple[int, bool, int]:
     """The least of the instances of a share speaks for it.
 
     Of several such the oldest does. An instance has `status` and
     `replica_state`.
     """
-    weighs = weight(instance.status)
-    return (min(weighs, _OTHER), instance.replica_state != P.ACTIVE, weighs)
+    weighs = display_rank(instance.status)
+    return (
+        min(weighs, _OTHER),
+        instance.replica_state != ReplicaState.ACTIVE,
+        weighs,
+    )
 
 
 def _order(table: sa.FromClause) -> list[sa.ColumnElement]:
-    """What the instances of a share are ordered by: `rank`, then age."""
+    """Return the order of the instances of a share: rank, then age."""
     status = table.c.status
-    weighs = {name: weight(name) for name in sorted(MACHINE.statuses)}
-    first = {name: weighs[name] for name in WHOEVER_IT_IS}
+    weighs = {
+        name: display_rank(name) for name in sorted(SHARE_INSTANCE.statuses)
+    }
+    first = {name: weighs[name] for name in OVERRIDING_STATUSES}
     return [
         sa.case(first, value=status, else_=_OTHER),
-        sa.case({P.ACTIVE: 0}, value=table.c.replica_state, else_=1),
+        sa.case(
+            {ReplicaState.ACTIVE: 0}, value=table.c.replica_state, else_=1
+        ),
         sa.case(weighs, value=status),
         table.c.created_at,
         table.c.id,
@@ -48,7 +56,7 @@ _SPEAKER = INSTANCE.alias('speaker')
 _BEST_FIRST = _order(_SPEAKER)
 
 
-def of_share(column: str) -> sa.ScalarSelect:
+def select_column(column: str) -> sa.ScalarSelect:
     """What a column of the instance says that speaks for the share.
 
     To be used in a statement about shares.

@@ -9,7 +9,7 @@ from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
-from manila_lite.states.share_replica import P
+from manila_lite.states.share_replica import ReplicaState
 
 EXPORT = shares.ExportLocation.__table__
 EXPORT_METADATA = shares.ExportLocationMetadata.__table__
@@ -47,7 +47,7 @@ _METADATA_OF_SHARE = _METADATA.where(
 _METADATA_OF_INSTANCE = _METADATA.where(INSTANCE.c.id == sa.bindparam('of_id'))
 
 
-class Found(typing.NamedTuple):
+class ExportLocationListing(typing.NamedTuple):
     """Export locations, and their metadata by export location id."""
 
     rows: list[typing.Any]
@@ -62,7 +62,9 @@ class Found(typing.NamedTuple):
         )
 
 
-def of_share(session: Session, share_id: str, *, all_replicas: bool) -> Found:
+def list_for_share(
+    session: Session, share_id: str, *, all_replicas: bool
+) -> ExportLocationListing:
     """Those of a share; of a replicated one the active replica's only.
 
     `all_replicas` has those of the others too, as was shown below 2.47.
@@ -70,15 +72,17 @@ def of_share(session: Session, share_id: str, *, all_replicas: bool) -> Found:
     rows = [
         row
         for row in session.rows(_OF_SHARE, of_id=share_id)
-        if all_replicas or row.replica_state in (None, P.ACTIVE)
+        if all_replicas or row.replica_state in (None, ReplicaState.ACTIVE)
     ]
-    return Found(
+    return ExportLocationListing(
         rows, _by_location(session.rows(_METADATA_OF_SHARE, of_id=share_id))
     )
 
 
-def of_instance(session: Session, instance_id: str) -> Found:
-    return Found(
+def list_for_instance(
+    session: Session, instance_id: str
+) -> ExportLocationListing:
+    return ExportLocationListing(
         list(session.rows(_OF_INSTANCE, of_id=instance_id)),
         _by_location(session.rows(_METADATA_OF_INSTANCE, of_id=instance_id)),
     )

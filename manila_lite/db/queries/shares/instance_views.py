@@ -16,17 +16,14 @@ EXPORT = shares.ExportLocation.__table__
 ZONE = services.AvailabilityZone.__table__
 
 _SHOWN = (
-    sa.select(
-        INSTANCE,
-        ZONE.c.name.label('availability_zone'),
-    )
+    sa.select(INSTANCE, ZONE.c.name.label('availability_zone'))
     .select_from(INSTANCE.outerjoin(ZONE))
     .order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
 )
 
 
 @dataclasses.dataclass
-class Filter:
+class ShareInstanceFilter:
     """Which instances: empty fields do not narrow anything."""
 
     id: str | None = None
@@ -37,12 +34,14 @@ class Filter:
     soft_deleted: bool | None = None
 
 
-class Found(typing.NamedTuple):
+class ShareInstanceListing(typing.NamedTuple):
     rows: Sequence[sa.Row]
     children: dict[str, dict[str, list[str]]]
 
 
-def find(session: Session, wanted: Filter, *, exports: bool) -> Found:
+def list_instances(
+    session: Session, wanted: ShareInstanceFilter, *, exports: bool
+) -> ShareInstanceListing:
     """The instances, newest first, and the paths of their exports."""
     conditions = _conditions(wanted)
     rows = session.rows(_SHOWN.where(*conditions))
@@ -55,10 +54,10 @@ def find(session: Session, wanted: Filter, *, exports: bool) -> Found:
             .order_by(EXPORT.c.created_at, EXPORT.c.path)
         ):
             paths.setdefault(row.share_instance_id, []).append(row.path)
-    return Found(rows, {'exports': paths})
+    return ShareInstanceListing(rows, {'exports': paths})
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: ShareInstanceFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         INSTANCE.c[name] == value for name, value in wanted.exact.items()
     ]

@@ -11,7 +11,7 @@ from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
 from manila_lite.db.session import Session
-from manila_lite.states.share_instance import S
+from manila_lite.states.share_instance import InstanceStatus
 
 INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
@@ -97,7 +97,9 @@ _EXPORTED = (
 )
 _HELD = _EXPORTED.where(
     INSTANCE.c.id != sa.bindparam('but'),
-    INSTANCE.c.status.not_in([S.MANAGE_STARTING, S.MANAGE_ERROR]),
+    INSTANCE.c.status.not_in(
+        [InstanceStatus.MANAGE_STARTING, InstanceStatus.MANAGE_ERROR]
+    ),
 )
 _HOSTS_OF = sa.select(INSTANCE.c.share_id, INSTANCE.c.host).where(
     INSTANCE.c.share_id.in_(sa.bindparam('share_ids', expanding=True))
@@ -131,7 +133,7 @@ _IN_FLIGHT = (
         ),
         # What is ensured is owed by work of its service.
         sa.or_(
-            INSTANCE.c.status != S.ENSURING,
+            INSTANCE.c.status != InstanceStatus.ENSURING,
             ~sa.exists().where(
                 SERVICE.c.ensuring.is_(True),
                 SERVICE.c.host == sa.bindparam('of_service'),
@@ -155,15 +157,15 @@ def find(session: Session, instance_id: str) -> sa.Row | None:
     return session.one(_FULL, instance_id=instance_id)
 
 
-def with_metadata(
-    session: Session, instance_id: str, *, keep: bool = False
+def get_with_metadata(
+    session: Session, instance_id: str, *, lock_shared: bool = False
 ) -> tuple[sa.Row, dict[str, str]]:
     """The instance and the metadata of its share, in one statement.
 
     With `keep` it stays as it is until the transaction ends.
     """
     rows = session.rows(
-        _KEPT_WITH_METADATA if keep else _WITH_METADATA,
+        _KEPT_WITH_METADATA if lock_shared else _WITH_METADATA,
         instance_id=instance_id,
     )
     if not rows:
@@ -175,7 +177,7 @@ def with_metadata(
     }
 
 
-def some(
+def list_with_details(
     session: Session, ids: Collection[str]
 ) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
     """Instances by id, each with its metadata and export locations."""
@@ -189,7 +191,7 @@ def some(
     return [(row, metadata[row.share_id], exports[row.id]) for row in rows]
 
 
-def page_of_service(
+def list_service_page(
     session: Session,
     service_host: str,
     statuses: Collection[str],
@@ -211,18 +213,20 @@ def page_of_service(
     )
 
 
-def export_locations(
+def list_export_locations(
     session: Session, instance_id: str
 ) -> typing.Sequence[sa.Row]:
     return session.rows(_EXPORTS, of_instance=instance_id)
 
 
-def is_exported(session: Session, service_host: str, path: str) -> bool:
+def is_path_claimed(session: Session, service_host: str, path: str) -> bool:
     """Whether any instance on a back end has, or claims, this path."""
     return _exports_at(session, _EXPORTED, service_host, path)
 
 
-def is_held(session: Session, service_host: str, path: str, but: str) -> bool:
+def is_path_owned(
+    session: Session, service_host: str, path: str, but: str
+) -> bool:
     """Whether an instance, another than `but`, has the path for sure.
 
     What is yet to be taken over, or could not be, has but claimed it.
@@ -246,7 +250,7 @@ def _exports_at(
     )
 
 
-def hosts_of(
+def list_hosts(
     session: Session, share_ids: Collection[str]
 ) -> dict[str, set[str]]:
     """Where the instances of these shares are: hosts by share id."""
@@ -258,7 +262,7 @@ def hosts_of(
     return found
 
 
-def place(
+def assign_host(
     session: Session, instance_id: str, host: str, zone: str | None
 ) -> None:
     """Give a new instance its host; only one placement ever passes."""
@@ -284,7 +288,7 @@ def place(
         )
 
 
-def note_progress(session: Session, instance_id: str, progress: str) -> None:
+def set_progress(session: Session, instance_id: str, progress: str) -> None:
     """Say how far a back end has come, as it tells it: '50%'."""
     session.run(
         _PROGRESS,
@@ -304,7 +308,9 @@ def replace_export_locations(
     A location is a dict of path, is_admin_only and metadata. One that is
     there already keeps its id and the metadata users gave it.
     """
-    known = {row.path: row for row in export_locations(session, instance_id)}
+    known = {
+        row.path: row for row in list_export_locations(session, instance_id)
+    }
     wanted = {location['path']: location for location in locations}
     gone = [row.id for path, row in known.items() if path not in wanted]
     if gone:
@@ -342,7 +348,7 @@ def insert_export_locations(
     session.run_many(sa.insert(EXPORT_METADATA), metadata_rows)
 
 
-def without_work(
+def list_without_work(
     session: Session, statuses: Collection[str], service_host: str | None
 ) -> list[sa.Row]:
     """Instances in these statuses that no work is owed for.

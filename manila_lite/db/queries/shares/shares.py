@@ -10,9 +10,9 @@ from manila_lite import exception
 from manila_lite.db import transitions
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.metadata import MetadataTable
-from manila_lite.db.queries.shares import displayed_instance as representing
+from manila_lite.db.queries.shares import displayed_instance
 from manila_lite.db.session import Session
 from manila_lite.states import access_rule
 from manila_lite.states import share_instance as instance_states
@@ -51,7 +51,7 @@ _IS_PASSIVE = INSTANCE.c.replica_state.in_(sorted(PASSIVE))
 _TARGET = (
     _INSTANCES.with_only_columns(
         *(
-            representing.of_share('status').label('status')
+            displayed_instance.select_column('status').label('status')
             if column is INSTANCE.c.status
             else column
             for column in _INSTANCES.selected_columns
@@ -132,7 +132,7 @@ _EXPIRED_THERE = _EXPIRED.where(
 )
 
 
-def target(session: Session, share_id: str) -> sa.Row:
+def get_target(session: Session, share_id: str) -> sa.Row:
     """What an action needs to authorise and check, in one statement.
 
     It is about the instance that actions work on: of replicas the active
@@ -145,7 +145,7 @@ def target(session: Session, share_id: str) -> sa.Row:
     return row
 
 
-def instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
+def list_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
     """The same row for every instance of the share, each with its status."""
     return [
         row
@@ -197,7 +197,7 @@ def restore(session: Session, share_id: str) -> bool:
     return session.run(_RESTORE, share_id=share_id, now=session.now) == 1
 
 
-def expired(session: Session, service_host: str | None) -> list[str]:
+def list_expired(session: Session, service_host: str | None) -> list[str]:
     """Shares of a back end whose time in the recycle bin is over.
 
     With None, of no back end. Only some at a time, and none of those that
@@ -230,22 +230,24 @@ def remove_instance(
     goes with them; so do rules that no other replica has.
     """
     rules = (
-        [row.id for row in access.of_instance(session, instance.id)]
+        [row.id for row in share_rules.list_for_instance(session, instance.id)]
         if instance.replica_state is not None
         else []
     )
     if rules:
-        access.keep(session, rules)
+        share_rules.lock_rules(session, rules)
     transitions.fire_matching(
         session,
-        access_rule.MACHINE,
+        access_rule.ACCESS_RULE,
         'removed',
         {'share_instance_id': instance.id},
     )
-    transitions.fire(session, instance_states.MACHINE, instance.id, event)
+    transitions.fire(
+        session, instance_states.SHARE_INSTANCE, instance.id, event
+    )
     if session.value(_LEFT, of_share=instance.share_id):
         if rules:
-            access.remove_unmapped(session, rules)
+            share_rules.remove_unmapped(session, rules)
         return False
     return session.run(_REMOVE, share_id=instance.share_id) == 1
 
@@ -255,7 +257,7 @@ def has_snapshots(session: Session, share_id: str) -> bool:
     return session.value(_A_SNAPSHOT, of_share=share_id) is not None
 
 
-def visible(
+def filter_visible(
     session: Session,
     share_ids: typing.Collection[str],
     project_id: str,

@@ -16,12 +16,12 @@ import sqlalchemy as sa
 from manila_lite.db.models import services
 from manila_lite.db.models import shares
 from manila_lite.db.models import types
-from manila_lite.db.queries.shares import displayed_instance as representing
-from manila_lite.db.queries.shares.displayed_instance import rank
+from manila_lite.db.queries.shares import displayed_instance
+from manila_lite.db.queries.shares.displayed_instance import instance_rank
 from manila_lite.db.session import Session
 from manila_lite.states import share_instance as states
-from manila_lite.states.access_rule import sum_of_statuses
-from manila_lite.states.share_instance import S
+from manila_lite.states.access_rule import aggregate_status
+from manila_lite.states.share_instance import InstanceStatus
 
 SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
@@ -45,11 +45,11 @@ _IS_VISIBLE = (
 # What a share is looked for by is what it is shown with.
 _SPEAKS = sa.or_(
     SHARE.c.replication_type.is_(None),
-    INSTANCE.c.id == representing.of_share('id'),
+    INSTANCE.c.id == displayed_instance.select_column('id'),
 )
 
 SHARE_COLUMNS = frozenset(column.name for column in SHARE.c)
-INSTANCE_SORTS = frozenset(
+INSTANCE_SORT_KEYS = frozenset(
     {
         'host',
         'status',
@@ -62,7 +62,7 @@ INSTANCE_SORTS = frozenset(
 
 
 @dataclasses.dataclass
-class Filter:
+class ShareFilter:
     """Which shares: empty fields do not narrow anything.
 
     `share` and `instance` are exact column values, those of the instance
@@ -72,8 +72,8 @@ class Filter:
     """
 
     project_id: str | None = None
-    and_public: bool = False
-    sees_hidden: bool = False
+    include_public: bool = False
+    include_hidden: bool = False
     share: dict[str, object] = dataclasses.field(default_factory=dict)
     instance: dict[str, object] = dataclasses.field(default_factory=dict)
     like: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -137,7 +137,7 @@ _EXPORTS = (
     sa.select(INSTANCE.c.share_id, EXPORT.c.path)
     .select_from(EXPORT.join(INSTANCE))
     .where(
-        INSTANCE.c.status == S.AVAILABLE,
+        INSTANCE.c.status == InstanceStatus.AVAILABLE,
         sa.or_(
             INSTANCE.c.replica_state.is_(None),
             INSTANCE.c.replica_state == 'active',
@@ -158,7 +158,7 @@ class Exports(enum.Enum):
     ALL = enum.auto()
 
 
-class Shown(typing.NamedTuple):
+class ShareListing(typing.NamedTuple):
     """Rows to show, and their children by share id."""
 
     rows: Sequence[typing.Any]
@@ -166,37 +166,40 @@ class Shown(typing.NamedTuple):
     total: int | None = None
 
 
-def get(session: Session, share_id: str, *, exports: Exports) -> Shown:
+def get(session: Session, share_id: str, *, exports: Exports) -> ShareListing:
     """One share; no rows when there is none."""
     found = session.rows(_ONE, share_id=share_id)
     if not found:
-        return Shown([], {})
-    rows, sums = represent(found)
+        return ShareListing([], {})
+    rows, sums = select_displayed(found)
     metadata = _by_key(session.rows(_METADATA_OF_ONE, share_id=share_id))
     paths = _paths(session, exports, _EXPORTS_OF_ONE, share_id=share_id)
-    return Shown(rows, {'metadata': metadata, 'exports': paths, **sums})
+    return ShareListing(rows, {'metadata': metadata, 'exports': paths, **sums})
 
 
-def summaries(
-    session: Session, wanted: Filter, page: typing.Any, count: bool = False
-) -> Shown:
+def list_summaries(
+    session: Session,
+    wanted: ShareFilter,
+    page: typing.Any,
+    count: bool = False,
+) -> ShareListing:
     """Ids and names of the shares of a page."""
     statement = _page(
         wanted, page, SHARE.c.id, SHARE.c.display_name.label('name')
     )
-    return Shown(
+    return ShareListing(
         session.rows(statement), {}, _count(session, wanted) if count else None
     )
 
 
-def details(
+def list_details(
     session: Session,
-    wanted: Filter,
+    wanted: ShareFilter,
     page: typing.Any,
     *,
     exports: Exports,
     count: bool = False,
-) -> Shown:
+) -> ShareListing:
     """The shares of a page with everything the detailed view shows."""
     ids = _page(wanted, page, SHARE.c.id).subquery()
     # From the page outwards: of an inner join SQLite makes a walk through
@@ -207,21 +210,21 @@ def details(
             *_order(page), *_OLDEST_FIRST
         )
     )
-    rows, sums = represent(found)
+    rows, sums = select_displayed(found)
     metadata = _by_key(
         session.rows(_METADATA.join(ids, ids.c.id == METADATA.c.share_id))
     )
     paths = _paths(
         session, exports, _EXPORTS.join(ids, ids.c.id == INSTANCE.c.share_id)
     )
-    return Shown(
+    return ShareListing(
         rows,
         {'metadata': metadata, 'exports': paths, **sums},
         _count(session, wanted) if count else None,
     )
 
 
-def represent(
+def select_displayed(
     rows: Sequence[sa.Row],
 ) -> tuple[Sequence[sa.Row], dict[str, dict]]:
     """One row per share, in order, and what several instances add up to.
@@ -234,7 +237,7 @@ def represent(
     chosen: dict[str, sa.Row] = {}
     for row in rows:
         other = chosen.get(row.id)
-        if other is None or rank(row) < rank(other):
+        if other is None or instance_rank(row) < instance_rank(other):
             chosen[row.id] = row
     copies: dict[str, int] = {}
     statuses: dict[str, set[str]] = {}
@@ -244,13 +247,13 @@ def represent(
     return list(chosen.values()), {
         'replicated': {id: number > 1 for id, number in copies.items()},
         'rules_status': {
-            id: sum_of_statuses(found) for id, found in statuses.items()
+            id: aggregate_status(found) for id, found in statuses.items()
         },
     }
 
 
 def _page(
-    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+    wanted: ShareFilter, page: typing.Any, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns).where(*_conditions(wanted)).order_by(*_order(page))
@@ -268,8 +271,8 @@ def _order(page: typing.Any) -> list[sa.ColumnElement]:
     # One value for each: with a join, a share of several instances would
     # be several in the page.
     key = (
-        representing.of_share(page.sort_key)
-        if page.sort_key in INSTANCE_SORTS
+        displayed_instance.select_column(page.sort_key)
+        if page.sort_key in INSTANCE_SORT_KEYS
         else SHARE.c[page.sort_key]
     )
     if page.sort_dir == 'desc':
@@ -277,7 +280,7 @@ def _order(page: typing.Any) -> list[sa.ColumnElement]:
     return [key.asc(), SHARE.c.id.asc()]
 
 
-def _count(session: Session, wanted: Filter) -> int:
+def _count(session: Session, wanted: ShareFilter) -> int:
     return session.value(
         sa.select(sa.func.count())
         .select_from(SHARE)
@@ -285,13 +288,13 @@ def _count(session: Session, wanted: Filter) -> int:
     )
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: ShareFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = []
     if wanted.project_id is not None:
         own = SHARE.c.project_id == wanted.project_id
         found.append(
             sa.or_(own, SHARE.c.is_public.is_(True))
-            if wanted.and_public
+            if wanted.include_public
             else own
         )
     found += [
@@ -327,10 +330,10 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
         )
     if of_instance:
         of_instance.append(_SPEAKS)
-        if not wanted.sees_hidden:
+        if not wanted.include_hidden:
             of_instance.append(_NOT_HIDDEN)
         found.append(_some_instance(*of_instance))
-    elif not wanted.sees_hidden:
+    elif not wanted.include_hidden:
         found.append(_IS_VISIBLE)
     for key, value in wanted.metadata.items():
         found.append(
@@ -343,7 +346,7 @@ def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
     return found + _export_conditions(wanted)
 
 
-def _export_conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _export_conditions(wanted: ShareFilter) -> list[sa.ColumnElement]:
     asked = [
         EXPORT.c[name] == value
         for name, value in (

@@ -9,7 +9,7 @@ from manila_lite import exception
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 EXPORT = snapshots.SnapshotExportLocation.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -32,13 +32,13 @@ _REMOVE = sa.delete(EXPORT).where(
 )
 
 
-def of_instance(
+def list_for_instance(
     session: Session, snapshot_instance_id: str
 ) -> typing.Sequence[sa.Row]:
     return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
 
 
-def of_snapshot(
+def list_for_snapshot(
     session: Session, snapshot_id: str, *, every_instance: bool
 ) -> list[sa.Row]:
     """Those of every instance, or else of what its users can mount.
@@ -51,12 +51,13 @@ def of_snapshot(
         for row in session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
         if every_instance
         or (
-            row.status == S.AVAILABLE and row.replica_state in (None, 'active')
+            row.status == SnapshotStatus.AVAILABLE
+            and row.replica_state in (None, 'active')
         )
     ]
 
 
-def one(
+def get_by_id(
     rows: typing.Iterable[typing.Any], export_location_id: str
 ) -> typing.Any:
     """The one of this id, or ExportLocationNotFound."""
@@ -79,7 +80,8 @@ def replace(
     what a driver answers. One that is there already keeps its id.
     """
     known = {
-        row.path: row for row in of_instance(session, snapshot_instance_id)
+        row.path: row
+        for row in list_for_instance(session, snapshot_instance_id)
     }
     wanted = {location['path']: location for location in locations}
     gone = [

@@ -30,7 +30,9 @@ def get(session: Session, instance_id: str) -> sa.Row:
     return row
 
 
-def find(session: Session, snapshot_id: str | None) -> Sequence[sa.Row]:
+def list_instances(
+    session: Session, snapshot_id: str | None
+) -> Sequence[sa.Row]:
     """All instances, or those of a snapshot, newest first."""
     if snapshot_id is None:
         return session.rows(_ALL)

@@ -11,14 +11,14 @@ from manila_lite import exception
 from manila_lite.db import transitions
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.metadata import MetadataTable
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
-from manila_lite.states.share_replica import COUNTING
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import MACHINE
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.share_replica import UP_TO_DATE
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -115,8 +115,7 @@ _OF_SNAPSHOT = _FULL.where(
 ).order_by(INSTANCE.c.id)
 _TAGS = snapshots.SnapshotMetadata.__table__
 _ONE_WITH_METADATA = _ONE.add_columns(
-    _TAGS.c.key.label('metadata_key'),
-    _TAGS.c.value.label('metadata_value'),
+    _TAGS.c.key.label('metadata_key'), _TAGS.c.value.label('metadata_value')
 ).outerjoin(_TAGS, _TAGS.c.share_snapshot_id == SNAPSHOT.c.id)
 _KEPT_WITH_METADATA = _ONE_WITH_METADATA.with_for_update(
     read=True, of=INSTANCE
@@ -129,7 +128,7 @@ _HOLD = (
 _IS_TAKEN = sa.select(
     sa.exists().where(
         INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
-        INSTANCE.c.status == S.CREATING,
+        INSTANCE.c.status == SnapshotStatus.CREATING,
         INSTANCE.c.id != sa.bindparam('but'),
     )
 )
@@ -171,7 +170,7 @@ _KEEP = (
 )
 
 
-def target(session: Session, snapshot_id: str) -> typing.Any:
+def get_target(session: Session, snapshot_id: str) -> typing.Any:
     """What an action needs to authorise and check, in one statement.
 
     Its status is what the snapshot shows; the instance is that of the
@@ -180,35 +179,38 @@ def target(session: Session, snapshot_id: str) -> typing.Any:
     found = session.rows(_TARGET, snapshot_id=snapshot_id)
     if not found:
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
-    status = shown_status(found)
+    status = displayed_status(found)
     row = next(
-        (row for row in found if row.replica_state == P.ACTIVE), None
-    ) or min(found, key=rank)
+        (row for row in found if row.replica_state == ReplicaState.ACTIVE),
+        None,
+    ) or min(found, key=instance_rank)
     if row.status == status:
         return row
     return types.SimpleNamespace(**{**row._mapping, 'status': status})
 
 
-def shown_status(rows: Iterable[typing.Any]) -> typing.Any:
+def displayed_status(rows: Iterable[typing.Any]) -> typing.Any:
     """What a snapshot shows of its instances.
 
     Those on replicas that follow badly say nothing, unless there are no
     others. Rows have `status` and `replica_state`.
     """
     found = list(rows)
-    counting = [row for row in found if row.replica_state in COUNTING]
-    return states.aggregate(row.status for row in counting or found)
+    counting = [row for row in found if row.replica_state in UP_TO_DATE]
+    return states.aggregate_status(row.status for row in counting or found)
 
 
-def rank(instance: typing.Any) -> tuple[bool, int]:
+def instance_rank(instance: typing.Any) -> tuple[bool, int]:
     """How well an instance represents its snapshot; least is best."""
     return (
-        instance.replica_state not in COUNTING,
-        states.rank(instance.status),
+        instance.replica_state not in UP_TO_DATE,
+        states.display_rank(instance.status),
     )
 
 
-def instances(session: Session, snapshot_id: str) -> typing.Sequence[sa.Row]:
+def list_instances(
+    session: Session, snapshot_id: str
+) -> typing.Sequence[sa.Row]:
     """The same row for every instance of the snapshot."""
     return [
         row
@@ -217,7 +219,7 @@ def instances(session: Session, snapshot_id: str) -> typing.Sequence[sa.Row]:
     ]
 
 
-def parent(session: Session, share_instance_id: str) -> sa.Row:
+def get_parent(session: Session, share_instance_id: str) -> sa.Row:
     """What a share instance gives its next snapshot, and the newest one.
 
     It is true for as long as the caller has the instance under its guard:
@@ -231,7 +233,7 @@ def parent(session: Session, share_instance_id: str) -> sa.Row:
     return row
 
 
-def after_newest(session: Session, parent: sa.Row) -> datetime.datetime:
+def next_created_at(session: Session, parent: sa.Row) -> datetime.datetime:
     """When the next snapshot is taken: later than every one before it.
 
     The clocks of several services may disagree, the order of snapshots
@@ -274,20 +276,20 @@ def remove_instance(
     one moment, one is the last.
     """
     if instance.replica_state is not None:
-        keep(session, instance.snapshot_id)
+        lock(session, instance.snapshot_id)
     rules = (
-        snapshot_access.remove_all(session, instance.id)
+        snapshot_rules.remove_all(session, instance.id)
         if instance.mount_snapshot_support
         else ()
     )
-    transitions.fire(session, MACHINE, instance.id, event)
+    transitions.fire(session, SNAPSHOT_INSTANCE, instance.id, event)
     if session.value(_LEFT, of_snapshot=instance.snapshot_id):
-        snapshot_access.remove_unmapped(session, rules)
+        snapshot_rules.remove_unmapped(session, rules)
         return False
     return session.run(_REMOVE, snapshot_id=instance.snapshot_id) == 1
 
 
-def keep(session: Session, snapshot_id: str) -> None:
+def lock(session: Session, snapshot_id: str) -> None:
     """Have others wait who remove instances of the snapshot."""
     session.value(_KEEP, snapshot_id=snapshot_id)
 
@@ -300,15 +302,15 @@ def find(session: Session, snapshot_instance_id: str) -> sa.Row | None:
     return session.one(_ONE, instance_id=snapshot_instance_id)
 
 
-def with_metadata(
-    session: Session, snapshot_instance_id: str, *, keep: bool = False
+def get_with_metadata(
+    session: Session, snapshot_instance_id: str, *, lock_shared: bool = False
 ) -> tuple[sa.Row, dict[str, str]]:
     """The same and the metadata of its snapshot, in one statement.
 
     With `keep` the instance stays as it is until the transaction ends.
     """
     rows = session.rows(
-        _KEPT_WITH_METADATA if keep else _ONE_WITH_METADATA,
+        _KEPT_WITH_METADATA if lock_shared else _ONE_WITH_METADATA,
         instance_id=snapshot_instance_id,
     )
     if not rows:
@@ -322,12 +324,14 @@ def with_metadata(
     }
 
 
-def all_of(session: Session, snapshot_id: str) -> typing.Sequence[sa.Row]:
+def list_for_snapshot(
+    session: Session, snapshot_id: str
+) -> typing.Sequence[sa.Row]:
     """The same row for every instance of a snapshot, in their order."""
     return session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
 
 
-def of_share_instance(
+def find_on_share_instance(
     session: Session, snapshot_id: str, share_instance_id: str
 ) -> sa.Row | None:
     """The instance of a snapshot that was taken of a share instance."""
@@ -338,19 +342,21 @@ def of_share_instance(
     )
 
 
-def on_share_instance(
+def list_on_share_instance(
     session: Session, share_instance_id: str
 ) -> typing.Sequence[sa.Row]:
     """All snapshot instances of a share instance, as `find` reads them."""
     return session.rows(_ALL_OF_PARENT, of_share_instance=share_instance_id)
 
 
-def hold_share(session: Session, share_instance_id: str) -> str | None:
+def lock_share_instance(
+    session: Session, share_instance_id: str
+) -> str | None:
     """The status of a share instance, which now stays as it is."""
     return session.value(_HOLD, instance_id=share_instance_id)
 
 
-def is_being_taken(
+def is_snapshot_in_progress(
     session: Session, share_instance_id: str, but: str = ''
 ) -> bool:
     """Whether a snapshot of the share instance, another, is creating."""
@@ -359,7 +365,7 @@ def is_being_taken(
     )
 
 
-def is_parent(session: Session, share_instance_id: str) -> bool:
+def has_snapshots(session: Session, share_instance_id: str) -> bool:
     """Whether there is any snapshot of the share instance."""
     return (
         session.value(_A_CHILD, of_share_instance=share_instance_id)
@@ -367,7 +373,7 @@ def is_parent(session: Session, share_instance_id: str) -> bool:
     )
 
 
-def ids_of_share_instances(
+def list_ids_on_share_instances(
     session: Session, ids: typing.Collection[str]
 ) -> list[str]:
     """The ids of the snapshots of some share instances, in their order."""
@@ -380,7 +386,7 @@ def resize(session: Session, snapshot_id: str, size: int) -> None:
     )
 
 
-def locate(
+def set_provider_location(
     session: Session, snapshot_instance_id: str, provider_location: str | None
 ) -> None:
     """Note where a back end has it, if it has said so."""

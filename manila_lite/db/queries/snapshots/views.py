@@ -18,7 +18,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.session import Session
 from manila_lite.states import snapshot_instance as states
-from manila_lite.states.share_replica import COUNTING
+from manila_lite.states.share_replica import UP_TO_DATE
 
 SNAPSHOT = snapshots.Snapshot.__table__
 INSTANCE = snapshots.SnapshotInstance.__table__
@@ -27,11 +27,11 @@ SHARE = shares.Share.__table__
 SHARE_INSTANCE = shares.ShareInstance.__table__
 
 SNAPSHOT_COLUMNS = frozenset(column.name for column in SNAPSHOT.c)
-INSTANCE_SORTS = frozenset({'status', 'progress', 'provider_location'})
+INSTANCE_SORT_KEYS = frozenset({'status', 'progress', 'provider_location'})
 
 
 @dataclasses.dataclass
-class Filter:
+class SnapshotFilter:
     """Which snapshots: empty fields do not narrow anything.
 
     `snapshot` are exact column values, `like` substrings, `metadata` pairs
@@ -91,7 +91,7 @@ _ONE = (
 )
 
 
-class Shown(typing.NamedTuple):
+class SnapshotListing(typing.NamedTuple):
     """Rows to show, and their children by snapshot id."""
 
     rows: Sequence[typing.Any]
@@ -99,11 +99,11 @@ class Shown(typing.NamedTuple):
     total: int | None = None
 
 
-def get(session: Session, snapshot_id: str) -> Shown:
+def get(session: Session, snapshot_id: str) -> SnapshotListing:
     """One snapshot; no rows when there is none."""
     found = session.rows(_ONE, snapshot_id=snapshot_id)
-    return Shown(
-        represent(found),
+    return SnapshotListing(
+        select_displayed(found),
         {
             'metadata': _by_key(
                 (row.id, row.key, row.value)
@@ -114,21 +114,27 @@ def get(session: Session, snapshot_id: str) -> Shown:
     )
 
 
-def summaries(
-    session: Session, wanted: Filter, page: typing.Any, count: bool = False
-) -> Shown:
+def list_summaries(
+    session: Session,
+    wanted: SnapshotFilter,
+    page: typing.Any,
+    count: bool = False,
+) -> SnapshotListing:
     """Ids and names of the snapshots of a page."""
     statement = _page(
         wanted, page, SNAPSHOT.c.id, SNAPSHOT.c.display_name.label('name')
     )
-    return Shown(
+    return SnapshotListing(
         session.rows(statement), {}, _count(session, wanted) if count else None
     )
 
 
-def details(
-    session: Session, wanted: Filter, page: typing.Any, count: bool = False
-) -> Shown:
+def list_details(
+    session: Session,
+    wanted: SnapshotFilter,
+    page: typing.Any,
+    count: bool = False,
+) -> SnapshotListing:
     """The snapshots of a page with all that the detailed view shows."""
     ids = _page(wanted, page, SNAPSHOT.c.id).subquery()
     # From the page outwards: of an inner join SQLite makes a walk through
@@ -140,14 +146,14 @@ def details(
     metadata = session.rows(
         _METADATA.join(ids, ids.c.id == METADATA.c.share_snapshot_id)
     )
-    return Shown(
-        represent(found),
+    return SnapshotListing(
+        select_displayed(found),
         {'metadata': _by_key(metadata)},
         _count(session, wanted) if count else None,
     )
 
 
-def represent(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
+def select_displayed(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
     """One row per snapshot, in order: that of the instance to show."""
     if len({row[_ID] for row in rows}) == len(rows):
         return rows
@@ -160,7 +166,10 @@ def represent(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
 
 
 def _rank(row: sa.Row) -> tuple[bool, int]:
-    return (row.replica_state not in COUNTING, states.rank(row.status))
+    return (
+        row.replica_state not in UP_TO_DATE,
+        states.display_rank(row.status),
+    )
 
 
 def _shown(column: str) -> sa.ScalarSelect:
@@ -171,9 +180,12 @@ def _shown(column: str) -> sa.ScalarSelect:
         .select_from(one.join(of, of.c.id == one.c.share_instance_id))
         .where(one.c.snapshot_id == SNAPSHOT.c.id)
         .order_by(
-            sa.case((of.c.replica_state.in_(sorted(COUNTING)), 0), else_=1),
+            sa.case((of.c.replica_state.in_(sorted(UP_TO_DATE)), 0), else_=1),
             sa.case(
-                {status: states.rank(status) for status in sorted(states.ALL)},
+                {
+                    status: states.display_rank(status)
+                    for status in sorted(states.ALL)
+                },
                 value=one.c.status,
             ),
             one.c.id,
@@ -185,7 +197,7 @@ def _shown(column: str) -> sa.ScalarSelect:
 
 
 def _page(
-    wanted: Filter, page: typing.Any, *columns: sa.ColumnElement
+    wanted: SnapshotFilter, page: typing.Any, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
@@ -198,7 +210,7 @@ def _page(
 
 def _order(page: typing.Any) -> list[sa.ColumnElement]:
     key: sa.ColumnElement
-    if page.sort_key in INSTANCE_SORTS:
+    if page.sort_key in INSTANCE_SORT_KEYS:
         # One value for each: with a join, a snapshot of several instances
         # would be several in the page.
         key = _shown(page.sort_key)
@@ -209,7 +221,7 @@ def _order(page: typing.Any) -> list[sa.ColumnElement]:
     return [key.asc(), SNAPSHOT.c.id.asc()]
 
 
-def _count(session: Session, wanted: Filter) -> int:
+def _count(session: Session, wanted: SnapshotFilter) -> int:
     return session.value(
         sa.select(sa.func.count())
         .select_from(SNAPSHOT)
@@ -217,7 +229,7 @@ def _count(session: Session, wanted: Filter) -> int:
     )
 
 
-def _conditions(wanted: Filter) -> list[sa.ColumnElement]:
+def _conditions(wanted: SnapshotFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
         SNAPSHOT.c[name] == value for name, value in wanted.snapshot.items()
     ]

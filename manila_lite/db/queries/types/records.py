@@ -192,7 +192,7 @@ def delete(session: Session, id: str) -> None:
         raise exception.ShareTypeNotFound(share_type_id=id)
 
 
-def hold(session: Session, id: str) -> bool:
+def lock(session: Session, id: str) -> bool:
     """Keep others from changing the type meanwhile; is it public?"""
     row = session.one(_HOLD, of_type=id)
     if row is None:
@@ -225,7 +225,7 @@ def _insert_extra_specs(
 
 def delete_extra_spec(session: Session, id: str, key: str) -> None:
     """Remove one extra spec."""
-    hold(session, id)
+    lock(session, id)
     if session.run(_DELETE_SPECS, of_type=id, keys=[key]) != 1:
         raise exception.ShareTypeExtraSpecNotFound(share_type_id=id, key=key)
 
@@ -240,7 +240,7 @@ def list_accesses(session: Session, id: str) -> Sequence[sa.Row]:
 
 def add_access(session: Session, id: str, project_id: str) -> None:
     """Let a project use a private type."""
-    if hold(session, id):
+    if lock(session, id):
         raise exception.PublicShareType(share_type_id=id)
     try:
         session.run(
@@ -254,7 +254,7 @@ def add_access(session: Session, id: str, project_id: str) -> None:
 
 def remove_access(session: Session, id: str, project_id: str) -> None:
     """No longer let a project use a private type."""
-    if hold(session, id):
+    if lock(session, id):
         raise exception.PublicShareType(share_type_id=id)
     if session.run(_DELETE_ACCESS, of_type=id, of_project=project_id) != 1:
         raise exception.ShareTypeAccessNotFound(

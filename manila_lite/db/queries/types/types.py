@@ -23,10 +23,7 @@ ACCESSIBLE = sa.or_(
     ),
 )
 _WITH_SPECS = sa.select(
-    TYPE.c.id,
-    TYPE.c.name,
-    SPEC.c.spec_key,
-    SPEC.c.spec_value,
+    TYPE.c.id, TYPE.c.name, SPEC.c.spec_key, SPEC.c.spec_value
 ).select_from(TYPE.outerjoin(SPEC))
 _BY_ID_OR_NAME = _WITH_SPECS.where(
     sa.or_(
@@ -85,7 +82,7 @@ def find_usable(
     )
 
 
-def extra_specs(
+def get_extra_specs(
     session: Session, share_type_id: str | None
 ) -> dict[str, typing.Any]:
     """The extra specs of a type; empty without one."""
@@ -97,7 +94,7 @@ def extra_specs(
     }
 
 
-def extra_specs_of(
+def list_extra_specs(
     session: Session, ids: typing.Collection[str | None]
 ) -> dict[str, dict[str, typing.Any]]:
     """The extra specs of several types, by id; one statement."""

@@ -5,16 +5,16 @@ from typing import Protocol
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import ShareServer
-from manila_lite.share.drivers.contract.values import AccessAnswer
-from manila_lite.share.drivers.contract.values import AccessAnswers
+from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
+from manila_lite.share.drivers.contract.values import AccessReplies
+from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 from manila_lite.share.drivers.contract.values import ShareForDriver
 
 _Rules = Sequence[AccessRuleForDriver]
 
 
-class OneByOne(Protocol):
+class AllowDenyDriver(Protocol):
     """A driver that is told of each rule on its own."""
 
     def allow_access(
@@ -22,7 +22,7 @@ class OneByOne(Protocol):
         context: RequestContext,
         share: ShareForDriver,
         access: AccessRuleForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> object: ...
 
     def deny_access(
@@ -30,34 +30,36 @@ class OneByOne(Protocol):
         context: RequestContext,
         share: ShareForDriver,
         access: AccessRuleForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> object: ...
 
 
-def access_answers(answer: AccessAnswers | None) -> dict[str, AccessAnswer]:
+def normalise_access_replies(
+    answer: AccessReplies | None,
+) -> dict[str, AccessReply]:
     """What a driver said of rules; nothing, if it said nothing."""
     return {
         access_id: told or {} for access_id, told in (answer or {}).items()
     }
 
 
-def apply_one_by_one(
-    driver: OneByOne,
+def apply_with_allow_deny(
+    driver: AllowDenyDriver,
     context: RequestContext,
     share: ShareForDriver,
     access_rules: _Rules,
     add_rules: _Rules,
     delete_rules: _Rules,
     update_rules: _Rules,
-    share_server: ShareServer | None,
-) -> AccessAnswers:
+    share_server: ShareServerMapping | None,
+) -> AccessReplies:
     """The answer of `update_access` for drivers that have none.
 
     Who goes, goes first: a client may be given a new level, or be named
     again, in the same call. Such a driver cannot be asked to forget what
     it was never told of; with nothing changed it hears all rules again.
     """
-    answers: dict[str, AccessAnswer] = {}
+    answers: dict[str, AccessReply] = {}
     for rule in (*delete_rules, *update_rules):
         try:
             driver.deny_access(context, share, rule, share_server)

@@ -19,7 +19,7 @@ class Configuration:
         manila_lite.conf.register_backend(conf, group)
         self.config_group = group
         self._conf = conf
-        self._given: Mapping[str, Any] = {}
+        self._overrides: Mapping[str, Any] = {}
 
     @classmethod
     def from_values(
@@ -27,10 +27,10 @@ class Configuration:
     ) -> 'Configuration':
         """One made of plain values, with the defaults of all others."""
         configuration = cls(manila_lite.conf.new(), group)
-        configuration._given = dict(values)
+        configuration._overrides = dict(values)
         return configuration
 
-    def of_backend(self, group: str) -> 'Configuration | None':
+    def for_backend(self, group: str) -> 'Configuration | None':
         """The section of another back end, enabled here or not.
 
         None when there is no such section. What a driver needs to reach a
@@ -54,6 +54,6 @@ class Configuration:
     def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):  # never an option; not yet made, perhaps
             raise AttributeError(name)
-        if name in self._given:
-            return self._given[name]
+        if name in self._overrides:
+            return self._overrides[name]
         return self._conf[self.config_group][name]

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.values import AccessAnswers
+from manila_lite.share.drivers.contract.values import AccessReplies
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
-from manila_lite.share.drivers.contract.values import ExportLocationsAnswer
-from manila_lite.share.drivers.contract.values import NewShareAnswer
+from manila_lite.share.drivers.contract.values import ExportLocationsReply
+from manila_lite.share.drivers.contract.values import NewShareReply
 from manila_lite.share.drivers.contract.values import ShareForDriver
-from manila_lite.share.drivers.contract.values import SnapshotAnswer
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
+from manila_lite.share.drivers.contract.values import SnapshotReply
 
-ShareServer = Mapping[str, Any]
+ShareServerMapping = Mapping[str, Any]
 
 
 @runtime_checkable
@@ -29,8 +29,8 @@ class SnapshotSupport(Protocol):
         self,
         context: RequestContext,
         snapshot: SnapshotForDriver,
-        share_server: ShareServer | None = None,
-    ) -> SnapshotAnswer | None:
+        share_server: ShareServerMapping | None = None,
+    ) -> SnapshotReply | None:
         """Take a snapshot; one that is there already stays as it is."""
 
     @abc.abstractmethod
@@ -38,7 +38,7 @@ class SnapshotSupport(Protocol):
         self,
         context: RequestContext,
         snapshot: SnapshotForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """Remove a snapshot; gone is success."""
 
@@ -53,9 +53,9 @@ class CreateFromSnapshotSupport(SnapshotSupport, Protocol):
         context: RequestContext,
         share: ShareForDriver,
         snapshot: SnapshotForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
         parent_share: ShareForDriver | None = None,
-    ) -> ExportLocationsAnswer | NewShareAnswer:
+    ) -> ExportLocationsReply | NewShareReply:
         """Make a share with the content of the snapshot.
 
         A driver that needs a while for it answers creating_from_snapshot
@@ -74,7 +74,7 @@ class RevertSupport(SnapshotSupport, Protocol):
         snapshot: SnapshotForDriver,
         share_access_rules: list[AccessRuleForDriver],
         snapshot_access_rules: list[AccessRuleForDriver],
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> int | None:
         """Put the share back; the new size in GiB, or None if as noted.
 
@@ -94,8 +94,8 @@ class MountSnapshotSupport(SnapshotSupport, Protocol):
         access_rules: list[AccessRuleForDriver],
         add_rules: list[AccessRuleForDriver],
         delete_rules: list[AccessRuleForDriver],
-        share_server: ShareServer | None = None,
-    ) -> AccessAnswers | None:
+        share_server: ShareServerMapping | None = None,
+    ) -> AccessReplies | None:
         """Let exactly the given clients read the snapshot.
 
         Called and answered like `update_access` of shares.

@@ -12,20 +12,20 @@ end in the same place.
 from collections.abc import Sequence
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import ShareServer
+from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
-from manila_lite.share.drivers.contract.values import ReplicaAnswer
+from manila_lite.share.drivers.contract.values import ReplicaReply
 from manila_lite.share.drivers.contract.values import ReplicaSnapshot
-from manila_lite.share.drivers.contract.values import ReplicatedSnapshotAnswer
+from manila_lite.share.drivers.contract.values import ReplicatedSnapshotReply
 from manila_lite.share.drivers.contract.values import ShareForDriver
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
-from manila_lite.share.drivers.contract.values import StatusAnswer
+from manila_lite.share.drivers.contract.values import StatusReply
 
-Replicas = list[ShareForDriver]
-Rules = list[AccessRuleForDriver]
+ReplicaList = list[ShareForDriver]
+AccessRules = list[AccessRuleForDriver]
 
 
-class Replication:
+class ReplicationDefaults:
     """The published methods; a driver writes those it can do."""
 
     # Replicas
@@ -33,12 +33,12 @@ class Replication:
     def create_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         new_replica: ShareForDriver,
-        access_rules: Rules,
+        access_rules: AccessRules,
         replica_snapshots: list[ReplicaSnapshot],
-        share_server: ShareServer | None = None,
-    ) -> ReplicaAnswer | None:
+        share_server: ShareServerMapping | None = None,
+    ) -> ReplicaReply | None:
         """Make a copy of the active replica, or begin to.
 
         A `replica_state` in the answer says that it can be used: in_sync
@@ -50,10 +50,10 @@ class Replication:
     def delete_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica_snapshots: list[SnapshotForDriver],
         replica: ShareForDriver,
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> None:
         """Remove a replica with its snapshots; gone is success."""
         raise NotImplementedError
@@ -61,12 +61,12 @@ class Replication:
     def promote_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica: ShareForDriver,
-        access_rules: Rules,
-        share_server: ShareServer | None = None,
+        access_rules: AccessRules,
+        share_server: ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
-    ) -> Sequence[ReplicaAnswer] | None:
+    ) -> Sequence[ReplicaReply] | None:
         """Have a replica be the active one, and no other be it any longer.
 
         Without an answer the old active replica is out of sync. Clients
@@ -78,11 +78,11 @@ class Replication:
     def update_replica_state(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica: ShareForDriver,
-        access_rules: Rules,
+        access_rules: AccessRules,
         replica_snapshots: list[ReplicaSnapshot],
-        share_server: ShareServer | None = None,
+        share_server: ShareServerMapping | None = None,
     ) -> str | None:
         """Whether a replica, not an active one, is up to date.
 
@@ -96,8 +96,8 @@ class Replication:
     def get_replica_status(
         self,
         replica: ShareForDriver,
-        share_server: ShareServer | None = None,
-    ) -> StatusAnswer:
+        share_server: ShareServerMapping | None = None,
+    ) -> StatusReply:
         """What is really there of a replica, as for a share."""
         raise NotImplementedError
 
@@ -106,10 +106,10 @@ class Replication:
     def create_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica_snapshots: list[SnapshotForDriver],
-        share_server: ShareServer | None = None,
-    ) -> Sequence[ReplicatedSnapshotAnswer] | None:
+        share_server: ShareServerMapping | None = None,
+    ) -> Sequence[ReplicatedSnapshotReply] | None:
         """Take a snapshot of the active replica, and have it copied.
 
         Called on the back end with the active replica. The answer tells
@@ -120,10 +120,10 @@ class Replication:
     def delete_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica_snapshots: list[SnapshotForDriver],
-        share_server: ShareServer | None = None,
-    ) -> Sequence[ReplicatedSnapshotAnswer] | None:
+        share_server: ShareServerMapping | None = None,
+    ) -> Sequence[ReplicatedSnapshotReply] | None:
         """Remove a snapshot, and have it removed everywhere.
 
         Called and answered like `create_replicated_snapshot`.
@@ -133,12 +133,12 @@ class Replication:
     def update_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         share_replica: ShareForDriver,
         replica_snapshots: list[SnapshotForDriver],
         replica_snapshot: SnapshotForDriver,
-        share_server: ShareServer | None = None,
-    ) -> ReplicatedSnapshotAnswer | None:
+        share_server: ShareServerMapping | None = None,
+    ) -> ReplicatedSnapshotReply | None:
         """How far a snapshot that is creating or deleting has come.
 
         Raises SnapshotResourceNotFound when the replica does not have it.
@@ -149,12 +149,12 @@ class Replication:
         self,
         context: RequestContext,
         active_replica: ShareForDriver,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         active_replica_snapshot: SnapshotForDriver,
         replica_snapshots: list[SnapshotForDriver],
-        share_access_rules: Rules,
-        snapshot_access_rules: Rules,
-        share_server: ShareServer | None = None,
+        share_access_rules: AccessRules,
+        snapshot_access_rules: AccessRules,
+        share_server: ShareServerMapping | None = None,
     ) -> int | None:
         """`revert_to_snapshot` of a share that has replicas."""
         raise NotImplementedError

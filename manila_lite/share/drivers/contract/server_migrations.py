@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import ShareServer
-from manila_lite.share.drivers.contract.values import ExportLocationsAnswer
+from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
+from manila_lite.share.drivers.contract.values import ExportLocationsReply
 from manila_lite.share.drivers.contract.values import NetworkInfo
 from manila_lite.share.drivers.contract.values import ShareForDriver
 from manila_lite.share.drivers.contract.values import SnapshotForDriver
 
 
-class Compatibility(TypedDict, total=False):
+class ServerMigrationCompatibility(TypedDict, total=False):
     """What a driver offers for one migration; what is not said is false.
 
     The last two say which of the methods it has for it.
@@ -37,7 +37,7 @@ class Compatibility(TypedDict, total=False):
 class MigratedShare(TypedDict, total=False):
     """Where a share is now; what is not said stays as it is."""
 
-    export_locations: ExportLocationsAnswer
+    export_locations: ExportLocationsReply
     pool_name: str
 
 
@@ -45,33 +45,33 @@ class MigratedSnapshot(TypedDict, total=False):
     """Where a snapshot is now; what is not said stays as it is."""
 
     provider_location: str
-    export_locations: ExportLocationsAnswer
+    export_locations: ExportLocationsReply
 
 
-class MigrationStarted(TypedDict, total=False):
+class ServerMigrationStartReply(TypedDict, total=False):
     """What is to be remembered of the destination."""
 
     backend_details: Mapping[str, Any]
 
 
-class MigrationCompleted(MigrationStarted, total=False):
+class ServerMigrationCompleteReply(ServerMigrationStartReply, total=False):
     """What has become of shares and snapshots, by instance id."""
 
     share_updates: Mapping[str, MigratedShare]
     snapshot_updates: Mapping[str, MigratedSnapshot]
 
 
-class ServerMigrations:
+class ServerMigrationDefaults:
     """What every driver inherits: it can migrate no server."""
 
     def choose_share_server_compatible_for_migration(
         self,
         context: RequestContext,
-        share_servers: Sequence[ShareServer],
-        src_share_server: ShareServer,
+        share_servers: Sequence[ShareServerMapping],
+        src_share_server: ShareServerMapping,
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
-    ) -> ShareServer | None:
+    ) -> ShareServerMapping | None:
         """The server that is to take everything; None asks for a new one.
 
         Offered are the active servers of the destination that are in the
@@ -82,12 +82,12 @@ class ServerMigrations:
     def share_server_migration_check_compatibility(
         self,
         context: RequestContext,
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         dest_host: str,
         old_share_network: Mapping[str, Any],
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
-    ) -> Compatibility:
+    ) -> ServerMigrationCompatibility:
         """Whether this back end could take the server, and how.
 
         `dest_host` is host@backend, with #pool where one was asked for.
@@ -107,11 +107,11 @@ class ServerMigrations:
     def share_server_migration_start(
         self,
         context: RequestContext,
-        src_share_server: ShareServer,
-        dest_share_server: ShareServer,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
-    ) -> MigrationStarted | None:
+    ) -> ServerMigrationStartReply | None:
         """Begin the first phase, and come back at once.
 
         A destination with addresses has been set up; of a migration that
@@ -122,8 +122,8 @@ class ServerMigrations:
     def share_server_migration_continue(
         self,
         context: RequestContext,
-        src_share_server: ShareServer,
-        dest_share_server: ShareServer,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> bool:
@@ -136,12 +136,12 @@ class ServerMigrations:
     def share_server_migration_complete(
         self,
         context: RequestContext,
-        src_share_server: ShareServer,
-        dest_share_server: ShareServer,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
         new_network_info: Sequence[NetworkInfo],
-    ) -> MigrationCompleted | None:
+    ) -> ServerMigrationCompleteReply | None:
         """The second phase: clients are served by the destination.
 
         `new_network_info` is what the destination is on its subnets. The
@@ -152,8 +152,8 @@ class ServerMigrations:
     def share_server_migration_cancel(
         self,
         context: RequestContext,
-        src_share_server: ShareServer,
-        dest_share_server: ShareServer,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> None:
@@ -166,8 +166,8 @@ class ServerMigrations:
     def share_server_migration_get_progress(
         self,
         context: RequestContext,
-        src_share_server: ShareServer,
-        dest_share_server: ShareServer,
+        src_share_server: ShareServerMapping,
+        dest_share_server: ShareServerMapping,
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> Mapping[str, Any]:

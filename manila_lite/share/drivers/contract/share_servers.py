@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from manila_lite.context import RequestContext
-from manila_lite.share.drivers.contract.interfaces import ShareServer
-from manila_lite.share.drivers.contract.values import AccessAnswers
+from manila_lite.share.drivers.contract.interfaces import ShareServerMapping
+from manila_lite.share.drivers.contract.values import AccessReplies
 from manila_lite.share.drivers.contract.values import NetworkInfo
 from manila_lite.share.drivers.contract.values import SecurityServiceForDriver
 from manila_lite.share.drivers.contract.values import ShareForDriver
@@ -59,7 +59,7 @@ class ShareServerSupport(Protocol):
         """How many addresses a server has in each of its subnets."""
 
 
-class ShareServers:
+class ShareServerDefaults:
     """What every driver inherits about share servers."""
 
     def setup_server(
@@ -83,12 +83,12 @@ class ShareServers:
     def choose_share_server_compatible_with_share(
         self,
         context: RequestContext,
-        share_servers: Sequence[ShareServer],
+        share_servers: Sequence[ShareServerMapping],
         share: ShareForDriver,
         snapshot: SnapshotForDriver | None = None,
         share_group: Mapping[str, Any] | None = None,
         encryption_key_ref: str | None = None,
-    ) -> ShareServer | None:
+    ) -> ShareServerMapping | None:
         """The server that is to have a new share; None asks for another.
 
         The first that is offered, where a driver has no wish.
@@ -98,16 +98,15 @@ class ShareServers:
     def choose_share_server_compatible_with_share_group(
         self,
         context: RequestContext,
-        share_servers: Sequence[ShareServer],
+        share_servers: Sequence[ShareServerMapping],
         share_group_ref: Mapping[str, Any],
         share_group_snapshot: Mapping[str, Any] | None = None,
-    ) -> ShareServer | None:
+    ) -> ShareServerMapping | None:
         """The same of a share group."""
         return share_servers[0] if share_servers else None
 
     def get_share_server_pools(
-        self,
-        share_server: ShareServer,
+        self, share_server: ShareServerMapping
     ) -> list[dict[str, Any]]:
         """The pools a server uses, by `pool_name`; for the scheduler."""
         return []
@@ -117,7 +116,7 @@ class ShareServers:
     def get_share_server_network_info(
         self,
         context: RequestContext,
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> list[str]:
@@ -127,7 +126,7 @@ class ShareServers:
     def manage_server(
         self,
         context: RequestContext,
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> tuple[str | None, ServerDetails | None]:
@@ -150,13 +149,13 @@ class ShareServers:
     def update_share_server_security_service(
         self,
         context: RequestContext,
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         network_info: Sequence[NetworkInfo],
         share_instances: Sequence[ShareForDriver],
         share_instance_rules: Sequence[Mapping[str, Any]],
         new_security_service: SecurityServiceForDriver,
         current_security_service: SecurityServiceForDriver | None = None,
-    ) -> Mapping[str, AccessAnswers] | None:
+    ) -> Mapping[str, AccessReplies] | None:
         """Have a server use a directory service, instead of another or too.
 
         `share_instance_rules` has `share_instance_id` and `access_rules`
@@ -167,7 +166,7 @@ class ShareServers:
     def check_update_share_server_security_service(
         self,
         context: RequestContext,
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         network_info: Sequence[NetworkInfo],
         share_instances: Sequence[ShareForDriver],
         share_instance_rules: Sequence[Mapping[str, Any]],
@@ -180,7 +179,7 @@ class ShareServers:
     def update_share_server_network_allocations(
         self,
         context: RequestContext,
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         current_network_allocations: Mapping[str, Any],
         new_network_allocations: Mapping[str, Any],
         security_services: Sequence[SecurityServiceForDriver],
@@ -200,7 +199,7 @@ class ShareServers:
     def check_update_share_server_network_allocations(
         self,
         context: RequestContext,
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         current_network_allocations: Mapping[str, Any],
         new_share_network_subnet: Mapping[str, Any],
         security_services: Sequence[SecurityServiceForDriver],
@@ -215,7 +214,7 @@ class ShareServers:
         context: RequestContext,
         share_network: Mapping[str, Any],
         share_network_subnet: Mapping[str, Any],
-        share_server: ShareServer,
+        share_server: ShareServerMapping,
         metadata: Mapping[str, str],
     ) -> None:
         """Take note of metadata of a subnet that drivers may be told."""

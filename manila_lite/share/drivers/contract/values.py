@@ -233,12 +233,12 @@ class AccessRuleForDriver(_Record):
 
 # What a driver answers
 
-ExportLocationsAnswer = (
+ExportLocationsReply = (
     str | Iterable[str | ExportLocation | Mapping[str, Any]] | None
 )
 
 
-class StatusAnswer(TypedDict):
+class StatusReply(TypedDict):
     """What is really there: available, error or still being made."""
 
     status: str
@@ -246,26 +246,26 @@ class StatusAnswer(TypedDict):
     share_proto: NotRequired[str]
     progress: NotRequired[str]
     provider_location: NotRequired[str]
-    export_locations: NotRequired[ExportLocationsAnswer]
+    export_locations: NotRequired[ExportLocationsReply]
 
 
-class NewShareAnswer(TypedDict):
+class NewShareReply(TypedDict):
     """A share from a snapshot: available, or creating_from_snapshot."""
 
     status: str
-    export_locations: NotRequired[ExportLocationsAnswer]
+    export_locations: NotRequired[ExportLocationsReply]
 
 
-class SnapshotAnswer(TypedDict, total=False):
+class SnapshotReply(TypedDict, total=False):
     """What to note about a new snapshot; every key may be missing."""
 
     provider_location: str
     size: int
     status: str
-    export_locations: ExportLocationsAnswer
+    export_locations: ExportLocationsReply
 
 
-class ReplicaAnswer(TypedDict, total=False):
+class ReplicaReply(TypedDict, total=False):
     """What a replica is now; what is not said stays as it is.
 
     `replica_state` is active, in_sync, out_of_sync or error;
@@ -273,10 +273,10 @@ class ReplicaAnswer(TypedDict, total=False):
     """
 
     id: str
-    export_locations: ExportLocationsAnswer
+    export_locations: ExportLocationsReply
     replica_state: str | None
     access_rules_status: str
-    share_access_rules: 'AccessAnswers'
+    share_access_rules: 'AccessReplies'
 
 
 class ReplicaSnapshot(TypedDict):
@@ -286,7 +286,7 @@ class ReplicaSnapshot(TypedDict):
     share_replica_snapshot: SnapshotForDriver
 
 
-class ReplicatedSnapshotAnswer(TypedDict, total=False):
+class ReplicatedSnapshotReply(TypedDict, total=False):
     """What a snapshot is on the replica that has the instance `id`.
 
     `status` is available, creating, error, or deleted when it is gone.
@@ -297,10 +297,10 @@ class ReplicatedSnapshotAnswer(TypedDict, total=False):
     progress: str
     provider_location: str
     size: int
-    export_locations: ExportLocationsAnswer
+    export_locations: ExportLocationsReply
 
 
-class AccessAnswer(TypedDict, total=False):
+class AccessReply(TypedDict, total=False):
     """What came of one rule: active or error, and the key to use it."""
 
     state: str
@@ -308,34 +308,36 @@ class AccessAnswer(TypedDict, total=False):
 
 
 # By the id of the rule. A rule that is not mentioned is taken as done.
-AccessAnswers = Mapping[str, AccessAnswer]
+AccessReplies = Mapping[str, AccessReply]
 
 
-class ManageAnswer(TypedDict):
+class ManageReply(TypedDict):
     """What a share was found to be. The size must be told."""
 
     size: int
-    export_locations: NotRequired[ExportLocationsAnswer]
+    export_locations: NotRequired[ExportLocationsReply]
 
 
-class ManageSnapshotAnswer(TypedDict):
+class ManageSnapshotReply(TypedDict):
     """What a snapshot was found to be. The size must be told."""
 
     size: int
     provider_location: NotRequired[str]
-    export_locations: NotRequired[ExportLocationsAnswer]
+    export_locations: NotRequired[ExportLocationsReply]
 
 
-class EnsureAnswer(TypedDict, total=False):
+class EnsureReply(TypedDict, total=False):
     """What has changed about a share since it was last heard of."""
 
-    export_locations: ExportLocationsAnswer
+    export_locations: ExportLocationsReply
     status: str
     reapply_access_rules: bool
     metadata: dict[str, str]
 
 
-def export_locations(answer: ExportLocationsAnswer) -> list[ExportLocation]:
+def normalise_export_locations(
+    answer: ExportLocationsReply,
+) -> list[ExportLocation]:
     """The full form of export locations, whichever form a driver chose."""
     locations = [answer] if isinstance(answer, str) else answer or []
     return [_export_location(location) for location in locations]

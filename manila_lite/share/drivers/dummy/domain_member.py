@@ -11,29 +11,31 @@ from typing import Any
 from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.dummy.instrumentation import Instrument
+from manila_lite.share.drivers.dummy.instrumentation import InstrumentedDriver
 from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
 from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
-from manila_lite.share.drivers.dummy.replication_domain import Domain
-from manila_lite.share.drivers.dummy.replication_domain import Relation
+from manila_lite.share.drivers.dummy.replication_domain import ReplicaSet
+from manila_lite.share.drivers.dummy.replication_domain import (
+    ReplicationDomain,
+)
+from manila_lite.share.drivers.dummy.replication_domain import describe_replica
 from manila_lite.share.drivers.dummy.replication_domain import is_synced
-from manila_lite.share.drivers.dummy.replication_domain import replica_of
-from manila_lite.share.drivers.dummy.state import State
+from manila_lite.share.drivers.dummy.state import DummyState
 
 _OF_REPLICAS = frozenset({'replica_of', 'version', 'epoch', 'updates_left'})
 # What of a record follows from one replica to the other.
 _FOLLOWING = ('size', 'content', 'used_gb', 'version')
 
 
-class DummySites(Instrument):
+class DummyDomainMember(InstrumentedDriver):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         option = self.configuration
         self._style = option.dummy_driver_replication_type
-        self._domain: Domain | None = None
+        self._domain: ReplicationDomain | None = None
         if self._style:
             word = self.replication_domain or ''
-            self._domain = Domain(
+            self._domain = ReplicationDomain(
                 pathlib.Path(option.dummy_driver_replication_path).absolute()
                 / hashlib.sha256(word.encode()).hexdigest()
             )
@@ -42,19 +44,19 @@ class DummySites(Instrument):
 
     # What tests do
 
-    def go_away(self) -> None:
+    def make_unreachable(self) -> None:
         """Lose the site: nobody reaches the back end until it is back."""
-        self._state.go_away()
+        self._state.make_unreachable()
 
-    def come_back(self) -> None:
+    def make_reachable(self) -> None:
         """Have it as it was when it went away."""
-        self._state.come_back()
+        self._state.make_reachable()
 
     def _change_content(
         self, share_id: str, content: str, used_gb: float
     ) -> None:
         """What users of a share do, if they may."""
-        if self._state.is_away():
+        if self._state.is_unreachable():
             raise exception.ShareBackendException(
                 msg=f'share {share_id} is out of reach'
             )
@@ -77,7 +79,7 @@ class DummySites(Instrument):
             with self._lock:
                 self._domain.settle(self._state, self._style)
 
-    def _replicating(self) -> Domain:
+    def _replicating(self) -> ReplicationDomain:
         """The domain, of a back end that replicates."""
         if self._domain is None:
             raise NotImplementedError
@@ -99,9 +101,11 @@ class DummySites(Instrument):
             'epoch': relation.epoch,
         }
 
-    def _join(self, share_id: str, replica_id: str, active: bool) -> Relation:
+    def _join(
+        self, share_id: str, replica_id: str, active: bool
+    ) -> ReplicaSet:
         domain = self._replicating()
-        relation = domain.find(share_id) or Relation(active=None)
+        relation = domain.find(share_id) or ReplicaSet(active=None)
         if replica_id not in relation.members:
             relation = relation._replace(
                 members=[*relation.members, replica_id]
@@ -134,7 +138,7 @@ class DummySites(Instrument):
         self,
         replica_list: list[base.ShareForDriver],
         replica: base.ShareForDriver,
-    ) -> Relation:
+    ) -> ReplicaSet:
         """The relation of a replica; those that are active are in it.
 
         They have not been told that they are replicas when they were made
@@ -145,7 +149,7 @@ class DummySites(Instrument):
             if one['replica_state'] != ACTIVE:
                 continue
             self._join(one['share_id'], one['id'], True)
-            home = domain.home_of(one['id'])
+            home = domain.find_state_of(one['id'])
             record = home.shares.find(one['id']) if home else None
             if home and record and 'replica_of' not in record:
                 home.shares.put(
@@ -162,7 +166,7 @@ class DummySites(Instrument):
     def _role(self, share_id: str, record: records.Record) -> str:
         if self._domain is None or 'replica_of' not in record:
             return ACTIVE
-        return replica_of(
+        return describe_replica(
             self._domain.find(record['replica_of']),
             share_id,
             record,
@@ -171,26 +175,28 @@ class DummySites(Instrument):
 
     # What follows from what
 
-    def _source_of(self, relation: Relation) -> tuple[State, str] | None:
+    def _source_of(
+        self, relation: ReplicaSet
+    ) -> tuple[DummyState, str] | None:
         """The replica with the content that counts, when it is in reach."""
         if self._style == WRITABLE:
             return self._latest(relation)
         leading = relation.active or relation.previous
-        home = leading and self._replicating().home_of(leading)
+        home = leading and self._replicating().find_state_of(leading)
         if not home or not leading or _unfit(home, leading):
             return None
         return home, leading
 
-    def _latest(self, relation: Relation) -> tuple[State, str] | None:
+    def _latest(self, relation: ReplicaSet) -> tuple[DummyState, str] | None:
         """The writable replica that has seen all that has been written.
 
         Where none is known to have, it is the one that has seen the most,
         if there can be no other.
         """
-        best: tuple[tuple[int, int], State, str] | None = None
+        best: tuple[tuple[int, int], DummyState, str] | None = None
         seen = 0  # by one that is broken, or may have been
         for one in relation.members:
-            home = self._replicating().home_of(one)
+            home = self._replicating().find_state_of(one)
             if home is None:
                 seen = relation.epoch
                 continue
@@ -205,7 +211,7 @@ class DummySites(Instrument):
                 best = rank, home, one
         return best[1:] if best is not None and best[0][0] >= seen else None
 
-    def _found(self, source: tuple[State, str]) -> records.Record:
+    def _found(self, source: tuple[DummyState, str]) -> records.Record:
         home, id = source
         record = home.shares.find(id)
         if record is None:
@@ -243,8 +249,8 @@ class DummySites(Instrument):
                 self._state.shares.put(share_id, record)
             return
         domain, share = self._replicating(), record['replica_of']
-        relation = domain.find(share) or Relation(None, members=[share_id])
-        homes = [(one, domain.home_of(one)) for one in relation.members]
+        relation = domain.find(share) or ReplicaSet(None, members=[share_id])
+        homes = [(one, domain.find_state_of(one)) for one in relation.members]
         there = [
             (one, home, found)
             for one, home in homes
@@ -253,7 +259,8 @@ class DummySites(Instrument):
             and found.get('epoch') is not None
         ]
         if record == self._state.shares.find(share_id) and all(
-            following(found, record) == found for _, _, found in there
+            with_replicated_fields(found, record) == found
+            for _, _, found in there
         ):
             return
         relation = relation._replace(epoch=relation.epoch + 1)
@@ -262,7 +269,9 @@ class DummySites(Instrument):
         self._state.shares.put(share_id, record | now)
         for one, home, found in there:
             if one != share_id:
-                home.shares.put(one, following(found, record) | now)
+                home.shares.put(
+                    one, with_replicated_fields(found, record) | now
+                )
 
     def _catch_up(self, share_id: str) -> None:
         """Have a writable replica that is behind be like the others."""
@@ -280,18 +289,18 @@ class DummySites(Instrument):
         if source is not None:
             self._state.shares.put(
                 share_id,
-                following(record, self._found(source))
+                with_replicated_fields(record, self._found(source))
                 | {'epoch': relation.epoch},
             )
 
 
-def following(
+def with_replicated_fields(
     record: records.Record, leading: records.Record
 ) -> records.Record:
     """A replica with all that follows from the leading one."""
     return record | {name: leading[name] for name in _FOLLOWING}
 
 
-def _unfit(home: State, replica_id: str) -> bool:
+def _unfit(home: DummyState, replica_id: str) -> bool:
     record = home.shares.find(replica_id)
     return record is None or record['status'] != 'available'

@@ -22,8 +22,8 @@ from manila_lite.share.drivers.dummy.server_migration import (
 )
 
 # Name of a metadata item with which a share tells how full it is.
-USED_GB = 'dummy_used_gb'
-CREATING = 'creating_from_snapshot'
+USED_GB_KEY = 'dummy_used_gb'
+CREATING_FROM_SNAPSHOT = 'creating_from_snapshot'
 
 
 def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
@@ -31,19 +31,19 @@ def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
 
     It is read from outside, whether the driver is running or not.
     """
-    return _sizes(remembered.State(state_path).shares)
+    return _sizes(remembered.DummyState(state_path).shares)
 
 
 def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
     """The same of snapshots, by snapshot instance id."""
-    return _sizes(remembered.State(state_path).snapshots)
+    return _sizes(remembered.DummyState(state_path).snapshots)
 
 
 def replica_inventory(
     state_path: str | pathlib.Path,
-) -> dict[str, replication_domain.Replica]:
+) -> dict[str, replication_domain.DummyReplica]:
     """Role, version and freshness of the replicas it has, by their ids."""
-    return replication_domain.replicas(remembered.State(state_path))
+    return replication_domain.list_replicas(remembered.DummyState(state_path))
 
 
 def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
@@ -53,16 +53,18 @@ def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
     let nobody in are left out, and so are replicas that clients are kept
     from. Replicas that can only be read have no other level.
     """
-    state = remembered.State(state_path)
-    return replication_domain.let_in(state, state.access.inventory())
+    state = remembered.DummyState(state_path)
+    return replication_domain.effective_clients(
+        state, state.access.inventory()
+    )
 
 
 def snapshot_access_inventory(
     state_path: str | pathlib.Path,
 ) -> remembered.Clients:
     """The same by snapshot instance id."""
-    state = remembered.State(state_path)
-    return replication_domain.let_mount(
+    state = remembered.DummyState(state_path)
+    return replication_domain.effective_snapshot_clients(
         state, state.snapshot_access.inventory()
     )
 
@@ -71,7 +73,7 @@ def server_inventory(state_path: str | pathlib.Path) -> dict[str, list[str]]:
     """Addresses of the share servers it has, by share server id."""
     return {
         name: [*record['addresses'], *record['admin_addresses']]
-        for name, record in remembered.State(state_path).servers.records()
+        for name, record in remembered.DummyState(state_path).servers.records()
     }
 
 
@@ -79,12 +81,12 @@ def servers_of_shares(state_path: str | pathlib.Path) -> dict[str, str]:
     """On which server a share is, by share instance id."""
     return {
         name: record['server']
-        for name, record in remembered.State(state_path).shares.records()
+        for name, record in remembered.DummyState(state_path).shares.records()
         if record.get('server')
     }
 
 
-def _sizes(folder: records.Folder) -> dict[str, int]:
+def _sizes(folder: records.RecordFolder) -> dict[str, int]:
     return {name: record['size'] for name, record in folder.records()}
 
 
@@ -109,7 +111,7 @@ class DummyDriver(
         """Whom it really lets in, by snapshot instance id."""
         return snapshot_access_inventory(self._state.path)
 
-    def replica_inventory(self) -> dict[str, replication_domain.Replica]:
+    def replica_inventory(self) -> dict[str, replication_domain.DummyReplica]:
         """The replicas that are really there, by share instance id."""
         return replica_inventory(self._state.path)
 
@@ -128,7 +130,7 @@ class DummyDriver(
             self._catch_up(share_id)
             return self._record(share_id)['content']
 
-    def spoil(self, share_id: str) -> None:
+    def set_error(self, share_id: str) -> None:
         """Have a share be in error, also one still being made."""
         with self._lock:
             self._state.shares.put(
@@ -137,72 +139,70 @@ class DummyDriver(
 
     # Start
 
-    @faults.observed
+    @faults.instrumented
     def do_setup(self, context: RequestContext) -> None:
         self._state.path.mkdir(parents=True, exist_ok=True)
         self._settle()
 
-    @faults.observed
+    @faults.instrumented
     def check_for_setup_error(self) -> None:
         if not self.configuration.dummy_driver_pools:
             raise exception.BadConfiguration(
                 reason='dummy_driver_pools names no pool'
             )
 
-    @faults.observed
+    @faults.instrumented
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
         return {'state_path': str(self._state.path)}
 
-    @faults.observed
+    @faults.instrumented
     def ensure_shares(
-        self,
-        context: RequestContext,
-        shares: Iterable[base.ShareForDriver],
-    ) -> dict[str, base.EnsureAnswer]:
+        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+    ) -> dict[str, base.EnsureReply]:
         return {share['id']: self._ensured(share) for share in shares}
 
-    def _ensured(self, share: base.ShareForDriver) -> base.EnsureAnswer:
+    def _ensured(self, share: base.ShareForDriver) -> base.EnsureReply:
         record = self._state.shares.find(share['id'])
         if record is None:
             return {'status': 'error'}
         return {'export_locations': share_exports(record)}
 
-    @faults.observed
+    @faults.instrumented
     def ensure_share(
         self,
         context: RequestContext,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.ExportLocationsAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
         return share_exports(self._record(share['id']))
 
-    @faults.observed
+    @faults.instrumented
     def get_pool(self, share: base.ShareForDriver) -> str:
         record = self._state.shares.find(share['id'])
         return record['pool'] if record else self._pool_for(share)
 
     # Shares
 
-    @faults.observed
+    @faults.instrumented
     def create_share(
         self,
         context: RequestContext,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.ExportLocationsAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
         return share_exports(
             self._make(share, share_server, content='', used_gb=0)
         )
 
-    @faults.observed
+    @faults.instrumented
     def create_share_from_snapshot(
         self,
         context: RequestContext,
         share: base.ShareForDriver,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
         parent_share: base.ShareForDriver | None = None,
-    ) -> base.ExportLocationsAnswer | base.NewShareAnswer:
+    ) -> base.ExportLocationsReply | base.NewShareReply:
         source = self._snapshot_record(snapshot['id'])
         record = self._make(
             share,
@@ -211,9 +211,9 @@ class DummyDriver(
             used_gb=source['used_gb'],
             steps=self.configuration.dummy_driver_from_snapshot_steps,
         )
-        if record['status'] == CREATING:
+        if record['status'] == CREATING_FROM_SNAPSHOT:
             return {
-                'status': CREATING,
+                'status': CREATING_FROM_SNAPSHOT,
                 'export_locations': share_exports(record),
             }
         return share_exports(record)
@@ -221,7 +221,7 @@ class DummyDriver(
     def _make(
         self,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None,
+        share_server: base.ShareServerMapping | None,
         content: str,
         used_gb: float,
         steps: int = 0,
@@ -235,19 +235,23 @@ class DummyDriver(
                 self._state.shares.put(share['id'], record)
                 self.faults.midway()
                 record |= (
-                    {'status': CREATING, 'steps': steps, 'done': 0}
+                    {
+                        'status': CREATING_FROM_SNAPSHOT,
+                        'steps': steps,
+                        'done': 0,
+                    }
                     if steps
                     else {'status': 'available'}
                 )
                 self._state.shares.put(share['id'], record)
         return record
 
-    @faults.observed
+    @faults.instrumented
     def delete_share(
         self,
         context: RequestContext,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         with self._lock:
             record = self._state.shares.find(share['id'])
@@ -260,12 +264,12 @@ class DummyDriver(
             self._state.shares.drop(share['id'])
             self._leave(share)
 
-    @faults.observed
+    @faults.instrumented
     def extend_share(
         self,
         share: base.ShareForDriver,
         new_size: int,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         with self._lock:
             record = self._current(share['id'])
@@ -273,17 +277,17 @@ class DummyDriver(
                 share['id'], record | {'size': max(record['size'], new_size)}
             )
 
-    @faults.observed
+    @faults.instrumented
     def shrink_share(
         self,
         share: base.ShareForDriver,
         new_size: int,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         with self._lock:
             record = self._current(share['id'])
             used_gb = max(
-                record['used_gb'], float(share['metadata'].get(USED_GB, 0))
+                record['used_gb'], float(share['metadata'].get(USED_GB_KEY, 0))
             )
             if new_size < min(record['size'], used_gb):
                 raise exception.ShareShrinkingPossibleDataLoss(
@@ -293,28 +297,28 @@ class DummyDriver(
                 share['id'], record | {'size': min(record['size'], new_size)}
             )
 
-    @faults.observed
+    @faults.instrumented
     def get_share_status(
         self,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.StatusAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
         with self._lock:
             record = self._record(share['id'])
-            if record['status'] == CREATING:
+            if record['status'] == CREATING_FROM_SNAPSHOT:
                 record = _one_step_on(record)
                 self._state.shares.put(share['id'], record)
-        answer: base.StatusAnswer = {
+        answer: base.StatusReply = {
             'status': record['status'],
             'size': record['size'],
             'share_proto': record['share_proto'],
             'export_locations': share_exports(record),
         }
-        if record['status'] == CREATING:
+        if record['status'] == CREATING_FROM_SNAPSHOT:
             answer['progress'] = f'{100 * record["done"] // record["steps"]}%'
         return answer
 
-    @faults.observed
+    @faults.instrumented
     def update_access(
         self,
         context: RequestContext,
@@ -323,8 +327,8 @@ class DummyDriver(
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
         update_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServer | None = None,
-    ) -> base.AccessAnswers:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.AccessReplies:
         with self._lock:
             if access_rules:
                 self._record(share['id'])
@@ -340,7 +344,7 @@ class DummyDriver(
 
     # Statistics
 
-    @faults.observed
+    @faults.instrumented
     def _update_share_stats(self, data: base.Stats | None = None) -> None:
         super()._update_share_stats(
             {
@@ -355,7 +359,7 @@ class DummyDriver(
             }
         )
 
-    @faults.observed
+    @faults.instrumented
     def _get_pools_info(self) -> list[base.Stats]:
         allocated = dict.fromkeys(self.configuration.dummy_driver_pools, 0)
         for _, record in self._state.shares.records():
@@ -371,7 +375,7 @@ class DummyDriver(
     def _pool_stats(self, pool: str, allocated: int) -> base.Stats:
         total = self.configuration.dummy_driver_capacity_gb
         free = self.configuration.dummy_driver_free_gb
-        return self.capacity_rules() | {
+        return self.capacity_options() | {
             'pool_name': pool,
             'total_capacity_gb': total,
             'free_capacity_gb': max(0, total - allocated)
@@ -388,5 +392,7 @@ def _one_step_on(record: records.Record) -> records.Record:
     done = record['done'] + 1
     return record | {
         'done': done,
-        'status': (CREATING if done < record['steps'] else 'available'),
+        'status': (
+            CREATING_FROM_SNAPSHOT if done < record['steps'] else 'available'
+        ),
     }

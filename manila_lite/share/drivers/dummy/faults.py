@@ -15,17 +15,17 @@ from manila_lite import exception
 P = ParamSpec('P')
 R = TypeVar('R')
 
-CALLS_KEPT = 10_000
+MAX_RECORDED_CALLS = 10_000
 
 
-class Kind(enum.Enum):
+class FaultKind(enum.Enum):
     """What becomes of a call; one that hangs does so until released."""
 
     FAIL = 'failed before it did anything'
     HALF_FAIL = 'failed with half of its work done'
-    LOSE_ANSWER = 'failed with all of its work done'
+    LOSE_REPLY = 'failed with all of its work done'
     HANG = 'hung before it did anything'
-    HANG_DONE = 'hung with all of its work done'
+    HANG_AFTER_WORK = 'hung with all of its work done'
 
 
 class Hang:
@@ -35,7 +35,7 @@ class Hang:
         self._reached = threading.Event()
         self._released = threading.Event()
 
-    def reached(self, timeout: float = 30) -> bool:
+    def wait_reached(self, timeout: float = 30) -> bool:
         """Wait for a call to come here; False when none came in time."""
         return self._reached.wait(timeout)
 
@@ -43,7 +43,7 @@ class Hang:
         """Let those that hang go on, and those to come pass."""
         self._released.set()
 
-    def hold(self) -> None:
+    def block(self) -> None:
         """Keep the calling thread until the release."""
         self._reached.set()
         self._released.wait()
@@ -51,26 +51,26 @@ class Hang:
 
 @dataclass(frozen=True)
 class Fault:
-    kind: Kind
+    kind: FaultKind
     error: Exception
     hang: Hang | None = None
 
-    def strike(self, *when: Kind) -> None:
+    def trigger(self, *when: FaultKind) -> None:
         """Fail or hang, if the fault is of one of these kinds."""
         if self.kind in when:
             if self.hang is None:
                 raise self.error
-            self.hang.hold()
+            self.hang.block()
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """A call that came; the id is that of its share or snapshot."""
 
     method: str
     subject_id: str | None
 
 
-class Faults:
+class FaultInjector:
     """The orders for one driver, given by the name of a method."""
 
     def __init__(
@@ -88,8 +88,8 @@ class Faults:
         self._sleep = sleep
         self._away = away
         self._lock = threading.Lock()
-        self._calls: collections.deque[Call] = collections.deque(
-            maxlen=CALLS_KEPT
+        self._calls: collections.deque[RecordedCall] = collections.deque(
+            maxlen=MAX_RECORDED_CALLS
         )
         self._next: dict[str, collections.deque[Fault]] = {}
         self._always: dict[str, Fault] = {}
@@ -97,7 +97,7 @@ class Faults:
         self._current = threading.local()
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[RecordedCall]:
         """The last calls, oldest first."""
         with self._lock:
             return list(self._calls)
@@ -109,7 +109,7 @@ class Faults:
         error: Exception | None = None,
     ) -> None:
         """Have so many calls fail before they do anything; None is all."""
-        self._order(method, Kind.FAIL, times, error)
+        self._order(method, FaultKind.FAIL, times, error)
 
     def half_fail_next(
         self,
@@ -118,16 +118,16 @@ class Faults:
         error: Exception | None = None,
     ) -> None:
         """Have calls fail half-way, or at their end if they have one step."""
-        self._order(method, Kind.HALF_FAIL, times, error)
+        self._order(method, FaultKind.HALF_FAIL, times, error)
 
-    def lose_answer_next(
+    def lose_reply_next(
         self,
         method: str,
         times: int | None = 1,
         error: Exception | None = None,
     ) -> None:
         """Have calls do all of their work and fail then."""
-        self._order(method, Kind.LOSE_ANSWER, times, error)
+        self._order(method, FaultKind.LOSE_REPLY, times, error)
 
     def hang_next(
         self, method: str, times: int | None = 1, after_work: bool = False
@@ -138,7 +138,7 @@ class Faults:
             self._hangs.append(hang)
         self._order(
             method,
-            Kind.HANG_DONE if after_work else Kind.HANG,
+            FaultKind.HANG_AFTER_WORK if after_work else FaultKind.HANG,
             times,
             hang=hang,
         )
@@ -156,7 +156,7 @@ class Faults:
     def _order(
         self,
         method: str,
-        kind: Kind,
+        kind: FaultKind,
         times: int | None,
         error: Exception | None = None,
         hang: Hang | None = None,
@@ -181,7 +181,7 @@ class Faults:
                     [fault] * times
                 )
 
-    def _take(self, call: Call) -> Fault | None:
+    def _take(self, call: RecordedCall) -> Fault | None:
         with self._lock:
             self._calls.append(call)
             if self._next.get(call.method):
@@ -191,7 +191,7 @@ class Faults:
     @contextlib.contextmanager
     def around(self, method: str, subject_id: str | None) -> Iterator[None]:
         """Record and delay the work in the body, and fault it as ordered."""
-        fault = self._take(Call(method, subject_id))
+        fault = self._take(RecordedCall(method, subject_id))
         delay = self._delays.get(method, self._delay)
         if delay:
             self._sleep(delay)
@@ -200,7 +200,7 @@ class Faults:
                 msg='the back end is out of reach'
             )
         if fault is not None:
-            fault.strike(Kind.FAIL, Kind.HANG)
+            fault.trigger(FaultKind.FAIL, FaultKind.HANG)
         outer = getattr(self._current, 'fault', None)
         self._current.fault = fault
         try:
@@ -208,23 +208,27 @@ class Faults:
         finally:
             self._current.fault = outer
         if fault is not None:
-            fault.strike(Kind.HALF_FAIL, Kind.LOSE_ANSWER, Kind.HANG_DONE)
+            fault.trigger(
+                FaultKind.HALF_FAIL,
+                FaultKind.LOSE_REPLY,
+                FaultKind.HANG_AFTER_WORK,
+            )
 
     def midway(self) -> None:
         """Called by a method with half of its work done."""
         fault = getattr(self._current, 'fault', None)
         if fault is not None:
-            fault.strike(Kind.HALF_FAIL)
+            fault.trigger(FaultKind.HALF_FAIL)
 
 
 class _Faulty(Protocol):
-    faults: Faults
+    faults: FaultInjector
 
 
 F = TypeVar('F', bound=_Faulty)
 
 
-def observed(
+def instrumented(
     method: Callable[Concatenate[F, P], R],
 ) -> Callable[Concatenate[F, P], R]:
     """The method of a driver, recorded, delayed and faulted as ordered."""
@@ -234,16 +238,16 @@ def observed(
         with self.faults.around(method.__name__, _subject_id(*args)):
             return method(self, *args, **kwargs)
 
-    call.observed = True  # type: ignore[attr-defined]
+    call.instrumented = True  # type: ignore[attr-defined]
     return call
 
 
-def observed_methods(driver_class: type) -> frozenset[str]:
+def instrumented_methods(driver_class: type) -> frozenset[str]:
     """The methods of a class that orders can be given for."""
     return frozenset(
         name
         for name in dir(driver_class)
-        if getattr(getattr(driver_class, name), 'observed', False)
+        if getattr(getattr(driver_class, name), 'instrumented', False)
     )
 
 

@@ -13,14 +13,14 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy import state as remembered
+from manila_lite.share.drivers.dummy import state
 
 ADDRESS = '10.0.0.10'
 ADMIN_ADDRESS = '10.0.0.20'
 
-Lock = contextlib.AbstractContextManager[object]
+LockContext = contextlib.AbstractContextManager[object]
 
-_ACCESS_CALLS_KEPT = 1_000
+_MAX_ACCESS_CALLS = 1_000
 
 
 class AccessCall(NamedTuple):
@@ -34,7 +34,7 @@ class AccessCall(NamedTuple):
     updated: list[str]
 
 
-class Instrument(base.ShareDriver):
+class InstrumentedDriver(base.ShareDriver):
     """A driver without verbs that can be told how to carry them out."""
 
     def __init__(
@@ -45,27 +45,25 @@ class Instrument(base.ShareDriver):
     ):
         super().__init__((True, False), *args, **kwargs)
         option = self.configuration
-        self._state = remembered.State(
+        self._state = state.DummyState(
             pathlib.Path(option.dummy_driver_state_path).absolute()
         )
-        self._lock: Lock = threading.RLock()  # read, change and write
+        self._lock: LockContext = threading.RLock()  # read, change and write
         delays = option.dummy_driver_driver_methods_delays
-        self.faults = faults.Faults(
-            faults.observed_methods(type(self)),
+        self.faults = faults.FaultInjector(
+            faults.instrumented_methods(type(self)),
             delay=option.dummy_driver_default_driver_method_delay,
             delays={method: float(delay) for method, delay in delays.items()},
             sleep=sleep,
-            away=self._state.is_away,
+            away=self._state.is_unreachable,
         )
         self.fail_next = self.faults.fail_next
         self.half_fail_next = self.faults.half_fail_next
-        self.lose_answer_next = self.faults.lose_answer_next
+        self.lose_reply_next = self.faults.lose_reply_next
         self.hang_next = self.faults.hang_next
         self._order_configured_faults()
-        self._refused: remembered.Refusal = self._refused_by_option
-        self._access_calls: deque[AccessCall] = deque(
-            maxlen=_ACCESS_CALLS_KEPT
-        )
+        self._refused: state.RefusesRule = self._refused_by_option
+        self._access_calls: deque[AccessCall] = deque(maxlen=_MAX_ACCESS_CALLS)
 
     def _order_configured_faults(self) -> None:
         option = self.configuration
@@ -77,7 +75,7 @@ class Instrument(base.ShareDriver):
             for method in option.dummy_driver_hang_methods:
                 self.hang_next(method, times=None)
             for method in option.dummy_driver_answer_lost_methods:
-                self.lose_answer_next(method, times=None)
+                self.lose_reply_next(method, times=None)
         except ValueError as error:
             raise exception.BadConfiguration(
                 reason=f'back end "{option.config_group}": a '
@@ -87,7 +85,7 @@ class Instrument(base.ShareDriver):
     # Calls
 
     @property
-    def calls(self) -> list[faults.Call]:
+    def calls(self) -> list[faults.RecordedCall]:
         """The last calls, oldest first."""
         return self.faults.calls
 
@@ -99,7 +97,7 @@ class Instrument(base.ShareDriver):
 
     # Access
 
-    def refuse_rules(self, refused: remembered.Refusal | None) -> None:
+    def refuse_rules(self, refused: state.RefusesRule | None) -> None:
         """Have single rules fail from now on; None ends it.
 
         `refused` is asked with allow, update or deny, and the rule. The
@@ -120,14 +118,14 @@ class Instrument(base.ShareDriver):
     def _change_access(
         self,
         method: str,
-        access: remembered.Access,
+        access: state.AccessStore,
         subject_id: str,
-        rules: base.Rules,
+        rules: base.AccessRules,
         *,
-        add: base.Rules,
-        delete: base.Rules,
-        update: base.Rules,
-    ) -> base.AccessAnswers:
+        add: base.AccessRules,
+        delete: base.AccessRules,
+        update: base.AccessRules,
+    ) -> base.AccessReplies:
         self._access_calls.append(
             AccessCall(
                 method,

@@ -19,7 +19,7 @@ from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
 class DummyManaging(DummyServers, DummySnapshots):
     # What tests put there
 
-    def place_share(
+    def add_unmanaged_share(
         self,
         name: str,
         size: int | None = 1,
@@ -42,7 +42,7 @@ class DummyManaging(DummyServers, DummySnapshots):
         self._state.unmanaged_shares.put(name, record)
         return share_exports(record)[0]['path']
 
-    def place_snapshot(self, share_id: str, name: str) -> str:
+    def add_unmanaged_snapshot(self, share_id: str, name: str) -> str:
         """The provider location of a snapshot made by somebody else."""
         share = self._record(share_id)
         self._state.unmanaged_snapshots.put(
@@ -59,7 +59,7 @@ class DummyManaging(DummyServers, DummySnapshots):
         )
         return name
 
-    def unmanaged(self) -> dict[str, int]:
+    def unmanaged_shares(self) -> dict[str, int]:
         """Sizes of the shares nobody here knows of, by their path."""
         return {
             share_exports(record)[0]['path']: record['size']
@@ -68,28 +68,26 @@ class DummyManaging(DummyServers, DummySnapshots):
 
     # Shares
 
-    @faults.observed
+    @faults.instrumented
     def manage_existing(
-        self,
-        share: base.ShareForDriver,
-        driver_options: Mapping[str, str],
-    ) -> base.ManageAnswer:
+        self, share: base.ShareForDriver, driver_options: Mapping[str, str]
+    ) -> base.ManageReply:
         return self._manage(share)
 
-    @faults.observed
+    @faults.instrumented
     def manage_existing_with_server(
         self,
         share: base.ShareForDriver,
         driver_options: Mapping[str, str],
-        share_server: base.ShareServer | None = None,
-    ) -> base.ManageAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ManageReply:
         return self._manage(share, share_server)
 
     def _manage(
         self,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.ManageAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ManageReply:
         with self._lock:
             name, record = self._unmanaged_at(share['export_location'])
             record = record or self._state.shares.find(share['id'])
@@ -126,15 +124,15 @@ class DummyManaging(DummyServers, DummySnapshots):
                 return name, record
         return None, None
 
-    @faults.observed
+    @faults.instrumented
     def unmanage(self, share: base.ShareForDriver) -> None:
         self._unmanage(share)
 
-    @faults.observed
+    @faults.instrumented
     def unmanage_with_server(
         self,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         self._unmanage(share)
 
@@ -153,7 +151,7 @@ class DummyManaging(DummyServers, DummySnapshots):
     def _new_record(
         self,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None,
+        share_server: base.ShareServerMapping | None,
         content: str = '',
         used_gb: float = 0,
     ) -> records.Record:
@@ -175,26 +173,26 @@ class DummyManaging(DummyServers, DummySnapshots):
 
     # Snapshots
 
-    @faults.observed
+    @faults.instrumented
     def manage_existing_snapshot(
         self,
         snapshot: base.SnapshotForDriver,
         driver_options: Mapping[str, str],
-    ) -> base.ManageSnapshotAnswer:
+    ) -> base.ManageSnapshotReply:
         return self._manage_snapshot(snapshot)
 
-    @faults.observed
+    @faults.instrumented
     def manage_existing_snapshot_with_server(
         self,
         snapshot: base.SnapshotForDriver,
         driver_options: Mapping[str, str],
-        share_server: base.ShareServer | None = None,
-    ) -> base.ManageSnapshotAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ManageSnapshotReply:
         return self._manage_snapshot(snapshot)
 
     def _manage_snapshot(
         self, snapshot: base.SnapshotForDriver
-    ) -> base.ManageSnapshotAnswer:
+    ) -> base.ManageSnapshotReply:
         location = snapshot['provider_location']
         with self._lock:
             name, record = self._unmanaged_snapshot(location)
@@ -223,15 +221,15 @@ class DummyManaging(DummyServers, DummySnapshots):
                 return name, record
         return None, None
 
-    @faults.observed
+    @faults.instrumented
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
         self._unmanage_snapshot(snapshot)
 
-    @faults.observed
+    @faults.instrumented
     def unmanage_snapshot_with_server(
         self,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         self._unmanage_snapshot(snapshot)
 

@@ -12,43 +12,45 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.domain_member import following
+from manila_lite.share.drivers.dummy.domain_member import (
+    with_replicated_fields,
+)
 from manila_lite.share.drivers.dummy.managing import DummyManaging
 from manila_lite.share.drivers.dummy.managing import share_exports
 from manila_lite.share.drivers.dummy.replication_domain import ACTIVE
 from manila_lite.share.drivers.dummy.replication_domain import WRITABLE
-from manila_lite.share.drivers.dummy.replication_domain import Relation
+from manila_lite.share.drivers.dummy.replication_domain import ReplicaSet
 from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
-from manila_lite.share.drivers.dummy.state import State
+from manila_lite.share.drivers.dummy.state import DummyState
 
 IN_SYNC, OUT_OF_SYNC, ERROR = 'in_sync', 'out_of_sync', 'error'
 
-Replicas = list[base.ShareForDriver]
-Snapshots = list[base.SnapshotForDriver]
+ReplicaList = list[base.ShareForDriver]
+SnapshotList = list[base.SnapshotForDriver]
 
 
 class DummyReplication(DummyManaging):
-    _quiesced: int | None = None
+    _last_quiesce_wait: int | None = None
 
     # What tests look at
 
     @property
-    def quiesced(self) -> int | None:
+    def last_quiesce_wait(self) -> int | None:
         """How long clients were given at the last promotion."""
-        return self._quiesced
+        return self._last_quiesce_wait
 
     # Replicas
 
-    @faults.observed
+    @faults.instrumented
     def create_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         new_replica: base.ShareForDriver,
-        access_rules: base.Rules,
+        access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServer | None = None,
-    ) -> base.ReplicaAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ReplicaReply:
         id = new_replica['id']
         self._replicating()
         with self._lock:
@@ -86,14 +88,14 @@ class DummyReplication(DummyManaging):
             'replica_state': ACTIVE if self._is_complete(state) else state,
         }
 
-    @faults.observed
+    @faults.instrumented
     def delete_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
-        replica_snapshots: Snapshots,
+        replica_list: ReplicaList,
+        replica_snapshots: SnapshotList,
         replica: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         self._replicating()
         with self._lock:
@@ -112,20 +114,20 @@ class DummyReplication(DummyManaging):
             self._state.shares.drop(replica['id'])
             self._leave(replica)
 
-    @faults.observed
+    @faults.instrumented
     def promote_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica: base.ShareForDriver,
-        access_rules: base.Rules,
-        share_server: base.ShareServer | None = None,
+        access_rules: base.AccessRules,
+        share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
-    ) -> list[base.ReplicaAnswer]:
+    ) -> list[base.ReplicaReply]:
         domain, id = self._replicating(), replica['id']
         if self._style == WRITABLE:
             raise NotImplementedError
-        self._quiesced = quiesce_wait_time
+        self._last_quiesce_wait = quiesce_wait_time
         with self._lock:
             record = self._sound(replica)
             relation = self._gathered(replica_list, replica)
@@ -138,7 +140,9 @@ class DummyReplication(DummyManaging):
                     domain.put(replica['share_id'], relation)
                 source = self._source_of(relation)
                 if source is not None and not record.get('updates_left'):
-                    record = following(record, self._found(source))
+                    record = with_replicated_fields(
+                        record, self._found(source)
+                    )
                 self._state.shares.put(id, record | {'updates_left': 0})
                 self._change_access(
                     'promote_replica',
@@ -164,21 +168,21 @@ class DummyReplication(DummyManaging):
                 'export_locations': share_exports(record),
             },
             *(
-                base.ReplicaAnswer(id=one['id'], replica_state=OUT_OF_SYNC)
+                base.ReplicaReply(id=one['id'], replica_state=OUT_OF_SYNC)
                 for one in replica_list
                 if one['id'] != id
             ),
         ]
 
-    @faults.observed
+    @faults.instrumented
     def update_replica_state(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica: base.ShareForDriver,
-        access_rules: base.Rules,
+        access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> str:
         self._replicating()
         with self._lock:
@@ -196,12 +200,12 @@ class DummyReplication(DummyManaging):
             state = self._brought_up(replica, relation, replica_snapshots)
         return ACTIVE if self._is_complete(state) else state
 
-    @faults.observed
+    @faults.instrumented
     def get_replica_status(
         self,
         replica: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.StatusAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
         """As for a share; one that should be active and is not is broken."""
         self._replicating()
         with self._lock:
@@ -223,7 +227,7 @@ class DummyReplication(DummyManaging):
     def _brought_up(
         self,
         replica: base.ShareForDriver,
-        relation: Relation,
+        relation: ReplicaSet,
         snapshots: list[base.ReplicaSnapshot],
     ) -> str:
         """Have a replica follow, if it can; what state it is in then."""
@@ -232,7 +236,7 @@ class DummyReplication(DummyManaging):
         if record.get('updates_left') or source is None:
             return OUT_OF_SYNC
         home, _ = source
-        new = following(record, self._found(source))
+        new = with_replicated_fields(record, self._found(source))
         if new != record:
             self._state.shares.put(replica['id'], new)
         self.faults.midway()
@@ -263,14 +267,14 @@ class DummyReplication(DummyManaging):
 
     # Their snapshots
 
-    @faults.observed
+    @faults.instrumented
     def create_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
-        replica_snapshots: Snapshots,
-        share_server: base.ShareServer | None = None,
-    ) -> list[base.ReplicatedSnapshotAnswer]:
+        replica_list: ReplicaList,
+        replica_snapshots: SnapshotList,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> list[base.ReplicatedSnapshotReply]:
         self._replicating()
         with self._lock:
             first = self._on_active(replica_list, replica_snapshots)
@@ -292,10 +296,10 @@ class DummyReplication(DummyManaging):
 
     def _copied_snapshot(
         self,
-        source: State,
+        source: DummyState,
         from_: base.SnapshotForDriver,
         to: base.SnapshotForDriver,
-        target: State | None = None,
+        target: DummyState | None = None,
     ) -> bool:
         """Whether a replica has a snapshot, which it is given if it can be."""
         target = target or self._state
@@ -323,14 +327,14 @@ class DummyReplication(DummyManaging):
         )
         return True
 
-    @faults.observed
+    @faults.instrumented
     def delete_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
-        replica_snapshots: Snapshots,
-        share_server: base.ShareServer | None = None,
-    ) -> list[base.ReplicatedSnapshotAnswer]:
+        replica_list: ReplicaList,
+        replica_snapshots: SnapshotList,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> list[base.ReplicatedSnapshotReply]:
         self._replicating()
         with self._lock:
             first = self._on_active(replica_list, replica_snapshots)
@@ -344,16 +348,16 @@ class DummyReplication(DummyManaging):
             for one in (first, *(one for one, _ in others))
         ]
 
-    @faults.observed
+    @faults.instrumented
     def update_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         share_replica: base.ShareForDriver,
-        replica_snapshots: Snapshots,
+        replica_snapshots: SnapshotList,
         replica_snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.ReplicatedSnapshotAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ReplicatedSnapshotReply:
         id = replica_snapshot['id']
         self._replicating()
         with self._lock:
@@ -382,24 +386,24 @@ class DummyReplication(DummyManaging):
                 replica_snapshot, _snapshot(self._state, replica_snapshot)
             )
 
-    @faults.observed
+    @faults.instrumented
     def revert_to_replicated_snapshot(
         self,
         context: RequestContext,
         active_replica: base.ShareForDriver,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         active_replica_snapshot: base.SnapshotForDriver,
-        replica_snapshots: Snapshots,
-        share_access_rules: base.Rules,
-        snapshot_access_rules: base.Rules,
-        share_server: base.ShareServer | None = None,
+        replica_snapshots: SnapshotList,
+        share_access_rules: base.AccessRules,
+        snapshot_access_rules: base.AccessRules,
+        share_server: base.ShareServerMapping | None = None,
     ) -> int:
         self._replicating()
         with self._lock:
             return self._revert(active_replica_snapshot)
 
     def _on_active(
-        self, replica_list: Replicas, snapshots: Snapshots
+        self, replica_list: ReplicaList, snapshots: SnapshotList
     ) -> base.SnapshotForDriver:
         """The instance on the active replica that is here."""
         active = {
@@ -421,10 +425,10 @@ class DummyReplication(DummyManaging):
 
     def _on_others(
         self,
-        replica_list: Replicas,
-        snapshots: Snapshots,
+        replica_list: ReplicaList,
+        snapshots: SnapshotList,
         first: base.SnapshotForDriver,
-    ) -> list[tuple[base.SnapshotForDriver, State]]:
+    ) -> list[tuple[base.SnapshotForDriver, DummyState]]:
         """The instances on writable replicas, which are had all at once.
 
         One out of reach would be left without, or with, the snapshot.
@@ -436,7 +440,7 @@ class DummyReplication(DummyManaging):
         }
         found = []
         for one in snapshots:
-            home = self._replicating().home_of(one['share_instance_id'])
+            home = self._replicating().find_state_of(one['share_instance_id'])
             if home is None and one['share_instance_id'] in active:
                 raise exception.ShareBackendException(
                     msg=f'replica {one["share_instance_id"]} is out of reach'
@@ -446,7 +450,7 @@ class DummyReplication(DummyManaging):
         return found
 
 
-def _told_rules(answers: base.AccessAnswers) -> base.ReplicaAnswer:
+def _told_rules(answers: base.AccessReplies) -> base.ReplicaReply:
     refused = any(
         answer.get('state') == 'error' for answer in answers.values()
     )
@@ -456,7 +460,9 @@ def _told_rules(answers: base.AccessAnswers) -> base.ReplicaAnswer:
     }
 
 
-def _snapshot(home: State, snapshot: base.SnapshotForDriver) -> records.Record:
+def _snapshot(
+    home: DummyState, snapshot: base.SnapshotForDriver
+) -> records.Record:
     record = home.snapshots.find(snapshot['id'])
     if record is None:
         raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
@@ -465,7 +471,7 @@ def _snapshot(home: State, snapshot: base.SnapshotForDriver) -> records.Record:
 
 def _available(
     snapshot: base.SnapshotForDriver, record: records.Record
-) -> base.ReplicatedSnapshotAnswer:
+) -> base.ReplicatedSnapshotReply:
     return {
         'id': snapshot['id'],
         'status': 'available',

@@ -18,7 +18,7 @@ import typing
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy.state import Client
 from manila_lite.share.drivers.dummy.state import Clients
-from manila_lite.share.drivers.dummy.state import State
+from manila_lite.share.drivers.dummy.state import DummyState
 
 WRITABLE, READABLE, DR = STYLES = ('writable', 'readable', 'dr')
 ACTIVE, PASSIVE = 'active', 'passive'
@@ -26,7 +26,7 @@ ACTIVE, PASSIVE = 'active', 'passive'
 _READ_ONLY = 'ro'
 
 
-class Relation(typing.NamedTuple):
+class ReplicaSet(typing.NamedTuple):
     """What replicas a share has, and which of them is active.
 
     While one is promoted none is; `previous` was it before, and has what
@@ -40,7 +40,7 @@ class Relation(typing.NamedTuple):
     members: Sequence[str] = ()
 
 
-class Replica(typing.NamedTuple):
+class DummyReplica(typing.NamedTuple):
     """One that is really there.
 
     `version` counts the changes of its content. It is `synced` when it
@@ -52,16 +52,16 @@ class Replica(typing.NamedTuple):
     synced: bool
 
 
-class Domain:
+class ReplicationDomain:
     """The directory of a domain."""
 
     def __init__(self, path: pathlib.Path):
         self.path = path
-        self.lock = Lock(path / 'lock')
-        self._homes = records.Folder(path / 'homes')
-        self._relations = records.Folder(path / 'relations')
+        self.lock = DomainLock(path / 'lock')
+        self._homes = records.RecordFolder(path / 'homes')
+        self._relations = records.RecordFolder(path / 'relations')
 
-    def settle(self, state: State, style: str) -> None:
+    def settle(self, state: DummyState, style: str) -> None:
         """Let others find what this back end has."""
         name = hashlib.sha256(str(state.path).encode()).hexdigest()
         home = {'path': str(state.path)}
@@ -71,22 +71,22 @@ class Domain:
         if state.domain() != link:
             records.write(state.path / 'domain.json', link)
 
-    def home_of(self, replica_id: str) -> State | None:
+    def find_state_of(self, replica_id: str) -> DummyState | None:
         """The back end that has a replica; None when none can be reached."""
         for _, home in self._homes.records():
-            state = State(home['path'])
+            state = DummyState(home['path'])
             if (
-                not state.is_away()
+                not state.is_unreachable()
                 and state.shares.find(replica_id) is not None
             ):
                 return state
         return None
 
-    def find(self, share_id: str) -> Relation | None:
+    def find(self, share_id: str) -> ReplicaSet | None:
         record = self._relations.find(share_id)
-        return Relation(**record) if record is not None else None
+        return ReplicaSet(**record) if record is not None else None
 
-    def put(self, share_id: str, relation: Relation) -> None:
+    def put(self, share_id: str, relation: ReplicaSet) -> None:
         if self.find(share_id) != relation:
             self._relations.put(share_id, relation._asdict())
 
@@ -109,7 +109,7 @@ class Domain:
         )
 
 
-class Lock:
+class DomainLock:
     """Held by one thread of one process on this machine; reentrant.
 
     It goes with the process that holds it.
@@ -145,14 +145,14 @@ class Lock:
         self._thread.release()
 
 
-def replicas(state: State) -> dict[str, Replica]:
+def list_replicas(state: DummyState) -> dict[str, DummyReplica]:
     """The replicas a back end has, by their ids."""
     link = state.domain()
     if link is None:
         return {}
-    domain = Domain(pathlib.Path(link['path']))
+    domain = ReplicationDomain(pathlib.Path(link['path']))
     return {
-        id: replica_of(
+        id: describe_replica(
             domain.find(record['replica_of']), id, record, link['style']
         )
         for id, record in state.shares.records()
@@ -160,30 +160,30 @@ def replicas(state: State) -> dict[str, Replica]:
     }
 
 
-def replica_of(
-    relation: Relation | None, id: str, record: records.Record, style: str
-) -> Replica:
+def describe_replica(
+    relation: ReplicaSet | None, id: str, record: records.Record, style: str
+) -> DummyReplica:
     """What a record says, with what its domain does."""
     synced = relation is None or is_synced(record, relation)
     if style == WRITABLE:
         active = synced
     else:
         active = relation is None or relation.active == id
-    return Replica(
+    return DummyReplica(
         ACTIVE if active else PASSIVE,
         record.get('version', 0),
         synced or active,
     )
 
 
-def is_synced(record: records.Record, relation: Relation) -> bool:
+def is_synced(record: records.Record, relation: ReplicaSet) -> bool:
     epoch = record.get('epoch')
     return epoch is not None and epoch >= relation.epoch
 
 
-def let_in(state: State, clients: Clients) -> Clients:
+def effective_clients(state: DummyState, clients: Clients) -> Clients:
     """Out of the clients that were told those who really get in, and how."""
-    there = replicas(state)
+    there = list_replicas(state)
     if not there:
         return clients
     style = (state.domain() or {})['style']
@@ -197,11 +197,11 @@ def let_in(state: State, clients: Clients) -> Clients:
     return found
 
 
-def let_mount(state: State, clients: Clients) -> Clients:
+def effective_snapshot_clients(state: DummyState, clients: Clients) -> Clients:
     """The same of snapshots, which are out of use like their replica."""
     kept = {
         id
-        for id, replica in replicas(state).items()
+        for id, replica in list_replicas(state).items()
         if replica.role == PASSIVE
     }
     if not kept or (state.domain() or {})['style'] != DR:

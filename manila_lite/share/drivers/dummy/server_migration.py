@@ -12,16 +12,18 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.contract.server_migrations import Compatibility
 from manila_lite.share.drivers.contract.server_migrations import (
-    MigrationCompleted,
+    ServerMigrationCompatibility,
 )
 from manila_lite.share.drivers.contract.server_migrations import (
-    MigrationStarted,
+    ServerMigrationCompleteReply,
+)
+from manila_lite.share.drivers.contract.server_migrations import (
+    ServerMigrationStartReply,
 )
 from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy import state as remembered
-from manila_lite.share.drivers.dummy.instrumentation import Instrument
+from manila_lite.share.drivers.dummy.instrumentation import InstrumentedDriver
 from manila_lite.share.drivers.dummy.instrumentation import export_locations
 
 _CAPABILITIES = (
@@ -32,39 +34,39 @@ _CAPABILITIES = (
     'migration_get_progress',
 )
 
-Shares = Sequence[base.ShareForDriver]
-Snapshots = Sequence[base.SnapshotForDriver]
+ShareList = Sequence[base.ShareForDriver]
+SnapshotList = Sequence[base.SnapshotForDriver]
 
 
-class DummyServerMigration(Instrument):
+class DummyServerMigration(InstrumentedDriver):
     _adopted: str | None = None
     _offered: Iterable[str] | None = None
 
     # What tests do
 
-    def adopt_server(self, server_id: str | None) -> None:
+    def set_migration_target(self, server_id: str | None) -> None:
         """Have migrations go to this server, if it is offered."""
         self._adopted = server_id
 
-    def offer_for_migration(self, names: Iterable[str] | None) -> None:
+    def set_migration_capabilities(self, names: Iterable[str] | None) -> None:
         """Be capable of these only; None: of what the options say."""
         self._offered = names
 
-    def arriving(self) -> set[str]:
+    def incoming(self) -> set[str]:
         """The ids of shares and snapshots that are being copied here."""
-        return {name for name, _ in self._state.arriving.records()}
+        return {name for name, _ in self._state.incoming.records()}
 
     # The first phase
 
-    @faults.observed
+    @faults.instrumented
     def choose_share_server_compatible_for_migration(
         self,
         context: RequestContext,
-        share_servers: Sequence[base.ShareServer],
-        src_share_server: base.ShareServer,
-        shares: Shares,
-        snapshots: Snapshots,
-    ) -> base.ShareServer | None:
+        share_servers: Sequence[base.ShareServerMapping],
+        src_share_server: base.ShareServerMapping,
+        shares: ShareList,
+        snapshots: SnapshotList,
+    ) -> base.ShareServerMapping | None:
         return next(
             (
                 server
@@ -74,16 +76,16 @@ class DummyServerMigration(Instrument):
             None,
         )
 
-    @faults.observed
+    @faults.instrumented
     def share_server_migration_check_compatibility(
         self,
         context: RequestContext,
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         dest_host: str,
         old_share_network: Mapping[str, Any],
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
-    ) -> Compatibility:
+    ) -> ServerMigrationCompatibility:
         option = self.configuration.dummy_driver_server_migration_offers
         offered = set(option if self._offered is None else self._offered)
         source = self._source_state(share_server)
@@ -96,7 +98,7 @@ class DummyServerMigration(Instrument):
         pool = dest_host.partition('#')[2]
         if pool and pool not in self.configuration.dummy_driver_pools:
             compatible = False
-        return Compatibility(
+        return ServerMigrationCompatibility(
             compatible=compatible,
             writable=compatible and 'writable' in offered,
             nondisruptive=compatible and 'nondisruptive' in offered,
@@ -106,15 +108,15 @@ class DummyServerMigration(Instrument):
             and 'migration_get_progress' in offered,
         )
 
-    @faults.observed
+    @faults.instrumented
     def share_server_migration_start(
         self,
         context: RequestContext,
-        src_share_server: base.ShareServer,
-        dest_share_server: base.ShareServer,
-        shares: Shares,
-        snapshots: Snapshots,
-    ) -> MigrationStarted:
+        src_share_server: base.ShareServerMapping,
+        dest_share_server: base.ShareServerMapping,
+        shares: ShareList,
+        snapshots: SnapshotList,
+    ) -> ServerMigrationStartReply:
         source = self._source(src_share_server)
         here = dest_share_server['id']
         with self._lock:
@@ -134,14 +136,14 @@ class DummyServerMigration(Instrument):
             }
         }
 
-    @faults.observed
+    @faults.instrumented
     def share_server_migration_continue(
         self,
         context: RequestContext,
-        src_share_server: base.ShareServer,
-        dest_share_server: base.ShareServer,
-        shares: Shares,
-        snapshots: Snapshots,
+        src_share_server: base.ShareServerMapping,
+        dest_share_server: base.ShareServerMapping,
+        shares: ShareList,
+        snapshots: SnapshotList,
     ) -> bool:
         source = self._source(src_share_server)
         here = dest_share_server['id']
@@ -149,13 +151,13 @@ class DummyServerMigration(Instrument):
         with self._lock:
             done = _record_of(self._state.migrations, here)['done'] + 1
             for share in shares:
-                self._state.arriving.put(
+                self._state.incoming.put(
                     share['id'],
                     _record_of(source.shares, share['id']) | {'to': here},
                 )
             self.faults.midway()
             for snapshot in snapshots:
-                self._state.arriving.put(
+                self._state.incoming.put(
                     snapshot['id'],
                     _record_of(source.snapshots, snapshot['id'])
                     | {'to': here},
@@ -163,14 +165,14 @@ class DummyServerMigration(Instrument):
             self._state.migrations.put(here, {'done': min(done, steps)})
         return done >= steps
 
-    @faults.observed
+    @faults.instrumented
     def share_server_migration_get_progress(
         self,
         context: RequestContext,
-        src_share_server: base.ShareServer,
-        dest_share_server: base.ShareServer,
-        shares: Shares,
-        snapshots: Snapshots,
+        src_share_server: base.ShareServerMapping,
+        dest_share_server: base.ShareServerMapping,
+        shares: ShareList,
+        snapshots: SnapshotList,
     ) -> dict[str, int]:
         steps = self.configuration.dummy_driver_server_migration_steps
         done = _record_of(self._state.migrations, dest_share_server['id'])[
@@ -178,30 +180,30 @@ class DummyServerMigration(Instrument):
         ]
         return {'total_progress': 100 * done // steps}
 
-    @faults.observed
+    @faults.instrumented
     def share_server_migration_cancel(
         self,
         context: RequestContext,
-        src_share_server: base.ShareServer,
-        dest_share_server: base.ShareServer,
-        shares: Shares,
-        snapshots: Snapshots,
+        src_share_server: base.ShareServerMapping,
+        dest_share_server: base.ShareServerMapping,
+        shares: ShareList,
+        snapshots: SnapshotList,
     ) -> None:
         with self._lock:
             self._forget(dest_share_server['id'], shares, snapshots)
 
     # The second phase
 
-    @faults.observed
+    @faults.instrumented
     def share_server_migration_complete(
         self,
         context: RequestContext,
-        src_share_server: base.ShareServer,
-        dest_share_server: base.ShareServer,
-        shares: Shares,
-        snapshots: Snapshots,
+        src_share_server: base.ShareServerMapping,
+        dest_share_server: base.ShareServerMapping,
+        shares: ShareList,
+        snapshots: SnapshotList,
         new_network_info: Sequence[base.NetworkInfo],
-    ) -> MigrationCompleted:
+    ) -> ServerMigrationCompleteReply:
         source = self._source(src_share_server)
         server = _record_of(self._state.servers, dest_share_server['id'])
         with self._lock:
@@ -231,9 +233,9 @@ class DummyServerMigration(Instrument):
 
     def _take_share(
         self,
-        source: remembered.State,
+        source: remembered.DummyState,
         share: base.ShareForDriver,
-        here: base.ShareServer,
+        here: base.ShareServerMapping,
         server: records.Record,
     ) -> Any:
         record = source.shares.find(share['id'])
@@ -255,7 +257,7 @@ class DummyServerMigration(Instrument):
             'pool_name': record['pool'],
         }
 
-    def _pool_of(self, here: base.ShareServer, before: str) -> str:
+    def _pool_of(self, here: base.ShareServerMapping, before: str) -> str:
         """The pool that was asked for, one of the same name, or any."""
         pools = self.configuration.dummy_driver_pools
         wanted = here['host'].partition('#')[2] or before
@@ -263,7 +265,7 @@ class DummyServerMigration(Instrument):
 
     def _take_snapshot(
         self,
-        source: remembered.State,
+        source: remembered.DummyState,
         snapshot: base.SnapshotForDriver,
         server: records.Record,
     ) -> Any:
@@ -288,12 +290,16 @@ class DummyServerMigration(Instrument):
 
     # Both
 
-    def _forget(self, here: str, shares: Shares, snapshots: Snapshots) -> None:
+    def _forget(
+        self, here: str, shares: ShareList, snapshots: SnapshotList
+    ) -> None:
         for one in (*shares, *snapshots):
-            self._state.arriving.drop(one['id'])
+            self._state.incoming.drop(one['id'])
         self._state.migrations.drop(here)
 
-    def _source(self, server: base.ShareServer) -> remembered.State:
+    def _source(
+        self, server: base.ShareServerMapping
+    ) -> remembered.DummyState:
         state = self._source_state(server)
         if state is None:
             raise exception.ShareBackendException(
@@ -302,16 +308,18 @@ class DummyServerMigration(Instrument):
         return state
 
     def _source_state(
-        self, server: base.ShareServer
-    ) -> remembered.State | None:
+        self, server: base.ShareServerMapping
+    ) -> remembered.DummyState | None:
         """What the other back end remembers; None when it is no dummy."""
-        there = self.configuration.of_backend(server['host'].partition('@')[2])
+        there = self.configuration.for_backend(
+            server['host'].partition('@')[2]
+        )
         if there is None or there.share_driver != 'dummy':
             return None
-        return remembered.State(there.dummy_driver_state_path)
+        return remembered.DummyState(there.dummy_driver_state_path)
 
 
-def _record_of(folder: records.Folder, name: str) -> records.Record:
+def _record_of(folder: records.RecordFolder, name: str) -> records.Record:
     record = folder.find(name)
     if record is None:
         raise exception.ShareBackendException(msg=f'there is no {name}')

@@ -13,25 +13,27 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.share_servers import ServerDetails
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.instrumentation import Instrument
+from manila_lite.share.drivers.dummy.instrumentation import InstrumentedDriver
 from manila_lite.share.drivers.dummy.instrumentation import export_locations
 
-Fits = Callable[[base.ShareServer, base.ShareForDriver], bool]
+ServerPredicate = Callable[
+    [base.ShareServerMapping, base.ShareForDriver], bool
+]
 
 
-class DummyServers(Instrument, base.ShareServerSupport):
+class DummyServers(InstrumentedDriver, base.ShareServerSupport):
     security_service_update_support = True
     network_allocation_update_support = True
 
-    _fits: Fits | None = None
+    _fits: ServerPredicate | None = None
 
     # What tests do
 
-    def fit_servers(self, fits: Fits | None) -> None:
+    def restrict_servers(self, fits: ServerPredicate | None) -> None:
         """Have a share only be put on servers that fit; None ends it."""
         self._fits = fits
 
-    def place_server(
+    def add_unmanaged_server(
         self, identifier: str, addresses: Sequence[str] = ('10.0.0.99',)
     ) -> str:
         """The identifier of a server that was made by somebody else."""
@@ -56,7 +58,7 @@ class DummyServers(Instrument, base.ShareServerSupport):
     def get_admin_network_allocations_number(self) -> int:
         return self.configuration.dummy_driver_admin_network_allocations
 
-    @faults.observed
+    @faults.instrumented
     def _setup_server(
         self,
         network_info: list[base.NetworkInfo],
@@ -72,7 +74,7 @@ class DummyServers(Instrument, base.ShareServerSupport):
                 self._state.servers.put(id, record)
         return _details(id, record)
 
-    @faults.observed
+    @faults.instrumented
     def _teardown_server(
         self,
         server_details: ServerDetails,
@@ -90,19 +92,19 @@ class DummyServers(Instrument, base.ShareServerSupport):
                 )
             self._state.servers.put(id, record | {'status': 'error'})
             self.faults.midway()
-            self._state.forget_arriving(id)
+            self._state.discard_incoming(id)
             self._state.servers.drop(id)
 
-    @faults.observed
+    @faults.instrumented
     def choose_share_server_compatible_with_share(
         self,
         context: RequestContext,
-        share_servers: Sequence[base.ShareServer],
+        share_servers: Sequence[base.ShareServerMapping],
         share: base.ShareForDriver,
         snapshot: base.SnapshotForDriver | None = None,
         share_group: Mapping[str, Any] | None = None,
         encryption_key_ref: str | None = None,
-    ) -> base.ShareServer | None:
+    ) -> base.ShareServerMapping | None:
         return next(
             (
                 server
@@ -112,10 +114,9 @@ class DummyServers(Instrument, base.ShareServerSupport):
             None,
         )
 
-    @faults.observed
+    @faults.instrumented
     def get_share_server_pools(
-        self,
-        share_server: base.ShareServer,
+        self, share_server: base.ShareServerMapping
     ) -> list[dict[str, Any]]:
         used = {
             record['pool'] for _, record in self._shares_on(share_server['id'])
@@ -128,21 +129,21 @@ class DummyServers(Instrument, base.ShareServerSupport):
 
     # Servers that are there already
 
-    @faults.observed
+    @faults.instrumented
     def get_share_server_network_info(
         self,
         context: RequestContext,
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> list[str]:
         return list(self._to_manage(share_server, identifier)['addresses'])
 
-    @faults.observed
+    @faults.instrumented
     def manage_server(
         self,
         context: RequestContext,
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> tuple[str, dict[str, str]]:
@@ -155,7 +156,7 @@ class DummyServers(Instrument, base.ShareServerSupport):
         return record['identifier'], _details(id, record)
 
     def _to_manage(
-        self, share_server: base.ShareServer, identifier: str
+        self, share_server: base.ShareServerMapping, identifier: str
     ) -> records.Record:
         record = self._state.servers.find(
             share_server['id']
@@ -166,7 +167,7 @@ class DummyServers(Instrument, base.ShareServerSupport):
             )
         return record
 
-    @faults.observed
+    @faults.instrumented
     def unmanage_server(
         self,
         server_details: ServerDetails,
@@ -183,11 +184,11 @@ class DummyServers(Instrument, base.ShareServerSupport):
 
     # Networks that change
 
-    @faults.observed
+    @faults.instrumented
     def update_share_server_security_service(
         self,
         context: RequestContext,
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         network_info: Sequence[base.NetworkInfo],
         share_instances: Sequence[base.ShareForDriver],
         share_instance_rules: Sequence[Mapping[str, Any]],
@@ -205,11 +206,11 @@ class DummyServers(Instrument, base.ShareServerSupport):
                 share_server['id'], record | {'security_services': services}
             )
 
-    @faults.observed
+    @faults.instrumented
     def check_update_share_server_security_service(
         self,
         context: RequestContext,
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         network_info: Sequence[base.NetworkInfo],
         share_instances: Sequence[base.ShareForDriver],
         share_instance_rules: Sequence[Mapping[str, Any]],
@@ -218,11 +219,11 @@ class DummyServers(Instrument, base.ShareServerSupport):
     ) -> bool:
         return self.configuration.dummy_driver_network_updates
 
-    @faults.observed
+    @faults.instrumented
     def update_share_server_network_allocations(
         self,
         context: RequestContext,
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         current_network_allocations: Mapping[str, Any],
         new_network_allocations: Mapping[str, Any],
         security_services: Sequence[base.SecurityServiceForDriver],
@@ -256,11 +257,11 @@ class DummyServers(Instrument, base.ShareServerSupport):
             'server_details': _details(id, record),
         }
 
-    @faults.observed
+    @faults.instrumented
     def check_update_share_server_network_allocations(
         self,
         context: RequestContext,
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         current_network_allocations: Mapping[str, Any],
         new_share_network_subnet: Mapping[str, Any],
         security_services: Sequence[base.SecurityServiceForDriver],
@@ -269,13 +270,13 @@ class DummyServers(Instrument, base.ShareServerSupport):
     ) -> bool:
         return self.configuration.dummy_driver_network_updates
 
-    @faults.observed
+    @faults.instrumented
     def update_share_network_subnet_from_metadata(
         self,
         context: RequestContext,
         share_network: Mapping[str, Any],
         share_network_subnet: Mapping[str, Any],
-        share_server: base.ShareServer,
+        share_server: base.ShareServerMapping,
         metadata: Mapping[str, str],
     ) -> None:
         with self._lock:
@@ -303,7 +304,9 @@ class DummyServers(Instrument, base.ShareServerSupport):
             if record.get('server') == server_id
         ]
 
-    def _home(self, share_server: base.ShareServer | None) -> records.Record:
+    def _home(
+        self, share_server: base.ShareServerMapping | None
+    ) -> records.Record:
         """What the record of a share says about where it is served."""
         if not self.driver_handles_share_servers:
             return {}

@@ -4,13 +4,13 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy.domain_member import DummySites
+from manila_lite.share.drivers.dummy.domain_member import DummyDomainMember
 from manila_lite.share.drivers.dummy.instrumentation import export_locations
-from manila_lite.share.drivers.dummy.state import State
+from manila_lite.share.drivers.dummy.state import DummyState
 
 
 class DummySnapshots(
-    DummySites, base.RevertSupport, base.MountSnapshotSupport
+    DummyDomainMember, base.RevertSupport, base.MountSnapshotSupport
 ):
     _revert_to_size: int | None = None
 
@@ -18,13 +18,13 @@ class DummySnapshots(
         """Have the next revert end with a size that nobody asked for."""
         self._revert_to_size = size
 
-    @faults.observed
+    @faults.instrumented
     def create_snapshot(
         self,
         context: RequestContext,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.SnapshotAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.SnapshotReply:
         with self._lock:
             record = self._state.snapshots.find(snapshot['id'])
             if record is None or record['status'] == 'error':
@@ -56,12 +56,12 @@ class DummySnapshots(
             'replica': snapshot['share_instance_id'],
         }
 
-    @faults.observed
+    @faults.instrumented
     def delete_snapshot(
         self,
         context: RequestContext,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         with self._lock:
             record = self._state.snapshots.find(snapshot['id'])
@@ -73,18 +73,18 @@ class DummySnapshots(
             self._forget_snapshot(snapshot)
 
     def _forget_snapshot(
-        self, snapshot: base.SnapshotForDriver, home: State | None = None
+        self, snapshot: base.SnapshotForDriver, home: DummyState | None = None
     ) -> None:
         home = home or self._state
         home.snapshot_access.forget(snapshot['id'])
         home.snapshots.drop(snapshot['id'])
 
-    @faults.observed
+    @faults.instrumented
     def get_snapshot_status(
         self,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.StatusAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
         record = self._snapshot_record(snapshot['id'])
         return {
             'status': record['status'],
@@ -94,14 +94,14 @@ class DummySnapshots(
             'export_locations': snapshot_exports(record),
         }
 
-    @faults.observed
+    @faults.instrumented
     def revert_to_snapshot(
         self,
         context: RequestContext,
         snapshot: base.SnapshotForDriver,
         share_access_rules: list[base.AccessRuleForDriver],
         snapshot_access_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> int:
         with self._lock:
             return self._revert(snapshot)
@@ -125,7 +125,7 @@ class DummySnapshots(
         self._put(share_id, share | {'status': 'available'})
         return size
 
-    @faults.observed
+    @faults.instrumented
     def snapshot_update_access(
         self,
         context: RequestContext,
@@ -133,8 +133,8 @@ class DummySnapshots(
         access_rules: list[base.AccessRuleForDriver],
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServer | None = None,
-    ) -> base.AccessAnswers:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.AccessReplies:
         with self._lock:
             if access_rules:
                 self._snapshot_record(snapshot['id'])

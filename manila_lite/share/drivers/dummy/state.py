@@ -9,39 +9,39 @@ import hashlib
 import pathlib
 
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.contract.values import AccessAnswer
+from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
 # Type, target as given, level.
 Client = tuple[str, str, str]
 Clients = dict[str, set[Client]]
 # Whether a rule, given by what is to be done with it and itself, fails.
-Refusal = Callable[[str, AccessRuleForDriver], bool]
+RefusesRule = Callable[[str, AccessRuleForDriver], bool]
 
 _AWAY = 'away'
 _KEYED = 'cephx'  # the type of rule that makes a key
 
 
-class State:
+class DummyState:
     """Folders of records below the state path of a dummy driver."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
-        self.shares = records.Folder(self.path / 'shares')
-        self.snapshots = records.Folder(self.path / 'snapshots')
-        self.unmanaged_shares = records.Folder(self.path / 'unmanaged')
-        self.unmanaged_snapshots = records.Folder(
+        self.shares = records.RecordFolder(self.path / 'shares')
+        self.snapshots = records.RecordFolder(self.path / 'snapshots')
+        self.unmanaged_shares = records.RecordFolder(self.path / 'unmanaged')
+        self.unmanaged_snapshots = records.RecordFolder(
             self.path / 'unmanaged_snapshots'
         )
-        self.servers = records.Folder(self.path / 'servers')
-        self.unmanaged_servers = records.Folder(
+        self.servers = records.RecordFolder(self.path / 'servers')
+        self.unmanaged_servers = records.RecordFolder(
             self.path / 'unmanaged_servers'
         )
         # Of servers that come here, and what is copied before they are.
-        self.migrations = records.Folder(self.path / 'migrations')
-        self.arriving = records.Folder(self.path / 'arriving')
-        self.access = Access(self.path / 'access')
-        self.snapshot_access = Access(self.path / 'snapshot_access')
+        self.migrations = records.RecordFolder(self.path / 'migrations')
+        self.incoming = records.RecordFolder(self.path / 'arriving')
+        self.access = AccessStore(self.path / 'access')
+        self.snapshot_access = AccessStore(self.path / 'snapshot_access')
 
     def domain(self) -> records.Record | None:
         """The path of its replication domain, and its style there."""
@@ -49,26 +49,26 @@ class State:
 
     # A site that is lost
 
-    def is_away(self) -> bool:
+    def is_unreachable(self) -> bool:
         return (self.path / _AWAY).exists()
 
-    def go_away(self) -> None:
+    def make_unreachable(self) -> None:
         (self.path / _AWAY).touch()
 
-    def come_back(self) -> None:
+    def make_reachable(self) -> None:
         (self.path / _AWAY).unlink(missing_ok=True)
 
     # Servers that come
 
-    def forget_arriving(self, server_id: str) -> None:
+    def discard_incoming(self, server_id: str) -> None:
         """Remove what was copied for a server that is removed."""
-        for name, record in self.arriving.records():
+        for name, record in self.incoming.records():
             if record.get('to') == server_id:
-                self.arriving.drop(name)
+                self.incoming.drop(name)
         self.migrations.drop(server_id)
 
 
-class Access:
+class AccessStore:
     """Clients, by the share or snapshot they may use.
 
     Like a real back end it does no more than it is told: changes are
@@ -76,7 +76,7 @@ class Access:
     """
 
     def __init__(self, path: pathlib.Path):
-        self._folder = records.Folder(path)
+        self._folder = records.RecordFolder(path)
 
     def inventory(self) -> Clients:
         """All who may use anything."""
@@ -93,7 +93,7 @@ class Access:
         """Nobody may use it; gone is success."""
         self._folder.drop(name)
 
-    def take(self, name: str, source: 'Access') -> None:
+    def take(self, name: str, source: 'AccessStore') -> None:
         """Have the clients of another back end."""
         self._keep(name, source._clients(name))
 
@@ -105,9 +105,9 @@ class Access:
         add: Sequence[AccessRuleForDriver],
         delete: Sequence[AccessRuleForDriver],
         update: Sequence[AccessRuleForDriver] = (),
-        refused: Refusal,
+        refused: RefusesRule,
         midway: Callable[[], None],
-    ) -> dict[str, AccessAnswer]:
+    ) -> dict[str, AccessReply]:
         """Make the changes; without any, have exactly those rules.
 
         Changes refused are not made.
@@ -123,7 +123,7 @@ class Access:
                 self._keep(name, clients)
                 midway()
             if refused(verb, rule):
-                answers[rule['access_id']] = AccessAnswer(state='error')
+                answers[rule['access_id']] = AccessReply(state='error')
             elif verb == 'deny':
                 clients.pop(_key(rule), None)
             else:
@@ -155,7 +155,7 @@ def _key(rule: AccessRuleForDriver) -> tuple[str, str]:
     return rule['access_type'], rule['access_to']
 
 
-def _allowed(name: str, rule: AccessRuleForDriver) -> AccessAnswer:
+def _allowed(name: str, rule: AccessRuleForDriver) -> AccessReply:
     if rule['access_type'] != _KEYED:
         return {'state': 'active'}
     secret = hashlib.sha256(f'{name} {rule["access_to"]}'.encode())

@@ -20,13 +20,13 @@ from manila_lite.share.drivers.local import samba
 from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.managing import LocalManaging
 from manila_lite.share.drivers.local.managing import export_locations
-from manila_lite.share.drivers.local.nfs_exports import exports
+from manila_lite.share.drivers.local.nfs_exports import format_exports
 from manila_lite.share.drivers.local.replica import READABLE
-from manila_lite.share.drivers.local.replica import Role
+from manila_lite.share.drivers.local.replica import ReplicaRole
 from manila_lite.share.drivers.local.replication import LocalReplication
 from manila_lite.share.drivers.local.store import SHARES
-from manila_lite.share.drivers.local.store import Home
-from manila_lite.share.drivers.local.store import Places
+from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.local.store import LocalStore
 
 GIB = 1024**3
 
@@ -45,7 +45,7 @@ class LocalDriver(
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(False, *args, **kwargs)
         self._root = pathlib.Path(self.configuration.local_root)
-        self._places = Places(self._root)
+        self._places = LocalStore(self._root)
         self._capacity_gb: float | None = self.configuration.local_capacity_gb
 
     # Start
@@ -78,13 +78,11 @@ class LocalDriver(
         return {'root': str(self._root)}
 
     def ensure_shares(
-        self,
-        context: RequestContext,
-        shares: Iterable[base.ShareForDriver],
-    ) -> dict[str, base.EnsureAnswer]:
+        self, context: RequestContext, shares: Iterable[base.ShareForDriver]
+    ) -> dict[str, base.EnsureReply]:
         return {share['id']: self._ensured(share) for share in shares}
 
-    def _ensured(self, share: base.ShareForDriver) -> base.EnsureAnswer:
+    def _ensured(self, share: base.ShareForDriver) -> base.EnsureReply:
         try:
             status = self.get_share_status(share)
         except exception.ShareResourceNotFound:
@@ -100,8 +98,8 @@ class LocalDriver(
         self,
         context: RequestContext,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.ExportLocationsAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
         return self.get_share_status(share)['export_locations']
 
     def get_pool(self, share: base.ShareForDriver) -> str:
@@ -113,8 +111,8 @@ class LocalDriver(
         self,
         context: RequestContext,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.ExportLocationsAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ExportLocationsReply:
         home = self._places.share(share['name'])
         with self._places.work(home.name) as work:
             record = home.find()
@@ -129,9 +127,9 @@ class LocalDriver(
         context: RequestContext,
         share: base.ShareForDriver,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
         parent_share: base.ShareForDriver | None = None,
-    ) -> base.ExportLocationsAnswer:
+    ) -> base.ExportLocationsReply:
         home = self._places.share(share['name'])
         with self._places.work(home.name) as work:
             record = home.find()
@@ -146,7 +144,7 @@ class LocalDriver(
         self,
         context: RequestContext,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         self._places.remove(self._places.share(share['name']))
 
@@ -154,7 +152,7 @@ class LocalDriver(
         self,
         share: base.ShareForDriver,
         new_size: int,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         home, record = self._share(share['name'])
         if record['size'] < new_size:
@@ -164,7 +162,7 @@ class LocalDriver(
         self,
         share: base.ShareForDriver,
         new_size: int,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         home, record = self._share(share['name'])
         if record['size'] <= new_size:
@@ -178,8 +176,8 @@ class LocalDriver(
     def get_share_status(
         self,
         share: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.StatusAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
         home, record = self._share(share['name'])
         data = home.data(record)
         whole = 'reverting_to' not in record and data.is_dir()
@@ -200,8 +198,8 @@ class LocalDriver(
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
         update_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServer | None = None,
-    ) -> base.AccessAnswers:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.AccessReplies:
         """Write the file of the share anew; what it was does not matter."""
         home = self._places.share(share['name'])
         if not access_rules:
@@ -221,13 +219,13 @@ class LocalDriver(
 
     def _let_in(
         self,
-        home: Home,
+        home: LocalItem,
         record: records.Record,
         share: base.ShareForDriver,
         rules: list[base.AccessRuleForDriver],
         role: str,
-    ) -> base.AccessAnswers:
-        if role == Role.ACTIVE:
+    ) -> base.AccessReplies:
+        if role == ReplicaRole.ACTIVE:
             return self._export(home, record, rules)
         if share['replication_type'] == READABLE:
             return self._export(home, record, rules, read_only=True)
@@ -241,8 +239,8 @@ class LocalDriver(
         access_rules: list[base.AccessRuleForDriver],
         add_rules: list[base.AccessRuleForDriver],
         delete_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServer | None = None,
-    ) -> base.AccessAnswers:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.AccessReplies:
         """The same for a snapshot, which nobody may write to."""
         home = self._places.snapshot(snapshot['name'])
         if not access_rules:
@@ -261,20 +259,20 @@ class LocalDriver(
 
     def _export(
         self,
-        home: Home,
+        home: LocalItem,
         record: records.Record,
         rules: list[base.AccessRuleForDriver],
         read_only: bool = False,
-    ) -> base.AccessAnswers:
+    ) -> base.AccessReplies:
         data = home.data(record)
         if record.get('share_proto') == 'CIFS':
             file = home.samba
-            text, answers = samba.section(
+            text, answers = samba.format_section(
                 home.name, data, rules, read_only=read_only
             )
         else:
             file = home.exports
-            text, answers = exports(
+            text, answers = format_exports(
                 data,
                 rules,
                 self.configuration.local_export_options,
@@ -292,8 +290,8 @@ class LocalDriver(
         self,
         context: RequestContext,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.SnapshotAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.SnapshotReply:
         home = self._places.snapshot(snapshot['name'])
         with self._places.work(home.name) as work:
             record = home.find()
@@ -316,15 +314,15 @@ class LocalDriver(
         self,
         context: RequestContext,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         self._places.remove(self._places.snapshot(snapshot['name']))
 
     def get_snapshot_status(
         self,
         snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.StatusAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
         home, record = self._snapshot(snapshot)
         data = home.data(record)
         return {
@@ -341,7 +339,7 @@ class LocalDriver(
         snapshot: base.SnapshotForDriver,
         share_access_rules: list[base.AccessRuleForDriver],
         snapshot_access_rules: list[base.AccessRuleForDriver],
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> int:
         """Put the content of the snapshot into the directory of the share.
 
@@ -377,7 +375,7 @@ class LocalDriver(
         if self._capacity_gb is not None:
             total = min(total, self._capacity_gb)
         promised = sum(self._promised())
-        pool = self.capacity_rules() | {
+        pool = self.capacity_options() | {
             'pool_name': self.backend_name,
             'total_capacity_gb': round(total, 2),
             'free_capacity_gb': round(min(free, total), 2),
@@ -406,7 +404,7 @@ class LocalDriver(
 
     # What is there
 
-    def _share(self, name: str) -> tuple[Home, records.Record]:
+    def _share(self, name: str) -> tuple[LocalItem, records.Record]:
         home = self._places.share(name)
         record = home.find()
         if record is None:
@@ -415,7 +413,7 @@ class LocalDriver(
 
     def _snapshot(
         self, snapshot: base.SnapshotForDriver
-    ) -> tuple[Home, records.Record]:
+    ) -> tuple[LocalItem, records.Record]:
         """A snapshot, and what share it is of."""
         home = self._places.snapshot(snapshot['name'])
         record = home.find()

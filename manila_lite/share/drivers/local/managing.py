@@ -8,21 +8,19 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.store import SNAPSHOTS
-from manila_lite.share.drivers.local.store import Home
-from manila_lite.share.drivers.local.store import Places
-from manila_lite.share.drivers.local.store import settled_size
+from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.local.store import LocalStore
+from manila_lite.share.drivers.local.store import managed_size
 
 
 class LocalManaging(base.ShareDriver):
     """Nothing is moved: what was there is used where it lies."""
 
-    _places: Places
+    _places: LocalStore
 
     def manage_existing(
-        self,
-        share: base.ShareForDriver,
-        driver_options: Mapping[str, str],
-    ) -> base.ManageAnswer:
+        self, share: base.ShareForDriver, driver_options: Mapping[str, str]
+    ) -> base.ManageReply:
         """Take over a directory below the root, with the size it is given.
 
         The option `size` tells the GiB; without it those it had when it
@@ -56,7 +54,7 @@ class LocalManaging(base.ShareDriver):
         self,
         snapshot: base.SnapshotForDriver,
         driver_options: Mapping[str, str],
-    ) -> base.ManageSnapshotAnswer:
+    ) -> base.ManageSnapshotReply:
         """Take over what was a snapshot, or any directory below the root.
 
         The provider location is the one it had, or its path.
@@ -105,7 +103,7 @@ class LocalManaging(base.ShareDriver):
 
     def _take_over(
         self,
-        home: Home,
+        home: LocalItem,
         work: pathlib.Path,
         path: str,
         driver_options: Mapping[str, str],
@@ -121,14 +119,14 @@ class LocalManaging(base.ShareDriver):
         used = trees.used_bytes(self._places.root / directory)
         record = expected | {
             'directory': directory,
-            'size': settled_size(
+            'size': managed_size(
                 known['size'], used, driver_options.get('size')
             ),
         }
         home.publish(work, record)
         return record
 
-    def _forget_before(self, home: Home, record: records.Record) -> None:
+    def _forget_before(self, home: LocalItem, record: records.Record) -> None:
         """Nobody else has a claim on it, and nobody is let in as before."""
         for before in self._places.let_go(home.kind, home.directory(record)):
             before.forget()

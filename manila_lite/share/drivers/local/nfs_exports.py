@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import ipaddress
 import pathlib
 
-from manila_lite.share.drivers.contract.values import AccessAnswer
+from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -13,20 +13,20 @@ _HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
 _QUOTED = frozenset(' \t\n#"\\')
 
 
-def exports(
+def format_exports(
     directory: pathlib.Path,
     rules: Sequence[AccessRuleForDriver],
     options: str,
     *,
     read_only: bool = False,
-) -> tuple[str | None, dict[str, AccessAnswer]]:
+) -> tuple[str | None, dict[str, AccessReply]]:
     """The text for a server, None where nobody comes in, and answers.
 
     Servers know clients by address only: rules of other types are errors.
     The narrowest network stands first, since servers take the first that
     fits.
     """
-    answers: dict[str, AccessAnswer] = {}
+    answers: dict[str, AccessReply] = {}
     clients: list[tuple[Network, str]] = []
     for rule in rules:
         network = _network(rule)

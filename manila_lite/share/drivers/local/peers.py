@@ -10,16 +10,16 @@ import pathlib
 
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import OutOfReach
-from manila_lite.share.drivers.local.store import Places
+from manila_lite.share.drivers.local.replica import ReplicaUnreachable
+from manila_lite.share.drivers.local.store import LocalStore
 
 ACTIVE = 'active'
 
-Replicas = list[base.ShareForDriver]
+ReplicaList = list[base.ShareForDriver]
 
 
-class LocalSites(base.ShareDriver):
-    _places: Places
+class LocalPeers(base.ShareDriver):
+    _places: LocalStore
 
     @property
     def _style(self) -> str | None:
@@ -48,12 +48,12 @@ class LocalSites(base.ShareDriver):
             root = self._root_of(backend.partition('@')[2])
         if root is None:
             return None
-        return LocalReplica(Places(pathlib.Path(root)), name, host)
+        return LocalReplica(LocalStore(pathlib.Path(root)), name, host)
 
     def _root_of(self, section: str) -> str | None:
         if section == self.configuration.config_group:
             return str(self._places.root)
-        there = self.configuration.of_backend(section)
+        there = self.configuration.for_backend(section)
         if (
             there is None
             or not there.local_replication_type
@@ -62,18 +62,18 @@ class LocalSites(base.ShareDriver):
             return None
         return there.local_root
 
-    def _active(self, replica_list: Replicas) -> LocalReplica | None:
+    def _active(self, replica_list: ReplicaList) -> LocalReplica | None:
         """The active replica, if it is there."""
-        leader = active_of(replica_list)
+        leader = find_active(replica_list)
         other = self._other(leader) if leader is not None else None
         if other is not None:
-            with contextlib.suppress(OutOfReach):
+            with contextlib.suppress(ReplicaUnreachable):
                 other.record()
                 return other
         return None
 
 
-def active_of(replica_list: Replicas) -> base.ShareForDriver | None:
+def find_active(replica_list: ReplicaList) -> base.ShareForDriver | None:
     return next(
         (one for one in replica_list if one['replica_state'] == ACTIVE), None
     )

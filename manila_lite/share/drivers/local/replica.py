@@ -31,8 +31,8 @@ from manila_lite.share.drivers.local.store import FOLLOWER
 from manila_lite.share.drivers.local.store import KNOWN
 from manila_lite.share.drivers.local.store import REPLICA
 from manila_lite.share.drivers.local.store import SNAPSHOTS
-from manila_lite.share.drivers.local.store import Home
-from manila_lite.share.drivers.local.store import Places
+from manila_lite.share.drivers.local.store import LocalItem
+from manila_lite.share.drivers.local.store import LocalStore
 
 READABLE, DR = 'readable', 'dr'
 
@@ -55,7 +55,7 @@ _LOST = frozenset(
 """Errors of a directory that is not there, or of a disk that is broken."""
 
 
-class Role:
+class ReplicaRole:
     """What a replica says it is.
 
     A retiring one was active, and is nobody's to write to: it is known
@@ -68,7 +68,7 @@ class Role:
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class ReplicaRecord:
     """What `replica.json` says.
 
     A passive replica is what `source` was at `synced_at`; of a retiring
@@ -76,7 +76,7 @@ class State:
     been a full copy.
     """
 
-    role: str = Role.ACTIVE
+    role: str = ReplicaRole.ACTIVE
     generation: int = 0
     source: str | None = None
     source_host: str | None = None
@@ -84,11 +84,11 @@ class State:
     is_whole: bool = True
 
 
-class OutOfReach(exception.ShareBackendException):
+class ReplicaUnreachable(exception.ShareBackendException):
     """The other replica is not there, or not what it was taken for."""
 
 
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _FLUSHED_FOR_NS = 10**9
 """Nobody flushes all disks again for so long, however many replicas ask."""
@@ -112,49 +112,51 @@ def _flush() -> int:
 
 
 @contextlib.contextmanager
-def reaching() -> Iterator[None]:
+def raising_unreachable() -> Iterator[None]:
     """Whatever says that a disk is lost is raised as OutOfReach."""
     try:
         yield
     except OSError as error:
         if error.errno in _LOST:
-            raise OutOfReach(msg=str(error)) from error
+            raise ReplicaUnreachable(msg=str(error)) from error
         raise
 
 
 class LocalReplica:
     """One replica, by the name that the share instance has."""
 
-    def __init__(self, places: Places, name: str, host: str | None = None):
+    def __init__(self, places: LocalStore, name: str, host: str | None = None):
         self.places = places
         self.name = name
         self.host = host
-        self.home: Home = places.share(name)
+        self.home: LocalItem = places.share(name)
 
     def record(self) -> records.Record:
         """The record of the share; raises OutOfReach."""
-        with reaching():
+        with raising_unreachable():
             record = self.home.find()
         if record is None:
-            raise OutOfReach(msg=f'{self.home.path} is not there')
+            raise ReplicaUnreachable(msg=f'{self.home.path} is not there')
         return record
 
     def whole_record(self) -> records.Record:
         """The same of one whose data is all there."""
         record = self.record()
         if 'reverting_to' in record or not self.state().is_whole:
-            raise OutOfReach(msg=f'{self.home.path} is not whole')
+            raise ReplicaUnreachable(msg=f'{self.home.path} is not whole')
         return record
 
     def data(self) -> pathlib.Path:
         return self.home.data(self.record())
 
-    def state(self) -> State:
-        with reaching():
+    def state(self) -> ReplicaRecord:
+        with raising_unreachable():
             record = records.find(self.home.path / REPLICA)
-        return State(**record) if record is not None else State()
+        return (
+            ReplicaRecord(**record) if record is not None else ReplicaRecord()
+        )
 
-    def note(self, state: State) -> None:
+    def note(self, state: ReplicaRecord) -> None:
         records.write(
             self.home.path / REPLICA, dataclasses.asdict(state), durable=True
         )
@@ -168,7 +170,9 @@ class LocalReplica:
         (work / 'data').mkdir()
         records.write(
             work / REPLICA,
-            dataclasses.asdict(State(role=Role.PASSIVE, is_whole=False)),
+            dataclasses.asdict(
+                ReplicaRecord(role=ReplicaRole.PASSIVE, is_whole=False)
+            ),
             durable=True,
         )
         self.home.publish(work, record)
@@ -185,7 +189,7 @@ class LocalReplica:
         with contextlib.suppress(FileNotFoundError):  # done already
             (incoming / KNOWN).replace(self.home.path / KNOWN)
         os.sync()
-        self.note(State(**plan['state']))
+        self.note(ReplicaRecord(**plan['state']))
         incoming.rename(work / f'done-{uuid.uuid4().hex}')
         records.sync_directory(self.home.path)
 
@@ -200,11 +204,11 @@ class LocalReplica:
         self.settle(work)
         before, leader = self.state(), other.state()
         record = other.whole_record()
-        with reaching(), unless_read_only():
+        with raising_unreachable(), ignoring_read_only():
             self.tell(other)
         flushed_ns = _flush()
         known = self._known() if before.source == other.name else {}
-        with reaching():
+        with raising_unreachable():
             staged = tree_changes.stage(
                 other.home.data(record),
                 self.data(),
@@ -214,9 +218,11 @@ class LocalReplica:
             )
         record = other.whole_record()
         if other.state() != leader:
-            raise OutOfReach(msg=f'{other.home.path} has changed its role')
-        after = State(
-            role=Role.PASSIVE,
+            raise ReplicaUnreachable(
+                msg=f'{other.home.path} has changed its role'
+            )
+        after = ReplicaRecord(
+            role=ReplicaRole.PASSIVE,
             generation=leader.generation,
             source=other.name,
             source_host=other.host,
@@ -231,9 +237,9 @@ class LocalReplica:
     def _take(
         self,
         staged: tree_changes.Staged,
-        after: State,
+        after: ReplicaRecord,
         work: pathlib.Path,
-        known: tree_changes.Known,
+        known: tree_changes.KnownInodes,
     ) -> None:
         incoming = work / _INCOMING
         if not staged.changes:
@@ -251,9 +257,10 @@ class LocalReplica:
         records.sync_directory(self.home.path)
         self.settle(work)
 
-    def _known(self) -> tree_changes.Known:
+    def _known(self) -> tree_changes.KnownInodes:
         return typing.cast(
-            tree_changes.Known, records.find(self.home.path / KNOWN) or {}
+            tree_changes.KnownInodes,
+            records.find(self.home.path / KNOWN) or {},
         )
 
     # Who follows whom
@@ -283,13 +290,13 @@ class LocalReplica:
     def lead(self, generation: int) -> None:
         """Be the active one, of a generation of its own."""
         (self.home.path / KNOWN).unlink(missing_ok=True)
-        self.note(State(generation=generation))
+        self.note(ReplicaRecord(generation=generation))
 
     def step_back(self, leader: 'LocalReplica', style: str | None) -> None:
         """Be one that is to follow another, and is not up to date."""
         self.note(
-            State(
-                role=Role.PASSIVE,
+            ReplicaRecord(
+                role=ReplicaRole.PASSIVE,
                 generation=self.state().generation,
                 source=leader.name,
                 source_host=leader.host,
@@ -313,11 +320,11 @@ class LocalReplica:
             for file in (self.home.exports, self.home.samba)
             if file.exists()
         }
-        with unless_read_only():
+        with ignoring_read_only():
             self.note(
                 dataclasses.replace(
                     before,
-                    role=Role.RETIRING,
+                    role=ReplicaRole.RETIRING,
                     source=successor.name,
                     source_host=successor.host,
                 )
@@ -336,13 +343,13 @@ class LocalReplica:
     def at_work(self) -> Iterator[None]:
         """Nobody else changes its role, if anybody can."""
         with contextlib.ExitStack() as stack:
-            with reaching(), unless_read_only():
+            with raising_unreachable(), ignoring_read_only():
                 stack.enter_context(self.places.work(self.name))
             yield
 
 
 @contextlib.contextmanager
-def unless_read_only() -> Iterator[None]:
+def ignoring_read_only() -> Iterator[None]:
     """What cannot be written to needs nobody to keep others from it."""
     try:
         yield

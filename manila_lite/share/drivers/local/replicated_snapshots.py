@@ -13,28 +13,28 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.managing import export_locations
-from manila_lite.share.drivers.local.peers import LocalSites
-from manila_lite.share.drivers.local.peers import Replicas
-from manila_lite.share.drivers.local.peers import active_of
-from manila_lite.share.drivers.local.replica import NO_ROOM
+from manila_lite.share.drivers.local.peers import LocalPeers
+from manila_lite.share.drivers.local.peers import ReplicaList
+from manila_lite.share.drivers.local.peers import find_active
+from manila_lite.share.drivers.local.replica import NO_SPACE_ERRNOS
 from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import OutOfReach
-from manila_lite.share.drivers.local.replica import reaching
-from manila_lite.share.drivers.local.store import Home
+from manila_lite.share.drivers.local.replica import ReplicaUnreachable
+from manila_lite.share.drivers.local.replica import raising_unreachable
+from manila_lite.share.drivers.local.store import LocalItem
 
 LOG = log.getLogger(__name__)
 
-Snapshots = list[base.SnapshotForDriver]
+SnapshotList = list[base.SnapshotForDriver]
 
 
-class LocalSnapshots(LocalSites, base.RevertSupport):
+class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
     def create_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
-        replica_snapshots: Snapshots,
-        share_server: base.ShareServer | None = None,
-    ) -> Sequence[base.ReplicatedSnapshotAnswer]:
+        replica_list: ReplicaList,
+        replica_snapshots: SnapshotList,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> Sequence[base.ReplicatedSnapshotReply]:
         """Take it of the active replica; the others fetch it by themselves."""
         self._needs_replication()
         answers = []
@@ -46,12 +46,12 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
     def delete_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
-        replica_snapshots: Snapshots,
-        share_server: base.ShareServer | None = None,
-    ) -> Sequence[base.ReplicatedSnapshotAnswer]:
+        replica_list: ReplicaList,
+        replica_snapshots: SnapshotList,
+        share_server: base.ShareServerMapping | None = None,
+    ) -> Sequence[base.ReplicatedSnapshotReply]:
         self._needs_replication()
-        answers: list[base.ReplicatedSnapshotAnswer] = []
+        answers: list[base.ReplicatedSnapshotReply] = []
         for snapshot in _on_active(replica_snapshots, replica_list):
             self.delete_snapshot(context, snapshot, share_server)
             answers.append({'id': snapshot['id'], 'status': 'deleted'})
@@ -60,12 +60,12 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
     def update_replicated_snapshot(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         share_replica: base.ShareForDriver,
-        replica_snapshots: Snapshots,
+        replica_snapshots: SnapshotList,
         replica_snapshot: base.SnapshotForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.ReplicatedSnapshotAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ReplicatedSnapshotReply:
         """Fetch or remove it; there is nothing that goes on by itself."""
         self._needs_replication()
         if replica_snapshot['status'] == 'deleting':
@@ -92,12 +92,12 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
         self,
         context: RequestContext,
         active_replica: base.ShareForDriver,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         active_replica_snapshot: base.SnapshotForDriver,
-        replica_snapshots: Snapshots,
-        share_access_rules: base.Rules,
-        snapshot_access_rules: base.Rules,
-        share_server: base.ShareServer | None = None,
+        replica_snapshots: SnapshotList,
+        share_access_rules: base.AccessRules,
+        snapshot_access_rules: base.AccessRules,
+        share_server: base.ShareServerMapping | None = None,
     ) -> int | None:
         """The others copy what has changed by it, as they always do."""
         self._needs_replication()
@@ -111,7 +111,7 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
 
     def _available(
         self, snapshot: base.SnapshotForDriver
-    ) -> base.ReplicatedSnapshotAnswer:
+    ) -> base.ReplicatedSnapshotReply:
         home = self._places.snapshot(snapshot['name'])
         record = home.find()
         if record is None:  # removed meanwhile
@@ -150,13 +150,13 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
                     snapshot,
                     work,
                 )
-        except OutOfReach as error:
+        except ReplicaUnreachable as error:
             LOG.warning(
                 'Snapshot %(name)s cannot be copied: %(error)s',
                 {'name': home.name, 'error': error},
             )
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            if error.errno not in NO_SPACE_ERRNOS:
                 raise
             LOG.error(
                 'There is no room for snapshot %(name)s: %(error)s',
@@ -167,19 +167,19 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
     def _is_there(
         self, replica: LocalReplica, snapshot: base.SnapshotForDriver
     ) -> bool:
-        with reaching():
+        with raising_unreachable():
             return replica.places.snapshot(snapshot['name']).find() is not None
 
     def _fetch(
         self,
-        taken: Home,
-        home: Home,
+        taken: LocalItem,
+        home: LocalItem,
         snapshot: base.SnapshotForDriver,
         work: pathlib.Path,
     ) -> bool:
         replica = self._mine(snapshot['share'])
         record = replica.record()
-        with reaching():
+        with raising_unreachable():
             saved = taken.find()
             if saved is None:  # not taken yet, or removed
                 return False
@@ -197,9 +197,11 @@ class LocalSnapshots(LocalSites, base.RevertSupport):
         return True
 
 
-def _on_active(snapshots: Snapshots, replica_list: Replicas) -> Snapshots:
+def _on_active(
+    snapshots: SnapshotList, replica_list: ReplicaList
+) -> SnapshotList:
     """The instances that are on the active replica."""
-    leader = active_of(replica_list)
+    leader = find_active(replica_list)
     return [
         one
         for one in snapshots

@@ -18,18 +18,20 @@ from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.local.managing import export_locations
 from manila_lite.share.drivers.local.peers import ACTIVE
-from manila_lite.share.drivers.local.peers import Replicas
-from manila_lite.share.drivers.local.peers import active_of
+from manila_lite.share.drivers.local.peers import ReplicaList
+from manila_lite.share.drivers.local.peers import find_active
 from manila_lite.share.drivers.local.replica import DR
-from manila_lite.share.drivers.local.replica import NO_ROOM
+from manila_lite.share.drivers.local.replica import NO_SPACE_ERRNOS
 from manila_lite.share.drivers.local.replica import LocalReplica
-from manila_lite.share.drivers.local.replica import OutOfReach
-from manila_lite.share.drivers.local.replica import Role
-from manila_lite.share.drivers.local.replica import State
-from manila_lite.share.drivers.local.replica import reaching
-from manila_lite.share.drivers.local.replica import unless_read_only
-from manila_lite.share.drivers.local.replicated_snapshots import LocalSnapshots
-from manila_lite.share.drivers.local.replicated_snapshots import Snapshots
+from manila_lite.share.drivers.local.replica import ReplicaRecord
+from manila_lite.share.drivers.local.replica import ReplicaRole
+from manila_lite.share.drivers.local.replica import ReplicaUnreachable
+from manila_lite.share.drivers.local.replica import ignoring_read_only
+from manila_lite.share.drivers.local.replica import raising_unreachable
+from manila_lite.share.drivers.local.replicated_snapshots import (
+    LocalReplicatedSnapshots,
+)
+from manila_lite.share.drivers.local.replicated_snapshots import SnapshotList
 from manila_lite.share.drivers.local.store import SHARES
 
 LOG = log.getLogger(__name__)
@@ -37,7 +39,7 @@ LOG = log.getLogger(__name__)
 IN_SYNC, OUT_OF_SYNC = 'in_sync', 'out_of_sync'
 
 
-class LocalReplication(LocalSnapshots):
+class LocalReplication(LocalReplicatedSnapshots):
     def __init__(
         self,
         *args: Any,
@@ -80,12 +82,12 @@ class LocalReplication(LocalSnapshots):
     def create_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         new_replica: base.ShareForDriver,
-        access_rules: base.Rules,
+        access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServer | None = None,
-    ) -> base.ReplicaAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.ReplicaReply:
         """Make a replica and copy all there is; that may take a while."""
         self._needs_replication()
         mine = self._mine(new_replica)
@@ -117,10 +119,10 @@ class LocalReplication(LocalSnapshots):
     def delete_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
-        replica_snapshots: Snapshots,
+        replica_list: ReplicaList,
+        replica_snapshots: SnapshotList,
         replica: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> None:
         for snapshot in replica_snapshots:
             self.delete_snapshot(context, snapshot, share_server)
@@ -131,20 +133,20 @@ class LocalReplication(LocalSnapshots):
         active = self._active(replica_list)
         if active is not None:
             with (
-                contextlib.suppress(OutOfReach),
-                reaching(),
-                unless_read_only(),
+                contextlib.suppress(ReplicaUnreachable),
+                raising_unreachable(),
+                ignoring_read_only(),
             ):
                 mine.take_leave(active)
 
     def update_replica_state(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica: base.ShareForDriver,
-        access_rules: base.Rules,
+        access_rules: base.AccessRules,
         replica_snapshots: list[base.ReplicaSnapshot],
-        share_server: base.ShareServer | None = None,
+        share_server: base.ShareServerMapping | None = None,
     ) -> str | None:
         """Copy what has changed; whoever does that already is left alone."""
         self._needs_replication()
@@ -152,12 +154,12 @@ class LocalReplication(LocalSnapshots):
         if mine.home.find() is None:
             raise exception.ShareResourceNotFound(share_id=replica['id'])
         active = self._active(replica_list)
-        led = mine.state().role != Role.PASSIVE
+        led = mine.state().role != ReplicaRole.PASSIVE
         follows = False
         with self._places.work_if_free(mine.name) as work:
             if work is not None and active is not None:
                 follows = self._follow(replica, mine, active, work)
-        if led and mine.state().role == Role.PASSIVE:
+        if led and mine.state().role == ReplicaRole.PASSIVE:
             # Nobody may have been able to tell while it was away.
             self.update_access(context, replica, access_rules, [], [], [])
         missing = [
@@ -175,13 +177,13 @@ class LocalReplication(LocalSnapshots):
     def get_replica_status(
         self,
         replica: base.ShareForDriver,
-        share_server: base.ShareServer | None = None,
-    ) -> base.StatusAnswer:
+        share_server: base.ShareServerMapping | None = None,
+    ) -> base.StatusReply:
         """As of a share; one is not available that others do not follow."""
         status = self.get_share_status(replica, share_server)
         if (
             replica['replica_state'] == ACTIVE
-            and self._role(replica) != Role.ACTIVE
+            and self._role(replica) != ReplicaRole.ACTIVE
         ):
             LOG.error(
                 'Replica %s is not the active one any more: promote '
@@ -203,14 +205,14 @@ class LocalReplication(LocalSnapshots):
         before = mine.state()
         try:
             leader = active.state()
-            if leader.role == Role.PASSIVE or (
+            if leader.role == ReplicaRole.PASSIVE or (
                 leader.generation < before.generation
             ):
                 # A promotion was broken off, and will be made again.
-                raise OutOfReach(
+                raise ReplicaUnreachable(
                     msg=f'{active.home.path} does not know that it is active'
                 )
-            if before.role != Role.PASSIVE:
+            if before.role != ReplicaRole.PASSIVE:
                 LOG.warning(
                     'Replica %(mine)s is not active any more; what '
                     '%(other)s does not have will be lost',
@@ -218,7 +220,7 @@ class LocalReplication(LocalSnapshots):
                 )
                 mine.step_back(active, replica['replication_type'])
             changes = mine.follow(active, work, began)
-        except OutOfReach as error:
+        except ReplicaUnreachable as error:
             LOG.warning(
                 'Replica %(name)s, synchronised at %(at)s, cannot '
                 'be brought up to date: %(error)s',
@@ -229,7 +231,7 @@ class LocalReplication(LocalSnapshots):
                 },
             )
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            if error.errno not in NO_SPACE_ERRNOS:
                 raise
             LOG.error(
                 'Replica %(name)s, synchronised at %(at)s, has no '
@@ -255,16 +257,18 @@ class LocalReplication(LocalSnapshots):
             return True
         return False
 
-    def _is_recent(self, mine: LocalReplica, replica_list: Replicas) -> bool:
+    def _is_recent(
+        self, mine: LocalReplica, replica_list: ReplicaList
+    ) -> bool:
         """Whether what could be lost is within the recovery point."""
         state = mine.state()
-        leader = active_of(replica_list)
+        leader = find_active(replica_list)
         oldest = (
             self._clock() - self.configuration.local_replication_recovery_point
         )
         return (
             leader is not None
-            and state.role == Role.PASSIVE
+            and state.role == ReplicaRole.PASSIVE
             and state.source == leader['name']
             and mine.is_settled()
             and state.synced_at is not None
@@ -276,12 +280,12 @@ class LocalReplication(LocalSnapshots):
     def promote_replica(
         self,
         context: RequestContext,
-        replica_list: Replicas,
+        replica_list: ReplicaList,
         replica: base.ShareForDriver,
-        access_rules: base.Rules,
-        share_server: base.ShareServer | None = None,
+        access_rules: base.AccessRules,
+        share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
-    ) -> Sequence[base.ReplicaAnswer]:
+    ) -> Sequence[base.ReplicaReply]:
         """Have a replica lead from what was last written, or last copied.
 
         The one that was active lets nobody in before it is copied for the
@@ -314,9 +318,9 @@ class LocalReplication(LocalSnapshots):
                 self._take_the_lead(mine, active, others, work)
             if active is not None:
                 with (
-                    contextlib.suppress(OutOfReach),
-                    reaching(),
-                    unless_read_only(),
+                    contextlib.suppress(ReplicaUnreachable),
+                    raising_unreachable(),
+                    ignoring_read_only(),
                 ):
                     active.step_back(mine, replica['replication_type'])
         return [self._promoted(one, replica, mine) for one in replica_list]
@@ -326,7 +330,7 @@ class LocalReplication(LocalSnapshots):
         one: base.ShareForDriver,
         replica: base.ShareForDriver,
         mine: LocalReplica,
-    ) -> base.ReplicaAnswer:
+    ) -> base.ReplicaReply:
         if one['id'] != replica['id']:
             return {'id': one['id'], 'replica_state': OUT_OF_SYNC}
         return {
@@ -357,7 +361,7 @@ class LocalReplication(LocalSnapshots):
     ) -> LocalReplica | None:
         """The active replica, which is kept from others, if it is there."""
         if active is not None:
-            with contextlib.suppress(OutOfReach):
+            with contextlib.suppress(ReplicaUnreachable):
                 stack.enter_context(active.at_work())
                 return active
         return None
@@ -372,10 +376,10 @@ class LocalReplication(LocalSnapshots):
         generation = self._next_generation([mine, *others])
         if active is not None:
             try:
-                with reaching(), active.retiring(mine):
+                with raising_unreachable(), active.retiring(mine):
                     changes = mine.follow(active, work, self._clock())
                     mine.lead(generation)
-            except OutOfReach as error:
+            except ReplicaUnreachable as error:
                 LOG.warning(
                     'The active replica %(name)s cannot be copied '
                     'for a last time: %(error)s',
@@ -408,11 +412,13 @@ class LocalReplication(LocalSnapshots):
         """Above that of any other, also of those that are out of reach."""
         highest = 0
         for one in all_of_them:
-            with contextlib.suppress(OutOfReach):
+            with contextlib.suppress(ReplicaUnreachable):
                 highest = max(highest, one.state().generation)
         return max(highest + 1, int(self._clock()))
 
-    def _hand_back(self, mine: LocalReplica, replica_list: Replicas) -> None:
+    def _hand_back(
+        self, mine: LocalReplica, replica_list: ReplicaList
+    ) -> None:
         """Leave the lead to who has it, should it be ours by a mishap.
 
         That is so when a promotion was broken off and given up.
@@ -420,10 +426,10 @@ class LocalReplication(LocalSnapshots):
         active = self._active(replica_list)
         if active is None or active.name == mine.name:
             return
-        with contextlib.suppress(OutOfReach):
+        with contextlib.suppress(ReplicaUnreachable):
             state = active.state()
-            if state.role != Role.ACTIVE and state.source == mine.name:
-                with reaching():
+            if state.role != ReplicaRole.ACTIVE and state.source == mine.name:
+                with raising_unreachable():
                     active.lead(self._next_generation([mine, active]))
 
     # Whom a replica lets in
@@ -432,43 +438,43 @@ class LocalReplication(LocalSnapshots):
         """What a replica may be used as: both sides have to agree on it."""
         mine = self._mine(share)
         if share['replica_state'] not in (None, ACTIVE):
-            return Role.PASSIVE
+            return ReplicaRole.PASSIVE
         state = mine.state()
-        if state.role == Role.RETIRING:
+        if state.role == ReplicaRole.RETIRING:
             return self._recovered_role(mine, state)
         return state.role
 
-    def _recovered_role(self, mine: LocalReplica, state: State) -> str:
+    def _recovered_role(self, mine: LocalReplica, state: ReplicaRecord) -> str:
         """Lead again, when the one that was to take over has not."""
         with self._places.work_if_free(mine.name) as work:
             if work is None or mine.state() != state:
-                return Role.PASSIVE  # the promotion goes on
+                return ReplicaRole.PASSIVE  # the promotion goes on
             other = self._at(state.source_host, state.source)
             if other is None:
-                return Role.PASSIVE
-            with contextlib.suppress(OutOfReach):
+                return ReplicaRole.PASSIVE
+            with contextlib.suppress(ReplicaUnreachable):
                 other.record()
                 successor = other.state()
                 if (
-                    successor.role != Role.ACTIVE
+                    successor.role != ReplicaRole.ACTIVE
                     or successor.generation <= state.generation
                 ):
                     mine.note(
                         dataclasses.replace(
                             state,
-                            role=Role.ACTIVE,
+                            role=ReplicaRole.ACTIVE,
                             source=None,
                             source_host=None,
                         )
                     )
-                    return Role.ACTIVE
-        return Role.PASSIVE
+                    return ReplicaRole.ACTIVE
+        return ReplicaRole.PASSIVE
 
     def _keeps_out(self, share: base.ShareForDriver) -> bool:
         """Whether nobody may come in, whatever the rules say."""
         return (
             share['replication_type'] == DR
-            and self._role(share) != Role.ACTIVE
+            and self._role(share) != ReplicaRole.ACTIVE
         )
 
 
@@ -480,25 +486,25 @@ def _leads(
     If the one before can still be written to, it must be copied again.
     """
     state = mine.state()
-    if state.role != Role.ACTIVE:
+    if state.role != ReplicaRole.ACTIVE:
         return False
     for other in others:
-        with contextlib.suppress(OutOfReach):
+        with contextlib.suppress(ReplicaUnreachable):
             other.record()
             if other.state().generation >= state.generation:
                 return False
-    with contextlib.suppress(OutOfReach):
-        return active is None or active.state().role != Role.ACTIVE
+    with contextlib.suppress(ReplicaUnreachable):
+        return active is None or active.state().role != ReplicaRole.ACTIVE
     return True
 
 
 def _is_superseded(mine: LocalReplica, other: LocalReplica) -> bool:
     """Whether the other leads, and this one does not know."""
-    with contextlib.suppress(OutOfReach, PermissionError):
+    with contextlib.suppress(ReplicaUnreachable, PermissionError):
         other.record()
         here, there = mine.state(), other.state()
         return (
-            here.role == there.role == Role.ACTIVE
+            here.role == there.role == ReplicaRole.ACTIVE
             and there.generation > here.generation
         )
     return False

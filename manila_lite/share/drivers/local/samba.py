@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pathlib
 import re
 
-from manila_lite.share.drivers.contract.values import AccessAnswer
+from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
 _HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
@@ -14,13 +14,13 @@ _USER = re.compile(r'(?! )[^%"\\,;\x00-\x1f\x7f]+(?<! )')
 _PATH = re.compile(r'/[^%\x00-\x1f\x7f]*(?<![ \\])')
 
 
-def section(
+def format_section(
     name: str,
     directory: pathlib.Path,
     rules: Sequence[AccessRuleForDriver],
     *,
     read_only: bool = False,
-) -> tuple[str | None, dict[str, AccessAnswer]]:
+) -> tuple[str | None, dict[str, AccessReply]]:
     """The text for a server, None where nobody comes in, and answers.
 
     Samba asks for user and address, never for one or the other as rules
@@ -29,7 +29,7 @@ def section(
     """
     known = [rule for rule in rules if _is_known(rule, directory)]
     ids = {rule['access_id'] for rule in known}
-    answers: dict[str, AccessAnswer] = {
+    answers: dict[str, AccessReply] = {
         rule['access_id']: {
             'state': 'active' if rule['access_id'] in ids else 'error'
         }
@@ -54,7 +54,7 @@ def section(
     return _HEAD + '\n    '.join(lines) + '\n', answers
 
 
-def index(files: Sequence[pathlib.Path]) -> str:
+def format_index(files: Sequence[pathlib.Path]) -> str:
     """What includes the sections in all of these files."""
     return _HEAD + ''.join(f'include = {file}\n' for file in files)
 

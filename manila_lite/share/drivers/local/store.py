@@ -40,13 +40,13 @@ _SAMBA_LOCK = '.samba'
 _SIZE = re.compile(r'[1-9][0-9]{0,8}')
 
 
-class Home:
+class LocalItem:
     """The place of one share or snapshot, whether it is there or not."""
 
     def __init__(self, root: pathlib.Path, kind: str, name: str):
         self._root = root
         self.kind = kind
-        self.name = records.safe(name)
+        self.name = records.checked_file_name(name)
         self.path = root / kind / self.name
         self.exports = root / 'exports' / f'{self.name}.exports'
         self.samba = root / 'exports' / f'{self.name}.smb'
@@ -97,7 +97,7 @@ class Home:
             self.path.rmdir()
 
 
-class Places:
+class LocalStore:
     """All of it below one root."""
 
     def __init__(self, root: pathlib.Path):
@@ -113,30 +113,30 @@ class Places:
         # Trees that are no longer anybody's are handled in there.
         (self.root / 'work').chmod(0o700)
 
-    def share(self, name: str) -> Home:
-        return Home(self.root, SHARES, name)
+    def share(self, name: str) -> LocalItem:
+        return LocalItem(self.root, SHARES, name)
 
-    def snapshot(self, name: str) -> Home:
-        return Home(self.root, SNAPSHOTS, name)
+    def snapshot(self, name: str) -> LocalItem:
+        return LocalItem(self.root, SNAPSHOTS, name)
 
-    def homes(self, kind: str) -> Iterator[Home]:
+    def homes(self, kind: str) -> Iterator[LocalItem]:
         for name in sorted(os.listdir(self.root / kind)):
             if not name.startswith('.'):
-                yield Home(self.root, kind, name)
+                yield LocalItem(self.root, kind, name)
 
     # Work
 
     @contextlib.contextmanager
     def work(self, name: str) -> Iterator[pathlib.Path]:
         """A directory to work on that name in, alone and from scratch."""
-        top = self.root / 'work' / records.safe(name)
+        top = self.root / 'work' / records.checked_file_name(name)
         with _only_one_at_work(top), _from_scratch(top) as work:
             yield work
 
     @contextlib.contextmanager
     def work_if_free(self, name: str) -> Iterator[pathlib.Path | None]:
         """The same; None when somebody is at work on that name already."""
-        top = self.root / 'work' / records.safe(name)
+        top = self.root / 'work' / records.checked_file_name(name)
         try:
             held = _try_to_hold(top, fcntl.LOCK_NB)
         except BlockingIOError:
@@ -152,7 +152,7 @@ class Places:
 
     def is_at_work(self, name: str) -> bool:
         """Whether somebody works on that name, or was killed at it."""
-        return (self.root / 'work' / records.safe(name)).exists()
+        return (self.root / 'work' / records.checked_file_name(name)).exists()
 
     @contextlib.contextmanager
     def managing(self) -> Iterator[None]:
@@ -169,7 +169,7 @@ class Places:
             finally:
                 top.rmdir()
 
-    def remove(self, home: Home) -> None:
+    def remove(self, home: LocalItem) -> None:
         """Remove what is managed here; gone, or let go, is success."""
         with self.work(home.name) as work:
             record = home.find()
@@ -191,14 +191,14 @@ class Places:
 
     # Who comes in
 
-    def shut(self, home: Home) -> None:
+    def shut(self, home: LocalItem) -> None:
         """Have servers let nobody in."""
         home.exports.unlink(missing_ok=True)
         if home.samba.exists():
             home.samba.unlink(missing_ok=True)
             self._name_for_samba()
 
-    def open(self, home: Home, file: pathlib.Path, text: str) -> None:
+    def open(self, home: LocalItem, file: pathlib.Path, text: str) -> None:
         """Have a server read this in a file of a share or snapshot."""
         records.write_text(file, text, durable=True, via=home.path)
         if file == home.samba:
@@ -212,7 +212,7 @@ class Places:
             if files:
                 records.write_text(
                     folder / 'smb.conf',
-                    samba.index(files),
+                    samba.format_index(files),
                     durable=True,
                     via=self.root / 'work',
                 )
@@ -260,7 +260,7 @@ class Places:
                 if mine.is_relative_to(other) or other.is_relative_to(mine):
                     raise ValueError(f'{other} is managed already')
 
-    def let_go(self, kind: str, directory: str) -> list[Home]:
+    def let_go(self, kind: str, directory: str) -> list[LocalItem]:
         """Where a directory was managed before."""
         found = []
         for home in self.homes(kind):
@@ -322,7 +322,7 @@ def _try_to_hold(top: pathlib.Path, how: int = 0) -> int | None:
     return None
 
 
-def settled_size(size: int, used: int, asked: object | None) -> int:
+def managed_size(size: int, used: int, asked: object | None) -> int:
     """The GiB something is taken over with: as asked, or as it was.
 
     Raises ValueError when it holds more, or the asked is no size.

@@ -23,10 +23,10 @@ import typing
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.trees import Attributes
-from manila_lite.share.drivers.local.trees import Steps
+from manila_lite.share.drivers.local.trees import PathParts
 
 # Of regular files, by directory and name: inode and time of its change.
-Known = dict[str, dict[str, list[int]]]
+KnownInodes = dict[str, dict[str, list[int]]]
 
 NEW, OLD, PLAN = 'new', 'old', 'plan.json'
 
@@ -42,14 +42,14 @@ class Staged(typing.NamedTuple):
     """Changes that are yet to be made, and what is known after that."""
 
     changes: list[list[typing.Any]]
-    known: Known
+    known: KnownInodes
 
 
 def stage(
     original: pathlib.Path,
     copy: pathlib.Path,
     into: pathlib.Path,
-    known: Known,
+    known: KnownInodes,
     flushed_ns: int,
 ) -> Staged:
     """Copy into a new directory what the copy needs to be like the original.
@@ -61,9 +61,9 @@ def stage(
     (into / NEW).mkdir(parents=True)
     (into / OLD).mkdir()
     with (
-        trees.opened(original) as from_root,
-        trees.opened(copy) as to_root,
-        trees.opened(into / NEW) as new,
+        trees.opened_directory(original) as from_root,
+        trees.opened_directory(copy) as to_root,
+        trees.opened_directory(into / NEW) as new,
     ):
         staging = _Staging(
             from_root, to_root, new, known, flushed_ns - _TICK_NS
@@ -77,12 +77,12 @@ def apply(
 ) -> None:
     """Make the changes, all or those that are left."""
     with (
-        trees.opened(copy) as root,
-        trees.opened(staged / NEW) as new,
-        trees.opened(staged / OLD) as old,
+        trees.opened_directory(copy) as root,
+        trees.opened_directory(staged / NEW) as new,
+        trees.opened_directory(staged / OLD) as old,
     ):
         for kind, steps, name, what in changes:
-            with trees.reached(root, tuple(steps)) as directory:
+            with trees.opened_below(root, tuple(steps)) as directory:
                 if kind == _SET:
                     _set(directory, name, what)
                     continue
@@ -103,7 +103,7 @@ def _remove(directory: int, name: str, number: str, old: int) -> None:
         os.lstat(number, dir_fd=old)
         return  # what is there now has come after it
     with contextlib.suppress(NotADirectoryError):  # its entry `..` changes
-        below = os.open(name, trees.DIRECTORY, dir_fd=directory)
+        below = os.open(name, trees.DIRECTORY_FLAGS, dir_fd=directory)
         try:
             _open_up(below)
         finally:
@@ -127,7 +127,7 @@ def _set(directory: int, name: str | None, values: list[typing.Any]) -> None:
     if name is None:
         wanted.apply(directory)
         return
-    file = os.open(name, trees.SOURCE, dir_fd=directory)
+    file = os.open(name, trees.SOURCE_FLAGS, dir_fd=directory)
     try:
         wanted.apply(file)
     finally:
@@ -147,8 +147,8 @@ class _Ahead(typing.NamedTuple):
     `made` is the way to its copy among the new things, if it is new.
     """
 
-    steps: Steps
-    made: Steps | None
+    steps: PathParts
+    made: PathParts | None
 
 
 class _There(typing.NamedTuple):
@@ -165,7 +165,7 @@ class _Anchor(typing.NamedTuple):
     """
 
     made: bool
-    steps: Steps
+    steps: PathParts
     name: str
     kept: int | None
 
@@ -176,11 +176,11 @@ class _Staging:
         from_root: int,
         to_root: int,
         new: int,
-        known: Known,
+        known: KnownInodes,
         trusted_before: int,
     ):
         self.changes: list[list[typing.Any]] = []
-        self.known: Known = {}
+        self.known: KnownInodes = {}
         self._from_root = from_root
         self._to_root = to_root
         self._new = new
@@ -194,19 +194,21 @@ class _Staging:
 
     def run(self) -> None:
         ahead = [_Ahead((), None)]
-        made: list[tuple[Steps, Attributes]] = []
+        made: list[tuple[PathParts, Attributes]] = []
         while ahead:
             here = ahead.pop()
             try:
-                with trees.reached(self._from_root, here.steps) as directory:
+                with trees.opened_below(
+                    self._from_root, here.steps
+                ) as directory:
                     attributes = Attributes.of(directory)
                     ahead += self._directory(here, directory, attributes)
-            except trees.GONE:
+            except trees.VANISHED_ERRORS:
                 continue
             if here.made is not None and len(here.made) > 1:
                 made.append((here.made, attributes))
         for steps, attributes in made:  # filling them has changed theirs
-            with trees.reached(self._new, steps) as directory:
+            with trees.opened_below(self._new, steps) as directory:
                 attributes.apply(directory)
         # The lowest first: a closed directory is passed before it is one.
         self.changes += reversed(self._set_later)
@@ -223,7 +225,7 @@ class _Staging:
             if len(here.made) == 1:
                 self._set(here.steps, None, wanted)
             return below
-        with trees.reached(self._to_root, here.steps) as copy:
+        with trees.opened_below(self._to_root, here.steps) as copy:
             with os.scandir(copy) as scan:
                 there = _There(
                     copy,
@@ -262,7 +264,7 @@ class _Staging:
         for entry in entries:
             try:
                 self._entry(here, directory, entry.name, there, below)
-            except trees.GONE:
+            except trees.VANISHED_ERRORS:
                 is_whole = False
         return below, is_whole
 
@@ -297,12 +299,12 @@ class _Staging:
 
     def _make_directory(
         self, here: _Ahead, name: str, old: os.stat_result | None
-    ) -> Steps:
+    ) -> PathParts:
         with self._place(here, name, old, is_directory=True) as (into, to):
             os.mkdir(to, stat.S_IRWXU, dir_fd=into)
         return self._made(here, to)
 
-    def _made(self, here: _Ahead, name: str) -> Steps:
+    def _made(self, here: _Ahead, name: str) -> PathParts:
         return (*(here.made or ()), name)
 
     def _link(
@@ -315,7 +317,7 @@ class _Staging:
         root = self._new if anchor.made else self._to_root
         with (
             self._place(here, name, old) as (into, to),
-            trees.reached(root, anchor.steps) as origin,
+            trees.opened_below(root, anchor.steps) as origin,
         ):
             os.link(
                 anchor.name,
@@ -335,7 +337,7 @@ class _Staging:
     ) -> Iterator[tuple[int, str]]:
         """Where something new is put for now, and under what name."""
         if here.made is not None:
-            with trees.reached(self._new, here.made) as into:
+            with trees.opened_below(self._new, here.made) as into:
                 yield into, name
             return
         number = self._next()
@@ -383,7 +385,7 @@ class _Staging:
 
     def _stays(
         self,
-        steps: Steps,
+        steps: PathParts,
         directory: int,
         name: str,
         status: os.stat_result,
@@ -434,10 +436,14 @@ class _Staging:
         self._count += 1
         return str(self._count)
 
-    def _change(self, kind: str, steps: Steps, name: str, number: str) -> None:
+    def _change(
+        self, kind: str, steps: PathParts, name: str, number: str
+    ) -> None:
         self.changes.append([kind, steps, name, number])
 
-    def _set(self, steps: Steps, name: str | None, wanted: Attributes) -> None:
+    def _set(
+        self, steps: PathParts, name: str | None, wanted: Attributes
+    ) -> None:
         *numbers, xattrs = wanted
         self._set_later.append(
             [
@@ -452,7 +458,7 @@ class _Staging:
         )
 
     def _remember(
-        self, steps: Steps, name: str, status: os.stat_result
+        self, steps: PathParts, name: str, status: os.stat_result
     ) -> None:
         if status.st_ctime_ns < self._trusted_before:
             self.known.setdefault(_way(steps), {})[name] = _mark(status)
@@ -462,7 +468,7 @@ def _mark(status: os.stat_result) -> list[int]:
     return [status.st_ino, status.st_ctime_ns]
 
 
-def _way(steps: Steps) -> str:
+def _way(steps: PathParts) -> str:
     return '/'.join(steps)
 
 
@@ -497,7 +503,7 @@ def _are_equal(one: int, other: int) -> bool:
     """Whether two files of one size hold the same; holes are not read."""
     size = os.fstat(one).st_size
     for file in (one, other):
-        for start, end in trees.extents(file, size):
+        for start, end in trees.data_extents(file, size):
             while start < end:
                 length = min(_PIECE, end - start)
                 if os.pread(one, length, start) != os.pread(

@@ -16,27 +16,27 @@ import typing
 import uuid
 
 _FICLONE = 0x40049409  # ioctl: let two files share their blocks
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 # A file that was replaced by a pipe must not stop the reader.
-SOURCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+SOURCE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-class Swapped(OSError):
+class EntryReplaced(OSError):
     """It was another kind of thing a moment ago."""
 
 
-GONE = (FileNotFoundError, NotADirectoryError, Swapped)
+VANISHED_ERRORS = (FileNotFoundError, NotADirectoryError, EntryReplaced)
 
-Steps = tuple[str, ...]
+PathParts = tuple[str, ...]
 
 
 def used_bytes(top: pathlib.Path) -> int:
     """What the files of a tree take up, each counted once."""
     blocks: dict[tuple[int, int], int] = {}
-    with opened(top) as root:
+    with opened_directory(top) as root:
         for _, _, entries in _walk(root):
             for entry in entries:
-                with contextlib.suppress(*GONE):
+                with contextlib.suppress(*VANISHED_ERRORS):
                     status = entry.stat(follow_symlinks=False)
                     blocks[status.st_dev, status.st_ino] = status.st_blocks
     return 512 * sum(blocks.values())
@@ -49,7 +49,7 @@ def is_one_file_system(top: pathlib.Path, steps: tuple[str, ...]) -> bool:
     """
     root = os.open(top, os.O_RDONLY | os.O_DIRECTORY)  # may be a link
     try:
-        with reached(root, steps) as directory:
+        with opened_below(root, steps) as directory:
             return os.fstat(root).st_dev == os.fstat(directory).st_dev
     finally:
         os.close(root)
@@ -66,7 +66,7 @@ def remove_tree(top: pathlib.Path) -> None:
         if directory.is_symlink():  # swapped in just before the lift
             directory.unlink()
             continue
-        with contextlib.suppress(*GONE):
+        with contextlib.suppress(*VANISHED_ERRORS):
             _make_accessible(directory)
             for name in os.listdir(directory):
                 _remove_or_lift(directory / name, top, lifted)
@@ -120,14 +120,17 @@ def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
     vanishes meanwhile is left out. The copy is on disk on return.
     """
     target.mkdir(mode=stat.S_IRWXU)
-    with opened(source) as from_root, opened(target) as to_root:
+    with (
+        opened_directory(source) as from_root,
+        opened_directory(target) as to_root,
+    ):
         _Copy(from_root, to_root).run()
     os.sync()  # far cheaper than once per file
 
 
 def copy_attributes(source: pathlib.Path, target: pathlib.Path) -> None:
     """Give one directory the mode, owner, times and xattrs of another."""
-    with opened(source) as origin, opened(target) as copy:
+    with opened_directory(source) as origin, opened_directory(target) as copy:
         Attributes.of(origin).apply(copy)
 
 
@@ -182,24 +185,28 @@ class _Copy:
     def __init__(self, from_root: int, to_root: int):
         self._from_root = from_root
         self._to_root = to_root
-        self._linked: dict[tuple[int, int], tuple[Steps, str]] = {}
+        self._linked: dict[tuple[int, int], tuple[PathParts, str]] = {}
 
     def run(self) -> None:
         directories = []
         for steps, directory, entries in _walk(self._from_root):
             directories.append((steps, Attributes.of(directory)))
-            with reached(self._to_root, steps) as into:
+            with opened_below(self._to_root, steps) as into:
                 for entry in entries:
-                    with contextlib.suppress(*GONE):
+                    with contextlib.suppress(*VANISHED_ERRORS):
                         self._entry(entry, steps, directory, into)
         # Only now: filling a directory changes its times, and it may be
         # one that may not be written to.
         for steps, attributes in directories:
-            with reached(self._to_root, steps) as copy:
+            with opened_below(self._to_root, steps) as copy:
                 attributes.apply(copy)
 
     def _entry(
-        self, entry: os.DirEntry[str], steps: Steps, directory: int, into: int
+        self,
+        entry: os.DirEntry[str],
+        steps: PathParts,
+        directory: int,
+        into: int,
     ) -> None:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
@@ -219,7 +226,7 @@ class _Copy:
         first = self._linked.get((status.st_dev, status.st_ino))
         if first is None:
             return False
-        with reached(self._to_root, first[0]) as there:
+        with opened_below(self._to_root, first[0]) as there:
             os.link(
                 first[1],
                 name,
@@ -273,7 +280,7 @@ def read_link(name: str, directory: int) -> str:
         return os.readlink(name, dir_fd=directory)
     except OSError as error:
         if error.errno == errno.EINVAL:
-            raise Swapped from error
+            raise EntryReplaced from error
         raise
 
 
@@ -281,14 +288,14 @@ def read_link(name: str, directory: int) -> str:
 def opened_file(name: str, directory: int) -> Iterator[int]:
     """A regular file; raises Swapped when it is none any more."""
     try:
-        file = os.open(name, SOURCE, dir_fd=directory)
+        file = os.open(name, SOURCE_FLAGS, dir_fd=directory)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
-            raise Swapped from error
+            raise EntryReplaced from error
         raise
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Swapped
+            raise EntryReplaced
         yield file
     finally:
         os.close(file)
@@ -300,7 +307,7 @@ def copy_content(origin: int, copy: int) -> None:
         fcntl.ioctl(copy, _FICLONE, origin)
     except OSError:  # this file system does not share blocks
         size = os.fstat(origin).st_size
-        for start, end in extents(origin, size):
+        for start, end in data_extents(origin, size):
             os.lseek(copy, start, os.SEEK_SET)
             while start < end:
                 sent = os.sendfile(copy, origin, start, end - start)
@@ -310,7 +317,7 @@ def copy_content(origin: int, copy: int) -> None:
         os.ftruncate(copy, size)
 
 
-def extents(file: int, size: int) -> Iterator[tuple[int, int]]:
+def data_extents(file: int, size: int) -> Iterator[tuple[int, int]]:
     """Where the file has content, holes left out."""
     end = 0
     while end < size:
@@ -324,12 +331,17 @@ def extents(file: int, size: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _walk(root: int) -> Iterator[tuple[Steps, int, list[os.DirEntry[str]]]]:
+def _walk(
+    root: int,
+) -> Iterator[tuple[PathParts, int, list[os.DirEntry[str]]]]:
     """Every directory: the way to it, itself open, what is in it."""
-    ahead: list[Steps] = [()]
+    ahead: list[PathParts] = [()]
     while ahead:
         steps = ahead.pop()
-        with contextlib.suppress(*GONE), reached(root, steps) as directory:
+        with (
+            contextlib.suppress(*VANISHED_ERRORS),
+            opened_below(root, steps) as directory,
+        ):
             with os.scandir(directory) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
             yield steps, directory, entries
@@ -341,8 +353,8 @@ def _walk(root: int) -> Iterator[tuple[Steps, int, list[os.DirEntry[str]]]]:
 
 
 @contextlib.contextmanager
-def opened(path: pathlib.Path) -> Iterator[int]:
-    directory = os.open(path, DIRECTORY)
+def opened_directory(path: pathlib.Path) -> Iterator[int]:
+    directory = os.open(path, DIRECTORY_FLAGS)
     try:
         yield directory
     finally:
@@ -350,12 +362,12 @@ def opened(path: pathlib.Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def reached(root: int, steps: Steps) -> Iterator[int]:
+def opened_below(root: int, steps: PathParts) -> Iterator[int]:
     """The directory some steps below, reached without any link."""
     directory = os.dup(root)
     try:
         for step in steps:
-            below = os.open(step, DIRECTORY, dir_fd=directory)
+            below = os.open(step, DIRECTORY_FLAGS, dir_fd=directory)
             os.close(directory)
             directory = below
         yield directory

@@ -14,9 +14,9 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.session import ConcurrentChange
 from manila_lite.db.session import Database
-from manila_lite.db.session import RowAppeared
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
@@ -24,55 +24,67 @@ from manila_lite.messages import Detail
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import AccessRpc
-from manila_lite.share.drivers.base import AccessAnswer
+from manila_lite.share.drivers.base import AccessReply
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.access_view import Rule
-from manila_lite.share.manager.driver_view.share_view import Found
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.states.access_rule import ACCESS_RULE
 from manila_lite.states.access_rule import IN_TRANSIT
-from manila_lite.states.access_rule import MACHINE
-from manila_lite.states.access_rule import STATUS_MACHINE
-from manila_lite.states.access_rule import UNTOLD
-from manila_lite.states.access_rule import A
-from manila_lite.states.access_rule import R
-from manila_lite.work.notify import tell
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import SYNC_EXCLUDED
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.access_rule import RuleState
+from manila_lite.work.notify import notify_user
 
 LOG = logging.getLogger(__name__)
 
-# fmt: off
-_REQUEUE = {A.APPLYING: 'requeue_apply', A.UPDATING: 'requeue_update',
-            A.DENYING: 'requeue_deny'}
-_TAKE = {A.QUEUED_TO_APPLY: 'apply', A.QUEUED_TO_UPDATE: 'update',
-         A.QUEUED_TO_DENY: 'withdraw'}
-_DONE = {A.APPLYING: 'applied', A.UPDATING: 'updated', A.DENYING: 'denied'}
-_FAILED = {A.APPLYING: 'apply_failed', A.UPDATING: 'update_failed',
-           A.DENYING: 'deny_failed', A.ACTIVE: 'broke'}
-# fmt: on
+_REQUEUE = {
+    RuleState.APPLYING: 'requeue_apply',
+    RuleState.UPDATING: 'requeue_update',
+    RuleState.DENYING: 'requeue_deny',
+}
+_TAKE = {
+    RuleState.QUEUED_TO_APPLY: 'apply',
+    RuleState.QUEUED_TO_UPDATE: 'update',
+    RuleState.QUEUED_TO_DENY: 'withdraw',
+}
+_DONE = {
+    RuleState.APPLYING: 'applied',
+    RuleState.UPDATING: 'updated',
+    RuleState.DENYING: 'denied',
+}
+_FAILED = {
+    RuleState.APPLYING: 'apply_failed',
+    RuleState.UPDATING: 'update_failed',
+    RuleState.DENYING: 'deny_failed',
+    RuleState.ACTIVE: 'broke',
+}
 
-Answers = Mapping[str, AccessAnswer]
+RuleReplies = Mapping[str, AccessReply]
 
 
-class Round(typing.NamedTuple):
+class SyncRound(typing.NamedTuple):
     """What one round was begun with; `anew` asks for the whole set too."""
 
-    found: Found
-    rules: list[Rule]
-    anew: bool
+    found: LoadedInstance
+    rules: list[RuleView]
+    full: bool
 
-    def in_state(self, *states: str) -> list[Rule]:
+    def in_state(self, *states: str) -> list[RuleView]:
         return [rule for rule in self.rules if rule.state in states]
 
 
 @implements(AccessRpc)
-class Access:
+class AccessEndpoint:
     """The access rules of the share instances of one back end."""
 
     def __init__(
         self,
         db: Database,
         driver: ShareDriver,
-        syncs: Client,
+        sync_client: Client,
         service_host: str,
         *,
         name_template: str,
@@ -81,7 +93,7 @@ class Access:
     ):
         self.db = db
         self.driver = driver
-        self.syncs = syncs.on(service_host)
+        self.sync_client = sync_client.on(service_host)
         self.service_host = service_host
         self.name_template = name_template
         self.message_ttl = message_ttl
@@ -98,16 +110,20 @@ class Access:
         read-only, or doubts that the back end has them.
         """
         # In the order of requests: the work first, then the instance.
-        self.syncs.sync_access(session, ctx, instance_id=instance_id)
-        access.doubt(session, instance_id)
-        fire_matching(session, STATUS_MACHINE, 'change', {'id': instance_id})
+        self.sync_client.sync_access(session, ctx, instance_id=instance_id)
+        share_rules.mark_stale(session, instance_id)
+        fire_matching(
+            session, SHARE_INSTANCE_ACCESS, 'change', {'id': instance_id}
+        )
 
     def run_pass(self) -> int:
         """Submit the work for rules that wait and have none."""
-        return self.db.write(self.submit_lost)
+        return self.db.write(self.submit_missing_work)
 
-    def submit_lost(self, session: Session) -> int:
-        lost = access.without_work(session, self.service_host)
+    def submit_missing_work(self, session: Session) -> int:
+        lost = share_rules.list_instances_without_work(
+            session, self.service_host
+        )
         for row in lost:
             LOG.warning(
                 'Rules of share instance %s wait and nobody works on them',
@@ -122,14 +138,16 @@ class Access:
 
     # Take
 
-    def prepare_sync_access(self, session: Session, job) -> Round:
+    def prepare_sync_access(self, session: Session, job) -> SyncRound:
         """Take everything that is queued, in the claiming transaction.
 
         What is in transit then was left by a holder who is gone; nobody
         knows what the back end has of it.
         """
-        found = driver_view.find(session, job.resource_id, keep=True)
-        if found.row.status in UNTOLD:
+        found = share_view.load_instance(
+            session, job.resource_id, lock_shared=True
+        )
+        if found.row.status in SYNC_EXCLUDED:
             raise exception.InvalidStatus(
                 resource='share instance',
                 id=found.row.id,
@@ -137,19 +155,21 @@ class Access:
                 event=job.kind,
                 allowed='one that is there and keeps its rules',
             )
-        doubted = found.row.access_doubted
-        if doubted:
-            access.doubt(session, found.row.id, False)
-        rules = access.of_instance(session, found.row.id)
+        stale = found.row.access_stale
+        if stale:
+            share_rules.mark_stale(session, found.row.id, False)
+        rules = share_rules.list_for_instance(session, found.row.id)
         lost = [row for row in rules if row.state in IN_TRANSIT]
         if lost:
             self._move(session, found.row.id, lost, _REQUEUE)
-            rules = access.of_instance(session, found.row.id)
+            rules = share_rules.list_for_instance(session, found.row.id)
         self._move(session, found.row.id, rules, _TAKE)
-        return Round(
+        return SyncRound(
             found,
-            access_view.rules(found.row, rules, self.driver, state_of=_taken),
-            bool(lost) or doubted or job.abandoned,
+            access_view.rule_views(
+                found.row, rules, self.driver, state_of=_taken
+            ),
+            bool(lost) or stale or job.abandoned,
         )
 
     def _move(self, session, instance_id, rules, events) -> None:
@@ -157,45 +177,52 @@ class Access:
         for state, event in events.items():
             expected = sum(row.state == state for row in rules)
             if expected and expected != fire_matching(
-                session, MACHINE, event, {'share_instance_id': instance_id}
+                session, ACCESS_RULE, event, {'share_instance_id': instance_id}
             ):
-                raise RowAppeared(table=access.MAPPING.name)
+                raise ConcurrentChange(table=share_rules.MAPPING.name)
 
     # Tell
 
     def sync_access(self, job, instance_id):
-        answers = self._tell(job.found)
+        answers = self._tell(job.prepared)
         with self.locks.lock(f'access-{instance_id}'):
             job.finish(self._settle, job, answers)
 
-    def _tell(self, begun: Round) -> Answers:
+    def _tell(self, begun: SyncRound) -> RuleReplies:
         """What the driver says; nothing, when it need not be asked."""
-        shown = Round(
+        shown = SyncRound(
             begun.found,
             [rule for rule in begun.rules if not rule.hidden],
-            begun.anew,
+            begun.full,
         )
         changed = shown.in_state(*IN_TRANSIT)
-        answers: dict[str, AccessAnswer] = {}
-        if shown.anew:
+        answers: dict[str, AccessReply] = {}
+        if shown.full:
             answers |= self._apply(shown)
             for rule in changed:  # it is asked about them below
                 answers.pop(rule.id, None)
         if changed:
-            answers |= self._apply(shown, A.APPLYING, A.DENYING, A.UPDATING)
+            answers |= self._apply(
+                shown,
+                RuleState.APPLYING,
+                RuleState.DENYING,
+                RuleState.UPDATING,
+            )
         return answers
 
-    def _apply(self, shown: Round, *changes: str):
+    def _apply(self, shown: SyncRound, *changes: str):
         add, delete, update = (
             [rule.shown for rule in shown.in_state(state)]
             for state in changes or (None, None, None)
         )
         return self.driver.apply_access(
             RequestContext(),
-            driver_view.for_driver(shown.found, self.name_template),
+            share_view.share_for_driver(shown.found, self.name_template),
             [
                 rule.shown
-                for rule in shown.in_state(A.ACTIVE, A.APPLYING, A.UPDATING)
+                for rule in shown.in_state(
+                    RuleState.ACTIVE, RuleState.APPLYING, RuleState.UPDATING
+                )
             ],
             add,
             delete,
@@ -205,26 +232,26 @@ class Access:
 
     # Settle
 
-    def _settle(self, session: Session, job, answers: Answers) -> None:
+    def _settle(self, session: Session, job, answers: RuleReplies) -> None:
         """Write down what came of each rule.
 
         Rules that were changed or denied while the driver worked are
         queued by now; their moves do not match, and they stay so.
         """
-        begun, instance_id = job.found, job.resource_id
+        begun, instance_id = job.prepared, job.resource_id
         failed = self._failed(begun, answers)
-        denied = [rule.id for rule in begun.in_state(A.DENYING)]
+        denied = [rule.id for rule in begun.in_state(RuleState.DENYING)]
         if denied:
             if begun.found.row.replica_state is not None:
                 # Who removes another replica has the instances first.
-                access.hold_instance(session, instance_id)
-            access.keep(session, denied)
+                share_rules.lock_instance(session, instance_id)
+            share_rules.lock_rules(session, denied)
         for state, event in _FAILED.items():
             ids = [rule.mapping_id for rule in failed if rule.state == state]
             if ids:
                 fire_matching(
                     session,
-                    MACHINE,
+                    ACCESS_RULE,
                     event,
                     {'id': ids},
                     updated_at=session.now,
@@ -234,23 +261,27 @@ class Access:
                 # Those that are not done are in transit no longer.
                 fire_matching(
                     session,
-                    MACHINE,
+                    ACCESS_RULE,
                     event,
                     {'share_instance_id': instance_id},
                     **_times(session, event),
                 )
         self._note_keys(session, instance_id, begun, answers)
         if denied:
-            access.remove_unmapped(session, denied)
+            share_rules.remove_unmapped(session, denied)
         self._sum_up(session, instance_id)
         # Who should have come in and did not is outside, unless the whole
         # set, told before, has let him in.
-        if any(begun.anew or rule.state != A.APPLYING for rule in failed):
+        if any(
+            begun.full or rule.state != RuleState.APPLYING for rule in failed
+        ):
             self._ask_again(session, job)
         if failed:
             self._tell_user(session, job, Detail.FORBIDDEN_CLIENT_ACCESS)
 
-    def _failed(self, begun: Round, answers: Answers) -> list[Rule]:
+    def _failed(
+        self, begun: SyncRound, answers: RuleReplies
+    ) -> list[RuleView]:
         """The rules that the driver says are not as they should be."""
         known = {
             rule.id: rule for rule in begun.rules if rule.state in _FAILED
@@ -267,14 +298,14 @@ class Access:
             state = answers.get(access_id, {}).get('state')
             # Nothing but gone is what was asked for of a denied rule.
             if state is not None and (
-                state != A.ACTIVE or rule.state == A.DENYING
+                state != RuleState.ACTIVE or rule.state == RuleState.DENYING
             ):
                 failed.append(rule)
         return failed
 
     def _note_keys(self, session, instance_id, begun, answers) -> None:
         known = {rule.id: rule.shown.access_key for rule in begun.rules}
-        access.set_keys(
+        share_rules.set_access_keys(
             session,
             instance_id,
             {
@@ -288,15 +319,19 @@ class Access:
 
     def _sum_up(self, session: Session, instance_id: str) -> None:
         """Make `access_rules_status` say what the rules say."""
-        status, states = access.sum_of(session, instance_id)
-        if A.ERROR in states:
+        status, states = share_rules.get_status_and_states(
+            session, instance_id
+        )
+        if RuleState.ERROR in states:
             event = 'failed'
-        elif states <= {A.ACTIVE}:
-            event = 'cleared' if status == R.ERROR else 'synced'
+        elif states <= {RuleState.ACTIVE}:
+            event = 'cleared' if status == RulesStatus.ERROR else 'synced'
         else:
             return  # others are queued, and work for them is owed
-        if STATUS_MACHINE[event].leaves(status):
-            fire_matching(session, STATUS_MACHINE, event, {'id': instance_id})
+        if SHARE_INSTANCE_ACCESS[event].can_leave(status):
+            fire_matching(
+                session, SHARE_INSTANCE_ACCESS, event, {'id': instance_id}
+            )
 
     # Fail
 
@@ -306,22 +341,22 @@ class Access:
         for event in ('apply_failed', 'update_failed', 'deny_failed'):
             failed += fire_matching(
                 session,
-                MACHINE,
+                ACCESS_RULE,
                 event,
                 {'share_instance_id': job.resource_id},
                 updated_at=session.now,
             )
         fire_matching(
-            session, STATUS_MACHINE, 'failed', {'id': job.resource_id}
+            session, SHARE_INSTANCE_ACCESS, 'failed', {'id': job.resource_id}
         )
         if failed:
-            self._tell_user(session, job, detail_of(error))
+            self._tell_user(session, job, message_detail(error))
         if isinstance(error, NotImplementedError):
             return True
         if failed:
             self._ask_again(session, job)
         else:  # a look at what is lost does, in a while
-            access.doubt(session, job.resource_id)
+            share_rules.mark_stale(session, job.resource_id)
         return True
 
     def _ask_again(self, session, job) -> None:
@@ -329,15 +364,15 @@ class Access:
 
         A rule in error is not in force; above all, one that should go.
         """
-        access.doubt(session, job.resource_id)
-        self.syncs.sync_access(
+        share_rules.mark_stale(session, job.resource_id)
+        self.sync_client.sync_access(
             session,
             RequestContext(project_id=job.project_id, user_id=job.user_id),
             instance_id=job.resource_id,
         )
 
     def _tell_user(self, session, job, detail: Detail) -> None:
-        tell(
+        notify_user(
             session, job, Action.UPDATE_ACCESS_RULES, detail, self.message_ttl
         )
 
@@ -345,11 +380,15 @@ class Access:
 def _taken(row: typing.Any) -> str:
     """The state a row has got by being taken."""
     event = _TAKE.get(row.state)
-    return row.state if event is None else MACHINE[event].target
+    return row.state if event is None else ACCESS_RULE[event].target
 
 
 def _times(session: Session, event: str) -> dict[str, object]:
-    return {} if MACHINE[event].target is None else {'updated_at': session.now}
+    return (
+        {}
+        if ACCESS_RULE[event].target is None
+        else {'updated_at': session.now}
+    )
 
 
 _UNSUPPORTED = (
@@ -360,9 +399,9 @@ _UNSUPPORTED = (
 )
 
 
-def detail_of(error: Exception) -> Detail:
+def message_detail(error: Exception) -> Detail:
     """What to tell the user of an error of the driver."""
-    own = getattr(error, 'facts', {}).get('message_detail')
+    own = getattr(error, 'params', {}).get('message_detail')
     if own is not None:
         return own
     if isinstance(error, _UNSUPPORTED):

@@ -3,46 +3,51 @@
 import typing
 
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.drivers.base import ShareForDriver
-from manila_lite.share.drivers.base import ShareServer
+from manila_lite.share.drivers.base import ShareServerMapping
 from manila_lite.share.manager.driver_view import access_view
-from manila_lite.share.manager.driver_view.access_view import Rule
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.states.access_rule import MACHINE
-from manila_lite.states.access_rule import STATUS_MACHINE
+from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
 
 
-class Leaving(typing.NamedTuple):
+class Teardown(typing.NamedTuple):
     """An instance that goes, and the rules that go before it."""
 
-    found: Found
-    rules: list[Rule]
+    found: LoadedInstance
+    rules: list[RuleView]
 
     @property
     def row(self) -> typing.Any:
         return self.found.row
 
 
-def take_all(session: Session, found: Found, driver: ShareDriver) -> Leaving:
+def queue_denials(
+    session: Session, found: LoadedInstance, driver: ShareDriver
+) -> Teardown:
     """Have every rule of the instance be denied."""
-    rows = access.of_instance(session, found.row.id)
+    rows = share_rules.list_for_instance(session, found.row.id)
     if rows:
         for event in ('deny', 'withdraw'):
             fire_matching(
-                session, MACHINE, event, {'share_instance_id': found.row.id}
+                session,
+                ACCESS_RULE,
+                event,
+                {'share_instance_id': found.row.id},
             )
-    return Leaving(found, access_view.rules(found.row, rows, driver))
+    return Teardown(found, access_view.rule_views(found.row, rows, driver))
 
 
 def deny_all(
     driver: ShareDriver,
     share: ShareForDriver,
-    leaving: Leaving,
-    share_server: ShareServer | None = None,
+    leaving: Teardown,
+    share_server: ShareServerMapping | None = None,
 ) -> None:
     """Tell the driver that nobody may use the share any longer."""
     shown = [rule.shown for rule in leaving.rules if not rule.hidden]
@@ -56,17 +61,19 @@ def deny_all(
         )
 
 
-def give_up(session: Session, instance_id: str) -> None:
+def fail_denials(session: Session, instance_id: str) -> None:
     """The instance stays; its rules are in error, and none is in force.
 
     Where it can still be reached, the back end is told so in a while.
     """
     if fire_matching(
         session,
-        MACHINE,
+        ACCESS_RULE,
         'deny_failed',
         {'share_instance_id': instance_id},
         updated_at=session.now,
     ):
-        fire_matching(session, STATUS_MACHINE, 'failed', {'id': instance_id})
-        access.doubt(session, instance_id)
+        fire_matching(
+            session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id}
+        )
+        share_rules.mark_stale(session, instance_id)

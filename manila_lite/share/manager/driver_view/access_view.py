@@ -10,7 +10,7 @@ from manila_lite.share.drivers.base import ShareDriver
 READ_ONLY = 'ro'
 
 
-class Rule(typing.NamedTuple):
+class RuleView(typing.NamedTuple):
     """A rule on an instance, and what a driver is shown of it.
 
     One that is `hidden` is kept from the driver, who could not make
@@ -24,14 +24,14 @@ class Rule(typing.NamedTuple):
     shown: AccessRuleForDriver
 
 
-def rules(
+def rule_views(
     instance: typing.Any,
     rows: Iterable[typing.Any],
     driver: ShareDriver,
     *,
     state_of: Callable[[typing.Any], str] = lambda row: row.state,
     read_only: bool | None = None,
-) -> list[Rule]:
+) -> list[RuleView]:
     """The rules of an instance: `rows` as `access.of_instance` reads them.
 
     The one place where the cast to read-only is honoured; `read_only` is
@@ -43,7 +43,7 @@ def rules(
         instance.share_proto.upper() == 'NFS' and not driver.ipv6_implemented
     )
     return [
-        Rule(
+        RuleView(
             row.id,
             row.mapping_id,
             state_of(row),

@@ -4,27 +4,27 @@ import dataclasses
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.servers import migrations
+from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.session import Session
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.server_view import FoundServer
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
-from manila_lite.share.manager.driver_view.share_view import Names
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 
 
-class Moving(typing.NamedTuple):
+class LoadedMigration(typing.NamedTuple):
     """A migration, its servers, and everything that moves.
 
     There is no destination before one is made or chosen.
     """
 
     migration: typing.Any
-    source: FoundServer
-    destination: FoundServer | None
-    shares: list[Found]
-    snapshots: list[FoundSnapshot]
+    source: LoadedServer
+    destination: LoadedServer | None
+    shares: list[LoadedInstance]
+    snapshots: list[LoadedSnapshot]
 
     @property
     def dest_host(self) -> str:
@@ -36,75 +36,84 @@ class Moving(typing.NamedTuple):
         return f'{host}#{pool}' if pool else host
 
 
-def find(session: Session, source_id: str) -> Moving:
+def load_migration(session: Session, source_id: str) -> LoadedMigration:
     """Everything a driver may want to know of a migration under way.
 
     Raises InvalidShareServer when there is none, and ShareServerNotFound
     when a server of it is gone.
     """
-    migration = migrations.find_open(session, source_id)
+    migration = server_migrations.find_open(session, source_id)
     if migration is None:
         raise exception.InvalidShareServer(
             reason=f'{source_id} is not being migrated'
         )
     destination = None
     if migration.destination_server_id is not None:
-        destination = server_view.find(
+        destination = server_view.load_server(
             session, migration.destination_server_id
         )
-    shares, snapshots = find_all_on(session, source_id)
-    return Moving(
+    shares, snapshots = load_contents(session, source_id)
+    return LoadedMigration(
         migration,
-        server_view.find(session, source_id),
+        server_view.load_server(session, source_id),
         destination,
         shares,
         snapshots,
     )
 
 
-def find_all_on(
+def load_contents(
     session: Session, server_id: str
-) -> tuple[list[Found], list[FoundSnapshot]]:
+) -> tuple[list[LoadedInstance], list[LoadedSnapshot]]:
     """The shares on a server and their snapshots."""
     ids = [
         row.instance_id
-        for row in migrations.with_shares(session, server_id)
+        for row in server_migrations.list_server_with_shares(
+            session, server_id
+        )
         if row.instance_id
     ]
-    shares = driver_view.find_all(session, ids)
+    shares = share_view.load_instances(session, ids)
     by_id = {found.row.id: found for found in shares}
-    tags = migrations.snapshot_metadata(session, server_id)
+    tags = server_migrations.get_snapshot_metadata(session, server_id)
     return shares, [
-        FoundSnapshot(row, tags.get(row.id, {}), by_id[row.share_instance_id])
-        for row in migrations.snapshots_on(session, server_id)
+        LoadedSnapshot(row, tags.get(row.id, {}), by_id[row.share_instance_id])
+        for row in server_migrations.list_snapshot_instances(
+            session, server_id
+        )
         if row.share_instance_id in by_id
     ]
 
 
-def for_driver(moving: Moving, names: Names) -> tuple[typing.Any, ...]:
+def driver_arguments(
+    moving: LoadedMigration, names: NameTemplates
+) -> tuple[typing.Any, ...]:
     """What all methods of the two phases are given, in order."""
     assert moving.destination is not None
     return (
-        server_view.for_driver(moving.source),
+        server_view.server_for_driver(moving.source),
         dataclasses.replace(
-            server_view.for_driver(moving.destination), host=moving.dest_host
+            server_view.server_for_driver(moving.destination),
+            host=moving.dest_host,
         ),
-        *contents(moving.shares, moving.snapshots, names),
+        *contents_for_driver(moving.shares, moving.snapshots, names),
     )
 
 
-def contents(
-    shares: list[Found], snapshots: list[FoundSnapshot], names: Names
+def contents_for_driver(
+    shares: list[LoadedInstance],
+    snapshots: list[LoadedSnapshot],
+    names: NameTemplates,
 ) -> tuple[list[typing.Any], list[typing.Any]]:
     """Shares and snapshots, as drivers are shown them."""
     return (
-        [driver_view.for_driver(found, names.share) for found in shares],
-        [driver_view.snapshot_for_driver(found, names) for found in snapshots],
+        [share_view.share_for_driver(found, names.share) for found in shares],
+        [share_view.snapshot_for_driver(found, names) for found in snapshots],
     )
 
 
 def request_spec(
-    shares: list[Found], snapshots: list[FoundSnapshot]
+    shares: list[LoadedInstance], snapshots: list[LoadedSnapshot]
 ) -> dict[str, typing.Any]:
     """What the destination is asked to hold, sizes in GiB."""
     return {
@@ -127,7 +136,9 @@ def network_for_driver(
     session: Session, network_id: str | None, server_id: str
 ) -> dict[str, typing.Any]:
     """A share network with its subnets; only the id when it is gone."""
-    rows = migrations.networks_with_subnets(session, [network_id], server_id)
+    rows = server_migrations.list_networks_with_subnets(
+        session, [network_id], server_id
+    )
     return {
         'id': network_id,
         'project_id': rows[0].project_id if rows else None,

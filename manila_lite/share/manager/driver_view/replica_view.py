@@ -12,20 +12,20 @@ from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
-from manila_lite.share.manager.driver_view.share_view import Names
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.states import snapshot_instance
-from manila_lite.states.access_rule import A
-from manila_lite.states.share_instance import S as ShareS
-from manila_lite.states.share_replica import COUNTING
-from manila_lite.states.share_replica import P
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import UP_TO_DATE
+from manila_lite.states.share_replica import ReplicaState
 
-_GONE = frozenset({A.QUEUED_TO_DENY, A.DENYING})
+_GONE = frozenset({RuleState.QUEUED_TO_DENY, RuleState.DENYING})
 
 
-class Replicated(typing.NamedTuple):
+class ReplicatedShare(typing.NamedTuple):
     """A share with all its replicas, as the work found them.
 
     `rules` are rows by instance id, `snapshots` all instances of all its
@@ -33,39 +33,40 @@ class Replicated(typing.NamedTuple):
     """
 
     share_id: str
-    replicas: list[Found]
+    replicas: list[LoadedInstance]
     rules: dict[str, list[typing.Any]]
-    snapshots: list[FoundSnapshot]
+    snapshots: list[LoadedSnapshot]
 
-    def get(self, replica_id: str) -> Found | None:
+    def get(self, replica_id: str) -> LoadedInstance | None:
         return next(
             (one for one in self.replicas if one.row.id == replica_id), None
         )
 
     @property
-    def active(self) -> Found | None:
+    def active(self) -> LoadedInstance | None:
         """The active replica; of several the oldest that stays."""
         return min(
             (
                 one
                 for one in self.replicas
-                if one.row.replica_state == P.ACTIVE
+                if one.row.replica_state == ReplicaState.ACTIVE
             ),
             key=lambda one: (
-                one.row.status == ShareS.DELETING,
+                one.row.status == InstanceStatus.DELETING,
                 one.row.created_at,
                 one.row.id,
             ),
             default=None,
         )
 
-    def shown(self, names: Names) -> list[ShareForDriver]:
+    def shown(self, names: NameTemplates) -> list[ShareForDriver]:
         """The `replica_list` of a driver."""
         return [
-            driver_view.for_driver(one, names.share) for one in self.replicas
+            share_view.share_for_driver(one, names.share)
+            for one in self.replicas
         ]
 
-    def shown_rules(
+    def rules_for_driver(
         self,
         replica_id: str,
         driver: ShareDriver,
@@ -81,7 +82,7 @@ class Replicated(typing.NamedTuple):
             return []
         return [
             rule.shown
-            for rule in access_view.rules(
+            for rule in access_view.rule_views(
                 replica.row,
                 self.rules.get(replica_id, ()),
                 driver,
@@ -90,14 +91,14 @@ class Replicated(typing.NamedTuple):
             if not rule.hidden and rule.state not in _GONE
         ]
 
-    def snapshots_on(self, replica_id: str) -> list[FoundSnapshot]:
+    def snapshots_on(self, replica_id: str) -> list[LoadedSnapshot]:
         return [
             one
             for one in self.snapshots
             if one.row.share_instance_id == replica_id
         ]
 
-    def instances_of(self, snapshot_id: str) -> list[FoundSnapshot]:
+    def instances_of(self, snapshot_id: str) -> list[LoadedSnapshot]:
         return [
             one for one in self.snapshots if one.row.snapshot_id == snapshot_id
         ]
@@ -110,7 +111,7 @@ class Replicated(typing.NamedTuple):
         counting: dict[str, list[str]] = {}
         for one in self.snapshots:
             if (
-                one.row.replica_state in COUNTING
+                one.row.replica_state in UP_TO_DATE
                 and one.row.share_instance_id != but
             ):
                 counting.setdefault(one.row.snapshot_id, []).append(
@@ -119,11 +120,13 @@ class Replicated(typing.NamedTuple):
         return {
             id
             for id, statuses in counting.items()
-            if snapshot_instance.aggregate(statuses)
-            == snapshot_instance.S.AVAILABLE
+            if snapshot_instance.aggregate_status(statuses)
+            == snapshot_instance.SnapshotStatus.AVAILABLE
         }
 
-    def pairs(self, replica_id: str, names: Names) -> list[ReplicaSnapshot]:
+    def pairs(
+        self, replica_id: str, names: NameTemplates
+    ) -> list[ReplicaSnapshot]:
         """The `replica_snapshots` of a driver that is asked of a replica.
 
         Those of available snapshots: on the active replica, and on it.
@@ -138,40 +141,42 @@ class Replicated(typing.NamedTuple):
         }
         return [
             ReplicaSnapshot(
-                active_replica_snapshot=shown(
+                active_replica_snapshot=snapshot_for_driver(
                     there[one.row.snapshot_id], names
                 ),
-                share_replica_snapshot=shown(one, names),
+                share_replica_snapshot=snapshot_for_driver(one, names),
             )
             for one in self.snapshots_on(replica_id)
             if one.row.snapshot_id in complete and one.row.snapshot_id in there
         ]
 
 
-def find(session: Session, share_id: str) -> Replicated:
+def load_replicated_share(session: Session, share_id: str) -> ReplicatedShare:
     """Everything about the replicas of a share; none of another."""
-    return find_all(session, [share_id])[share_id]
+    return load_replicated_shares(session, [share_id])[share_id]
 
 
-def find_all(
+def load_replicated_shares(
     session: Session, share_ids: Collection[str]
-) -> dict[str, Replicated]:
+) -> dict[str, ReplicatedShare]:
     """The same of many shares, in as many statements as of one."""
-    found = rows.instances_of(session, share_ids)
-    servers = server_view.find_all(
+    found = rows.list_instances(session, share_ids)
+    servers = server_view.load_servers(
         session,
         {row.share_server_id for row, _, _ in found if row.share_server_id},
     )
     instances = {
-        row.id: Found(row, metadata, exports, servers.get(row.share_server_id))
+        row.id: LoadedInstance(
+            row, metadata, exports, servers.get(row.share_server_id)
+        )
         for row, metadata, exports in found
     }
-    rules = rows.rules_of(session, share_ids)
-    snapshots, metadata = rows.snapshots_of(session, share_ids)
+    rules = rows.list_rules(session, share_ids)
+    snapshots, metadata = rows.list_snapshots(session, share_ids)
     of_share = _grouped(instances.values(), lambda one: one.row.share_id)
     taken = _grouped(
         [
-            FoundSnapshot(
+            LoadedSnapshot(
                 row,
                 metadata.get(row.snapshot_id, {}),
                 instances[row.share_instance_id],
@@ -182,7 +187,7 @@ def find_all(
         lambda one: one.row.share_id,
     )
     return {
-        share_id: Replicated(
+        share_id: ReplicatedShare(
             share_id,
             of_share.get(share_id, []),
             {
@@ -195,8 +200,10 @@ def find_all(
     }
 
 
-def shown(snapshot: FoundSnapshot, names: Names) -> SnapshotForDriver:
-    return driver_view.snapshot_for_driver(snapshot, names)
+def snapshot_for_driver(
+    snapshot: LoadedSnapshot, names: NameTemplates
+) -> SnapshotForDriver:
+    return share_view.snapshot_for_driver(snapshot, names)
 
 
 def _grouped(

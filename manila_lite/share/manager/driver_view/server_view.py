@@ -11,7 +11,7 @@ from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
 
 
-class FoundServer(typing.NamedTuple):
+class LoadedServer(typing.NamedTuple):
     """A share server as the work found it, and what hangs on it."""
 
     row: typing.Any
@@ -20,47 +20,53 @@ class FoundServer(typing.NamedTuple):
     allocations: list[typing.Any]
 
 
-def find(
-    session: Session, server_id: str, *, keep: bool = False
-) -> FoundServer:
+def load_server(
+    session: Session, server_id: str, *, lock_shared: bool = False
+) -> LoadedServer:
     """Everything a driver may want to know of a server.
 
     With `keep` it stays as it is until the transaction ends. Raises
     ShareServerNotFound.
     """
-    row = share_servers.get(session, server_id, keep=keep)
+    row = share_servers.get(session, server_id, lock_shared=lock_shared)
     return _with_all(session, [row])[0]
 
 
-def find_all(session: Session, ids: Collection[str]) -> dict[str, FoundServer]:
+def load_servers(
+    session: Session, ids: Collection[str]
+) -> dict[str, LoadedServer]:
     """The same of several, by id, without those that are gone."""
     if not ids:
         return {}
-    rows = share_servers.some(session, ids)
+    rows = share_servers.list_by_ids(session, ids)
     return {found.row.id: found for found in _with_all(session, rows)}
 
 
-def of_instance(session: Session, server_id: str | None) -> FoundServer | None:
+def find_server(
+    session: Session, server_id: str | None
+) -> LoadedServer | None:
     """The server of an instance; None when it has none, or it is gone."""
     if server_id is None:
         return None
-    return find_all(session, [server_id]).get(server_id)
+    return load_servers(session, [server_id]).get(server_id)
 
 
 def _with_all(
     session: Session, rows: typing.Sequence[typing.Any]
-) -> list[FoundServer]:
+) -> list[LoadedServer]:
     ids = [row.id for row in rows]
-    details = share_servers.details(session, ids)
-    subnets = share_servers.subnet_ids(session, ids)
-    allocations = share_servers.allocations(session, ids)
+    details = share_servers.get_backend_details(session, ids)
+    subnets = share_servers.list_subnet_ids(session, ids)
+    allocations = share_servers.list_allocations(session, ids)
     return [
-        FoundServer(row, details[row.id], subnets[row.id], allocations[row.id])
+        LoadedServer(
+            row, details[row.id], subnets[row.id], allocations[row.id]
+        )
         for row in rows
     ]
 
 
-def for_driver(found: FoundServer) -> ShareServerForDriver:
+def server_for_driver(found: LoadedServer) -> ShareServerForDriver:
     row = found.row
     return ShareServerForDriver(
         id=row.id,
@@ -80,16 +86,20 @@ def for_driver(found: FoundServer) -> ShareServerForDriver:
             row.share_replicas_migration_support
         ),
         backend_details=dict(found.details),
-        network_allocations=[allocation(one) for one in found.allocations],
+        network_allocations=[
+            allocation_for_driver(one) for one in found.allocations
+        ],
     )
 
 
-def shown(found: FoundServer | None) -> ShareServerForDriver | None:
+def optional_server_for_driver(
+    found: LoadedServer | None,
+) -> ShareServerForDriver | None:
     """The argument `share_server` of a driver's methods."""
-    return None if found is None else for_driver(found)
+    return None if found is None else server_for_driver(found)
 
 
-def allocation(row: typing.Any) -> NetworkAllocation:
+def allocation_for_driver(row: typing.Any) -> NetworkAllocation:
     """An address, as drivers are shown it."""
     return NetworkAllocation(
         id=row.id,
@@ -107,7 +117,7 @@ def allocation(row: typing.Any) -> NetworkAllocation:
     )
 
 
-def security_service(row: typing.Any) -> SecurityServiceForDriver:
+def security_service_for_driver(row: typing.Any) -> SecurityServiceForDriver:
     """A directory service, as drivers are shown it."""
     return SecurityServiceForDriver(
         id=row.id,
@@ -123,24 +133,24 @@ def security_service(row: typing.Any) -> SecurityServiceForDriver:
     )
 
 
-def details_for_driver(found: FoundServer) -> dict[str, str]:
+def details_for_driver(found: LoadedServer) -> dict[str, str]:
     """What teardown is given: what was remembered, and always the id."""
     return {'server_id': found.row.id, **found.details}
 
 
 def network_info(
-    session: Session, found: FoundServer, backend_name: str
+    session: Session, found: LoadedServer, backend_name: str
 ) -> list[NetworkInfo]:
     """What a server is to be: one entry for each subnet it is in."""
-    subnets = share_servers.subnets(session, found.subnet_ids)
-    metadata = share_servers.subnet_metadata(session, found.subnet_ids)
+    subnets = share_servers.list_subnets(session, found.subnet_ids)
+    metadata = share_servers.get_subnet_metadata(session, found.subnet_ids)
     services = [
-        security_service(row)
-        for row in share_servers.security_services(
+        security_service_for_driver(row)
+        for row in share_servers.list_security_services(
             session, found.row.share_network_id
         )
     ]
-    addresses = [allocation(row) for row in found.allocations]
+    addresses = [allocation_for_driver(row) for row in found.allocations]
     admin = [one for one in addresses if one['label'] == 'admin']
     return [
         NetworkInfo(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 import typing
 
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
@@ -13,27 +13,27 @@ from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.manager.driver_view import access_view
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.access_view import Rule
-from manila_lite.share.manager.driver_view.server_view import FoundServer
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.access_view import RuleView
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.servers.setup import ServerSetup
 
 
-class UpdatedServer(typing.NamedTuple):
+class ServerWithShares(typing.NamedTuple):
     """What the work about a server needs of it, read at once.
 
     `known_rules` has the access rules of its shares, by instance id.
     """
 
-    found: FoundServer
+    found: LoadedServer
     network_info: list[NetworkInfo]
     security_services: list[SecurityServiceForDriver]
     shares: list[ShareForDriver]
-    known_rules: Mapping[str, list[Rule]]
+    known_rules: Mapping[str, list[RuleView]]
 
     @property
     def shown(self) -> ShareServerForDriver:
-        return server_view.for_driver(self.found)
+        return server_view.server_for_driver(self.found)
 
     @property
     def rules(self) -> list[dict[str, typing.Any]]:
@@ -57,11 +57,13 @@ class UpdatedServer(typing.NamedTuple):
                 for one in self.shown['network_allocations']
                 if one['label'] == 'admin'
             ],
-            'subnets': [entry(info) for info in self.network_info],
+            'subnets': [
+                subnet_allocations(info) for info in self.network_info
+            ],
         }
 
 
-def entry(info: NetworkInfo) -> dict[str, typing.Any]:
+def subnet_allocations(info: NetworkInfo) -> dict[str, typing.Any]:
     """The addresses in one subnet, and what that is."""
     return {
         name: info[name]
@@ -74,32 +76,48 @@ def entry(info: NetworkInfo) -> dict[str, typing.Any]:
     }
 
 
-def find(
-    session: Session, server_id: str, setup: ServerSetup, *, keep: bool = False
-) -> UpdatedServer:
+def load_server_with_shares(
+    session: Session,
+    server_id: str,
+    setup: ServerSetup,
+    *,
+    lock_shared: bool = False,
+) -> ServerWithShares:
     """The server with its network, its shares and their access rules.
 
     With `keep` it stays as it is until the transaction ends. Raises
     ShareServerNotFound.
     """
-    found = server_view.find(session, server_id, keep=keep)
-    instances = driver_view.find_all(
-        session,
-        [row.id for row in share_networks.shares_on(session, [server_id])],
+    found = server_view.load_server(
+        session, server_id, lock_shared=lock_shared
     )
-    return UpdatedServer(
+    instances = share_view.load_instances(
+        session,
+        [
+            row.id
+            for row in share_networks.list_share_instances(
+                session, [server_id]
+            )
+        ],
+    )
+    return ServerWithShares(
         found,
         server_view.network_info(session, found, setup.backend_name),
         [
-            server_view.security_service(row)
-            for row in share_servers.security_services(
+            server_view.security_service_for_driver(row)
+            for row in share_servers.list_security_services(
                 session, found.row.share_network_id
             )
         ],
-        [driver_view.for_driver(one, setup.names.share) for one in instances],
+        [
+            share_view.share_for_driver(one, setup.names.share)
+            for one in instances
+        ],
         {
-            one.row.id: access_view.rules(
-                one.row, access.of_instance(session, one.row.id), setup.driver
+            one.row.id: access_view.rule_views(
+                one.row,
+                share_rules.list_for_instance(session, one.row.id),
+                setup.driver,
             )
             for one in instances
         },

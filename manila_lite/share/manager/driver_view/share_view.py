@@ -3,76 +3,86 @@
 from collections.abc import Collection, Mapping
 import typing
 
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import ShareServerForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.server_view import FoundServer
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
 
 
-class Found(typing.NamedTuple):
+class LoadedInstance(typing.NamedTuple):
     """An instance as the work found it: its row, and what hangs on it."""
 
     row: typing.Any
     metadata: Mapping[str, str]
     exports: list[typing.Any]
-    server: FoundServer | None = None
+    server: LoadedServer | None = None
 
     @property
     def share_server(self) -> ShareServerForDriver | None:
         """Its share server, as drivers are shown it."""
-        return server_view.shown(self.server)
+        return server_view.optional_server_for_driver(self.server)
 
 
-def find(session: Session, instance_id: str, *, keep: bool = False) -> Found:
+def load_instance(
+    session: Session, instance_id: str, *, lock_shared: bool = False
+) -> LoadedInstance:
     """Everything a driver may want to know of an instance.
 
     With `keep` it stays as it is until the transaction ends.
     """
-    row, metadata = instances.with_metadata(session, instance_id, keep=keep)
-    return Found(
+    row, metadata = share_instances.get_with_metadata(
+        session, instance_id, lock_shared=lock_shared
+    )
+    return LoadedInstance(
         row,
         metadata,
-        list(instances.export_locations(session, instance_id)),
-        server_view.of_instance(session, row.share_server_id),
+        list(share_instances.list_export_locations(session, instance_id)),
+        server_view.find_server(session, row.share_server_id),
     )
 
 
-def find_new(
-    session: Session, instance_id: str, *, keep: bool = False
-) -> Found:
+def load_new_instance(
+    session: Session, instance_id: str, *, lock_shared: bool = False
+) -> LoadedInstance:
     """The same of an instance that was never created."""
-    row, metadata = instances.with_metadata(session, instance_id, keep=keep)
-    return Found(
+    row, metadata = share_instances.get_with_metadata(
+        session, instance_id, lock_shared=lock_shared
+    )
+    return LoadedInstance(
         row,
         metadata,
         [],
-        server_view.of_instance(session, row.share_server_id),
+        server_view.find_server(session, row.share_server_id),
     )
 
 
-def find_all(session: Session, instance_ids: Collection[str]) -> list[Found]:
+def load_instances(
+    session: Session, instance_ids: Collection[str]
+) -> list[LoadedInstance]:
     """The same of several instances, without those that are gone."""
-    found = instances.some(session, instance_ids)
-    servers = server_view.find_all(
+    found = share_instances.list_with_details(session, instance_ids)
+    servers = server_view.load_servers(
         session,
         {row.share_server_id for row, _, _ in found if row.share_server_id},
     )
     return [
-        Found(row, metadata, exports, servers.get(row.share_server_id))
+        LoadedInstance(
+            row, metadata, exports, servers.get(row.share_server_id)
+        )
         for row, metadata, exports in found
     ]
 
 
-class FoundSnapshot(typing.NamedTuple):
+class LoadedSnapshot(typing.NamedTuple):
     """A snapshot instance, and the share instance it was taken of."""
 
     row: typing.Any
     metadata: Mapping[str, str]
-    share: Found
+    share: LoadedInstance
 
     @property
     def share_server(self) -> ShareServerForDriver | None:
@@ -80,20 +90,24 @@ class FoundSnapshot(typing.NamedTuple):
         return self.share.share_server
 
 
-def find_snapshot(
-    session: Session, snapshot_instance_id: str, *, keep: bool = False
-) -> FoundSnapshot:
+def load_snapshot(
+    session: Session, snapshot_instance_id: str, *, lock_shared: bool = False
+) -> LoadedSnapshot:
     """Everything a driver may want to know of a snapshot instance.
 
     With `keep` it stays as it is until the transaction ends.
     """
-    row, metadata = snapshots.with_metadata(
-        session, snapshot_instance_id, keep=keep
+    row, metadata = snapshots.get_with_metadata(
+        session, snapshot_instance_id, lock_shared=lock_shared
     )
-    return FoundSnapshot(row, metadata, find(session, row.share_instance_id))
+    return LoadedSnapshot(
+        row, metadata, load_instance(session, row.share_instance_id)
+    )
 
 
-def for_driver(found: Found, name_template: str) -> ShareForDriver:
+def share_for_driver(
+    found: LoadedInstance, name_template: str
+) -> ShareForDriver:
     row = found.row
     return ShareForDriver(
         id=row.id,
@@ -129,7 +143,7 @@ def for_driver(found: Found, name_template: str) -> ShareForDriver:
     )
 
 
-class Names(typing.NamedTuple):
+class NameTemplates(typing.NamedTuple):
     """Templates of the names that things have on a back end."""
 
     share: str
@@ -137,7 +151,7 @@ class Names(typing.NamedTuple):
 
 
 def snapshot_for_driver(
-    found: FoundSnapshot, names: Names
+    found: LoadedSnapshot, names: NameTemplates
 ) -> SnapshotForDriver:
     row = found.row
     return SnapshotForDriver(
@@ -145,7 +159,7 @@ def snapshot_for_driver(
         snapshot_id=row.snapshot_id,
         name=names.snapshot % row.id,
         size=row.share_size,
-        share=for_driver(found.share, names.share),
+        share=share_for_driver(found.share, names.share),
         status=row.status,
         provider_location=row.provider_location,
         metadata=found.metadata,

@@ -14,7 +14,7 @@ from manila_lite.states.machine import Machine
 from manila_lite.states.machine import Rescue
 
 
-class Deed(enum.StrEnum):
+class Decision(enum.StrEnum):
     """What was done about a resource, as its record names it."""
 
     CONVERGED = 'converged'
@@ -25,7 +25,7 @@ class Deed(enum.StrEnum):
     LEFT_ALONE = 'left alone'
 
 
-class Case(typing.NamedTuple):
+class RescueCase(typing.NamedTuple):
     """A resource as a rescue finds it.
 
     `row` has at least id, host, project_id and user_id; `found` is
@@ -36,7 +36,7 @@ class Case(typing.NamedTuple):
     found: typing.Any = None
 
 
-class Reading(typing.NamedTuple):
+class Verdict(typing.NamedTuple):
     """What a driver's answer means.
 
     `reason` says why the resource cannot become what it was to become,
@@ -49,11 +49,11 @@ class Reading(typing.NamedTuple):
     patience: float | None = None
 
 
-Question = tuple[Callable[..., typing.Any], *tuple[typing.Any, ...]]
+DriverCall = tuple[Callable[..., typing.Any], *tuple[typing.Any, ...]]
 """A method, and the arguments of its call."""
 
 
-class Rescuable(abc.ABC):
+class ResourceRecovery(abc.ABC):
     """One kind of resource: how to look, and how to go on.
 
     `rescues` is the client on whose queue rescues are submitted, `kinds`
@@ -76,13 +76,13 @@ class Rescuable(abc.ABC):
         return RESCUES[self.machine.resource]
 
     @abc.abstractmethod
-    def find(self, session: Session, id: str) -> Case | None:
+    def find(self, session: Session, id: str) -> RescueCase | None:
         """The resource as it is now, or None when it is gone."""
 
-    def status_of(self, case: Case) -> str:
+    def status_of(self, case: RescueCase) -> str:
         return getattr(case.row, self.machine.column)
 
-    def rescue_of(self, case: Case) -> Rescue | None:
+    def rescue_of(self, case: RescueCase) -> Rescue | None:
         """What the state table says is done; None when it is at rest."""
         return self.machine.in_flight.get(self.status_of(case))
 
@@ -95,7 +95,7 @@ class Rescuable(abc.ABC):
             session, owner_context(owner), asked_by=asked_by, **{argument: id}
         )
 
-    def again(self, session: Session, case: Case, kind: str) -> None:
+    def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
         """Submit the work of a rescue once more."""
         contract, _, method = kind.partition('.')
         work = self.works[contract]
@@ -104,20 +104,20 @@ class Rescuable(abc.ABC):
             session, owner_context(case.row), **{argument: case.row.id}
         )
 
-    def give_back(self, session: Session, job: typing.Any) -> None:
+    def release_reservations(self, session: Session, job: typing.Any) -> None:
         """Return what lost work had reserved."""
-        charges.release_all(session, job.charges)
+        charges.release_reservations(session, job.charges)
 
 
-class Askable(Rescuable):
+class ProbedRecovery(ResourceRecovery):
     """A kind of resource that the back end can be asked about."""
 
     @abc.abstractmethod
-    def question(self, case: Case, name: str) -> Question:
+    def question(self, case: RescueCase, name: str) -> DriverCall:
         """The driver's method of that name, and what it is given."""
 
     @abc.abstractmethod
-    def read(self, case: Case, answer: typing.Any) -> Reading:
+    def read(self, case: RescueCase, answer: typing.Any) -> Verdict:
         """What an answer of the driver means for the resource."""
 
     @abc.abstractmethod
@@ -125,7 +125,7 @@ class Askable(Rescuable):
         self,
         session: Session,
         job: typing.Any,
-        case: Case,
+        case: RescueCase,
         event: str,
         facts: typing.Any,
     ) -> None:
@@ -133,15 +133,17 @@ class Askable(Rescuable):
 
     @abc.abstractmethod
     def give_up(
-        self, session: Session, job: typing.Any, case: Case, event: str
+        self, session: Session, job: typing.Any, case: RescueCase, event: str
     ) -> None:
         """Make the loss visible, to users too."""
 
-    def is_comparable(self, case: Case) -> bool:
+    def is_comparable(self, case: RescueCase) -> bool:
         """Whether the back end may have changed what is at rest."""
         return False
 
-    def correct(self, session: Session, case: Case, facts: typing.Any) -> bool:
+    def correct(
+        self, session: Session, case: RescueCase, facts: typing.Any
+    ) -> bool:
         """Note what has changed; whether anything had."""
         return False
 

@@ -24,14 +24,14 @@ from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ReconciliationRpc
-from manila_lite.share.manager.driver_probe import BackEndAway
-from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.driver_probe import StillAsked
-from manila_lite.share.manager.recovery.base import Askable
-from manila_lite.share.manager.recovery.base import Case
-from manila_lite.share.manager.recovery.base import Deed
-from manila_lite.share.manager.recovery.base import Reading
-from manila_lite.share.manager.recovery.base import Rescuable
+from manila_lite.share.manager.driver_probe import AnswerPending
+from manila_lite.share.manager.driver_probe import BackendUnresponsive
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.recovery.base import Decision
+from manila_lite.share.manager.recovery.base import ProbedRecovery
+from manila_lite.share.manager.recovery.base import RescueCase
+from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.share.manager.recovery.base import Verdict
 from manila_lite.states.machine import Ask
 from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Repeat
@@ -42,10 +42,10 @@ LOG = logging.getLogger(__name__)
 LOCKED_PAUSE = 5.0
 """Seconds before another look at what a second manager is rescuing."""
 
-ANSWER_PAUSE = 1.0
+REPLY_PAUSE = 1.0
 """Seconds before another look for the answer of a driver that thinks."""
 
-AWAY_PAUSE = 30.0
+UNRESPONSIVE_PAUSE = 30.0
 """Seconds before a back end that leaves questions unanswered is asked."""
 
 ROUND_PAUSE = 0.2
@@ -57,7 +57,7 @@ _RESCUES = tuple(
 
 
 @implements(ReconciliationRpc)
-class Reconciliation:
+class ReconciliationEndpoint:
     """The rescues of one back end.
 
     `resources` has how each kind of resource is rescued, by the name its
@@ -67,11 +67,11 @@ class Reconciliation:
     def __init__(
         self,
         db: Database,
-        resources: Mapping[str, Rescuable],
+        resources: Mapping[str, ResourceRecovery],
         rescues: Client,
         service_host: str,
         locks: Coordinator | NullCoordinator,
-        questions: Questions,
+        probe: DriverProbe,
         batch: int = 30,
     ):
         self.db = db
@@ -79,7 +79,7 @@ class Reconciliation:
         self.rescues = rescues.on(service_host)
         self.service_host = service_host
         self.locks = locks
-        self.questions = questions
+        self.probe = probe
         self.batch = batch
         self._kinds = [
             f'{ReconciliationRpc.name}.{method}' for method in _RESCUES
@@ -91,7 +91,7 @@ class Reconciliation:
 
     # The pass
 
-    def look(self, before: datetime.datetime | None = None) -> bool:
+    def request_pass(self, before: datetime.datetime | None = None) -> bool:
         """Ask for a pass if there is something to rescue; whether so.
 
         With `before` only what has been in flight since before counts.
@@ -99,7 +99,7 @@ class Reconciliation:
         """
         if not any(
             self.db.read(
-                rows.stuck, kind, self.service_host, most=1, before=before
+                rows.list_stuck, kind, self.service_host, most=1, before=before
             )
             for kind in self._order()
         ):
@@ -127,7 +127,7 @@ class Reconciliation:
         if is_all:
             job.finish(lambda session: None)
         else:
-            job.put_back(ROUND_PAUSE)
+            job.release(ROUND_PAUSE)
 
     def run_pass(self) -> int:
         """One round, now: how many rows nobody worked on."""
@@ -143,13 +143,15 @@ class Reconciliation:
         submitted, room = (
             0,
             self.batch
-            - self.db.read(rows.owed, self.service_host, self._kinds),
+            - self.db.read(
+                rows.count_queued_rescues, self.service_host, self._kinds
+            ),
         )
         for kind in self._order():
             if room - submitted <= 0:
                 return submitted, False
             if self.db.read(
-                rows.stuck, kind, self.service_host, most=1, before=before
+                rows.list_stuck, kind, self.service_host, most=1, before=before
             ):
                 submitted += self.db.write(
                     self._submit, kind, room - submitted, before, asked_by
@@ -165,7 +167,7 @@ class Reconciliation:
         asked_by: str,
     ) -> int:
         # Looked for once more: another manager may have been faster.
-        stuck = rows.stuck(
+        stuck = rows.list_stuck(
             session, kind, self.service_host, most=room, before=before
         )
         for row in stuck:
@@ -176,7 +178,9 @@ class Reconciliation:
                 row.status,
             )
         # In order, or two managers would wait for each other's.
-        for about, row in sorted({row.about: row for row in stuck}.items()):
+        for about, row in sorted(
+            {row.subject_id: row for row in stuck}.items()
+        ):
             self.resources[kind].submit(session, about, row, asked_by)
         return len(stuck)
 
@@ -215,7 +219,7 @@ class Reconciliation:
         resource = self._resource(job)
         case = resource.find(session, job.resource_id)
         rescue = case and resource.rescue_of(case)
-        if rescue and isinstance(resource, Askable):
+        if rescue and isinstance(resource, ProbedRecovery):
             event = rescue.events[-1]
             resource.give_up(session, job, case, event)
             self._note(
@@ -223,7 +227,7 @@ class Reconciliation:
                 job,
                 resource,
                 case,
-                Deed.GIVEN_UP,
+                Decision.GIVEN_UP,
                 event,
                 reason=f'the rescue failed: {error}',
             )
@@ -238,28 +242,28 @@ class Reconciliation:
 
     # One rescue
 
-    def rescue(self, desk) -> None:
+    def rescue(self, job) -> None:
         """Carry out the rescue of the status the resource is in.
 
         The lock spares two managers of one back end the same questions;
         what makes the outcome right is the fence of the work.
         """
-        with self.locks.try_lock(f'rescue-{desk.job.resource_id}') as held:
+        with self.locks.try_lock(f'rescue-{job.claim.resource_id}') as held:
             if held:
-                _Rescue(self, desk).carry_out()
+                _Rescue(self, job).carry_out()
             else:
-                desk.put_back(LOCKED_PAUSE)
+                job.release(LOCKED_PAUSE)
 
-    def _resource(self, job) -> Rescuable:
+    def _resource(self, job) -> ResourceRecovery:
         return self._by_kind.get(job.kind) or self.resources[job.resource]
 
     def _note(
         self,
         session: Session,
         job,
-        resource: Rescuable,
-        case: Case,
-        deed: Deed,
+        resource: ResourceRecovery,
+        case: RescueCase,
+        deed: Decision,
         event: str | None = None,
         *,
         evidence: str | None = None,
@@ -268,7 +272,7 @@ class Reconciliation:
     ) -> None:
         """Write the decision down, in the transaction that acts on it."""
         before = resource.status_of(case)
-        rows.record(
+        rows.record_decision(
             session,
             resource=resource.machine.resource,
             resource_id=case.row.id,
@@ -286,17 +290,17 @@ class Reconciliation:
 class _Rescue:
     """One rescue, from the look at the rows to what is written."""
 
-    def __init__(self, owner: Reconciliation, desk):
+    def __init__(self, owner: ReconciliationEndpoint, job):
         self.owner = owner
-        self.desk = desk
-        self.resource = owner._resource(desk.job)
+        self.job = job
+        self.resource = owner._resource(job.claim)
         self.began = time.monotonic()
 
     def carry_out(self) -> None:
-        case, is_last = self.desk.read(self._look)
+        case, is_last = self.job.read(self._look)
         if case is None or not is_last:
             # Gone, or its status is about other work: this was given up.
-            self._end(case, Deed.LEFT_ALONE, reason='others work on it')
+            self._end(case, Decision.LEFT_ALONE, reason='others work on it')
             return
         rescue = self.resource.rescue_of(case)
         if isinstance(rescue, Ask):
@@ -307,22 +311,22 @@ class _Rescue:
             )
         elif rescue is not None:
             self._again(case, rescue)
-        elif isinstance(self.resource, Askable) and (
+        elif isinstance(self.resource, ProbedRecovery) and (
             self.resource.is_comparable(case)
         ):
             self._compare(case)
         else:
-            self._end(case, Deed.LEFT_ALONE, reason='it is at rest')
+            self._end(case, Decision.LEFT_ALONE, reason='it is at rest')
 
     def _look(self, session: Session):
-        job = self.desk.job
+        job = self.job.claim
         return (
             self.resource.find(session, job.resource_id),
-            not table.is_followed(session, job),
+            not table.has_other_work(session, job),
         )
 
-    def _ask(self, case: Case, rescue: Ask) -> None:
-        reading = self._reading(case, rescue.question)
+    def _ask(self, case: RescueCase, rescue: Ask) -> None:
+        reading = self._reading(case, rescue.driver_method)
         if reading is None:
             return
         LOG.warning(
@@ -332,25 +336,27 @@ class _Rescue:
             reading.reason or 'the back end has it',
         )
         if reading.reason:
-            self._give_up(case, rescue.no, reading.reason, rescue.question)
+            self._give_up(
+                case, rescue.no, reading.reason, rescue.driver_method
+            )
             return
         self._end(
             case,
-            Deed.CONVERGED,
+            Decision.CONVERGED,
             rescue.yes,
             self.resource.converge,
             case,
             rescue.yes,
             reading.facts,
-            evidence=f'{rescue.question}: {_brief(reading.facts)}',
+            evidence=f'{rescue.driver_method}: {_brief(reading.facts)}',
         )
 
-    def _compare(self, case: Case) -> None:
+    def _compare(self, case: RescueCase) -> None:
         reading = self._reading(case, 'get_share_status')
         if reading is None:
             return
         if reading.reason:
-            self._end(case, Deed.LEFT_ALONE, reason=reading.reason)
+            self._end(case, Decision.LEFT_ALONE, reason=reading.reason)
             return
 
         def correct(session: Session, job) -> None:
@@ -359,39 +365,43 @@ class _Rescue:
                 self._note(
                     session,
                     case,
-                    Deed.CORRECTED if changed else Deed.LEFT_ALONE,
+                    Decision.CORRECTED if changed else Decision.LEFT_ALONE,
                     evidence=f'get_share_status: {_brief(reading.facts)}',
                 )
 
-        self._end(None, Deed.LEFT_ALONE, None, correct)
+        self._end(None, Decision.LEFT_ALONE, None, correct)
 
-    def _reading(self, case: Case, question: str) -> Reading | None:
+    def _reading(self, case: RescueCase, question: str) -> Verdict | None:
         """What the back end says; None when it is asked again later."""
         try:
-            answer = self.owner.questions.ask_for(
-                self.desk.job.id, *self.resource.question(case, question)
+            answer = self.owner.probe.poll(
+                self.job.claim.id, *self.resource.question(case, question)
             )
-        except StillAsked:
-            self.desk.put_back(ANSWER_PAUSE)
+        except AnswerPending:
+            self.job.release(REPLY_PAUSE)
             return None
-        except BackEndAway as away:
+        except BackendUnresponsive as away:
             LOG.warning('%s of %s waits: %s', question, case.row.id, away)
-            self.desk.put_back(AWAY_PAUSE)
+            self.job.release(UNRESPONSIVE_PAUSE)
             return None
         if answer.reason:
-            return Reading(reason=answer.reason)
+            return Verdict(reason=answer.reason)
         reading = self.resource.read(case, answer.value)
         if reading.patience is not None:
-            self.desk.put_back(reading.patience)
+            self.job.release(reading.patience)
             return None
         return reading
 
     def _give_up(
-        self, case: Case, event: str, reason: str, evidence: str | None = None
+        self,
+        case: RescueCase,
+        event: str,
+        reason: str,
+        evidence: str | None = None,
     ) -> None:
         self._end(
             case,
-            Deed.GIVEN_UP,
+            Decision.GIVEN_UP,
             event,
             self.resource.give_up,
             case,
@@ -400,22 +410,24 @@ class _Rescue:
             evidence=evidence,
         )
 
-    def _again(self, case: Case, rescue) -> None:
-        def again(session: Session, job) -> None:
-            self.resource.again(session, case, rescue.kind)
+    def _again(self, case: RescueCase, rescue) -> None:
+        def resubmit(session: Session, job) -> None:
+            self.resource.resubmit(session, case, rescue.kind)
 
         self._end(
             case,
-            Deed.REPEATED if isinstance(rescue, Repeat) else Deed.RESUMED,
+            Decision.REPEATED
+            if isinstance(rescue, Repeat)
+            else Decision.RESUMED,
             None,
-            again,
+            resubmit,
             evidence=rescue.kind,
         )
 
     def _end(
         self,
-        case: Case | None,
-        deed: Deed,
+        case: RescueCase | None,
+        deed: Decision,
         event: str | None = None,
         function: typing.Callable | None = None,
         *args: typing.Any,
@@ -426,14 +438,14 @@ class _Rescue:
 
         That a resource was left alone is news to who has asked about it.
         """
-        job = self.desk.job
+        job = self.job.claim
 
         def end(session: Session) -> None:
             if function is not None:
                 function(session, job, *args)
-            self.resource.give_back(session, job)
+            self.resource.release_reservations(session, job)
             if case and (
-                deed is not Deed.LEFT_ALONE or job.args.get('asked_by')
+                deed is not Decision.LEFT_ALONE or job.args.get('asked_by')
             ):
                 self._note(
                     session,
@@ -444,18 +456,18 @@ class _Rescue:
                     reason=reason,
                 )
 
-        self.desk.finish(end)
+        self.job.finish(end)
 
     def _note(
         self,
         session: Session,
-        case: Case,
+        case: RescueCase,
         *args: typing.Any,
         **facts: typing.Any,
     ) -> None:
         self.owner._note(
             session,
-            self.desk.job,
+            self.job.claim,
             self.resource,
             case,
             *args,

@@ -6,69 +6,71 @@ and tells the driver the whole set then: all there is to do is to ask for
 it. A record is about the set, and so has the id of the instance.
 """
 
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.access.share_rules import Access
-from manila_lite.share.manager.recovery.base import Case
-from manila_lite.share.manager.recovery.base import Rescuable
+from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.recovery.base import RescueCase
+from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.recovery.base import owner_context
-from manila_lite.states.access_rule import MACHINE
-from manila_lite.states.access_rule import SNAPSHOT_MACHINE
-from manila_lite.states.access_rule import STATUS_MACHINE
-from manila_lite.states.access_rule import UNTOLD
-from manila_lite.states.access_rule import A
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.access_rule import SYNC_EXCLUDED
+from manila_lite.states.access_rule import RuleState
 from manila_lite.states.machine import Rescue
 from manila_lite.states.machine import Resume
-from manila_lite.states.snapshot_instance import GOING as SNAPSHOT_GOING
+from manila_lite.states.snapshot_instance import LEAVING
 
 
-class RuleSets(Rescuable):
+class RuleSetRecovery(ResourceRecovery):
     """The rules of share instances, and the sum of each set."""
 
-    machine = STATUS_MACHINE
+    machine = SHARE_INSTANCE_ACCESS
 
     def __init__(
-        self, rescues: Client, works: dict[str, Client], access: Access
+        self, rescues: Client, works: dict[str, Client], access: AccessEndpoint
     ):
         super().__init__(rescues, works)
         self.access = access
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return (MACHINE.resource, STATUS_MACHINE.resource)
+        return (ACCESS_RULE.resource, SHARE_INSTANCE_ACCESS.resource)
 
-    def find(self, session: Session, id: str) -> Case | None:
-        row = instances.find(session, id)
-        return row and Case(row)
+    def find(self, session: Session, id: str) -> RescueCase | None:
+        row = share_instances.find(session, id)
+        return row and RescueCase(row)
 
-    def rescue_of(self, case: Case) -> Rescue | None:
+    def rescue_of(self, case: RescueCase) -> Rescue | None:
         """Whoever asks has seen that something of the set is in flight."""
         return (
-            None if case.row.status in UNTOLD else Resume('access.sync_access')
+            None
+            if case.row.status in SYNC_EXCLUDED
+            else Resume('access.sync_access')
         )
 
-    def again(self, session: Session, case: Case, kind: str) -> None:
+    def resubmit(self, session: Session, case: RescueCase, kind: str) -> None:
         self.access.resync(session, owner_context(case.row), case.row.id)
 
 
-class SnapshotRuleSets(Rescuable):
+class SnapshotRuleSetRecovery(ResourceRecovery):
     """The rules of snapshot instances."""
 
-    machine = SNAPSHOT_MACHINE
+    machine = SNAPSHOT_ACCESS_RULE
 
-    def find(self, session: Session, id: str) -> Case | None:
+    def find(self, session: Session, id: str) -> RescueCase | None:
         row = snapshots.find(session, id)
-        return row and Case(row)
+        return row and RescueCase(row)
 
-    def status_of(self, case: Case) -> str:
+    def status_of(self, case: RescueCase) -> str:
         """Rules of one set may be in several states; this stands for all."""
-        return A.QUEUED_TO_APPLY
+        return RuleState.QUEUED_TO_APPLY
 
-    def rescue_of(self, case: Case) -> Rescue | None:
+    def rescue_of(self, case: RescueCase) -> Rescue | None:
         return (
             None
-            if case.row.status in SNAPSHOT_GOING
+            if case.row.status in LEAVING
             else Resume('snapshot_access.sync_snapshot_access')
         )

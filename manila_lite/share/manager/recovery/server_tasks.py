@@ -6,18 +6,18 @@ goes to. A step that nobody owes is asked for anew.
 
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
-from manila_lite.share.manager.recovery.base import Case
-from manila_lite.share.manager.recovery.base import Rescuable
-from manila_lite.states.share_server import TASK_MACHINE
-from manila_lite.states.share_server import T
+from manila_lite.share.manager.recovery.base import RescueCase
+from manila_lite.share.manager.recovery.base import ResourceRecovery
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import TaskState
 
 
-class ServerTasks(Rescuable):
-    machine = TASK_MACHINE
+class ServerTaskRecovery(ResourceRecovery):
+    machine = SHARE_SERVER_TASK
 
-    def find(self, session: Session, id: str) -> Case | None:
+    def find(self, session: Session, id: str) -> RescueCase | None:
         row = share_servers.find(session, id)
-        return row and Case(row)
+        return row and RescueCase(row)
 
-    def status_of(self, case: Case) -> str:
-        return case.row.task_state or T.NONE
+    def status_of(self, case: RescueCase) -> str:
+        return case.row.task_state or TaskState.NONE

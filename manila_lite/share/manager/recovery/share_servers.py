@@ -6,14 +6,14 @@ from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
-from manila_lite.share.manager.recovery.base import Case
-from manila_lite.share.manager.recovery.base import Rescuable
+from manila_lite.share.manager.recovery.base import RescueCase
+from manila_lite.share.manager.recovery.base import ResourceRecovery
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import S
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import ServerStatus
 
 
-class ShareServers(Rescuable):
+class ShareServerRecovery(ResourceRecovery):
     """Those of one back end.
 
     What became of one that was being made is not asked: nothing waits
@@ -21,7 +21,7 @@ class ShareServers(Rescuable):
     back end may have it by now, so its addresses are its own until then.
     """
 
-    machine = MACHINE
+    machine = SHARE_SERVER
 
     def __init__(
         self, rescues: Client, works: dict[str, Client], setup: ServerSetup
@@ -29,21 +29,23 @@ class ShareServers(Rescuable):
         super().__init__(rescues, works)
         self.setup = setup
 
-    def find(self, session: Session, id: str) -> Case | None:
+    def find(self, session: Session, id: str) -> RescueCase | None:
         row = share_servers.find(session, id)
-        return row and Case(row)
+        return row and RescueCase(row)
 
     def give_up(
-        self, session: Session, job: typing.Any, case: Case, event: str
+        self, session: Session, job: typing.Any, case: RescueCase, event: str
     ) -> None:
-        if case.row.status == S.MANAGE_STARTING:  # not ours, as before
+        if (
+            case.row.status == ServerStatus.MANAGE_STARTING
+        ):  # not ours, as before
             self.setup.give_up(session, case.row.id, event)
         else:
             fire(
                 session,
-                MACHINE,
+                SHARE_SERVER,
                 case.row.id,
                 event,
-                founding=None,
+                build_key=None,
                 updated_at=session.now,
             )

@@ -11,22 +11,22 @@ import typing
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
 
-PAUSE = 1.0
+LOCKED_PAUSE = 1.0
 """Seconds before another try at replicas that somebody else works on."""
 
 
-def lock_name(share_id: str) -> str:
+def replica_lock_name(share_id: str) -> str:
     """What orders all that drivers are asked about replicas of a share."""
     return f'replicas-{share_id}'
 
 
 @contextlib.contextmanager
-def turn(
+def replica_lock(
     locks: Coordinator | NullCoordinator, job: typing.Any, share_id: str
 ) -> Iterator[bool]:
     """Whether it is our turn; if not, the work is put back for it."""
-    with locks.try_lock(lock_name(share_id)) as held:
+    with locks.try_lock(replica_lock_name(share_id)) as held:
         if not held:
-            job.put_back(PAUSE)
-            job.due_in = PAUSE
+            job.release(LOCKED_PAUSE)
+            job.wake_after = LOCKED_PAUSE
         yield held

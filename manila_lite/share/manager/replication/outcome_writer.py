@@ -15,40 +15,42 @@ import typing
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.replicas import updates as replica_pages
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.replicas import updates as replica_updates
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
-from manila_lite.quota.snapshots import discard
-from manila_lite.share.manager.access.share_rules import Access
+from manila_lite.quota.snapshots import remove_and_credit
+from manila_lite.share.manager.access.share_rules import AccessEndpoint
 from manila_lite.share.manager.driver_view import replica_view
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.replication import outcomes as replica_answers
-from manila_lite.share.manager.replication.outcomes import SnapshotNews
-from manila_lite.states.access_rule import STATUS_MACHINE
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_replica import MACHINE as SHARE_REPLICA
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import S as SnapshotS
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.replication import outcomes
+from manila_lite.share.manager.replication.outcomes import SnapshotOutcome
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import SHARE_REPLICA
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 PROGRESS_DONE = '100%'
 
-UNSETTLED = frozenset({S.REPLICATION_CHANGE, S.REVERTING})
+ROLE_OR_DATA_CHANGING = frozenset(
+    {InstanceStatus.REPLICATION_CHANGE, InstanceStatus.REVERTING}
+)
 """While one of a share is in these, nobody can say what others are."""
 
 
-class ReplicaNotes:
+class OutcomeWriter:
     """What became of the questions that a back end was asked."""
 
-    def __init__(self, db: Database, access: Access, message_ttl: int):
+    def __init__(self, db: Database, access: AccessEndpoint, message_ttl: int):
         self.db = db
         self.access = access
         self.message_ttl = message_ttl
@@ -58,7 +60,7 @@ class ReplicaNotes:
     def state(
         self,
         job,
-        found: Found,
+        found: LoadedInstance,
         answer: typing.Any,
         told: Mapping = types.MappingProxyType({}),
     ) -> None:
@@ -73,21 +75,21 @@ class ReplicaNotes:
             answer,
             told.get('export_locations'),
             by=job,
-            synced=False,
+            fsync=False,
         )
 
     def _state(self, session: Session, row, answer, exports) -> None:
-        if row.status == S.ERROR and answer in replica_answers.HEALTHY:
+        if row.status == InstanceStatus.ERROR and answer in outcomes.HEALTHY:
             self._ask_for_rules(session, row)
         own = self._own(session, row)
-        if own is None or own.replica_state == P.ACTIVE:
+        if own is None or own.replica_state == ReplicaState.ACTIVE:
             return
-        view = replica_view.find(session, row.share_id)
-        moves = replica_answers.moves(
+        view = replica_view.load_replicated_share(session, row.share_id)
+        moves = outcomes.transitions_for(
             own.status,
             own.replica_state,
             answer,
-            replica_answers.missing(view, own.id),
+            outcomes.missing_snapshots(view, own.id),
         )
         if moves.status:
             fire(
@@ -114,22 +116,22 @@ class ReplicaNotes:
                 session, row, messages.Action.UPDATE, 'SHARE_REPLICA', own.id
             )
 
-    def healed(self, job, found: Found, answer: Mapping) -> None:
+    def healed(self, job, found: LoadedInstance, answer: Mapping) -> None:
         """An active replica in error is there after all."""
         self.db.write(
             self._healed,
             found.row,
             answer.get('export_locations'),
             by=job,
-            synced=False,
+            fsync=False,
         )
 
     def _healed(self, session: Session, row, exports) -> None:
         self._ask_for_rules(session, row)
         own = self._own(session, row)
-        if own is None or own.replica_state != P.ACTIVE:
+        if own is None or own.replica_state != ReplicaState.ACTIVE:
             return
-        if not SHARE_INSTANCE['replica_healed'].leaves(own.status):
+        if not SHARE_INSTANCE['replica_healed'].can_leave(own.status):
             return
         fire(
             session,
@@ -142,7 +144,7 @@ class ReplicaNotes:
 
     def _ask_for_rules(self, session: Session, row) -> None:
         # In the order of requests: the work first, then the replicas.
-        self.access.syncs.sync_access(
+        self.access.sync_client.sync_access(
             session,
             RequestContext(project_id=row.project_id, user_id=row.user_id),
             instance_id=row.id,
@@ -151,20 +153,22 @@ class ReplicaNotes:
     def _be_well(self, session: Session, own, exports) -> None:
         """Nobody knows which rules came to it while it was in error."""
         if exports:
-            instances.replace_export_locations(session, own.id, exports)
-        access.doubt(session, own.id)
-        fire_matching(session, STATUS_MACHINE, 'change', {'id': own.id})
+            share_instances.replace_export_locations(session, own.id, exports)
+        share_rules.mark_stale(session, own.id)
+        fire_matching(session, SHARE_INSTANCE_ACCESS, 'change', {'id': own.id})
 
     # How a snapshot on it is
 
-    def snapshot(self, job, found: Found, row, news: SnapshotNews) -> bool:
+    def snapshot(
+        self, job, found: LoadedInstance, row, news: SnapshotOutcome
+    ) -> bool:
         """Make the move that follows from an answer; whether it was made."""
         return self.db.write(
-            self._snapshot, found.row, row, news, by=job, synced=False
+            self._snapshot, found.row, row, news, by=job, fsync=False
         )
 
     def _snapshot(
-        self, session: Session, replica, row, news: SnapshotNews
+        self, session: Session, replica, row, news: SnapshotOutcome
     ) -> bool:
         own = self._own(session, replica)
         current = snapshots.find(session, row.id)
@@ -172,7 +176,7 @@ class ReplicaNotes:
             return False
         try:
             if news.event == 'deleted':
-                discard(session, current)
+                remove_and_credit(session, current)
             elif news.event == 'created':
                 self._created(session, current, news.values)
             elif news.event:
@@ -184,8 +188,8 @@ class ReplicaNotes:
                     updated_at=session.now,
                 )
             else:
-                replica_pages.note_snapshot(
-                    session, row.id, **changed(current, news.values)
+                replica_updates.update_copying_snapshot(
+                    session, row.id, **changed_fields(current, news.values)
                 )
         except (exception.InvalidStatus, exception.ResourceNotFound):
             return False  # it was deleted by force, say
@@ -212,8 +216,8 @@ class ReplicaNotes:
 
     def _failed(self, session: Session, own, row) -> None:
         """A replica that lacks a snapshot is not in sync any more."""
-        creating = row.status == SnapshotS.CREATING
-        if creating and own.replica_state == P.IN_SYNC:
+        creating = row.status == SnapshotStatus.CREATING
+        if creating and own.replica_state == ReplicaState.IN_SYNC:
             fire(
                 session,
                 SHARE_REPLICA,
@@ -233,16 +237,16 @@ class ReplicaNotes:
 
     def _own(self, session: Session, row) -> typing.Any:
         """The replica as it is, kept; None when the answer is too old."""
-        taken = replicas.take(session, row.share_id)
-        if is_unsettled(taken):
+        taken = replicas.lock_instances(session, row.share_id)
+        if is_role_or_data_changing(taken):
             return None
         return next(
             (
                 one
                 for one in taken
                 if one.id == row.id
-                and one.replica_round == row.replica_round
-                and one.status in replica_pages.WATCHED
+                and one.replica_generation == row.replica_generation
+                and one.status in replica_updates.POLLED_STATUSES
             ),
             None,
         )
@@ -267,12 +271,14 @@ class ReplicaNotes:
         )
 
 
-def is_unsettled(taken: Sequence[typing.Any]) -> bool:
+def is_role_or_data_changing(taken: Sequence[typing.Any]) -> bool:
     """Whether who is active, or what its data is, changes just now."""
-    return any(row.status in UNSETTLED for row in taken)
+    return any(row.status in ROLE_OR_DATA_CHANGING for row in taken)
 
 
-def changed(row: typing.Any, told: Mapping[str, typing.Any]) -> dict[str, str]:
+def changed_fields(
+    row: typing.Any, told: Mapping[str, typing.Any]
+) -> dict[str, str]:
     """What an answer says of a snapshot that is not known already."""
     return {
         name: str(told[name])[:most]

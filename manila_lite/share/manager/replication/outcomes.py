@@ -4,35 +4,37 @@ from collections.abc import Collection, Iterator, Mapping
 import typing
 
 from manila_lite import exception
-from manila_lite.share.manager.driver_view.replica_view import Replicated
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_replica import COUNTING
+from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import UP_TO_DATE
 from manila_lite.states.share_replica import WRITABLE
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import S as SnapshotS
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 FAILED = object()
 """The answer of a driver that raises."""
 
 _EVENTS = {
-    P.IN_SYNC: 'caught_up',
-    P.OUT_OF_SYNC: 'fell_behind',
-    P.ERROR: 'failed',
-    P.ACTIVE: 'activated',
+    ReplicaState.IN_SYNC: 'caught_up',
+    ReplicaState.OUT_OF_SYNC: 'fell_behind',
+    ReplicaState.ERROR: 'failed',
+    ReplicaState.ACTIVE: 'activated',
 }
-HEALTHY = frozenset({P.IN_SYNC, P.OUT_OF_SYNC, P.ACTIVE})
+HEALTHY = frozenset(
+    {ReplicaState.IN_SYNC, ReplicaState.OUT_OF_SYNC, ReplicaState.ACTIVE}
+)
 
-POLLED = frozenset({SnapshotS.CREATING, SnapshotS.DELETING})
+POLLED = frozenset({SnapshotStatus.CREATING, SnapshotStatus.DELETING})
 
 
-class Said(typing.NamedTuple):
+class DriverReply(typing.NamedTuple):
     """What a driver answered, or raised."""
 
     value: typing.Any = None
     error: Exception | None = None
 
 
-class Moves(typing.NamedTuple):
+class Transitions(typing.NamedTuple):
     """What is to be fired about a replica; None is nothing."""
 
     status: str | None = None
@@ -52,52 +54,54 @@ class Moves(typing.NamedTuple):
 # How a replica is
 
 
-def state_of(said: Said, replication_type: str | None) -> typing.Any:
+def reported_state(
+    said: DriverReply, replication_type: str | None
+) -> typing.Any:
     """The state that an answer tells, None for no news, or FAILED."""
     if said.error is not None:
         return None if _is_lacking(said, replication_type) else FAILED
-    told = [P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR]
+    told = [ReplicaState.IN_SYNC, ReplicaState.OUT_OF_SYNC, ReplicaState.ERROR]
     if replication_type == WRITABLE:
-        told.append(P.ACTIVE)
+        told.append(ReplicaState.ACTIVE)
     return said.value if said.value in told else None
 
 
-def moves(
+def transitions_for(
     status: str, state: str, answer: typing.Any, missing: Collection[str]
-) -> Moves:
+) -> Transitions:
     """What follows for a replica from an answer about it.
 
     `missing` are the snapshots that it lacks and others have: without
     them nothing is in sync, whatever the driver says.
     """
     if answer is FAILED:
-        return Moves(
-            'replica_failed' if status == S.AVAILABLE else None,
-            'failed' if state != P.ERROR else None,
+        return Transitions(
+            'replica_failed' if status == InstanceStatus.AVAILABLE else None,
+            'failed' if state != ReplicaState.ERROR else None,
         )
     wanted = state if answer is None else answer
-    if wanted in COUNTING and missing:
-        wanted = P.OUT_OF_SYNC
-    heals = status == S.ERROR and answer in HEALTHY
-    return Moves(
+    if wanted in UP_TO_DATE and missing:
+        wanted = ReplicaState.OUT_OF_SYNC
+    heals = status == InstanceStatus.ERROR and answer in HEALTHY
+    return Transitions(
         'replica_healed' if heals else None,
         _EVENTS[wanted] if wanted != state else None,
     )
 
 
-def missing(view: Replicated, replica_id: str) -> set[str]:
+def missing_snapshots(view: ReplicatedShare, replica_id: str) -> set[str]:
     """Snapshots that are complete but for this replica, which has not."""
     return view.complete(but=replica_id) - {
         one.row.snapshot_id
         for one in view.snapshots_on(replica_id)
-        if one.row.status == SnapshotS.AVAILABLE
+        if one.row.status == SnapshotStatus.AVAILABLE
     }
 
 
 # How its snapshots are
 
 
-class SnapshotNews(typing.NamedTuple):
+class SnapshotOutcome(typing.NamedTuple):
     """What is to be fired about a snapshot instance, and to be noted."""
 
     event: str | None = None
@@ -108,7 +112,9 @@ class SnapshotNews(typing.NamedTuple):
         return self.event in ('create_failed', 'delete_failed')
 
 
-def pending(view: Replicated, replica_id: str) -> Iterator[typing.Any]:
+def pending_snapshots(
+    view: ReplicatedShare, replica_id: str
+) -> Iterator[typing.Any]:
     """The snapshots of a replica that are to be asked about.
 
     As long as that of the active replica is still being worked on there
@@ -131,18 +137,18 @@ def pending(view: Replicated, replica_id: str) -> Iterator[typing.Any]:
             yield one
 
 
-def news_of(
-    status: str, said: Said, replication_type: str | None = None
-) -> SnapshotNews:
+def snapshot_outcome(
+    status: str, said: DriverReply, replication_type: str | None = None
+) -> SnapshotOutcome:
     """What an answer says about a snapshot that is `status`."""
     if said.error is not None and _is_lacking(said, replication_type):
-        return SnapshotNews()
+        return SnapshotOutcome()
     gone = isinstance(said.error, exception.SnapshotResourceNotFound)
-    if status == SnapshotS.DELETING:
+    if status == SnapshotStatus.DELETING:
         if gone:
-            return SnapshotNews('deleted')
+            return SnapshotOutcome('deleted')
         told, values = _told(said)
-        return SnapshotNews(
+        return SnapshotOutcome(
             {
                 'deleted': 'deleted',
                 'error': 'delete_failed',
@@ -150,7 +156,7 @@ def news_of(
             }.get(told)
         )
     told, values = _told(said)
-    return SnapshotNews(
+    return SnapshotOutcome(
         {
             'available': 'created',
             'error': 'create_failed',
@@ -160,7 +166,7 @@ def news_of(
     )
 
 
-def _told(said: Said) -> tuple[str | None, Mapping[str, typing.Any]]:
+def _told(said: DriverReply) -> tuple[str | None, Mapping[str, typing.Any]]:
     """The status of an answer, and what else it says."""
     if said.error is not None:
         return 'error', {}
@@ -172,7 +178,7 @@ def _told(said: Said) -> tuple[str | None, Mapping[str, typing.Any]]:
     return status if isinstance(status, str) else None, said.value
 
 
-def _is_lacking(said: Said, replication_type: str | None) -> bool:
+def _is_lacking(said: DriverReply, replication_type: str | None) -> bool:
     """Whether the driver need not be able to answer."""
     return replication_type == WRITABLE and isinstance(
         said.error, NotImplementedError

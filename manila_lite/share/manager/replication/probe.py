@@ -5,11 +5,11 @@ import time
 import typing
 
 from manila_lite import exception
-from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.replication.outcomes import Said
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.replication.outcomes import DriverReply
 
 
-class Unanswered(exception.ManilaLiteError):
+class ReplicaProbePending(exception.ManilaLiteError):
     """The driver still has a question about the replica.
 
     `overdue` says that it has had it for longer than it may, and that
@@ -20,10 +20,10 @@ class Unanswered(exception.ManilaLiteError):
 
     @property
     def overdue(self) -> bool:
-        return self.facts['overdue']
+        return self.params['overdue']
 
 
-class Subject(typing.NamedTuple):
+class ProbeSubject(typing.NamedTuple):
     """What is asked about: a replica in a round, and what of it.
 
     `what` is 'state', 'status', or the id of a snapshot on it.
@@ -37,22 +37,22 @@ class Subject(typing.NamedTuple):
 class _Asked:
     """A question that was put, and what came of it so far."""
 
-    def __init__(self, subject: Subject):
+    def __init__(self, subject: ProbeSubject):
         self.subject = subject
         self.since = time.monotonic()
-        self.said: Said | None = None
+        self.said: DriverReply | None = None
 
     def __repr__(self) -> str:
         return f'<the {self.subject.what} of {self.subject.replica_id}>'
 
     def carry_out(self, method: typing.Callable, args: tuple) -> None:
         try:
-            self.said = Said(method(*args))
+            self.said = DriverReply(method(*args))
         except Exception as error:  # noqa: BLE001 what it means is decided
-            self.said = Said(error=error)
+            self.said = DriverReply(error=error)
 
 
-class ReplicaQuestions:
+class ReplicaProbe:
     """Asks one question at a time about each replica.
 
     While a driver has not answered it is not asked again about the same
@@ -60,18 +60,18 @@ class ReplicaQuestions:
     says too late is told to whoever next asks the same, in the same round.
     """
 
-    def __init__(self, questions: Questions):
-        self.questions = questions
+    def __init__(self, probe: DriverProbe):
+        self.probe = probe
         self._asked: dict[str, _Asked] = {}
         self._lock = threading.Lock()
 
     def ask(
         self,
-        subject: Subject,
+        subject: ProbeSubject,
         method: typing.Callable,
         *args: typing.Any,
-        late: typing.Callable[[], object] | None = None,
-    ) -> Said:
+        on_slow: typing.Callable[[], object] | None = None,
+    ) -> DriverReply:
         """What the driver says; raises Unanswered or BackEndAway.
 
         `late` is called when it is slow to answer.
@@ -80,26 +80,30 @@ class ReplicaQuestions:
         if said is not None:
             return said
         try:
-            answer = self.questions.ask(
-                asked.carry_out, method, args, late=late
+            answer = self.probe.ask(
+                asked.carry_out, method, args, on_slow=on_slow
             )
         except BaseException:
             self._forget(asked)
             raise
         if asked.said is None or answer.reason:
-            raise Unanswered(replica_id=subject.replica_id, overdue=False)
+            raise ReplicaProbePending(
+                replica_id=subject.replica_id, overdue=False
+            )
         self._forget(asked)
         return asked.said
 
-    def _begin(self, subject: Subject) -> tuple[_Asked, Said | None]:
+    def _begin(
+        self, subject: ProbeSubject
+    ) -> tuple[_Asked, DriverReply | None]:
         """A new question, or what was answered to the same before."""
         with self._lock:
             before = self._asked.get(subject.replica_id)
             if before is not None and before.said is None:
-                raise Unanswered(
+                raise ReplicaProbePending(
                     replica_id=subject.replica_id,
                     overdue=time.monotonic()
-                    >= before.since + self.questions.timeout,
+                    >= before.since + self.probe.timeout,
                 )
             asked = self._asked[subject.replica_id] = _Asked(subject)
             if before is not None and before.subject == subject:

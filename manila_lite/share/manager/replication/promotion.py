@@ -9,39 +9,42 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import replica_view
-from manila_lite.share.manager.driver_view.replica_view import Replicated
-from manila_lite.share.manager.replication.rule_resync import RuleTelling
-from manila_lite.share.manager.replication.rule_resync import rules_hold
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_replica import MACHINE
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import S as SnapshotS
-from manila_lite.work.notify import tell
+from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.share.manager.replication.rule_resync import RuleResync
+from manila_lite.share.manager.replication.rule_resync import rules_in_force
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_replica import SHARE_REPLICA
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.notify import notify_user
 
-_RETIRED = {P.IN_SYNC: 'retired_in_sync', P.ERROR: 'retired_broken'}
+_RETIRED = {
+    ReplicaState.IN_SYNC: 'retired_in_sync',
+    ReplicaState.ERROR: 'retired_broken',
+}
 _PASSIVE = {
-    P.IN_SYNC: 'caught_up',
-    P.OUT_OF_SYNC: 'fell_behind',
-    P.ERROR: 'failed',
+    ReplicaState.IN_SYNC: 'caught_up',
+    ReplicaState.OUT_OF_SYNC: 'fell_behind',
+    ReplicaState.ERROR: 'failed',
 }
 
-Answer = Mapping[str, typing.Any]
+PromotionReply = Mapping[str, typing.Any]
 
 
-class Promotion:
+class PromotionWriter:
     """The ends that a promotion may have."""
 
-    def __init__(self, rules: RuleTelling, message_ttl: int):
+    def __init__(self, rules: RuleResync, message_ttl: int):
         self.rules = rules
         self.message_ttl = message_ttl
 
@@ -49,8 +52,8 @@ class Promotion:
         self,
         session: Session,
         job,
-        share: Replicated,
-        answers: Iterable[Answer],
+        share: ReplicatedShare,
+        answers: Iterable[PromotionReply],
     ) -> None:
         """The replica is the active one; `share` is what was asked about.
 
@@ -62,14 +65,17 @@ class Promotion:
             one.row
             for one in share.replicas
             if share.rules.get(one.row.id)
-            and not rules_hold(said.get(one.row.id))
+            and not rules_in_force(said.get(one.row.id))
         ]
         self.rules.ask(
             session,
             RequestContext(project_id=job.project_id, user_id=job.user_id),
             retold,
         )
-        taken = {row.id: row for row in replicas.take(session, share.share_id)}
+        taken = {
+            row.id: row
+            for row in replicas.lock_instances(session, share.share_id)
+        }
         fire(
             session,
             SHARE_INSTANCE,
@@ -81,53 +87,67 @@ class Promotion:
         complete = _complete(session, share.share_id, job.resource_id)
         for id, row in taken.items():
             state = self._state(row, said.get(id), complete.get(id, False))
-            if id != job.resource_id and row.replica_state == P.ACTIVE:
+            if (
+                id != job.resource_id
+                and row.replica_state == ReplicaState.ACTIVE
+            ):
                 replicas.retire(
                     session, row, type_, _RETIRED.get(state, 'retired')
                 )
             elif id != job.resource_id and state != row.replica_state:
                 fire_matching(
                     session,
-                    MACHINE,
+                    SHARE_REPLICA,
                     _PASSIVE[state],
                     {'id': id},
                     updated_at=session.now,
                 )
             self._exports(session, id, said.get(id))
         replicas.activate(session, taken[job.resource_id], type_)
-        replicas.next_round(session, share.share_id)
-        self.rules.doubt(session, {row.id for row in retold} & taken.keys())
+        replicas.advance_generation(session, share.share_id)
+        self.rules.mark_stale(
+            session, {row.id for row in retold} & taken.keys()
+        )
         # Who may mount snapshots may depend on which replica is active.
-        snapshot_access.doubt_on(session, taken.keys())
+        snapshot_rules.mark_stale_on_share_instances(session, taken.keys())
 
-    def _check(self, promoted_id: str, said: Mapping[str, Answer]) -> None:
-        if said.get(promoted_id, {}).get('replica_state') == P.ERROR:
+    def _check(
+        self, promoted_id: str, said: Mapping[str, PromotionReply]
+    ) -> None:
+        if (
+            said.get(promoted_id, {}).get('replica_state')
+            == ReplicaState.ERROR
+        ):
             raise exception.ReplicationException(
                 reason=f'the driver says that {promoted_id} is in error'
             )
 
-    def _state(self, row, answer: Answer | None, has_all: bool) -> str:
+    def _state(self, row, answer: PromotionReply | None, has_all: bool) -> str:
         """What a replica is from now on, that is not the active one."""
         state = answer and answer.get('replica_state')
         if state not in _PASSIVE:
             state = (
-                P.OUT_OF_SYNC
-                if row.replica_state == P.ACTIVE
+                ReplicaState.OUT_OF_SYNC
+                if row.replica_state == ReplicaState.ACTIVE
                 else row.replica_state
             )
-        return P.OUT_OF_SYNC if state == P.IN_SYNC and not has_all else state
+        return (
+            ReplicaState.OUT_OF_SYNC
+            if state == ReplicaState.IN_SYNC and not has_all
+            else state
+        )
 
     def _exports(self, session, replica_id, answer):
         if answer and answer.get('export_locations') is not None:
-            instances.replace_export_locations(
+            share_instances.replace_export_locations(
                 session,
                 replica_id,
-                export_locations(answer['export_locations']),
+                normalise_export_locations(answer['export_locations']),
             )
 
     def refused(self, session: Session, job, share_id: str) -> None:
         """There is none to take over from; nothing was done."""
-        replicas.take(session, share_id)
+        replicas.lock_instances(session, share_id)
         fire(
             session,
             SHARE_INSTANCE,
@@ -135,8 +155,8 @@ class Promotion:
             'promote_refused',
             updated_at=session.now,
         )
-        replicas.next_round(session, share_id)
-        tell(
+        replicas.advance_generation(session, share_id)
+        notify_user(
             session,
             job,
             Action.PROMOTE,
@@ -151,7 +171,7 @@ class Promotion:
         set. What is active stays so in the books: of the others nobody
         knows how well they follow.
         """
-        taken = replicas.take(session, share_id)
+        taken = replicas.lock_instances(session, share_id)
         fire_matching(
             session,
             SHARE_INSTANCE,
@@ -161,7 +181,7 @@ class Promotion:
         )
         fire_matching(
             session,
-            MACHINE,
+            SHARE_REPLICA,
             'failed',
             {'id': replica_id},
             updated_at=session.now,
@@ -169,22 +189,23 @@ class Promotion:
         behind = [
             row.id
             for row in taken
-            if row.id != replica_id and row.replica_state == P.IN_SYNC
+            if row.id != replica_id
+            and row.replica_state == ReplicaState.IN_SYNC
         ]
         if behind:
             fire_matching(
                 session,
-                MACHINE,
+                SHARE_REPLICA,
                 'fell_behind',
                 {'id': behind},
                 updated_at=session.now,
             )
-        replicas.next_round(session, share_id)
+        replicas.advance_generation(session, share_id)
 
     def lost(self, session: Session, job, share_id: str) -> None:
         """The same where the replica was moved by decree meanwhile."""
         self.failed(session, share_id, job.resource_id)
-        tell(
+        notify_user(
             session,
             job,
             Action.PROMOTE,
@@ -208,13 +229,13 @@ def _complete(
     session: Session, share_id: str, active_id: str
 ) -> dict[str, bool]:
     """Which replicas have all the snapshots that one of them has."""
-    share = replica_view.find(session, share_id)
+    share = replica_view.load_replicated_share(session, share_id)
 
     def available_on(replica_id: str) -> set[str]:
         return {
             one.row.snapshot_id
             for one in share.snapshots_on(replica_id)
-            if one.row.status == SnapshotS.AVAILABLE
+            if one.row.status == SnapshotStatus.AVAILABLE
         }
 
     wanted = available_on(active_id)

@@ -15,42 +15,42 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Detail
-from manila_lite.quota.replicas import discard
+from manila_lite.quota.replicas import remove_and_credit
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ReplicationRpc
 from manila_lite.share.drivers.base import ExportLocation
-from manila_lite.share.drivers.base import ReplicaAnswer
+from manila_lite.share.drivers.base import ReplicaReply
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.access import teardown as access_removal
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.manager.access import teardown
 from manila_lite.share.manager.driver_view import replica_view
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.replica_view import Replicated
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.driver_view.share_view import Names
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
 from manila_lite.share.manager.provisioning import PROGRESS_DONE
-from manila_lite.share.manager.replication.lock import turn
-from manila_lite.share.manager.replication.promotion import Promotion
-from manila_lite.share.manager.replication.rule_resync import RuleTelling
-from manila_lite.share.manager.replication.rule_resync import rules_hold
-from manila_lite.share.manager.servers.lifecycle import ShareServers
+from manila_lite.share.manager.replication.lock import replica_lock
+from manila_lite.share.manager.replication.promotion import PromotionWriter
+from manila_lite.share.manager.replication.rule_resync import RuleResync
+from manila_lite.share.manager.replication.rule_resync import rules_in_force
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
-from manila_lite.states.access_rule import STATUS_MACHINE
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_replica import MACHINE
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import WRITABLE
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
-from manila_lite.states.snapshot_instance import S as SnapshotS
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 LOG = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class _LastActive(exception.ReplicationException):
     """By decree only: no request is accepted that would remove it."""
 
 
-class Told(typing.NamedTuple):
+class ReportedReplica(typing.NamedTuple):
     """What a driver tells about a new replica."""
 
     state: str | None = None
@@ -69,17 +69,17 @@ class Told(typing.NamedTuple):
 
 
 @implements(ReplicationRpc)
-class Replicas:
+class ReplicasEndpoint:
     """The replicas that are, or are to be, on one back end."""
 
     def __init__(
         self,
         driver: ShareDriver,
-        names: Names,
+        names: NameTemplates,
         setup: ServerSetup,
-        servers: ShareServers,
-        rules: RuleTelling,
-        promotion: Promotion,
+        servers: ShareServersEndpoint,
+        rules: RuleResync,
+        promotion: PromotionWriter,
         locks: Coordinator | NullCoordinator,
     ):
         self.driver = driver
@@ -92,19 +92,25 @@ class Replicas:
 
     # Create
 
-    def prepare_create_share_replica(self, session: Session, job) -> Found:
-        return self._expect(session, job, S.CREATING, driver_view.find_new)
+    def prepare_create_share_replica(
+        self, session: Session, job
+    ) -> LoadedInstance:
+        return self._expect(
+            session, job, InstanceStatus.CREATING, share_view.load_new_instance
+        )
 
     def create_share_replica(self, job, instance_id):
-        found = self.setup.provide(job, job.found)
+        found = self.setup.provide(job, job.prepared)
         if found is None:
             return
-        with turn(self.locks, job, found.row.share_id) as held:
+        with replica_lock(self.locks, job, found.row.share_id) as held:
             if held:
                 self._create(job, instance_id)
 
     def _create(self, job, instance_id):
-        share = job.read(replica_view.find, job.found.row.share_id)
+        share = job.read(
+            replica_view.load_replicated_share, job.prepared.row.share_id
+        )
         own = self._of(share, instance_id)
         if share.active is None:
             raise exception.ReplicationException(
@@ -116,30 +122,39 @@ class Replicas:
             RequestContext(),
             share.shown(self.names),
             self._view(own),
-            share.shown_rules(instance_id, self.driver),
+            share.rules_for_driver(instance_id, self.driver),
             pairs,
             share_server=own.share_server,
         )
         copied = [pair['share_replica_snapshot'].id for pair in pairs]
         try:
-            job.finish(self._created, job, own.row, told(answer), copied)
-        except (exception.WorkLost, exception.ResourceNotFound):
-            if job.read(instances.find, instance_id) is None:
+            job.finish(
+                self._created, job, own.row, parse_reply(answer), copied
+            )
+        except (exception.ClaimLost, exception.ResourceNotFound):
+            if job.read(share_instances.find, instance_id) is None:
                 # Given up and deleted meanwhile: nobody would know it.
                 self._remove(share, own)
             raise
 
     def _created(
-        self, session: Session, job, row, told: Told, copied: list[str]
+        self,
+        session: Session,
+        job,
+        row,
+        told: ReportedReplica,
+        copied: list[str],
     ) -> None:
         """It can be used, and its rules are told where they are not yet.
 
         In the order of requests: the work first, then the replicas.
         """
-        has_rules = bool(access.having_rules(session, [row.id]))
+        has_rules = bool(
+            share_rules.list_instances_with_rules(session, [row.id])
+        )
         if has_rules and not told.rules_hold:
             self.rules.ask(session, _who(job), [row])
-        replicas.take(session, row.share_id)
+        replicas.lock_instances(session, row.share_id)
         fire(
             session,
             SHARE_INSTANCE,
@@ -148,29 +163,33 @@ class Replicas:
             progress=PROGRESS_DONE,
             updated_at=session.now,
         )
-        instances.replace_export_locations(session, row.id, told.exports)
+        share_instances.replace_export_locations(session, row.id, told.exports)
         if has_rules and told.rules_hold:
             self._rules_hold(session, row.id, told.keys)
         elif has_rules:
-            access.doubt(session, row.id)
+            share_rules.mark_stale(session, row.id)
         self._note_state(session, row, told.state, copied)
 
-    def created(self, session: Session, job, row, told: Told) -> None:
+    def created(
+        self, session: Session, job, row, told: ReportedReplica
+    ) -> None:
         """The same by what the back end says when it is asked later."""
         self._created(session, job, row, told, [])
 
     def _rules_hold(self, session, instance_id, keys):
         """None has changed since: a new replica takes no changes."""
-        access.set_keys(session, instance_id, keys)
+        share_rules.set_access_keys(session, instance_id, keys)
         for event in ('apply', 'applied'):
             fire_matching(
                 session, ACCESS_RULE, event, {'share_instance_id': instance_id}
             )
-        fire_matching(session, STATUS_MACHINE, 'synced', {'id': instance_id})
+        fire_matching(
+            session, SHARE_INSTANCE_ACCESS, 'synced', {'id': instance_id}
+        )
 
     def _note_state(self, session, row, state, copied):
         """What it is from the beginning: out_of_sync, where not told."""
-        if state == P.ACTIVE and row.replication_type == WRITABLE:
+        if state == ReplicaState.ACTIVE and row.replication_type == WRITABLE:
             replicas.activate(session, row, WRITABLE)
             if copied:
                 fire_matching(
@@ -181,45 +200,56 @@ class Replicas:
                     progress=PROGRESS_DONE,
                     updated_at=session.now,
                 )
-        elif state == P.IN_SYNC and self._has_snapshots(session, row):
+        elif state == ReplicaState.IN_SYNC and self._has_snapshots(
+            session, row
+        ):
             fire_matching(
                 session,
-                MACHINE,
+                SHARE_REPLICA,
                 'caught_up',
                 _round(row),
                 updated_at=session.now,
             )
-        elif state == P.ERROR:
+        elif state == ReplicaState.ERROR:
             fire_matching(
-                session, MACHINE, 'failed', _round(row), updated_at=session.now
+                session,
+                SHARE_REPLICA,
+                'failed',
+                _round(row),
+                updated_at=session.now,
             )
-        elif state not in (None, P.OUT_OF_SYNC, P.IN_SYNC):
+        elif state not in (
+            None,
+            ReplicaState.OUT_OF_SYNC,
+            ReplicaState.IN_SYNC,
+        ):
             LOG.warning(
                 'The driver says that the new replica %s is %s', row.id, state
             )
 
     def _has_snapshots(self, session, row):
-        share = replica_view.find(session, row.share_id)
+        share = replica_view.load_replicated_share(session, row.share_id)
         return share.complete(but=row.id) <= {
             one.row.snapshot_id
             for one in share.snapshots_on(row.id)
-            if one.row.status == SnapshotS.AVAILABLE
+            if one.row.status == SnapshotStatus.AVAILABLE
         }
 
     def failed_create_share_replica(self, session, job, error):
         done = self.setup.failed(session, job, error)
-        replicas.give_up(session, job.resource_id)
+        replicas.mark_failed(session, job.resource_id)
         return done
 
     # Delete
 
     def prepare_delete_share_replica(self, session: Session, job):
         """Also by decree the last active replica is not removed."""
-        row = instances.get(session, job.resource_id)
-        taken = replicas.take(session, row.share_id)
-        found = self._expect(session, job, S.DELETING)
-        if found.row.replica_state == P.ACTIVE and not any(
-            one.replica_state == P.ACTIVE and one.status != S.DELETING
+        row = share_instances.get(session, job.resource_id)
+        taken = replicas.lock_instances(session, row.share_id)
+        found = self._expect(session, job, InstanceStatus.DELETING)
+        if found.row.replica_state == ReplicaState.ACTIVE and not any(
+            one.replica_state == ReplicaState.ACTIVE
+            and one.status != InstanceStatus.DELETING
             for one in taken
             if one.id != row.id
         ):
@@ -227,12 +257,12 @@ class Replicas:
                 reason=f'replica {row.id} is the last active one of share '
                 f'{row.share_id}'
             )
-        return access_removal.take_all(session, found, self.driver)
+        return teardown.queue_denials(session, found, self.driver)
 
     def delete_share_replica(self, job, instance_id, force=False):
-        leaving = job.found
+        leaving = job.prepared
         if not (self.setup.networks and leaving.found.server is None):
-            with turn(self.locks, job, leaving.row.share_id) as held:
+            with replica_lock(self.locks, job, leaving.row.share_id) as held:
                 if not held:
                     return
                 self._withdraw(job, leaving, force)
@@ -243,7 +273,9 @@ class Replicas:
 
         By force it is removed whatever becomes of its rules.
         """
-        share = job.read(replica_view.find, leaving.row.share_id)
+        share = job.read(
+            replica_view.load_replicated_share, leaving.row.share_id
+        )
         own = self._of(share, leaving.row.id)
         with (
             contextlib.suppress(exception.ShareResourceNotFound),
@@ -251,18 +283,18 @@ class Replicas:
         ):
             if force:
                 at_last.callback(self._remove, share, own)
-            access_removal.deny_all(
+            teardown.deny_all(
                 self.driver, self._view(own), leaving, own.share_server
             )
             if not force:
                 self._remove(share, own)
 
-    def _remove(self, share: Replicated, own: Found) -> None:
+    def _remove(self, share: ReplicatedShare, own: LoadedInstance) -> None:
         self.driver.delete_replica(
             RequestContext(),
             share.shown(self.names),
             [
-                replica_view.shown(one, self.names)
+                replica_view.snapshot_for_driver(one, self.names)
                 for one in share.snapshots_on(own.row.id)
             ],
             self._view(own),
@@ -271,32 +303,32 @@ class Replicas:
 
     def _deleted(self, session, instance_id, share_id):
         """It counts for what the share measures now."""
-        replicas.take(session, share_id)
-        row = instances.get(session, instance_id)
-        discard(session, row)
+        replicas.lock_instances(session, share_id)
+        row = share_instances.get(session, instance_id)
+        remove_and_credit(session, row)
         self.servers.release(session, row.share_server_id)
 
     def failed_delete_share_replica(self, session, job, error):
         """A forced deletion bears with the back end: the rows go."""
-        row = self._expect(session, job, S.DELETING).row
+        row = self._expect(session, job, InstanceStatus.DELETING).row
         if isinstance(error, _LastActive):
             return False
         if job.args['force']:
             self._deleted(session, row.id, row.share_id)
             return True
-        access_removal.give_up(session, row.id)
+        teardown.fail_denials(session, row.id)
         self._broken(session, row)
         return False
 
     def _broken(self, session, row):
-        if row.replica_state == P.ACTIVE:
+        if row.replica_state == ReplicaState.ACTIVE:
             replicas.retire(
                 session, row, row.replication_type, 'retired_broken'
             )
         else:
             fire_matching(
                 session,
-                MACHINE,
+                SHARE_REPLICA,
                 'failed',
                 {'id': row.id},
                 updated_at=session.now,
@@ -304,16 +336,20 @@ class Replicas:
 
     # Promote
 
-    def prepare_promote_share_replica(self, session: Session, job) -> Found:
-        return self._expect(session, job, S.REPLICATION_CHANGE)
+    def prepare_promote_share_replica(
+        self, session: Session, job
+    ) -> LoadedInstance:
+        return self._expect(session, job, InstanceStatus.REPLICATION_CHANGE)
 
     def promote_share_replica(self, job, instance_id, quiesce_wait_time=None):
-        with turn(self.locks, job, job.found.row.share_id) as held:
+        with replica_lock(self.locks, job, job.prepared.row.share_id) as held:
             if held:
                 self._promote(job, instance_id, quiesce_wait_time)
 
     def _promote(self, job, instance_id, quiesce_wait_time):
-        share = job.read(replica_view.find, job.found.row.share_id)
+        share = job.read(
+            replica_view.load_replicated_share, job.prepared.row.share_id
+        )
         own = self._of(share, instance_id)
         if share.active is None:
             job.finish(self.promotion.refused, job, share.share_id)
@@ -322,7 +358,7 @@ class Replicas:
             RequestContext(),
             share.shown(self.names),
             self._view(own),
-            share.shown_rules(instance_id, self.driver, read_only=False),
+            share.rules_for_driver(instance_id, self.driver, read_only=False),
             share_server=own.share_server,
             quiesce_wait_time=quiesce_wait_time,
         )
@@ -334,17 +370,17 @@ class Replicas:
 
     def failed_promote_share_replica(self, session, job, error):
         """The back ends may be in any state: all replicas are in error."""
-        row = instances.get(session, job.resource_id)
+        row = share_instances.get(session, job.resource_id)
         self.promotion.failed(session, row.share_id, row.id)
         return False
 
     # All
 
     def _expect(
-        self, session: Session, job, status: str, find=driver_view.find
-    ) -> Found:
+        self, session: Session, job, status: str, find=share_view.load_instance
+    ) -> LoadedInstance:
         """The replica, kept, if it still waits for this work."""
-        found = find(session, job.resource_id, keep=True)
+        found = find(session, job.resource_id, lock_shared=True)
         if found.row.status != status:
             raise exception.InvalidStatus(
                 resource='share replica',
@@ -355,7 +391,7 @@ class Replicas:
             )
         return found
 
-    def _of(self, share: Replicated, instance_id: str) -> Found:
+    def _of(self, share: ReplicatedShare, instance_id: str) -> LoadedInstance:
         own = share.get(instance_id)
         if own is None:
             raise exception.ShareInstanceNotFound(
@@ -363,19 +399,19 @@ class Replicas:
             )
         return own
 
-    def _view(self, found: Found):
-        return driver_view.for_driver(found, self.names.share)
+    def _view(self, found: LoadedInstance):
+        return share_view.share_for_driver(found, self.names.share)
 
 
-def told(answer: ReplicaAnswer | None) -> Told:
+def parse_reply(answer: ReplicaReply | None) -> ReportedReplica:
     """What an answer about a new replica says."""
     if not answer:
-        return Told()
+        return ReportedReplica()
     rules = answer.get('share_access_rules') or {}
-    return Told(
+    return ReportedReplica(
         answer.get('replica_state'),
-        export_locations(answer.get('export_locations')),
-        rules_hold(answer),
+        normalise_export_locations(answer.get('export_locations')),
+        rules_in_force(answer),
         {
             access_id: one['access_key']
             for access_id, one in rules.items()
@@ -386,7 +422,7 @@ def told(answer: ReplicaAnswer | None) -> Told:
 
 def _round(row) -> dict[str, object]:
     """Matches the replica while what was asked about it still holds."""
-    return {'id': row.id, 'replica_round': row.replica_round}
+    return {'id': row.id, 'replica_generation': row.replica_generation}
 
 
 def _who(job) -> RequestContext:

@@ -19,34 +19,34 @@ from manila_lite.db.queries.snapshots import snapshots as rows
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_matching
 from manila_lite.messages import Detail
-from manila_lite.quota.snapshots import discard
+from manila_lite.quota.snapshots import remove_and_credit
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import ReplicatedSnapshotsRpc
-from manila_lite.share.drivers.base import ReplicatedSnapshotAnswer
+from manila_lite.share.drivers.base import ReplicatedSnapshotReply
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.access import (
     snapshot_rules as access_of_snapshots,
 )
-from manila_lite.share.manager.access.snapshot_rules import Leaving
+from manila_lite.share.manager.access.snapshot_rules import SnapshotTeardown
 from manila_lite.share.manager.driver_view import replica_view
-from manila_lite.share.manager.driver_view.replica_view import Replicated
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
-from manila_lite.share.manager.replication.lock import turn
+from manila_lite.share.manager.driver_view.replica_view import ReplicatedShare
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.replication.lock import replica_lock
 from manila_lite.share.manager.snapshots import PROGRESS_DONE
 from manila_lite.share.manager.snapshots import REVERT_PAUSE
-from manila_lite.share.manager.snapshots import Reverting
-from manila_lite.share.manager.snapshots import Snapshots
-from manila_lite.share.manager.snapshots import Unfit
+from manila_lite.share.manager.snapshots import RevertTarget
+from manila_lite.share.manager.snapshots import SnapshotsEndpoint
+from manila_lite.share.manager.snapshots import UnusableSnapshot
 from manila_lite.share.manager.snapshots import expect
-from manila_lite.share.manager.snapshots import find_reverting
+from manila_lite.share.manager.snapshots import get_revert_target
 from manila_lite.share.manager.snapshots import release_share
-from manila_lite.states.share_instance import S as ShareS
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import MACHINE
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 DELETING_PAUSE = 5.0
 """Seconds before a driver is asked again that is not done with deleting."""
@@ -54,18 +54,18 @@ DELETING_PAUSE = 5.0
 GONE = 'deleted'
 """What a driver says of an instance that is not there any more."""
 
-_FAILED = frozenset({S.ERROR, S.ERROR_DELETING})
+_FAILED = frozenset({SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING})
 
-Answers = Mapping[str, ReplicatedSnapshotAnswer]
+SnapshotReplies = Mapping[str, ReplicatedSnapshotReply]
 
 
 @implements(ReplicatedSnapshotsRpc)
-class ReplicatedSnapshots:
+class ReplicatedSnapshotsEndpoint:
     """The snapshots of shares whose active replica is on one back end."""
 
     def __init__(
         self,
-        snapshots: Snapshots,
+        snapshots: SnapshotsEndpoint,
         work: Client,
         service_host: str,
         locks: Coordinator | NullCoordinator,
@@ -83,18 +83,18 @@ class ReplicatedSnapshots:
 
     def prepare_create_replicated_snapshot(
         self, session: Session, job
-    ) -> FoundSnapshot:
-        return expect(session, job, S.CREATING)
+    ) -> LoadedSnapshot:
+        return expect(session, job, SnapshotStatus.CREATING)
 
     def create_replicated_snapshot(
         self, job, snapshot_instance_id, share_instance_id
     ):
-        with self._turn(job, job.found.row.share_id) as share:
+        with self._turn(job, job.prepared.row.share_id) as share:
             if share is not None:
                 self._create(job, share)
 
-    def _create(self, job, share: Replicated) -> None:
-        row, server = job.found.row, job.found.share_server
+    def _create(self, job, share: ReplicatedShare) -> None:
+        row, server = job.prepared.row, job.prepared.share_server
         replicas = share.shown(self.snapshots.names)
         copies = [
             self.snapshots.view(one)
@@ -106,11 +106,14 @@ class ReplicatedSnapshots:
             )
         )
         own = answers.get(row.id, {})
-        if own.get('status', S.AVAILABLE) != S.AVAILABLE:
-            raise Unfit(own)
+        if (
+            own.get('status', SnapshotStatus.AVAILABLE)
+            != SnapshotStatus.AVAILABLE
+        ):
+            raise UnusableSnapshot(own)
         try:
             job.finish(self._created, row, answers)
-        except (exception.WorkLost, exception.ResourceNotFound):
+        except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(rows.find, row.id) is None:
                 # Given up and deleted meanwhile: nobody would know it.
                 self.driver.delete_replicated_snapshot(
@@ -118,9 +121,11 @@ class ReplicatedSnapshots:
                 )
             raise
 
-    def _created(self, session: Session, row, answers: Answers) -> None:
+    def _created(
+        self, session: Session, row, answers: SnapshotReplies
+    ) -> None:
         self.snapshots.created(session, row, answers.get(row.id, {}))
-        for other in rows.all_of(session, row.snapshot_id):
+        for other in rows.list_for_snapshot(session, row.snapshot_id):
             if other.id != row.id:
                 _note_created(session, other, answers.get(other.id, {}))
 
@@ -128,11 +133,11 @@ class ReplicatedSnapshots:
         """It has failed on all replicas, wherever it is."""
         row = rows.find(session, job.resource_id)
         if row is not None:
-            if isinstance(error, Unfit):
-                rows.locate(
+            if isinstance(error, UnusableSnapshot):
+                rows.set_provider_location(
                     session, row.id, error.answer.get('provider_location')
                 )
-            fail_others(session, row, S.CREATING, 'create_failed')
+            fail_others(session, row, SnapshotStatus.CREATING, 'create_failed')
         return False
 
     def dropped_create_replicated_snapshot(self, session, job):
@@ -144,52 +149,60 @@ class ReplicatedSnapshots:
 
     def prepare_delete_replicated_snapshot(
         self, session: Session, job
-    ) -> Leaving:
-        return access_of_snapshots.take_all(
-            session, expect(session, job, S.DELETING), self.driver
+    ) -> SnapshotTeardown:
+        return access_of_snapshots.queue_denials(
+            session, expect(session, job, SnapshotStatus.DELETING), self.driver
         )
 
     def delete_replicated_snapshot(
         self, job, snapshot_instance_id, force=False
     ):
-        with self._turn(job, job.found.found.row.share_id) as share:
+        with self._turn(job, job.prepared.found.row.share_id) as share:
             if share is not None:
-                self._delete(job, share, job.found, force)
+                self._delete(job, share, job.prepared, force)
 
     def _delete(
-        self, job, share: Replicated, leaving: Leaving, force: bool
+        self,
+        job,
+        share: ReplicatedShare,
+        leaving: SnapshotTeardown,
+        force: bool,
     ) -> None:
         active, row = _active(share), leaving.found.row
         if _back_end(active.row.host) != self.service_host:
             # Another has been promoted since.
             job.finish(self._pass_on, job, share, row, active.row, force)
             return
-        if active.row.status == ShareS.REVERTING:
+        if active.row.status == InstanceStatus.REVERTING:
             # Deleted by force while its share is reverting, maybe to it.
-            job.put_back(REVERT_PAUSE)
+            job.release(REVERT_PAUSE)
             return
         copies = [
             one
             for one in share.instances_of(row.snapshot_id)
-            if one.row.status == S.DELETING
+            if one.row.status == SnapshotStatus.DELETING
         ]
         own = _on(copies, active.row.id)
         # Where the active replica has none, there is none to begin with.
         answers = (
             {} if own is None else self._remove(share, active, copies, leaving)
         )
-        if own and answers.get(own.row.id, {}).get('status') == S.DELETING:
-            job.put_back(DELETING_PAUSE)
+        if (
+            own
+            and answers.get(own.row.id, {}).get('status')
+            == SnapshotStatus.DELETING
+        ):
+            job.release(DELETING_PAUSE)
             return
         job.finish(self._deleted, row.snapshot_id, answers, force)
 
     def _remove(
         self,
-        share: Replicated,
-        active: Found,
-        copies: list[FoundSnapshot],
-        leaving: Leaving,
-    ) -> Answers:
+        share: ReplicatedShare,
+        active: LoadedInstance,
+        copies: list[LoadedSnapshot],
+        leaving: SnapshotTeardown,
+    ) -> SnapshotReplies:
         """What the driver says; where it is not there, it is gone."""
         with contextlib.suppress(
             exception.SnapshotResourceNotFound, exception.ShareResourceNotFound
@@ -209,37 +222,43 @@ class ReplicatedSnapshots:
         return {}
 
     def _deleted(
-        self, session: Session, snapshot_id: str, answers: Answers, force: bool
+        self,
+        session: Session,
+        snapshot_id: str,
+        answers: SnapshotReplies,
+        force: bool,
     ) -> None:
-        rows.keep(session, snapshot_id)
-        for row in rows.all_of(session, snapshot_id):
-            if row.status != S.DELETING:
+        rows.lock(session, snapshot_id)
+        for row in rows.list_for_snapshot(session, snapshot_id):
+            if row.status != SnapshotStatus.DELETING:
                 continue
             status = answers.get(row.id, {}).get('status')
             if status in _FAILED:
-                access_of_snapshots.give_up(session, row.id)
+                access_of_snapshots.fail_denials(session, row.id)
                 fire_matching(
                     session,
-                    MACHINE,
+                    SNAPSHOT_INSTANCE,
                     'delete_failed',
                     {'id': row.id},
                     updated_at=session.now,
                 )
             elif status == GONE or not _is_asked_for(row, force):
-                discard(session, row)
+                remove_and_credit(session, row)
 
     def _pass_on(
         self,
         session: Session,
         job,
-        share: Replicated,
+        share: ReplicatedShare,
         row,
         active,
         force: bool,
     ) -> None:
         """Have the back end do it that has the active replica now."""
         own = _on(share.instances_of(row.snapshot_id), active.id)
-        is_known = own is not None and own.row.status == S.DELETING
+        is_known = (
+            own is not None and own.row.status == SnapshotStatus.DELETING
+        )
         self.work.on(active.host).delete_replicated_snapshot(
             session,
             RequestContext(project_id=job.project_id, user_id=job.user_id),
@@ -253,33 +272,35 @@ class ReplicatedSnapshots:
         if row is None:
             return False
         if not job.args['force']:
-            access_of_snapshots.give_up(session, row.id)
-            fail_others(session, row, S.DELETING, 'delete_failed')
+            access_of_snapshots.fail_denials(session, row.id)
+            fail_others(session, row, SnapshotStatus.DELETING, 'delete_failed')
             return False
-        rows.keep(session, row.snapshot_id)
-        for one in rows.all_of(session, row.snapshot_id):
-            if one.status == S.DELETING:
-                discard(session, one)
+        rows.lock(session, row.snapshot_id)
+        for one in rows.list_for_snapshot(session, row.snapshot_id):
+            if one.status == SnapshotStatus.DELETING:
+                remove_and_credit(session, one)
         return True
 
     # Revert
 
     def prepare_revert_to_replicated_snapshot(
         self, session: Session, job
-    ) -> Reverting:
-        found = find_reverting(session, job)
-        if found.snapshot.share.row.replica_state != P.ACTIVE:
+    ) -> RevertTarget:
+        found = get_revert_target(session, job)
+        if found.snapshot.share.row.replica_state != ReplicaState.ACTIVE:
             raise exception.ReplicationException(
                 reason=f'replica {job.resource_id} is not active any more'
             )
         return found
 
     def revert_to_replicated_snapshot(self, job, instance_id, snapshot_id):
-        with self._turn(job, job.found.snapshot.row.share_id) as share:
+        with self._turn(job, job.prepared.snapshot.row.share_id) as share:
             if share is not None:
-                self._revert(job, share, job.found)
+                self._revert(job, share, job.prepared)
 
-    def _revert(self, job, share: Replicated, found: Reverting) -> None:
+    def _revert(
+        self, job, share: ReplicatedShare, found: RevertTarget
+    ) -> None:
         row, server = found.snapshot.row, found.snapshot.share_server
         replicas = share.shown(self.snapshots.names)
         size = self.driver.revert_to_replicated_snapshot(
@@ -300,24 +321,24 @@ class ReplicatedSnapshots:
         job.finish(self._reverted, job, found.snapshot, size or row.share_size)
 
     def _reverted(
-        self, session: Session, job, found: FoundSnapshot, size: int
+        self, session: Session, job, found: LoadedSnapshot, size: int
     ) -> None:
         # Asked before it had ended, a driver knows of what there was.
-        replicas.take(session, found.row.share_id)
-        replicas.fall_behind(session, found.row.share_id)
+        replicas.lock_instances(session, found.row.share_id)
+        replicas.mark_all_out_of_sync(session, found.row.share_id)
         self.snapshots.reverted(session, job, found, size)
 
     def dropped_revert_to_replicated_snapshot(self, session, job):
         """Nobody knows what the share has; its snapshot is as it was."""
-        row = rows.of_share_instance(
+        row = rows.find_on_share_instance(
             session, job.args['snapshot_id'], job.resource_id
         )
         if row is not None:
-            replicas.take(session, row.share_id)
-            replicas.fall_behind(session, row.share_id)
+            replicas.lock_instances(session, row.share_id)
+            replicas.mark_all_out_of_sync(session, row.share_id)
             fire_matching(
                 session,
-                MACHINE,
+                SNAPSHOT_INSTANCE,
                 'restore_failed',
                 {'id': row.id},
                 updated_at=session.now,
@@ -326,30 +347,38 @@ class ReplicatedSnapshots:
     # All
 
     @contextlib.contextmanager
-    def _turn(self, job, share_id: str) -> Iterator[Replicated | None]:
+    def _turn(self, job, share_id: str) -> Iterator[ReplicatedShare | None]:
         """The share with its replicas when it is our turn, else None."""
-        with turn(self.locks, job, share_id) as held:
-            yield (job.read(replica_view.find, share_id) if held else None)
+        with replica_lock(self.locks, job, share_id) as held:
+            yield (
+                job.read(replica_view.load_replicated_share, share_id)
+                if held
+                else None
+            )
 
 
 def fail_others(session: Session, row, status: str, event: str) -> None:
     """Have what is in this status of all other replicas fail, too."""
     others = [
         one.id
-        for one in rows.all_of(session, row.snapshot_id)
+        for one in rows.list_for_snapshot(session, row.snapshot_id)
         if one.id != row.id and one.status == status
     ]
-    if status == S.DELETING:
+    if status == SnapshotStatus.DELETING:
         for id in others:
-            access_of_snapshots.give_up(session, id)
+            access_of_snapshots.fail_denials(session, id)
     if others:
         fire_matching(
-            session, MACHINE, event, {'id': others}, updated_at=session.now
+            session,
+            SNAPSHOT_INSTANCE,
+            event,
+            {'id': others},
+            updated_at=session.now,
         )
 
 
 def _note_created(
-    session: Session, row, answer: ReplicatedSnapshotAnswer
+    session: Session, row, answer: ReplicatedSnapshotReply
 ) -> None:
     """Write down what the driver says of the snapshot on another replica.
 
@@ -357,21 +386,24 @@ def _note_created(
     is active.
     """
     status = answer.get(
-        'status', S.AVAILABLE if row.replica_state == P.ACTIVE else S.CREATING
+        'status',
+        SnapshotStatus.AVAILABLE
+        if row.replica_state == ReplicaState.ACTIVE
+        else SnapshotStatus.CREATING,
     )
-    if status == S.ERROR:
+    if status == SnapshotStatus.ERROR:
         fire_matching(
             session,
-            MACHINE,
+            SNAPSHOT_INSTANCE,
             'create_failed',
             {'id': row.id},
             updated_at=session.now,
         )
-    if status != S.AVAILABLE:
+    if status != SnapshotStatus.AVAILABLE:
         return
     moved = fire_matching(
         session,
-        MACHINE,
+        SNAPSHOT_INSTANCE,
         'created',
         {'id': row.id},
         progress=PROGRESS_DONE,
@@ -382,7 +414,9 @@ def _note_created(
     )
     if moved and row.mount_snapshot_support:
         snapshot_exports.replace(
-            session, row.id, export_locations(answer.get('export_locations'))
+            session,
+            row.id,
+            normalise_export_locations(answer.get('export_locations')),
         )
 
 
@@ -392,12 +426,14 @@ def _is_asked_for(row, force: bool) -> bool:
     An active one is not: what is done there is done by now. Nor one that
     is nowhere; and by force nobody waits for one that is broken.
     """
-    if row.replica_state == P.ACTIVE or not row.host:
+    if row.replica_state == ReplicaState.ACTIVE or not row.host:
         return False
-    return not (force and P.ERROR in (row.replica_state, row.share_status))
+    return not (
+        force and ReplicaState.ERROR in (row.replica_state, row.share_status)
+    )
 
 
-def _active(share: Replicated) -> Found:
+def _active(share: ReplicatedShare) -> LoadedInstance:
     if share.active is None:
         raise exception.ReplicationException(
             reason=f'share {share.share_id} has no active replica',
@@ -407,8 +443,8 @@ def _active(share: Replicated) -> Found:
 
 
 def _on(
-    copies: list[FoundSnapshot], share_instance_id: str
-) -> FoundSnapshot | None:
+    copies: list[LoadedSnapshot], share_instance_id: str
+) -> LoadedSnapshot | None:
     return next(
         (
             one
@@ -419,7 +455,9 @@ def _on(
     )
 
 
-def _by_id(answers: Iterable[ReplicatedSnapshotAnswer] | None) -> Answers:
+def _by_id(
+    answers: Iterable[ReplicatedSnapshotReply] | None,
+) -> SnapshotReplies:
     return {answer['id']: answer for answer in answers or ()}
 
 

@@ -22,19 +22,19 @@ from manila_lite.rpc.share import ShareServersRpc
 from manila_lite.share.drivers.base import SecurityServiceForDriver
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.server_view import FoundServer
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
 from manila_lite.share.manager.recovery.base import owner_context
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import S
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import ServerStatus
 
 LOG = logging.getLogger(__name__)
 
 
-class Kept(typing.NamedTuple):
+class LockedServer(typing.NamedTuple):
     """A server that work is about, and the directory services it uses."""
 
-    server: FoundServer
+    server: LoadedServer
     security_services: list[SecurityServiceForDriver]
 
     @property
@@ -43,7 +43,7 @@ class Kept(typing.NamedTuple):
 
 
 @implements(ShareServersRpc)
-class ShareServers:
+class ShareServersEndpoint:
     """The share servers of one back end.
 
     With `with_last_share` a server goes together with its last share.
@@ -72,13 +72,13 @@ class ShareServers:
         """Note that a share is gone from a server; perhaps it goes too."""
         if server_id is None:
             return
-        if not share_servers.note_idle(session, server_id):
+        if not share_servers.mark_idle(session, server_id):
             return
         row = share_servers.get(session, server_id)
         if (
             self.with_last_share
             and row.is_auto_deletable
-            and row.status == S.ACTIVE
+            and row.status == ServerStatus.ACTIVE
         ):
             self._delete(session, row)
 
@@ -88,13 +88,13 @@ class ShareServers:
         There may be something on it that is not known here any more.
         """
         if server_id is not None:
-            share_servers.keep_forever(session, server_id)
+            share_servers.disable_auto_delete(session, server_id)
 
-    def clean_up(self, idle_for: datetime.timedelta) -> int:
+    def delete_idle(self, idle_for: datetime.timedelta) -> int:
         """Delete servers that nothing has been on for so long."""
-        self.db.write(share_servers.note_all_idle, self.service_host)
+        self.db.write(share_servers.mark_all_idle, self.service_host)
         before = self.db.utcnow() - idle_for
-        idle = self.db.read(share_servers.idle, self.service_host, before)
+        idle = self.db.read(share_servers.list_idle, self.service_host, before)
         return sum(
             self.db.write(self._delete_idle, row.id, before) for row in idle
         )
@@ -103,14 +103,14 @@ class ShareServers:
         self, session: Session, server_id: str, before: datetime.datetime
     ) -> bool:
         # Looked for once more: a share may have come, or another manager.
-        share_servers.hold(session, server_id)
+        share_servers.lock(session, server_id)
         row = share_servers.find(session, server_id)
         if (
             row is None
-            or row.status != S.ACTIVE
+            or row.status != ServerStatus.ACTIVE
             or row.idle_since is None
             or row.idle_since > before
-            or share_servers.is_used(session, server_id)
+            or share_servers.has_instances(session, server_id)
         ):
             return False
         LOG.info(
@@ -122,16 +122,18 @@ class ShareServers:
         return True
 
     def _delete(self, session: Session, row: typing.Any) -> None:
-        fire(session, MACHINE, row.id, 'delete', updated_at=session.now)
+        fire(session, SHARE_SERVER, row.id, 'delete', updated_at=session.now)
         self.works.delete_share_server(
             session, owner_context(row), share_server_id=row.id
         )
 
     # Delete
 
-    def prepare_delete_share_server(self, session: Session, job) -> Kept:
-        kept = self._expect(session, job, S.DELETING)
-        if share_servers.is_used(session, job.resource_id):
+    def prepare_delete_share_server(
+        self, session: Session, job
+    ) -> LockedServer:
+        kept = self._expect(session, job, ServerStatus.DELETING)
+        if share_servers.has_instances(session, job.resource_id):
             # By decree only: no request is accepted while it is.
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
         left = job.args.get('security_service_ids')
@@ -140,15 +142,17 @@ class ShareServers:
         # Its network is gone, or it has left it.
         return kept._replace(
             security_services=[
-                server_view.security_service(row)
-                for row in share_servers.security_services_by_id(session, left)
+                server_view.security_service_for_driver(row)
+                for row in share_servers.list_security_services_by_id(
+                    session, left
+                )
             ]
         )
 
     def delete_share_server(
         self, job, share_server_id, security_service_ids=()
     ):
-        kept = job.found
+        kept = job.prepared
         self.driver.teardown_server(
             kept.details, security_services=kept.security_services
         )
@@ -157,8 +161,8 @@ class ShareServers:
     def _gone(self, session: Session, server_id: str, event: str) -> None:
         """Remove the rows of a server, its addresses given back."""
         self._give_back(session, server_id)
-        share_servers.forget(session, server_id)
-        fire(session, MACHINE, server_id, event)
+        share_servers.delete_dependents(session, server_id)
+        fire(session, SHARE_SERVER, server_id, event)
 
     def _give_back(self, session: Session, server_id: str) -> None:
         if self.setup.networks is not None:
@@ -166,21 +170,23 @@ class ShareServers:
 
     # Servers that are there already
 
-    def prepare_manage_share_server(self, session: Session, job) -> Kept:
-        return self._expect(session, job, S.MANAGE_STARTING)
+    def prepare_manage_share_server(
+        self, session: Session, job
+    ) -> LockedServer:
+        return self._expect(session, job, ServerStatus.MANAGE_STARTING)
 
     def manage_share_server(
         self, job, share_server_id, identifier, driver_options
     ):
-        server = server_view.for_driver(job.found.server)
+        server = server_view.server_for_driver(job.prepared.server)
         addresses = self.driver.get_share_server_network_info(
             RequestContext(), server, identifier, driver_options
         )
-        self._note_addresses(job.found.server, addresses)
-        found = job.read(server_view.find, share_server_id)
+        self._note_addresses(job.prepared.server, addresses)
+        found = job.read(server_view.load_server, share_server_id)
         new_identifier, details = self.driver.manage_server(
             RequestContext(),
-            server_view.for_driver(found),
+            server_view.server_for_driver(found),
             identifier,
             driver_options,
         )
@@ -191,17 +197,17 @@ class ShareServers:
                 new_identifier or identifier,
                 details or {},
             )
-        except (exception.WorkLost, exception.ResourceNotFound):
+        except (exception.ClaimLost, exception.ResourceNotFound):
             if job.read(share_servers.find, share_server_id) is None:
                 # Given up and removed meanwhile: nobody would let it go.
                 self.driver.unmanage_server(
                     {'server_id': share_server_id, **(details or {})},
-                    security_services=job.found.security_services,
+                    security_services=job.prepared.security_services,
                 )
             raise
 
     def _note_addresses(
-        self, server: FoundServer, addresses: typing.Sequence[str]
+        self, server: LoadedServer, addresses: typing.Sequence[str]
     ) -> None:
         """Note what the server has; raises when it fits no network."""
         networks, rest = self.setup.networks, list(addresses or [])
@@ -231,7 +237,7 @@ class ShareServers:
     ) -> None:
         fire(
             session,
-            MACHINE,
+            SHARE_SERVER,
             server_id,
             'managed',
             identifier=identifier,
@@ -244,14 +250,16 @@ class ShareServers:
         self.setup.give_up(session, job.resource_id, 'manage_failed')
         return True
 
-    def prepare_unmanage_share_server(self, session: Session, job) -> Kept:
-        kept = self._expect(session, job, S.UNMANAGE_STARTING)
-        if share_servers.is_used(session, job.resource_id):
+    def prepare_unmanage_share_server(
+        self, session: Session, job
+    ) -> LockedServer:
+        kept = self._expect(session, job, ServerStatus.UNMANAGE_STARTING)
+        if share_servers.has_instances(session, job.resource_id):
             raise exception.ShareServerInUse(share_server_id=job.resource_id)
         return kept
 
     def unmanage_share_server(self, job, share_server_id, force=False):
-        kept = job.found
+        kept = job.prepared
         with (
             contextlib.suppress(NotImplementedError)
             if force
@@ -264,9 +272,11 @@ class ShareServers:
 
     # All
 
-    def _expect(self, session: Session, job, status: str) -> Kept:
+    def _expect(self, session: Session, job, status: str) -> LockedServer:
         """The server, kept, if it still waits for this work."""
-        server = server_view.find(session, job.resource_id, keep=True)
+        server = server_view.load_server(
+            session, job.resource_id, lock_shared=True
+        )
         if server.row.status != status:
             raise exception.InvalidStatus(
                 resource='share server',
@@ -275,11 +285,11 @@ class ShareServers:
                 event=job.kind,
                 allowed=status,
             )
-        return Kept(
+        return LockedServer(
             server,
             [
-                server_view.security_service(row)
-                for row in share_servers.security_services(
+                server_view.security_service_for_driver(row)
+                for row in share_servers.list_security_services(
                     session, server.row.share_network_id
                 )
             ],

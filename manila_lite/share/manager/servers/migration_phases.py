@@ -11,32 +11,34 @@ import typing
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.servers import migrations
-from manila_lite.db.queries.servers import relocation as arrivals
+from manila_lite.db.queries.servers import migrations as server_migrations
+from manila_lite.db.queries.servers import relocation as server_relocation
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
+from manila_lite.db.transitions import insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.drivers.base import export_locations
-from manila_lite.share.manager.driver_view.migration_view import Moving
-from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import TASK_MACHINE
-from manila_lite.states.share_server import S
-from manila_lite.states.share_server import T
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.share.drivers.base import normalise_export_locations
+from manila_lite.share.manager.driver_view.migration_view import (
+    LoadedMigration,
+)
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import TaskState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.work import table
 
-_ENDS = {'cancelled': T.CANCELLED, 'failed': T.ERROR}
+_ENDS = {'cancelled': TaskState.CANCELLED, 'failed': TaskState.ERROR}
 
 _LATER = 'server_migration.continue_server_migration'
 
 
-class Phases:
+class ServerMigrationPhases:
     """`access`, `snapshot_access` and `servers` are clients of contracts."""
 
     def __init__(
@@ -51,7 +53,7 @@ class Phases:
     def make_destination(
         self,
         session: Session,
-        moving: Moving,
+        moving: LoadedMigration,
         values: Mapping[str, typing.Any],
         subnet_ids: Collection[str],
     ) -> None:
@@ -60,9 +62,9 @@ class Phases:
         `values` are what a server of the back end is born with.
         """
         source = moving.source.row
-        born(
+        insert_row(
             session,
-            MACHINE,
+            SHARE_SERVER,
             'migrate_here',
             **{
                 **values,
@@ -72,7 +74,7 @@ class Phases:
             },
         )
         share_servers.add_subnets(session, values['id'], subnet_ids)
-        migrations.note(
+        server_migrations.update(
             session,
             moving.migration.id,
             made_destination=True,
@@ -80,11 +82,11 @@ class Phases:
         )
 
     def adopt_destination(
-        self, session: Session, moving: Moving, server_id: str
+        self, session: Session, moving: LoadedMigration, server_id: str
     ) -> None:
         """Have everything move to a server that is there."""
-        fire(session, MACHINE, server_id, 'adopt')
-        migrations.note(
+        fire(session, SHARE_SERVER, server_id, 'adopt')
+        server_migrations.update(
             session,
             moving.migration.id,
             is_set_up=True,
@@ -99,9 +101,9 @@ class Phases:
         if id is None:
             return
         if not migration.made_destination:
-            fire_matching(session, MACHINE, 'let_go', {'id': id})
+            fire_matching(session, SHARE_SERVER, 'let_go', {'id': id})
         elif fire_matching(
-            session, MACHINE, 'migration_withdrawn', {'id': id}
+            session, SHARE_SERVER, 'migration_withdrawn', {'id': id}
         ):
             self._remove(session, migration, id, migration.destination_host)
 
@@ -112,23 +114,29 @@ class Phases:
         server_id: str,
         host: str,
     ) -> None:
-        fire(session, MACHINE, server_id, 'delete', updated_at=session.now)
+        fire(
+            session, SHARE_SERVER, server_id, 'delete', updated_at=session.now
+        )
         self.servers.on(host).delete_share_server(
             session, _owner(migration), share_server_id=server_id
         )
 
     # Rules
 
-    def cast_rules(self, session: Session, moving: Moving) -> None:
+    def cast_rules(self, session: Session, moving: LoadedMigration) -> None:
         """Have clients only read while the shares are copied."""
-        migrations.note(session, moving.migration.id, casts_rules=True)
+        server_migrations.update(
+            session, moving.migration.id, casts_rules=True
+        )
         ids = [found.row.id for found in moving.shares]
         self._tell_rules(
             session,
             moving.migration,
             moving.source.row.host,
-            arrivals.with_rules(session, ids),
-            lambda: migrations.cast_rules(session, moving.source.row.id, True),
+            server_relocation.list_instances_with_rules(session, ids),
+            lambda: server_migrations.set_rules_readonly(
+                session, moving.source.row.id, True
+            ),
         )
 
     def _give_rules_back(
@@ -145,8 +153,8 @@ class Phases:
             session,
             migration,
             host,
-            arrivals.with_rules(session, ids),
-            lambda: migrations.cast_rules(
+            server_relocation.list_instances_with_rules(session, ids),
+            lambda: server_migrations.set_rules_readonly(
                 session, migration.source_server_id, False
             ),
         )
@@ -167,9 +175,9 @@ class Phases:
             )
         change()
         if ids:
-            arrivals.doubt_rules(session, ids)
+            server_relocation.mark_rules_stale(session, ids)
             fire_matching(
-                session, ACCESS_STATUS, 'change', {'id': sorted(ids)}
+                session, SHARE_INSTANCE_ACCESS, 'change', {'id': sorted(ids)}
             )
 
     # The ends
@@ -177,21 +185,23 @@ class Phases:
     def complete(
         self,
         session: Session,
-        moving: Moving,
+        moving: LoadedMigration,
         answer: Mapping[str, typing.Any],
     ) -> None:
         """Everything is where it was to go; the source is removed."""
         migration, source = moving.migration, moving.source.row
         destination = typing.cast('typing.Any', moving.destination).row
-        share_servers.hold(session, source.id)
+        share_servers.lock(session, source.id)
         ids = [found.row.id for found in moving.shares]
         snapshot_ids = [found.row.id for found in moving.snapshots]
         self._tell_rules(
             session,
             migration,
             destination.host,
-            arrivals.with_rules(session, ids),
-            lambda: migrations.cast_rules(session, source.id, False),
+            server_relocation.list_instances_with_rules(session, ids),
+            lambda: server_migrations.set_rules_readonly(
+                session, source.id, False
+            ),
         )
         self._relocate(session, moving, answer.get('share_updates') or {})
         self._move(session, 'server_migrated', ids, snapshot_ids)
@@ -199,8 +209,10 @@ class Phases:
             session, moving, answer.get('snapshot_updates') or {}
         )
         if migration.nondisruptive:
-            arrivals.hand_on_addresses(session, source.id, destination.id)
-        note_details(
+            server_relocation.transfer_addresses(
+                session, source.id, destination.id
+            )
+        store_details(
             session, destination.id, answer.get('backend_details') or {}
         )
         share_servers.update(
@@ -209,17 +221,21 @@ class Phases:
             idle_since=None,
             source_share_server_id=source.id,
         )
-        for machine in (MACHINE, TASK_MACHINE):
+        for machine in (SHARE_SERVER, SHARE_SERVER_TASK):
             fire_matching(session, machine, 'arrived', {'id': destination.id})
-        fire_matching(session, TASK_MACHINE, 'completed', {'id': source.id})
-        if fire_matching(session, MACHINE, 'migrated_away', {'id': source.id}):
+        fire_matching(
+            session, SHARE_SERVER_TASK, 'completed', {'id': source.id}
+        )
+        if fire_matching(
+            session, SHARE_SERVER, 'migrated_away', {'id': source.id}
+        ):
             self._remove(session, migration, source.id, source.host)
-        migrations.close(session, migration.id, T.COMPLETED)
+        server_migrations.close(session, migration.id, TaskState.COMPLETED)
 
     def _relocate(
         self,
         session: Session,
-        moving: Moving,
+        moving: LoadedMigration,
         updates: Mapping[str, typing.Any],
     ) -> None:
         destination = typing.cast('typing.Any', moving.destination).row
@@ -235,7 +251,7 @@ class Phases:
                 found.row
             )
         for host, rows in sorted(by_host.items()):
-            arrivals.relocate(
+            server_relocation.move_instances(
                 session,
                 [row.id for row in rows],
                 host=host,
@@ -243,10 +259,10 @@ class Phases:
                 share_network_id=destination.share_network_id,
                 availability_zone_id=service.availability_zone_id,
             )
-        arrivals.replace_exports(
+        server_relocation.replace_exports(
             session,
             {
-                id: export_locations(update['export_locations'])
+                id: normalise_export_locations(update['export_locations'])
                 for id, update in updates.items()
                 if update.get('export_locations') is not None
             },
@@ -256,13 +272,13 @@ class Phases:
     def _note_snapshots(
         self,
         session: Session,
-        moving: Moving,
+        moving: LoadedMigration,
         updates: Mapping[str, typing.Any],
     ) -> None:
         """Where they are now, and who may mount them there."""
         known = {found.row.id: found.row for found in moving.snapshots}
         told = {id: update for id, update in updates.items() if id in known}
-        arrivals.locate_snapshots(
+        server_relocation.set_snapshot_locations(
             session,
             {
                 id: update['provider_location']
@@ -270,23 +286,25 @@ class Phases:
                 if update.get('provider_location')
             },
         )
-        arrivals.replace_snapshot_exports(
+        server_relocation.replace_snapshot_exports(
             session,
             {
-                id: export_locations(update['export_locations'])
+                id: normalise_export_locations(update['export_locations'])
                 for id, update in told.items()
                 if update.get('export_locations') is not None
                 and known[id].mount_snapshot_support
             },
         )
-        ruled = arrivals.snapshots_with_rules(session, list(known))
+        ruled = server_relocation.list_snapshots_with_rules(
+            session, list(known)
+        )
         for id in ruled:
             self.snapshot_access.on(
                 moving.migration.destination_host
             ).sync_snapshot_access(
                 session, _owner(moving.migration), snapshot_instance_id=id
             )
-        arrivals.doubt_snapshot_rules(session, ruled)
+        server_relocation.mark_snapshot_rules_stale(session, ruled)
 
     def fail(self, session: Session, source_id: str, reason: str) -> None:
         """The end of what cannot go on.
@@ -294,7 +312,7 @@ class Phases:
         After the first phase everything is what it was before; in the
         second nobody can tell, and everything is in error.
         """
-        migration = migrations.find_open(session, source_id)
+        migration = server_migrations.find_open(session, source_id)
         if migration is not None and migration.phase == 2:
             self._give_up(session, source_id, migration, reason)
         else:
@@ -311,15 +329,19 @@ class Phases:
 
         `event` is cancelled or failed. Once more changes nothing.
         """
-        migration = migrations.find_open(session, source_id)
-        share_servers.hold(session, source_id)
+        migration = server_migrations.find_open(session, source_id)
+        share_servers.lock(session, source_id)
         self._end_on_source(session, source_id, migration, 'server_returned')
-        fire_matching(session, MACHINE, 'migrate_returned', {'id': source_id})
-        fire_matching(session, TASK_MACHINE, event, {'id': source_id})
+        fire_matching(
+            session, SHARE_SERVER, 'migrate_returned', {'id': source_id}
+        )
+        fire_matching(session, SHARE_SERVER_TASK, event, {'id': source_id})
         if migration is not None:
             self._let_destination_go(session, migration)
-            migrations.close(session, migration.id, _ENDS[event], reason)
-        table.withdraw(session, TASK_MACHINE.resource, source_id, _LATER)
+            server_migrations.close(
+                session, migration.id, _ENDS[event], reason
+            )
+        table.withdraw(session, SHARE_SERVER_TASK.resource, source_id, _LATER)
 
     def _give_up(
         self,
@@ -329,14 +351,16 @@ class Phases:
         reason: str,
     ) -> None:
         """Nothing is removed: an administrator has to look at it."""
-        share_servers.hold(session, source_id)
+        share_servers.lock(session, source_id)
         self._end_on_source(
             session, source_id, migration, 'server_migration_failed'
         )
         for id in (source_id, migration.destination_server_id):
-            fire_matching(session, MACHINE, 'migration_failed', {'id': id})
-        fire_matching(session, TASK_MACHINE, 'failed', {'id': source_id})
-        migrations.close(session, migration.id, T.ERROR, reason)
+            fire_matching(
+                session, SHARE_SERVER, 'migration_failed', {'id': id}
+            )
+        fire_matching(session, SHARE_SERVER_TASK, 'failed', {'id': source_id})
+        server_migrations.close(session, migration.id, TaskState.ERROR, reason)
 
     def _end_on_source(
         self,
@@ -347,7 +371,9 @@ class Phases:
     ) -> None:
         rows = [
             row
-            for row in migrations.with_shares(session, source_id)
+            for row in server_migrations.list_server_with_shares(
+                session, source_id
+            )
             if row.instance_id
         ]
         ids = [row.instance_id for row in rows]
@@ -357,7 +383,12 @@ class Phases:
             session,
             event,
             ids,
-            [row.id for row in migrations.snapshots_on(session, source_id)],
+            [
+                row.id
+                for row in server_migrations.list_snapshot_instances(
+                    session, source_id
+                )
+            ],
         )
 
     def _move(
@@ -385,18 +416,18 @@ class Phases:
             )
 
 
-def is_astray(server: typing.Any, migration: typing.Any) -> bool:
+def is_abandoned(server: typing.Any, migration: typing.Any) -> bool:
     """Whether a server that migrates has nobody to go on with it."""
-    return server.status == S.SERVER_MIGRATING and not (
+    return server.status == ServerStatus.SERVER_MIGRATING and not (
         migration is not None
         and (
-            server.task_state in TASK_MACHINE.in_flight
-            or server.task_state == T.PHASE1_DONE
+            server.task_state in SHARE_SERVER_TASK.in_flight
+            or server.task_state == TaskState.PHASE1_DONE
         )
     )
 
 
-def note_details(
+def store_details(
     session: Session, server_id: str, details: Mapping[str, typing.Any]
 ) -> None:
     """Remember what a driver says of a server, and what it calls it."""
@@ -414,7 +445,9 @@ def _owner(migration: typing.Any) -> RequestContext:
 
 
 def _count(
-    session: Session, moving: Moving, by_host: Mapping[str, list[typing.Any]]
+    session: Session,
+    moving: LoadedMigration,
+    by_host: Mapping[str, list[typing.Any]],
 ) -> None:
     """Count on the new pools what was counted on the old ones."""
     changes: dict[str, int] = {}
@@ -427,6 +460,6 @@ def _count(
     for host, gb in sorted(changes.items()):
         # What is copied is there already: a report will know of it.
         if gb > 0:
-            pools.count_found(session, host, gb)
+            pools.add_preexisting(session, host, gb)
         else:
-            pools.change_allocated(session, host, gb)
+            pools.adjust_allocated(session, host, gb)

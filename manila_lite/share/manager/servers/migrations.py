@@ -14,8 +14,8 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.servers import migrations
-from manila_lite.db.queries.servers import relocation as arrivals
+from manila_lite.db.queries.servers import migrations as server_migrations
+from manila_lite.db.queries.servers import relocation as server_relocation
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
@@ -25,26 +25,30 @@ from manila_lite.rpc.contract import work_kinds
 from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import ServerMigrationRpc
 from manila_lite.share.drivers.base import ShareDriver
-from manila_lite.share.manager.driver_probe import Answer
-from manila_lite.share.manager.driver_probe import BackEndAway
-from manila_lite.share.manager.driver_probe import Questions
-from manila_lite.share.manager.driver_view import migration_view as view
+from manila_lite.share.manager.driver_probe import BackendUnresponsive
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.driver_probe import ProbeResult
+from manila_lite.share.manager.driver_view import migration_view
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view.migration_view import Moving
-from manila_lite.share.manager.driver_view.share_view import Names
-from manila_lite.share.manager.servers.migration_phases import Phases
-from manila_lite.share.manager.servers.migration_phases import is_astray
-from manila_lite.share.manager.servers.migration_phases import note_details
+from manila_lite.share.manager.driver_view.migration_view import (
+    LoadedMigration,
+)
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.servers.migration_phases import (
+    ServerMigrationPhases,
+)
+from manila_lite.share.manager.servers.migration_phases import is_abandoned
+from manila_lite.share.manager.servers.migration_phases import store_details
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.access_rule import R
-from manila_lite.states.share_server import TASK_MACHINE
-from manila_lite.states.share_server import T
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import TaskState
 from manila_lite.work import table
 
 CAST_PAUSE = 2.0
 """Seconds between looks whether rules have been cast to read-only."""
 
-CAST_PATIENCE = 600
+CAST_TIMEOUT = 600
 """Seconds after which a source that is not told its rules is given up."""
 
 _CONTINUE = work_kinds(ServerMigrationRpc)[
@@ -65,7 +69,7 @@ class ServerMigrationRefused(exception.ManilaLiteError):
 
 
 @implements(ServerMigrationRpc)
-class ServerMigrations:
+class ServerMigrationsEndpoint:
     """The migrations to one back end.
 
     `setup` makes share servers, `interval` is in seconds, `questions`
@@ -76,13 +80,13 @@ class ServerMigrations:
         self,
         db: Database,
         driver: ShareDriver,
-        phases: Phases,
+        phases: ServerMigrationPhases,
         setup: ServerSetup,
         service_host: str,
         *,
-        names: Names,
+        names: NameTemplates,
         interval: float,
-        questions: Questions,
+        probe: DriverProbe,
     ):
         self.db = db
         self.driver = driver
@@ -91,15 +95,15 @@ class ServerMigrations:
         self.service_host = service_host
         self.names = names
         self.interval = interval
-        self.questions = questions
+        self.probe = probe
 
     # Begin
 
     def prepare_start_server_migration(self, session: Session, job):
-        return self._expect(session, job, T.STARTING)
+        return self._expect(session, job, TaskState.STARTING)
 
     def start_server_migration(self, job, share_server_id):
-        moving = job.found
+        moving = job.prepared
         if moving.destination is None:
             moving = self._find_place(job, moving)
         if not moving.migration.is_set_up:
@@ -109,20 +113,21 @@ class ServerMigrations:
             return
         answer = (
             self.driver.share_server_migration_start(
-                RequestContext(), *view.for_driver(moving, self.names)
+                RequestContext(),
+                *migration_view.driver_arguments(moving, self.names),
             )
             or {}
         )
-        job.hand_over(self._started, job.job, moving, answer)
+        job.hand_over(self._started, job.claim, moving, answer)
 
-    def _find_place(self, job, moving: Moving) -> Moving:
+    def _find_place(self, job, moving: LoadedMigration) -> LoadedMigration:
         """Have a destination be made, or chosen by the driver."""
         if self.setup.networks is None:
             raise ServerMigrationRefused(
                 reason='the destination makes no share servers'
             )
         answer = self.check(job.read, moving)
-        reasons = refusals(answer, moving.migration)
+        reasons = incompatibilities(answer, moving.migration)
         if reasons:
             raise ServerMigrationRefused(reason='; '.join(reasons))
         chosen = None
@@ -130,39 +135,47 @@ class ServerMigrations:
             chosen = self._choose(job, moving)
         return self._write(job, 'placed', self._place, moving, answer, chosen)
 
-    def _choose(self, job, moving: Moving) -> str | None:
+    def _choose(self, job, moving: LoadedMigration) -> str | None:
         offered = job.read(self._suitable, moving)
         found = self.driver.choose_share_server_compatible_for_migration(
             RequestContext(),
-            [server_view.for_driver(one) for one in offered],
-            server_view.for_driver(moving.source),
-            *view.contents(moving.shares, moving.snapshots, self.names),
+            [server_view.server_for_driver(one) for one in offered],
+            server_view.server_for_driver(moving.source),
+            *migration_view.contents_for_driver(
+                moving.shares, moving.snapshots, self.names
+            ),
         )
         return None if found is None else found['id']
 
-    def _suitable(self, session: Session, moving: Moving):
-        ids = share_servers.suitable(
+    def _suitable(self, session: Session, moving: LoadedMigration):
+        ids = share_servers.list_suitable(
             session,
             self.service_host,
             self._subnets(session, moving),
             sum(found.row.size for found in moving.shares),
             self.setup.limits,
         )
-        return list(server_view.find_all(session, ids).values())
+        return list(server_view.load_servers(session, ids).values())
 
-    def _subnets(self, session: Session, moving: Moving) -> list[str]:
+    def _subnets(self, session: Session, moving: LoadedMigration) -> list[str]:
         """The subnets that the destination is to have addresses in."""
         zone = services.get(session, self.service_host, BINARY).zone
         network_id = moving.migration.new_share_network_id
         return [
             row.id
-            for row in share_servers.subnets_for(session, network_id, zone)
+            for row in share_servers.list_zone_subnets(
+                session, network_id, zone
+            )
         ]
 
     def _place(
-        self, session: Session, moving: Moving, answer, chosen: str | None
+        self,
+        session: Session,
+        moving: LoadedMigration,
+        answer,
+        chosen: str | None,
     ) -> None:
-        migrations.note(
+        server_migrations.update(
             session,
             moving.migration.id,
             can_cancel=bool(answer.get('migration_cancel')),
@@ -188,7 +201,7 @@ class ServerMigrations:
             subnets,
         )
 
-    def _set_up(self, job, moving: Moving) -> Moving:
+    def _set_up(self, job, moving: LoadedMigration) -> LoadedMigration:
         """Give the destination addresses, and have the driver make it.
 
         Without a disruption the driver makes it as it starts, and in the
@@ -216,46 +229,52 @@ class ServerMigrations:
             self._unmake(job, moving.destination.row.id, details)
             raise
 
-    def _is_set_up(self, session: Session, moving: Moving, details) -> None:
-        migrations.note(session, moving.migration.id, is_set_up=True)
-        note_details(session, moving.destination.row.id, details)
+    def _is_set_up(
+        self, session: Session, moving: LoadedMigration, details
+    ) -> None:
+        server_migrations.update(session, moving.migration.id, is_set_up=True)
+        store_details(session, moving.destination.row.id, details)
 
     def _unmake(self, job, server_id: str, details) -> None:
         """Remove what was made for a server that is gone meanwhile."""
         if job.read(share_servers.find, server_id) is None:
             self.driver.teardown_server({'server_id': server_id, **details})
 
-    def _are_cast(self, job, moving: Moving) -> bool:
+    def _are_cast(self, job, moving: LoadedMigration) -> bool:
         """Whether clients can only read; else they soon can."""
         if not moving.migration.casts_rules:
             self._write(job, 'cast', self.phases.cast_rules, moving)
             return False
-        states = job.read(arrivals.rules_are_settled, moving.source.row.id)
-        if R.ERROR in states:
+        states = job.read(
+            server_relocation.get_rules_statuses, moving.source.row.id
+        )
+        if RulesStatus.ERROR in states:
             raise exception.ShareBackendException(
                 msg='access rules could not be cast to read-only'
             )
-        if R.OUT_OF_SYNC not in states:
+        if RulesStatus.OUT_OF_SYNC not in states:
             return True
         waited = self.db.utcnow() - moving.migration.updated_at
-        if waited.total_seconds() > CAST_PATIENCE:
+        if waited.total_seconds() > CAST_TIMEOUT:
             raise exception.ShareBackendException(
-                msg=f'the source has not been told in {CAST_PATIENCE} s '
+                msg=f'the source has not been told in {CAST_TIMEOUT} s '
                 'that access rules are cast to read-only'
             )
         return False
 
-    def _write(self, job, step: str, function, *args) -> Moving:
+    def _write(self, job, step: str, function, *args) -> LoadedMigration:
         """Write a part of the work, if it is still ours; how all is now."""
 
-        def write(session: Session) -> Moving:
-            table.checkpoint(session, job.job, step)
+        def write(session: Session) -> LoadedMigration:
+            table.checkpoint(session, job.claim, step)
             function(session, *args)
-            return view.find(session, job.resource_id)
+            return migration_view.load_migration(session, job.resource_id)
 
-        return self.db.write(write, by=job.job)
+        return self.db.write(write, by=job.claim)
 
-    def _started(self, session: Session, job, moving: Moving, answer) -> None:
+    def _started(
+        self, session: Session, job, moving: LoadedMigration, answer
+    ) -> None:
         """From now on the driver is asked how it gets on."""
         table.hand_over(
             session,
@@ -265,13 +284,13 @@ class ServerMigrations:
             queue=job.queue,
             args={'share_server_id': job.resource_id},
         )
-        fire(session, TASK_MACHINE, job.resource_id, 'started')
-        note_details(
+        fire(session, SHARE_SERVER_TASK, job.resource_id, 'started')
+        store_details(
             session,
             moving.destination.row.id,
             answer.get('backend_details') or {},
         )
-        migrations.note_heard(session, moving.migration.id, None)
+        server_migrations.record_progress(session, moving.migration.id, None)
 
     def failed_start_server_migration(self, session, job, error):
         return self._failed(session, job, error)
@@ -279,11 +298,11 @@ class ServerMigrations:
     # Go on
 
     def prepare_continue_server_migration(self, session: Session, job):
-        return self._expect(session, job, T.MIGRATING)
+        return self._expect(session, job, TaskState.MIGRATING)
 
     def continue_server_migration(self, job, share_server_id):
-        moving = job.found
-        asked = view.for_driver(moving, self.names)
+        moving = job.prepared
+        asked = migration_view.driver_arguments(moving, self.names)
         if self.driver.share_server_migration_continue(
             RequestContext(), *asked
         ):
@@ -291,17 +310,17 @@ class ServerMigrations:
         else:
             job.pause(
                 self.interval,
-                migrations.note_heard,
+                server_migrations.record_progress,
                 moving.migration.id,
                 self._progress(moving, asked),
             )
 
-    def _progress(self, moving: Moving, asked) -> int | None:
+    def _progress(self, moving: LoadedMigration, asked) -> int | None:
         """What the driver says in percent; None when it cannot tell."""
         if not moving.migration.tells_progress:
             return None
         try:
-            answer = self.questions.ask(
+            answer = self.probe.ask(
                 self.driver.share_server_migration_get_progress,
                 RequestContext(),
                 *asked,
@@ -309,11 +328,11 @@ class ServerMigrations:
         except exception.ManilaLiteError:
             return None
         # Whatever is the matter, the copy itself goes on.
-        return None if answer.reason else percent(answer.value)
+        return None if answer.reason else progress_percent(answer.value)
 
-    def _is_copied(self, session: Session, moving: Moving) -> None:
-        fire(session, TASK_MACHINE, moving.source.row.id, 'phase1_done')
-        migrations.note_heard(session, moving.migration.id, 100)
+    def _is_copied(self, session: Session, moving: LoadedMigration) -> None:
+        fire(session, SHARE_SERVER_TASK, moving.source.row.id, 'phase1_done')
+        server_migrations.record_progress(session, moving.migration.id, 100)
 
     def failed_continue_server_migration(self, session, job, error):
         return self._failed(session, job, error)
@@ -321,10 +340,10 @@ class ServerMigrations:
     # End
 
     def prepare_complete_server_migration(self, session: Session, job):
-        return self._expect(session, job, T.COMPLETING)
+        return self._expect(session, job, TaskState.COMPLETING)
 
     def complete_server_migration(self, job, share_server_id):
-        moving = job.found
+        moving = job.prepared
         server = (
             moving.source
             if moving.migration.nondisruptive
@@ -333,7 +352,7 @@ class ServerMigrations:
         answer = (
             self.driver.share_server_migration_complete(
                 RequestContext(),
-                *view.for_driver(moving, self.names),
+                *migration_view.driver_arguments(moving, self.names),
                 job.read(self.setup.network_info, server.row.id),
             )
             or {}
@@ -344,11 +363,12 @@ class ServerMigrations:
         return self._failed(session, job, error)
 
     def prepare_cancel_server_migration(self, session: Session, job):
-        return self._expect(session, job, T.CANCELLING)
+        return self._expect(session, job, TaskState.CANCELLING)
 
     def cancel_server_migration(self, job, share_server_id):
         self.driver.share_server_migration_cancel(
-            RequestContext(), *view.for_driver(job.found, self.names)
+            RequestContext(),
+            *migration_view.driver_arguments(job.prepared, self.names),
         )
         job.finish(self.phases.put_back, share_server_id, 'cancelled')
 
@@ -358,9 +378,9 @@ class ServerMigrations:
     # Whatever is left over
 
     def prepare_settle_server_migration(self, session: Session, job):
-        server = share_servers.get(session, job.resource_id, keep=True)
-        migration = migrations.find_open(session, job.resource_id)
-        if not is_astray(server, migration):
+        server = share_servers.get(session, job.resource_id, lock_shared=True)
+        migration = server_migrations.find_open(session, job.resource_id)
+        if not is_abandoned(server, migration):
             raise exception.InvalidStatus(
                 resource='share server',
                 id=server.id,
@@ -385,9 +405,11 @@ class ServerMigrations:
         self.phases.fail(session, job.resource_id, str(error))
         return True
 
-    def _expect(self, session: Session, job, task_state: str) -> Moving:
+    def _expect(
+        self, session: Session, job, task_state: str
+    ) -> LoadedMigration:
         """What moves, if it still waits for this work."""
-        server = share_servers.get(session, job.resource_id, keep=True)
+        server = share_servers.get(session, job.resource_id, lock_shared=True)
         if server.task_state != task_state:
             raise exception.InvalidStatus(
                 resource='share server',
@@ -396,7 +418,7 @@ class ServerMigrations:
                 event=job.kind,
                 allowed=task_state,
             )
-        return view.find(session, job.resource_id)
+        return migration_view.load_migration(session, job.resource_id)
 
     # Calls
 
@@ -417,7 +439,7 @@ class ServerMigrations:
         wish = _Wish(writable, nondisruptive, preserve_snapshots)
         source, shares, snapshots = self.db.read(_all_on, share_server_id)
         try:
-            answer = self.questions.ask(
+            answer = self.probe.ask(
                 self._asked(
                     self.db.read,
                     source,
@@ -428,8 +450,8 @@ class ServerMigrations:
                 ),
                 RequestContext(),
             )
-        except BackEndAway as away:
-            answer = Answer(None, str(away))
+        except BackendUnresponsive as away:
+            answer = ProbeResult(None, str(away))
         if answer.reason:
             return {'compatible': False, 'reasons': [answer.reason]}
         said = answer.value or {}
@@ -443,38 +465,40 @@ class ServerMigrations:
                     'migration_get_progress',
                 )
             },
-            'reasons': refusals(said, wish),
+            'reasons': incompatibilities(said, wish),
         }
 
     def hear_server_migration(self, ctx, share_server_id):
         """Ask the driver how far it has come, and note the answer."""
         try:
-            moving = self.db.read(view.find, share_server_id)
+            moving = self.db.read(
+                migration_view.load_migration, share_server_id
+            )
         except exception.ManilaLiteError:
             return  # it has ended meanwhile
         if moving.destination is None or (
-            moving.source.row.task_state != T.MIGRATING
+            moving.source.row.task_state != TaskState.MIGRATING
             or not moving.migration.tells_progress
         ):
             return
         try:
             # Who answers calls does not wait for drivers that think.
-            answer = self.questions.ask_for(
+            answer = self.probe.poll(
                 moving.migration.id,
                 self.driver.share_server_migration_get_progress,
                 RequestContext(),
-                *view.for_driver(moving, self.names),
+                *migration_view.driver_arguments(moving, self.names),
             )
         except exception.ManilaLiteError:
             return
         if not answer.reason:
             self.db.write(
-                migrations.note_heard,
+                server_migrations.record_progress,
                 moving.migration.id,
-                percent(answer.value),
+                progress_percent(answer.value),
             )
 
-    def check(self, read, moving: Moving) -> Mapping[str, typing.Any]:
+    def check(self, read, moving: LoadedMigration) -> Mapping[str, typing.Any]:
         """What the driver offers for a migration."""
         ask = self._asked(
             read,
@@ -488,16 +512,16 @@ class ServerMigrations:
 
     def _asked(self, read, source, dest_host, shares, snapshots, network_id):
         networks = [
-            read(view.network_for_driver, id, source.row.id)
+            read(migration_view.network_for_driver, id, source.row.id)
             for id in (source.row.share_network_id, network_id)
         ]
         return lambda context: (
             self.driver.share_server_migration_check_compatibility(
                 context,
-                server_view.for_driver(source),
+                server_view.server_for_driver(source),
                 dest_host,
                 *networks,
-                view.request_spec(shares, snapshots),
+                migration_view.request_spec(shares, snapshots),
             )
         )
 
@@ -510,12 +534,14 @@ class _Wish(typing.NamedTuple):
 
 def _all_on(session: Session, server_id: str):
     return (
-        server_view.find(session, server_id),
-        *view.find_all_on(session, server_id),
+        server_view.load_server(session, server_id),
+        *migration_view.load_contents(session, server_id),
     )
 
 
-def refusals(answer: Mapping[str, typing.Any], wish: typing.Any) -> list[str]:
+def incompatibilities(
+    answer: Mapping[str, typing.Any], wish: typing.Any
+) -> list[str]:
     """Why what a driver offers is not what was asked for."""
     if not answer.get('compatible'):
         return [
@@ -528,7 +554,7 @@ def refusals(answer: Mapping[str, typing.Any], wish: typing.Any) -> list[str]:
     ]
 
 
-def percent(answer: typing.Any) -> int | None:
+def progress_percent(answer: typing.Any) -> int | None:
     """The progress in an answer of a driver, if it makes sense."""
     try:
         total = int(float(answer['total_progress']))

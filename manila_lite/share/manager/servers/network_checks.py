@@ -19,15 +19,15 @@ from manila_lite.share.manager.driver_view import (
     server_with_shares as updated_server,
 )
 from manila_lite.share.manager.driver_view.server_with_shares import (
-    UpdatedServer,
+    ServerWithShares,
 )
 from manila_lite.share.manager.servers.setup import ServerSetup
 
 
-class Asked(typing.NamedTuple):
+class CheckRequest(typing.NamedTuple):
     """The servers that are asked about, and what a change consists of."""
 
-    servers: Sequence[UpdatedServer]
+    servers: Sequence[ServerWithShares]
     facts: tuple[typing.Any, ...]
 
 
@@ -38,7 +38,9 @@ class NetworkChecks:
 
     # Security services
 
-    def prepare_check_security_service(self, session: Session, job) -> Asked:
+    def prepare_check_security_service(
+        self, session: Session, job
+    ) -> CheckRequest:
         args = job.args
         return self._asked(
             session,
@@ -52,7 +54,7 @@ class NetworkChecks:
     def check_security_service(
         self, job, share_network_id, operation, new_id, current_id
     ):
-        new, current = job.found.facts
+        new, current = job.prepared.facts
         able = all(
             self.setup.driver.check_update_share_server_security_service(
                 RequestContext(),
@@ -63,7 +65,7 @@ class NetworkChecks:
                 new,
                 current_security_service=current,
             )
-            for one in job.found.servers
+            for one in job.prepared.servers
         )
         job.finish(self._noted, share_network_id, operation, able)
 
@@ -72,13 +74,13 @@ class NetworkChecks:
 
     # Subnets
 
-    def prepare_check_allocations(self, session: Session, job) -> Asked:
+    def prepare_check_allocations(self, session: Session, job) -> CheckRequest:
         zone_id = job.args['zone_id']
-        inside = share_networks.server_ids_in(
+        inside = share_networks.list_server_ids_in_subnets(
             session,
             [
                 one.id
-                for one in subnets.list_of(session, job.resource_id)
+                for one in subnets.list_for_network(session, job.resource_id)
                 if one.availability_zone_id == zone_id
             ],
         )
@@ -109,7 +111,7 @@ class NetworkChecks:
                 one.shares,
                 one.rules,
             )
-            for one in job.found.servers
+            for one in job.prepared.servers
         )
         job.finish(self._noted, share_network_id, operation, able)
 
@@ -124,19 +126,19 @@ class NetworkChecks:
         job,
         facts: tuple,
         among: set[str] | None = None,
-    ) -> Asked:
+    ) -> CheckRequest:
         servers = [
-            updated_server.find(session, row.id, self.setup)
-            for row in share_networks.servers(session, job.resource_id)
+            updated_server.load_server_with_shares(session, row.id, self.setup)
+            for row in share_networks.list_servers(session, job.resource_id)
             if row.host == self.setup.service_host
             and (among is None or row.id in among)
         ]
-        return Asked(servers, facts)
+        return CheckRequest(servers, facts)
 
     def _noted(
         self, session: Session, network_id: str, operation: str, able: bool
     ) -> None:
-        network_checks.note(
+        network_checks.record_result(
             session, network_id, operation, self.setup.service_host, bool(able)
         )
 
@@ -148,6 +150,6 @@ class NetworkChecks:
 def _service(session: Session, service_id: str | None) -> typing.Any:
     if service_id is None:
         return None
-    return server_view.security_service(
+    return server_view.security_service_for_driver(
         security_services.get(session, service_id)
     )

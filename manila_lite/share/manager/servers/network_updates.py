@@ -11,7 +11,7 @@ import typing
 from manila_lite import exception
 from manila_lite import messages
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.networks import security_services
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
@@ -26,32 +26,32 @@ from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.rpc.contract import implements
 from manila_lite.rpc.share import NetworkUpdatesRpc
-from manila_lite.share.drivers.base import AccessAnswers
+from manila_lite.share.drivers.base import AccessReplies
 from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 from manila_lite.share.manager.driver_view import server_view
 from manila_lite.share.manager.driver_view import (
     server_with_shares as updated_server,
 )
-from manila_lite.share.manager.driver_view import share_view as driver_view
+from manila_lite.share.manager.driver_view import share_view
 from manila_lite.share.manager.driver_view.server_with_shares import (
-    UpdatedServer,
+    ServerWithShares,
 )
 from manila_lite.share.manager.servers.network_checks import NetworkChecks
 from manila_lite.share.manager.servers.setup import ServerSetup
-from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
-from manila_lite.states.access_rule import STATUS_MACHINE as ACCESS_STATUS
-from manila_lite.states.access_rule import A
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import S
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 Details = Mapping[str, typing.Any]
 
 
 @implements(NetworkUpdatesRpc)
-class NetworkUpdates(NetworkChecks):
+class NetworkUpdatesEndpoint(NetworkChecks):
     """The share servers of one back end, as their networks change."""
 
     def __init__(self, setup: ServerSetup, message_ttl: int):
@@ -65,16 +65,18 @@ class NetworkUpdates(NetworkChecks):
         current = current_id and security_services.find(session, current_id)
         return (
             self._expect(session, job),
-            server_view.security_service(
+            server_view.security_service_for_driver(
                 security_services.get(session, job.args['new_id'])
             ),
-            server_view.security_service(current) if current else None,
+            server_view.security_service_for_driver(current)
+            if current
+            else None,
         )
 
     def update_security_service(
         self, job, share_server_id, share_network_id, new_id, current_id
     ):
-        server, new, current = job.found
+        server, new, current = job.prepared
         answers = self.setup.driver.update_share_server_security_service(
             RequestContext(),
             server.shown,
@@ -90,8 +92,8 @@ class NetworkUpdates(NetworkChecks):
         self,
         session: Session,
         job,
-        server: UpdatedServer,
-        answers: Mapping[str, AccessAnswers],
+        server: ServerWithShares,
+        answers: Mapping[str, AccessReplies],
     ) -> None:
         self._changed(session, job)
         for instance_id, rules in server.known_rules.items():
@@ -123,7 +125,7 @@ class NetworkUpdates(NetworkChecks):
     def update_allocations(
         self, job, share_server_id, share_network_id, subnet_id
     ):
-        driver, before = self.setup.driver, job.found
+        driver, before = self.setup.driver, job.prepared
         self._allocate(share_server_id, subnet_id)
         new = job.read(self._entry, share_server_id, subnet_id)
         taken = job.read(self._snapshots_on, share_server_id)
@@ -153,7 +155,7 @@ class NetworkUpdates(NetworkChecks):
         self, session: Session, server_id: str, subnet_id: str
     ) -> dict[str, typing.Any]:
         """The addresses of a server in the subnet that it is to be in."""
-        found = server_view.find(session, server_id)
+        found = server_view.load_server(session, server_id)
         (info,) = server_view.network_info(
             session,
             found._replace(subnet_ids=[subnet_id]),
@@ -166,8 +168,8 @@ class NetworkUpdates(NetworkChecks):
     ) -> list[SnapshotForDriver]:
         _, taken = self._ids_on(session, server_id)
         return [
-            driver_view.snapshot_for_driver(
-                driver_view.find_snapshot(session, id), self.setup.names
+            share_view.snapshot_for_driver(
+                share_view.load_snapshot(session, id), self.setup.names
             )
             for id in sorted(taken)
         ]
@@ -184,7 +186,7 @@ class NetworkUpdates(NetworkChecks):
         for id, exports in (answer.get('share_updates') or {}).items():
             if id in shares:
                 share_instances.replace_export_locations(
-                    session, id, export_locations(exports)
+                    session, id, normalise_export_locations(exports)
                 )
         for id, told in (answer.get('snapshot_updates') or {}).items():
             if id in taken:
@@ -193,7 +195,7 @@ class NetworkUpdates(NetworkChecks):
     def _in_subnet(
         self, session: Session, server_id: str, subnet_id: str
     ) -> None:
-        known = share_servers.subnet_ids(session, [server_id])[server_id]
+        known = share_servers.list_subnet_ids(session, [server_id])[server_id]
         if subnet_id not in known:
             share_servers.add_subnets(session, server_id, [subnet_id])
 
@@ -201,9 +203,14 @@ class NetworkUpdates(NetworkChecks):
         self, session: Session, server_id: str
     ) -> tuple[set[str], set[str]]:
         ids = [
-            row.id for row in share_networks.shares_on(session, [server_id])
+            row.id
+            for row in share_networks.list_share_instances(
+                session, [server_id]
+            )
         ]
-        return set(ids), set(snapshots.ids_of_share_instances(session, ids))
+        return set(ids), set(
+            snapshots.list_ids_on_share_instances(session, ids)
+        )
 
     def failed_update_allocations(self, session, job, error):
         """The server, its shares and their snapshots are in error.
@@ -246,23 +253,25 @@ class NetworkUpdates(NetworkChecks):
     # Metadata
 
     def prepare_tell_subnet_metadata(self, session: Session, job):
-        network = share_networks.target(session, job.args['share_network_id'])
+        network = share_networks.get_target(
+            session, job.args['share_network_id']
+        )
         subnet = subnets.get(session, network.id, job.args['subnet_id'])
         return (
             network._asdict(),
             subnet._asdict(),
-            server_view.find(session, job.resource_id),
+            server_view.load_server(session, job.resource_id),
         )
 
     def tell_subnet_metadata(
         self, job, share_server_id, share_network_id, subnet_id, metadata
     ):
-        network, subnet, server = job.found
+        network, subnet, server = job.prepared
         self.setup.driver.update_share_network_subnet_from_metadata(
             RequestContext(),
             network,
             subnet,
-            server_view.for_driver(server),
+            server_view.server_for_driver(server),
             metadata,
         )
         job.finish(self._told, job, Detail.UPDATE_METADATA_SUCCESS)
@@ -283,18 +292,18 @@ class NetworkUpdates(NetworkChecks):
 
     # All
 
-    def _expect(self, session: Session, job) -> UpdatedServer:
+    def _expect(self, session: Session, job) -> ServerWithShares:
         """The server, if it still waits for its change."""
-        server = updated_server.find(
-            session, job.resource_id, self.setup, keep=True
+        server = updated_server.load_server_with_shares(
+            session, job.resource_id, self.setup, lock_shared=True
         )
-        if server.found.row.status != S.NETWORK_CHANGE:
+        if server.found.row.status != ServerStatus.NETWORK_CHANGE:
             raise exception.InvalidStatus(
                 resource='share server',
                 id=job.resource_id,
                 status=server.found.row.status,
                 event=job.kind,
-                allowed=S.NETWORK_CHANGE,
+                allowed=ServerStatus.NETWORK_CHANGE,
             )
         return server
 
@@ -302,7 +311,7 @@ class NetworkUpdates(NetworkChecks):
         self._hold_network(session, job)
         fire(
             session,
-            MACHINE,
+            SHARE_SERVER,
             job.resource_id,
             'network_changed',
             updated_at=session.now,
@@ -313,7 +322,7 @@ class NetworkUpdates(NetworkChecks):
         self._hold_network(session, job)
         fire(
             session,
-            MACHINE,
+            SHARE_SERVER,
             job.resource_id,
             'network_change_failed',
             updated_at=session.now,
@@ -329,10 +338,10 @@ class NetworkUpdates(NetworkChecks):
 
     def _hold_network(self, session: Session, job) -> None:
         """As requests do: networks are locked before their servers."""
-        share_networks.hold_if_there(session, job.args['share_network_id'])
+        share_networks.lock_if_exists(session, job.args['share_network_id'])
 
     def _settle(self, session: Session, job, *, failed: bool = False) -> None:
-        share_networks.settle(
+        share_networks.finish_change(
             session, job.args['share_network_id'], failed=failed
         )
 
@@ -362,12 +371,12 @@ class NetworkUpdates(NetworkChecks):
 
 
 def _note_rules(
-    session: Session, instance_id: str, rules: list, answers: AccessAnswers
+    session: Session, instance_id: str, rules: list, answers: AccessReplies
 ) -> None:
     """Write down what became of access rules with another directory."""
     known = {rule.id: rule for rule in rules}
     told = {id: answer for id, answer in answers.items() if id in known}
-    access.set_keys(
+    share_rules.set_access_keys(
         session,
         instance_id,
         {
@@ -379,7 +388,7 @@ def _note_rules(
     broken = [
         known[id].mapping_id
         for id, answer in told.items()
-        if answer.get('state', A.ACTIVE) != A.ACTIVE
+        if answer.get('state', RuleState.ACTIVE) != RuleState.ACTIVE
     ]
     if broken:
         fire_matching(
@@ -389,20 +398,22 @@ def _note_rules(
             {'id': broken},
             updated_at=session.now,
         )
-        fire_matching(session, ACCESS_STATUS, 'failed', {'id': instance_id})
+        fire_matching(
+            session, SHARE_INSTANCE_ACCESS, 'failed', {'id': instance_id}
+        )
 
 
 def _note_snapshot(session: Session, id: str, told: typing.Any) -> None:
     """Write down where a snapshot is, and is exported, from now on."""
     if not isinstance(told, Mapping):
         told = {'export_locations': told}
-    snapshots.locate(session, id, told.get('provider_location'))
+    snapshots.set_provider_location(session, id, told.get('provider_location'))
     if told.get('export_locations') is not None:
         snapshot_exports.replace(
-            session, id, export_locations(told['export_locations'])
+            session, id, normalise_export_locations(told['export_locations'])
         )
 
 
 def _detail(error: Exception, otherwise: Detail) -> Detail:
-    own = getattr(error, 'facts', {}).get('message_detail')
+    own = getattr(error, 'params', {}).get('message_detail')
     return own if isinstance(own, Detail) else otherwise

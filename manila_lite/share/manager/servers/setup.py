@@ -13,38 +13,38 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.servers import share_servers
-from manila_lite.db.queries.servers.share_servers import Limits
+from manila_lite.db.queries.servers.share_servers import ServerLimits
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
-from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import insert_row
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
 from manila_lite.network.base import NetworkPlugin
 from manila_lite.share.drivers.base import NetworkInfo
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager.driver_view import server_view
-from manila_lite.share.manager.driver_view import share_view as driver_view
-from manila_lite.share.manager.driver_view.server_view import FoundServer
-from manila_lite.share.manager.driver_view.share_view import Found
-from manila_lite.share.manager.driver_view.share_view import FoundSnapshot
-from manila_lite.share.manager.driver_view.share_view import Names
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import S
+from manila_lite.share.manager.driver_view import share_view
+from manila_lite.share.manager.driver_view.server_view import LoadedServer
+from manila_lite.share.manager.driver_view.share_view import LoadedInstance
+from manila_lite.share.manager.driver_view.share_view import LoadedSnapshot
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import ServerStatus
 from manila_lite.work import table
-from manila_lite.work.notify import tell
+from manila_lite.work.notify import notify_user
 
 LOG = logging.getLogger(__name__)
 
-WAIT = 0.5
+RETRY_PAUSE = 0.5
 """Seconds before another look for the server that somebody makes."""
 
 _CHOICES = 10
 """How often a driver is asked to choose before the work waits."""
 
 
-class Networks(typing.NamedTuple):
+class ServerNetworks(typing.NamedTuple):
     """Where the servers of a back end get their addresses from."""
 
     user: NetworkPlugin
@@ -76,9 +76,9 @@ class ServerSetup:
         driver: ShareDriver,
         service_host: str,
         *,
-        names: Names,
-        networks: Networks | None = None,
-        limits: Limits = share_servers.NO_LIMITS,
+        names: NameTemplates,
+        networks: ServerNetworks | None = None,
+        limits: ServerLimits = share_servers.NO_LIMITS,
         backend_name: str = '',
         message_ttl: int = 0,
     ):
@@ -111,25 +111,30 @@ class ServerSetup:
             },
             'server_pools_mapping': {
                 server.row.id: self.driver.get_share_server_pools(
-                    server_view.for_driver(server)
+                    server_view.server_for_driver(server)
                 )
                 for server in servers
             },
         }
 
-    def _active(self, session: Session) -> list[FoundServer]:
+    def _active(self, session: Session) -> list[LoadedServer]:
         return list(
-            server_view.find_all(
+            server_view.load_servers(
                 session,
-                share_servers.on_host(session, self.service_host, [S.ACTIVE]),
+                share_servers.list_ids_on_host(
+                    session, self.service_host, [ServerStatus.ACTIVE]
+                ),
             ).values()
         )
 
     # A server for a share
 
     def provide(
-        self, job, found: Found, snapshot: FoundSnapshot | None = None
-    ) -> Found | None:
+        self,
+        job,
+        found: LoadedInstance,
+        snapshot: LoadedSnapshot | None = None,
+    ) -> LoadedInstance | None:
         """The new share with its server; None when it has to wait.
 
         Then the work is put back already. `snapshot` is what the share is
@@ -144,7 +149,10 @@ class ServerSetup:
             return found
         for _ in range(_CHOICES):
             server = self._server(job, found, snapshot)
-            if server is not None and server.row.status == S.CREATING:
+            if (
+                server is not None
+                and server.row.status == ServerStatus.CREATING
+            ):
                 server = self._make(job, server, found)
             if server is not None:
                 return found._replace(server=server)
@@ -154,8 +162,8 @@ class ServerSetup:
         return None
 
     def _server(
-        self, job, found: Found, snapshot: FoundSnapshot | None
-    ) -> FoundServer | None:
+        self, job, found: LoadedInstance, snapshot: LoadedSnapshot | None
+    ) -> LoadedServer | None:
         """The server it is on now; None when others were faster."""
         if found.server is not None:
             return self._usable(found.server)
@@ -165,32 +173,38 @@ class ServerSetup:
         chosen = self._choose(candidates, found, snapshot)
         if chosen is not None:
             return self.db.write(
-                self._bind, job.job, found, chosen, by=job.job
+                self._bind, job.claim, found, chosen, by=job.claim
             )
         try:
             server_id = self.db.write(
-                self._found, job.job, found, subnet_ids, known, by=job.job
+                self._found, job.claim, found, subnet_ids, known, by=job.claim
             )
         except _ServerAppeared:
             return None
         if server_id is None:
             self._wait(job)
             return None
-        return job.read(server_view.find, server_id)
+        return job.read(server_view.load_server, server_id)
 
     def _wait(self, job) -> None:
-        job.put_back(WAIT)
-        job.due_in = WAIT
+        job.release(RETRY_PAUSE)
+        job.wake_after = RETRY_PAUSE
 
-    def _usable(self, server: FoundServer) -> FoundServer:
+    def _usable(self, server: LoadedServer) -> LoadedServer:
         """The one that it was put on before, by this same work."""
-        if server.row.status not in (S.ACTIVE, S.CREATING):
+        if server.row.status not in (
+            ServerStatus.ACTIVE,
+            ServerStatus.CREATING,
+        ):
             raise _none(f'share server {server.row.id} is {server.row.status}')
         return server
 
     def _candidates(
-        self, session: Session, found: Found, snapshot: FoundSnapshot | None
-    ) -> tuple[list[FoundServer], set[str], list[str]]:
+        self,
+        session: Session,
+        found: LoadedInstance,
+        snapshot: LoadedSnapshot | None,
+    ) -> tuple[list[LoadedServer], set[str], list[str]]:
         """The servers that would do, and the subnets it takes.
 
         Between them stand the ids of all servers that have room for it.
@@ -200,7 +214,7 @@ class ServerSetup:
             raise _none('the share has no share network')
         subnet_ids = [
             subnet.id
-            for subnet in share_servers.subnets_for(
+            for subnet in share_servers.list_zone_subnets(
                 session, row.share_network_id, row.availability_zone
             )
         ]
@@ -209,7 +223,7 @@ class ServerSetup:
                 f'share network {row.share_network_id} has no '
                 f'subnet for {row.availability_zone}'
             )
-        ids = share_servers.suitable(
+        ids = share_servers.list_suitable(
             session, self.service_host, subnet_ids, row.size, self.limits
         )
         known = set(ids)
@@ -222,14 +236,14 @@ class ServerSetup:
                 raise _none(
                     'the share server of the snapshot cannot take the share'
                 )
-        servers = server_view.find_all(session, ids)
+        servers = server_view.load_servers(session, ids)
         return (
             [servers[id] for id in ids if id in servers],
             known,
             subnet_ids,
         )
 
-    def _is_here(self, snapshot: FoundSnapshot) -> bool:
+    def _is_here(self, snapshot: LoadedSnapshot) -> bool:
         row = snapshot.share.row
         return (
             row.share_server_id is not None
@@ -238,19 +252,19 @@ class ServerSetup:
 
     def _choose(
         self,
-        candidates: list[FoundServer],
-        found: Found,
-        snapshot: FoundSnapshot | None,
+        candidates: list[LoadedServer],
+        found: LoadedInstance,
+        snapshot: LoadedSnapshot | None,
     ) -> str | None:
         """The id of the server that the driver wants, if any of these."""
         if not candidates:
             return None
         chosen = self.driver.choose_share_server_compatible_with_share(
             RequestContext(),
-            [server_view.for_driver(each) for each in candidates],
-            driver_view.for_driver(found, self.names.share),
+            [server_view.server_for_driver(each) for each in candidates],
+            share_view.share_for_driver(found, self.names.share),
             snapshot=snapshot
-            and driver_view.snapshot_for_driver(snapshot, self.names),
+            and share_view.snapshot_for_driver(snapshot, self.names),
         )
         if chosen is None:
             return None
@@ -259,14 +273,14 @@ class ServerSetup:
         return chosen['id']
 
     def _bind(
-        self, session: Session, job, found: Found, server_id: str
-    ) -> FoundServer | None:
+        self, session: Session, job, found: LoadedInstance, server_id: str
+    ) -> LoadedServer | None:
         table.checkpoint(session, job, f'on share server {server_id}')
         if not share_servers.bind(
             session, found.row.id, server_id, found.row.size, self.limits
         ):
             return None
-        return server_view.find(session, server_id)
+        return server_view.load_server(session, server_id)
 
     # A server that is made
 
@@ -274,7 +288,7 @@ class ServerSetup:
         self,
         session: Session,
         job,
-        found: Found,
+        found: LoadedInstance,
         subnet_ids: list[str],
         known: set[str],
     ) -> str | None:
@@ -283,24 +297,24 @@ class ServerSetup:
         Raises when a server that has room for it is none of the known.
         """
         table.checkpoint(session, job, 'a share server is made')
-        key = share_servers.founding_key(self.service_host, subnet_ids)
-        if share_servers.is_being_founded(session, key):
+        key = share_servers.make_build_key(self.service_host, subnet_ids)
+        if share_servers.is_being_built(session, key):
             return None
         server_id = session.new_id()
-        share_servers.lay_foundation(
+        share_servers.insert_unique(
             session,
-            lambda: born(
+            lambda: insert_row(
                 session,
-                MACHINE,
+                SHARE_SERVER,
                 'create',
                 **self.values(session, server_id, found.row.share_network_id),
-                founding=key,
+                build_key=key,
             ),
         )
         # Nobody else can begin one now; one who began after the choice was
         # offered, and was faster still, has ended.
         if not known.issuperset(
-            share_servers.suitable(
+            share_servers.list_suitable(
                 session,
                 self.service_host,
                 subnet_ids,
@@ -346,15 +360,17 @@ class ServerSetup:
             )
         }
 
-    def _make(self, job, server: FoundServer, found: Found) -> FoundServer:
+    def _make(
+        self, job, server: LoadedServer, found: LoadedInstance
+    ) -> LoadedServer:
         self.allocate(server)
         network_info = job.read(self.network_info, server.row.id)
         details = self.set_up(network_info, found.row)
         try:
             return self.db.write(
-                self._made, job.job, server.row.id, details, by=job.job
+                self._made, job.claim, server.row.id, details, by=job.claim
             )
-        except (exception.WorkLost, exception.ResourceNotFound):
+        except (exception.ClaimLost, exception.ResourceNotFound):
             # Given up meanwhile: nobody will ever use it.
             self.driver.teardown_server(
                 {'server_id': server.row.id, **details},
@@ -362,7 +378,7 @@ class ServerSetup:
             )
             raise
 
-    def allocate(self, server: FoundServer) -> None:
+    def allocate(self, server: LoadedServer) -> None:
         """Have a server have all the addresses that it needs.
 
         Raises NetworkException; asked again, it gives no more.
@@ -388,7 +404,7 @@ class ServerSetup:
         self, session: Session, server_id: str
     ) -> list[NetworkInfo]:
         """What a server is to be, as drivers are told: by its subnets."""
-        server = server_view.find(session, server_id)
+        server = server_view.load_server(session, server_id)
         return server_view.network_info(session, server, self.backend_name)
 
     def set_up(
@@ -410,19 +426,19 @@ class ServerSetup:
         job,
         server_id: str,
         details: Mapping[str, typing.Any],
-    ) -> FoundServer:
+    ) -> LoadedServer:
         table.checkpoint(session, job, f'share server {server_id} is made')
         fire(
             session,
-            MACHINE,
+            SHARE_SERVER,
             server_id,
             'created',
-            founding=None,
+            build_key=None,
             identifier=str(details.get('identifier') or server_id),
             updated_at=session.now,
         )
         share_servers.merge_details(session, server_id, details)
-        return server_view.find(session, server_id)
+        return server_view.load_server(session, server_id)
 
     # The unhappy end
 
@@ -432,10 +448,10 @@ class ServerSetup:
         False when there is no such server. Its addresses go back; what an
         error tells of it is remembered.
         """
-        server_id = share_servers.of_instance(session, job.resource_id)
+        server_id = share_servers.find_server_id(session, job.resource_id)
         if (
             server_id is None
-            or share_servers.hold(session, server_id) != S.CREATING
+            or share_servers.lock(session, server_id) != ServerStatus.CREATING
         ):
             return False
         self.give_up(session, server_id, 'create_failed')
@@ -450,17 +466,19 @@ class ServerSetup:
             'create_failed',
             updated_at=session.now,
         )
-        tell(session, job, Action.CREATE, _detail_of(error), self.message_ttl)
+        notify_user(
+            session, job, Action.CREATE, _detail_of(error), self.message_ttl
+        )
         return True
 
     def give_up(self, session: Session, server_id: str, event: str) -> None:
         """The visible end of a server that did not come to be."""
         fire(
             session,
-            MACHINE,
+            SHARE_SERVER,
             server_id,
             event,
-            founding=None,
+            build_key=None,
             updated_at=session.now,
         )
         if self.networks is not None:
@@ -469,7 +487,7 @@ class ServerSetup:
 
 def _detail_of(error: Exception) -> Detail:
     """What to tell the user of a server that could not be made."""
-    own = getattr(error, 'facts', {}).get('message_detail')
+    own = getattr(error, 'params', {}).get('message_detail')
     if own is not None:
         return own
     return (

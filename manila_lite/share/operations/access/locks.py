@@ -17,10 +17,10 @@ from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
 from manila_lite.states.locks import ACTIONS
-from manila_lite.states.locks import TOO_LATE
-from manila_lite.states.locks import By
-from manila_lite.states.locks import Kind
-from manila_lite.states.locks import Locked
+from manila_lite.states.locks import NOT_LOCKABLE
+from manila_lite.states.locks import LockContext
+from manila_lite.states.locks import ResourceAction
+from manila_lite.states.locks import ResourceType
 
 _SERVICE_ROLE = 'service'
 
@@ -31,7 +31,7 @@ class LockRequest:
 
     resource_id: str
     resource_type: str
-    action: str = Locked.DELETE
+    action: str = ResourceAction.DELETE
     reason: str | None = None
 
 
@@ -52,9 +52,11 @@ class Locks:
                 f'{request.resource_type}'
             )
         found = _taken(session, ctx, request)
-        if request.action == Locked.DELETE:
+        if request.action == ResourceAction.DELETE:
             _refuse_too_late(request, found)
-        elif locks.of_resource(session, found[0].id, Locked.SHOW):
+        elif locks.list_for_resource(
+            session, found[0].id, ResourceAction.SHOW
+        ):
             raise exception.VisibilityLocked(access_id=found[0].id)
         lock_id = _insert(session, ctx, request, found[0].share_id)
         return locks.get(session, lock_id)
@@ -70,7 +72,7 @@ class Locks:
         """Change the action or the reason of a lock; the lock."""
         _refuse_others(ctx, lock)
         action = values.get('resource_action', lock.resource_action)
-        if action != lock.resource_action and action == Locked.SHOW:
+        if action != lock.resource_action and action == ResourceAction.SHOW:
             raise exception.InvalidInput(
                 reason='a lock cannot be changed to forbid show; make '
                 'another lock that does'
@@ -103,11 +105,11 @@ def lock_rule(
     Where its deletion is locked, so is that of its share, which would
     take the rule along. Raises InvalidShare when the share is going.
     """
-    rule = LockRequest(access_id, Kind.ACCESS_RULE, reason=reason)
+    rule = LockRequest(access_id, ResourceType.ACCESS_RULE, reason=reason)
     if deletion:
-        share = LockRequest(share_id, Kind.SHARE)
+        share = LockRequest(share_id, ResourceType.SHARE)
         try:
-            _refuse_too_late(share, locks.take_share(session, share_id))
+            _refuse_too_late(share, locks.lock_share_rows(session, share_id))
         except exception.ResourceNotLockable as error:
             raise exception.InvalidShare(reason=error.msg) from error
         lock_id = _insert(session, ctx, rule, share_id)
@@ -124,7 +126,7 @@ def lock_rule(
         _insert(
             session,
             ctx,
-            dataclasses.replace(rule, action=Locked.SHOW),
+            dataclasses.replace(rule, action=ResourceAction.SHOW),
             share_id,
         )
 
@@ -142,37 +144,44 @@ def unlock_rule(
     of them. To be asked after the move that denies it, in one transaction
     with it: then no lock can come between.
     """
-    found = locks.of_resource(session, access_id)
+    found = locks.list_for_resource(session, access_id)
     if not found:
         return
     if not unrestrict or not all(_may_delete(ctx, lock) for lock in found):
         raise exception.AccessRuleLocked(access_id=access_id)
-    locks.delete_some(session, [lock.id for lock in found])
+    locks.delete_many(session, [lock.id for lock in found])
 
 
-def acts_as(ctx: RequestContext) -> str:
+def lock_context_of(ctx: RequestContext) -> str:
     """The capacity in which the caller locks."""
     if _SERVICE_ROLE in (*ctx.roles, *ctx.service_roles):
-        return By.SERVICE
-    return By.ADMIN if ctx.is_admin else By.USER
+        return LockContext.SERVICE
+    return LockContext.ADMIN if ctx.is_admin else LockContext.USER
 
 
 _MAY_CHANGE = {
-    By.ADMIN: (By.USER, By.SERVICE, By.ADMIN),
-    By.SERVICE: (By.USER, By.SERVICE),
+    LockContext.ADMIN: (
+        LockContext.USER,
+        LockContext.SERVICE,
+        LockContext.ADMIN,
+    ),
+    LockContext.SERVICE: (LockContext.USER, LockContext.SERVICE),
 }
 """Whose locks may be changed besides one's own, by one's capacity."""
 
 
 def may_change(ctx: RequestContext, lock: typing.Any) -> bool:
     """Whether the capacities allow the caller to change a lock."""
-    capacities = {acts_as(ctx), By.ADMIN if ctx.is_admin else By.USER}
+    capacities = {
+        lock_context_of(ctx),
+        LockContext.ADMIN if ctx.is_admin else LockContext.USER,
+    }
     if any(
         lock.lock_context in _MAY_CHANGE.get(one, ()) for one in capacities
     ):
         return True
     return (
-        lock.lock_context == By.USER
+        lock.lock_context == LockContext.USER
         and lock.user_id == ctx.user_id
         and lock.project_id == ctx.project_id
     )
@@ -191,14 +200,14 @@ def _refuse_others(ctx, lock):
 
 def _taken(session, ctx, request):
     """The rows of the resource, if the caller may know of it and lock it."""
-    if request.resource_type == Kind.SHARE:
-        found = locks.take_share(session, request.resource_id)
+    if request.resource_type == ResourceType.SHARE:
+        found = locks.lock_share_rows(session, request.resource_id)
     else:
-        found = locks.take_rule(session, request.resource_id)
+        found = locks.lock_rule_rows(session, request.resource_id)
     if not found or not (
         found[0].project_id == ctx.project_id
         or found[0].is_public
-        or acts_as(ctx) != By.USER
+        or lock_context_of(ctx) != LockContext.USER
         or ctx.is_admin
     ):
         raise exception.InvalidInput(
@@ -211,7 +220,7 @@ def _taken(session, ctx, request):
 
 def _refuse_too_late(request, found):
     if (
-        any(row.status in TOO_LATE[request.resource_type] for row in found)
+        any(row.status in NOT_LOCKABLE[request.resource_type] for row in found)
         or found[0].is_soft_deleted
     ):
         raise exception.ResourceNotLockable(
@@ -221,13 +230,13 @@ def _refuse_too_late(request, found):
 
 
 def _insert(session, ctx, request, share_id, because_of=None):
-    is_rule = request.resource_type == Kind.ACCESS_RULE
+    is_rule = request.resource_type == ResourceType.ACCESS_RULE
     return locks.insert(
         session,
         {
             'user_id': ctx.user_id,
             'project_id': ctx.project_id,
-            'lock_context': acts_as(ctx),
+            'lock_context': lock_context_of(ctx),
             'resource_id': request.resource_id,
             'resource_type': request.resource_type,
             'resource_action': request.action,

@@ -14,27 +14,27 @@ from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
-from manila_lite.db.queries.access import share_rules as access
+from manila_lite.db.queries.access import share_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import Together
+from manila_lite.db.transitions import TransitionBatch
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.access import locks as resource_locks
-from manila_lite.states.access_rule import MACHINE
-from manila_lite.states.access_rule import SETTLED
-from manila_lite.states.access_rule import STATUS_MACHINE
-from manila_lite.states.access_rule import A
-from manila_lite.states.access_rule import R
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_network import S as N
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import RULES_EDITABLE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_replica import PASSIVE
-from manila_lite.work.admission import Brake
-from manila_lite.work.admission import braked
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
 
 
-class NewRule(typing.NamedTuple):
+class NewAccessRule(typing.NamedTuple):
     """A rule as it was just made; nobody need read it again.
 
     `access_rules_status` is that of the share.
@@ -53,7 +53,7 @@ class NewRule(typing.NamedTuple):
     updated_at: datetime.datetime | None
 
 
-class LocksWanted(typing.NamedTuple):
+class RuleLockOptions(typing.NamedTuple):
     """How a new rule is to be locked from its beginning."""
 
     visibility: bool = False
@@ -84,15 +84,15 @@ class Access:
         self,
         db: Database,
         access: Client,
-        brake: Brake,
+        admission: AdmissionControl,
         locks: Coordinator | NullCoordinator,
     ):
         self.db = db
         self.access = access
-        self.brake = brake
+        self.admission = admission
         self.locks = locks
 
-    @braked
+    @admission_controlled
     @_ordered
     @transaction
     def allow(
@@ -106,17 +106,17 @@ class Access:
         target: str,
         access_level: str = 'rw',
         metadata: Mapping[str, str] | None = None,
-        locked: LocksWanted | None = None,
-        error_tolerated: bool = True,
-        rule_errors_tolerated: bool = True,
-    ) -> NewRule:
+        locked: RuleLockOptions | None = None,
+        allow_in_error: bool = True,
+        allow_rules_in_error: bool = True,
+    ) -> NewAccessRule:
         """Accept a rule for a client who has none of that type yet.
 
         `target` is `access_to` as `access_targets.normalised` spells it.
         """
-        found = self._begin(session, ctx, share, error_tolerated)
-        if not rule_errors_tolerated and any(
-            row.access_rules_status == R.ERROR for row in found
+        found = self._begin(session, ctx, share, allow_in_error)
+        if not allow_rules_in_error and any(
+            row.access_rules_status == RulesStatus.ERROR for row in found
         ):
             raise exception.InvalidShareAccess(
                 reason='rules of the share are in error; deny them first'
@@ -129,10 +129,10 @@ class Access:
             'access_level': access_level,
             'created_at': session.now,
         }
-        access.insert(session, {**rule, 'target': target}, metadata or {})
-        moves = Together(session)
-        moves.born(
-            MACHINE,
+        share_rules.insert(session, {**rule, 'target': target}, metadata or {})
+        moves = TransitionBatch(session)
+        moves.insert_rows(
+            ACCESS_RULE,
             'allow',
             [
                 {
@@ -149,9 +149,9 @@ class Access:
             resource_locks.lock_rule(
                 session, ctx, rule['id'], share.id, **locked._asdict()
             )
-        return NewRule(
+        return NewAccessRule(
             **rule,
-            state=MACHINE.born['allow'],
+            state=ACCESS_RULE.initial['allow'],
             access_rules_status=status,
             access_key=None,
             metadata=dict(metadata or {}),
@@ -168,18 +168,18 @@ class Access:
         access_id: str,
         *,
         unrestrict: bool = False,
-        error_tolerated: bool = True,
+        allow_in_error: bool = True,
     ) -> None:
         """Have a rule taken back; once more is harmless.
 
         With `unrestrict` locks go that the caller may remove.
         """
-        found = self._begin(session, ctx, share, error_tolerated)
+        found = self._begin(session, ctx, share, allow_in_error)
         there = {row.id for row in found}
-        rules = access.mapped(session, share.id, access_id)
-        moves = Together(session)
+        rules = share_rules.list_mappings(session, share.id, access_id)
+        moves = TransitionBatch(session)
         moves.fire(
-            MACHINE,
+            ACCESS_RULE,
             'deny',
             {
                 row.id: row.state
@@ -189,7 +189,7 @@ class Access:
         )
         # Nobody can be asked about what has no place.
         moves.fire(
-            MACHINE,
+            ACCESS_RULE,
             'removed',
             {
                 row.id: row.state
@@ -202,7 +202,7 @@ class Access:
             session, ctx, access_id, unrestrict=unrestrict
         )
 
-    @braked
+    @admission_controlled
     @_ordered
     @transaction
     def change_level(
@@ -213,26 +213,31 @@ class Access:
         access_id: str,
         level: str,
         *,
-        error_tolerated: bool = True,
+        allow_in_error: bool = True,
     ) -> None:
         """Give a rule another level; the level it has changes nothing."""
         if (
-            access.mapped(session, share.id, access_id)[0].access_level
+            share_rules.list_mappings(session, share.id, access_id)[
+                0
+            ].access_level
             == level
         ):
             return
-        found = self._begin(session, ctx, share, error_tolerated)
-        rules = access.mapped(session, share.id, access_id)
-        if any(row.state in (A.QUEUED_TO_DENY, A.DENYING) for row in rules):
+        found = self._begin(session, ctx, share, allow_in_error)
+        rules = share_rules.list_mappings(session, share.id, access_id)
+        if any(
+            row.state in (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
+            for row in rules
+        ):
             raise exception.InvalidShareAccess(
                 reason=f'rule {access_id} is being denied'
             )
-        access.set_level(session, access_id, level)
-        moves = Together(session)
+        share_rules.set_level(session, access_id, level)
+        moves = TransitionBatch(session)
         # What waits for its turn takes the new level with it.
         there = {row.id for row in found}
         moves.fire(
-            MACHINE,
+            ACCESS_RULE,
             'change',
             {
                 row.id: row.state
@@ -242,7 +247,7 @@ class Access:
         )
         self._changed(moves, found)
 
-    def _begin(self, session, ctx, share, error_tolerated):
+    def _begin(self, session, ctx, share, allow_in_error):
         """The instances, checked, kept, and with work that is owed.
 
         A replica that has found no place has no rules, and gets none.
@@ -252,19 +257,21 @@ class Access:
         known = (
             [(share.instance_id, share.host)]
             if share.replica_state is None
-            else access.instance_hosts(session, share.id)
+            else share_rules.list_instance_hosts(session, share.id)
         )
         for id, host in known:
             if host:
                 self._submit(session, ctx, id, host)
         if share.replica_state is not None:
-            replicas.take(session, share.id)  # one may just have come
-        found = access.take_instances(session, share.id)
+            replicas.lock_instances(
+                session, share.id
+            )  # one may just have come
+        found = share_rules.lock_instances(session, share.id)
         if not found:
             raise exception.ShareNotFound(share_id=share.id)
-        if error_tolerated:
+        if allow_in_error:
             found = [row for row in found if not _is_nowhere(row)]
-        _check(found, error_tolerated)
+        _check(found, allow_in_error)
         asked = {id for id, host in known if host}
         for row in found:
             if row.id not in asked:  # it has come since
@@ -277,15 +284,17 @@ class Access:
     def _changed(self, moves, found) -> str:
         """Note that rules wait; the `access_rules_status` of the share."""
         moves.fire(
-            STATUS_MACHINE,
+            SHARE_INSTANCE_ACCESS,
             'change',
             {row.id: row.access_rules_status for row in found},
         )
         moves.write()
         return (
-            R.ERROR
-            if any(row.access_rules_status == R.ERROR for row in found)
-            else R.OUT_OF_SYNC
+            RulesStatus.ERROR
+            if any(
+                row.access_rules_status == RulesStatus.ERROR for row in found
+            )
+            else RulesStatus.OUT_OF_SYNC
         )
 
 
@@ -293,24 +302,31 @@ def _is_nowhere(row) -> bool:
     """Whether it is a replica for which no place was found."""
     return (
         row.host is None
-        and row.status == S.ERROR
+        and row.status == InstanceStatus.ERROR
         and row.replica_state in PASSIVE
     )
 
 
-def _check(instances, error_tolerated: bool) -> None:
+def _check(instances, allow_in_error: bool) -> None:
     """Refuse for all instances when one cannot take the change.
 
     Instances are not the user's business, so nothing names them.
     """
-    fit = SETTLED if error_tolerated else SETTLED - {S.ERROR}
+    fit = (
+        RULES_EDITABLE
+        if allow_in_error
+        else RULES_EDITABLE - {InstanceStatus.ERROR}
+    )
     if any(row.host is None or row.status not in fit for row in instances):
         raise exception.InvalidShare(
             reason='access rules cannot be changed while the share or one '
             'of its copies has no place yet, is busy, or is in a '
             'status that does not allow it'
         )
-    if any(row.network_status not in (None, N.ACTIVE) for row in instances):
+    if any(
+        row.network_status not in (None, NetworkStatus.ACTIVE)
+        for row in instances
+    ):
         raise exception.InvalidShareNetwork(
             reason='access rules cannot be changed while the share network '
             'is not active'

@@ -9,31 +9,35 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import born_all
 from manila_lite.db.transitions import fire_matching
+from manila_lite.db.transitions import insert_rows
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.access import targets as access_targets
-from manila_lite.share.operations.replication.snapshots import speaking
-from manila_lite.states.access_rule import SNAPSHOT_MACHINE as RULE
-from manila_lite.states.snapshot_instance import S
-from manila_lite.work.admission import Brake
-from manila_lite.work.admission import braked
+from manila_lite.share.operations.replication.snapshots import (
+    status_determining,
+)
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.snapshot_instance import SnapshotStatus
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
 
 
 class SnapshotAccess:
     """Each method is a transaction: all of a request, or none of it."""
 
-    def __init__(self, db: Database, work: Client, brake: Brake):
+    def __init__(
+        self, db: Database, work: Client, admission: AdmissionControl
+    ):
         self.db = db
         self.work = work
-        self.brake = brake
+        self.admission = admission
 
-    @braked
+    @admission_controlled
     @transaction
     def allow(
         self,
@@ -44,17 +48,17 @@ class SnapshotAccess:
         access_to: str,
         *,
         ipv6: bool = True,
-    ) -> snapshot_access.Shown:
+    ) -> snapshot_rules.SnapshotAccessRuleView:
         """Let a client mount the snapshot; the rule.
 
         `ipv6` says whether the version of the request knows it.
         """
         found = self._begin(session, ctx, snapshot)
-        target = access_targets.normalised(
+        target = access_targets.normalise(
             access_type, access_to, ipv6=ipv6, cephx=False
         )
         access_id = session.new_id()
-        snapshot_access.insert(
+        snapshot_rules.insert(
             session,
             id=access_id,
             share_snapshot_id=snapshot.id,
@@ -63,9 +67,9 @@ class SnapshotAccess:
             target=target,
             created_at=session.now,
         )
-        born_all(
+        insert_rows(
             session,
-            RULE,
+            SNAPSHOT_ACCESS_RULE,
             'allow',
             [
                 {
@@ -77,8 +81,11 @@ class SnapshotAccess:
                 for row in found
             ],
         )
-        return snapshot_access.Shown(
-            access_id, access_type, access_to, RULE.born['allow']
+        return snapshot_rules.SnapshotAccessRuleView(
+            access_id,
+            access_type,
+            access_to,
+            SNAPSHOT_ACCESS_RULE.initial['allow'],
         )
 
     @transaction
@@ -91,10 +98,10 @@ class SnapshotAccess:
     ) -> None:
         """Have a rule taken back; once more is harmless."""
         self._begin(session, ctx, snapshot)
-        snapshot_access.check_exists(session, snapshot.id, access_id)
+        snapshot_rules.check_exists(session, snapshot.id, access_id)
         fire_matching(
             session,
-            RULE,
+            SNAPSHOT_ACCESS_RULE,
             'deny',
             {'access_id': access_id},
             updated_at=session.now,
@@ -106,8 +113,8 @@ class SnapshotAccess:
             self._submit(session, ctx, snapshot.instance_id, snapshot.host)
         if snapshot.replica_state is not None:
             # Who makes a replica gives it the rules that there are.
-            replicas.take(session, snapshot.share_id)
-        found = snapshot_access.take_instances(session, snapshot.id)
+            replicas.lock_instances(session, snapshot.share_id)
+        found = snapshot_rules.lock_instances_shared(session, snapshot.id)
         if not found:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
         _check(snapshot, found)
@@ -115,7 +122,7 @@ class SnapshotAccess:
             if (
                 row.id != snapshot.instance_id
                 and row.host
-                and row.status == S.AVAILABLE
+                and row.status == SnapshotStatus.AVAILABLE
             ):
                 self._submit(session, ctx, row.id, row.host)
         return found
@@ -140,8 +147,8 @@ def _check(snapshot, instances) -> None:
             reason=f'snapshots of share {share.share_id} have the access '
             'rules of the share'
         )
-    for row in speaking(instances):
-        if row.status != S.AVAILABLE:
+    for row in status_determining(instances):
+        if row.status != SnapshotStatus.AVAILABLE:
             raise exception.InvalidShareSnapshot(
                 reason=f'access rules of snapshot {snapshot.id} cannot be '
                 f'changed while it is {row.status}'

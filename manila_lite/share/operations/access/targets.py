@@ -10,7 +10,7 @@ import re
 
 from manila_lite import exception
 
-TYPES = ('ip', 'user', 'cert', 'cephx')
+ACCESS_TYPES = ('ip', 'user', 'cert', 'cephx')
 
 _USER = re.compile(r'[^"/\\\[\]:;|=,+*?<>\x00-\x1f\x7f]{4,255}')
 _ONLY_DOTS_AND_BLANKS = re.compile(r'[. ]*')
@@ -19,7 +19,7 @@ _CERT = re.compile(r'[^\x00-\x1f\x7f]{1,64}')
 _CEPHX = re.compile(r'[ -\-/-~]+')  # printable ASCII without the dot
 
 
-def normalised(
+def normalise(
     access_type: str, access_to: str, *, ipv6: bool = True, cephx: bool = True
 ) -> str:
     """The one normal spelling; raises InvalidShareAccess.
@@ -28,7 +28,7 @@ def normalised(
     """
     normal = _NORMAL.get(access_type)
     if normal is None or (access_type == 'cephx' and not cephx):
-        known = [name for name in TYPES if cephx or name != 'cephx']
+        known = [name for name in ACCESS_TYPES if cephx or name != 'cephx']
         raise exception.InvalidShareAccess(
             reason=f'access_type must be one of {", ".join(known)}'
         )

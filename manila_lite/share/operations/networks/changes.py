@@ -21,13 +21,13 @@ from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.networks import checks
-from manila_lite.share.operations.networks.checks import Change
-from manila_lite.share.operations.networks.checks import Checked
-from manila_lite.share.operations.servers.release import dismiss
-from manila_lite.states.share_network import MACHINE
-from manila_lite.states.share_server import MACHINE as SHARE_SERVER
+from manila_lite.share.operations.networks.checks import CheckResult
+from manila_lite.share.operations.networks.checks import NetworkChange
+from manila_lite.share.operations.servers.release import release_unused
+from manila_lite.states.share_network import SHARE_NETWORK
+from manila_lite.states.share_server import SHARE_SERVER
 
-UNUSED = Checked(True, {})
+NO_SERVERS = CheckResult(True, {})
 """What is said where there is nobody to ask."""
 
 
@@ -58,9 +58,9 @@ class NetworkChanges:
 
         Without `in_use`, one with share servers refuses.
         """
-        network = share_networks.hold(session, network_id)
+        network = share_networks.lock(session, network_id)
         service = self._new_service(session, network_id, service_id)
-        servers = share_networks.servers(session, network_id)
+        servers = share_networks.list_servers(session, network_id)
         if servers and not in_use:
             raise _fixed(network_id, 'added to')
         if servers:
@@ -77,9 +77,9 @@ class NetworkChanges:
         new_id: str,
     ) -> None:
         """Have the network use a service instead of one of its type."""
-        network = share_networks.hold(session, network_id)
+        network = share_networks.lock(session, network_id)
         self._replaceable(session, network_id, current_id, new_id)
-        servers = share_networks.servers(session, network_id)
+        servers = share_networks.list_servers(session, network_id)
         if servers:
             self._change_services(
                 session, ctx, network, servers, new_id, current_id
@@ -96,22 +96,24 @@ class NetworkChanges:
         current_id: str | None = None,
         *,
         anew: bool = False,
-    ) -> Checked:
+    ) -> CheckResult:
         """Whether servers could use a service, too or instead of another.
 
         Asks their back ends unless they have been; `anew` asks again.
         """
-        network = share_networks.hold(session, network_id)
+        network = share_networks.lock(session, network_id)
         if current_id is None:
             self._new_service(session, network_id, new_id)
         else:
             self._replaceable(session, network_id, current_id, new_id)
-        servers = share_networks.servers(session, network_id)
+        servers = share_networks.list_servers(session, network_id)
         if not servers:
-            return UNUSED
-        change = Change(checks.SERVICE, (current_id, new_id))
-        checks.demand_ready(session, network, servers, change, self.down_time)
-        for host in checks.begin(
+            return NO_SERVERS
+        change = NetworkChange(
+            checks.SECURITY_SERVICE_UPDATE, (current_id, new_id)
+        )
+        checks.require_ready(session, network, servers, change, self.down_time)
+        for host in checks.begin_check(
             session, network_id, change, checks.hosts_of(servers), anew=anew
         ):
             self.updates.on(host).check_security_service(
@@ -122,7 +124,7 @@ class NetworkChanges:
                 new_id=new_id,
                 current_id=current_id,
             )
-        return checks.known(session, network_id, change)
+        return checks.get_result(session, network_id, change)
 
     @transaction
     def remove_security_service(
@@ -133,7 +135,7 @@ class NetworkChanges:
         service_id: str,
     ) -> None:
         """Have the network no longer use a service."""
-        share_networks.hold(session, network_id)
+        share_networks.lock(session, network_id)
         if share_networks.has_servers(session, network_id):
             raise _fixed(network_id, 'removed from')
         if not security_services.detach(session, network_id, service_id):
@@ -144,21 +146,23 @@ class NetworkChanges:
 
     def _new_service(self, session, network_id, service_id):
         """A service, kept, of a type that the network has none of."""
-        service = security_services.keep(session, service_id)
+        service = security_services.lock_shared(session, service_id)
         if any(
             one.type == service.type
-            for one in security_services.of_network(session, network_id)
+            for one in security_services.list_for_network(session, network_id)
         ):
-            raise security_services.taken(network_id, service.type)
+            raise security_services.type_conflict(network_id, service.type)
         return service
 
     def _replaceable(self, session, network_id, current_id, new_id):
         """Refuse what cannot take the place of a service."""
-        new = security_services.keep(session, new_id)
+        new = security_services.lock_shared(session, new_id)
         current = next(
             (
                 one
-                for one in security_services.of_network(session, network_id)
+                for one in security_services.list_for_network(
+                    session, network_id
+                )
                 if one.id == current_id
             ),
             None,
@@ -182,7 +186,9 @@ class NetworkChanges:
             session,
             network,
             servers,
-            Change(checks.SERVICE, (current_id, new_id)),
+            NetworkChange(
+                checks.SECURITY_SERVICE_UPDATE, (current_id, new_id)
+            ),
         )
         for server in servers:
             self.updates.on(server.host).update_security_service(
@@ -196,12 +202,18 @@ class NetworkChanges:
 
     def _begin(self, session, network, servers, change):
         """The network and its servers are changing from now on."""
-        checks.demand_ready(session, network, servers, change, self.down_time)
-        checks.demand_compatible(
+        checks.require_ready(session, network, servers, change, self.down_time)
+        checks.require_compatible(
             session, network.id, change, checks.hosts_of(servers)
         )
-        network_checks.forget(session, network.id)
-        fire(session, MACHINE, network.id, 'change', updated_at=session.now)
+        network_checks.delete_all(session, network.id)
+        fire(
+            session,
+            SHARE_NETWORK,
+            network.id,
+            'change',
+            updated_at=session.now,
+        )
         fire_all(
             session,
             SHARE_SERVER,
@@ -228,7 +240,7 @@ class NetworkChanges:
 
         Share servers that are in subnets of the zone get addresses in it.
         """
-        network = share_networks.hold(session, network_id)
+        network = share_networks.lock(session, network_id)
         zone_id, servers = self._new_subnet(
             session, network_id, zone, subnet, several
         )
@@ -260,15 +272,15 @@ class NetworkChanges:
         zone: str | None = None,
         subnet: Mapping[str, typing.Any],
         anew: bool = False,
-    ) -> Checked:
+    ) -> CheckResult:
         """Whether servers could have addresses in such a subnet."""
-        network = share_networks.hold(session, network_id)
+        network = share_networks.lock(session, network_id)
         zone_id, servers = self._new_subnet(session, network_id, zone, subnet)
         if not servers:
-            return UNUSED
+            return NO_SERVERS
         change = _one_more(zone_id, subnet)
-        checks.demand_ready(session, network, servers, change, self.down_time)
-        for host in checks.begin(
+        checks.require_ready(session, network, servers, change, self.down_time)
+        for host in checks.begin_check(
             session, network_id, change, checks.hosts_of(servers), anew=anew
         ):
             self.updates.on(host).check_allocations(
@@ -280,7 +292,7 @@ class NetworkChanges:
                 neutron_net_id=subnet.get('neutron_net_id'),
                 neutron_subnet_id=subnet.get('neutron_subnet_id'),
             )
-        return checks.known(session, network_id, change)
+        return checks.get_result(session, network_id, change)
 
     def _new_subnet(
         self,
@@ -291,10 +303,10 @@ class NetworkChanges:
         several: bool = True,
     ) -> tuple[str | None, Sequence[typing.Any]]:
         """The zone of a subnet to be, and the servers it is for."""
-        zone_id = subnets.zone_id(session, zone) if zone else None
+        zone_id = subnets.get_zone_id(session, zone) if zone else None
         found = [
             one
-            for one in subnets.list_of(session, network_id)
+            for one in subnets.list_for_network(session, network_id)
             if one.availability_zone_id == zone_id
         ]
         if found and (
@@ -304,12 +316,12 @@ class NetworkChanges:
                 share_network_id=network_id,
                 where=f'zone {zone}' if zone else 'all zones',
             )
-        inside = share_networks.server_ids_in(
+        inside = share_networks.list_server_ids_in_subnets(
             session, [one.id for one in found]
         )
         return zone_id, [
             server
-            for server in share_networks.servers(session, network_id)
+            for server in share_networks.list_servers(session, network_id)
             if server.id in inside
         ]
 
@@ -322,7 +334,7 @@ class NetworkChanges:
         subnet_id: str,
     ) -> None:
         """Remove a subnet, and its servers if they are idle."""
-        network = share_networks.hold(session, network_id)
+        network = share_networks.lock(session, network_id)
         subnets.get(session, network_id, subnet_id)
 
         def in_use(reason: str) -> exception.ManilaLiteError:
@@ -330,14 +342,14 @@ class NetworkChanges:
                 share_network_subnet_id=subnet_id, reason=reason
             )
 
-        if network.status in MACHINE.in_flight:
+        if network.status in SHARE_NETWORK.in_flight:
             raise in_use('its network is changing')
-        dismiss(
+        release_unused(
             session,
             ctx,
             self.servers,
             network_id,
-            subnets.servers(session, subnet_id),
+            subnets.list_servers(session, subnet_id),
             in_use,
         )
         subnets.remove(session, subnet_id)
@@ -362,7 +374,7 @@ class NetworkChanges:
             subnets.METADATA.replace if replace else subnets.METADATA.merge
         )
         found = change(session, subnet_id, values)
-        for server in subnets.servers(session, subnet_id) if told else ():
+        for server in subnets.list_servers(session, subnet_id) if told else ():
             self.updates.on(server.host).tell_subnet_metadata(
                 session,
                 ctx,
@@ -374,9 +386,11 @@ class NetworkChanges:
         return found
 
 
-def _one_more(zone_id: str | None, subnet: Mapping[str, typing.Any]) -> Change:
-    return Change(
-        checks.ALLOCATION,
+def _one_more(
+    zone_id: str | None, subnet: Mapping[str, typing.Any]
+) -> NetworkChange:
+    return NetworkChange(
+        checks.ALLOCATION_UPDATE,
         (
             zone_id,
             subnet.get('neutron_net_id'),
@@ -392,7 +406,7 @@ def _is_same(one: subnets.Subnet, subnet: Mapping[str, object]) -> bool:
 
 
 def _fixed(network_id: str, what: str) -> exception.ManilaLiteError:
-    return exception.ShareNetworkFixed(
+    return exception.ShareNetworkNotModifiable(
         share_network_id=network_id,
         reason=f'security services cannot be {what} it',
     )

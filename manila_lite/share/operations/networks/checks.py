@@ -13,21 +13,21 @@ import orjson
 
 from manila_lite import exception
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.networks import checks as records
+from manila_lite.db.queries.networks import checks as network_checks
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.session import Session
 from manila_lite.rpc.share import BINARY
-from manila_lite.states.access_rule import R
-from manila_lite.states.share_instance import S as ShareS
-from manila_lite.states.share_network import S
-from manila_lite.states.share_server import S as ServerS
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_network import NetworkStatus
+from manila_lite.states.share_server import ServerStatus
 
-SERVICE = 'security_service_update_support'
-ALLOCATION = 'network_allocation_update_support'
+SECURITY_SERVICE_UPDATE = 'security_service_update_support'
+ALLOCATION_UPDATE = 'network_allocation_update_support'
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class NetworkChange:
     """A change that back ends may be asked about.
 
     `support` is the ability of servers that it takes, `facts` what tells
@@ -45,17 +45,17 @@ class Change:
         ).hexdigest()
 
 
-class Checked(typing.NamedTuple):
+class CheckResult(typing.NamedTuple):
     """What back ends say, by host; `compatible` is None until all have."""
 
     compatible: bool | None
     hosts: dict[str, bool | None]
 
 
-def verdict(hosts: dict[str, bool | None]) -> Checked:
+def combine_answers(hosts: dict[str, bool | None]) -> CheckResult:
     """One that cannot is enough; all that can are needed."""
     said = set(hosts.values())
-    return Checked(
+    return CheckResult(
         False if False in said else None if None in said else True, hosts
     )
 
@@ -64,11 +64,11 @@ def hosts_of(servers: Iterable[typing.Any]) -> list[str]:
     return sorted({server.host for server in servers})
 
 
-def demand_ready(
+def require_ready(
     session: Session,
     network: typing.Any,
     servers: Sequence[typing.Any],
-    change: Change,
+    change: NetworkChange,
     down_time: float,
 ) -> None:
     """Refuse a change that nobody could make now.
@@ -78,7 +78,7 @@ def demand_ready(
     """
     _demand_active(network)
     for server in servers:
-        if server.status != ServerS.ACTIVE:
+        if server.status != ServerStatus.ACTIVE:
             raise exception.InvalidShareNetwork(
                 reason=f'a share server of {network.id} is not active'
             )
@@ -95,12 +95,12 @@ def demand_ready(
     for host in hosts_of(servers):
         if host not in up:
             raise exception.ServiceNotUp(binary=BINARY, host=host)
-    for share in share_networks.shares_on(
+    for share in share_networks.list_share_instances(
         session, [server.id for server in servers]
     ):
         if (
-            share.status != ShareS.AVAILABLE
-            or share.access_rules_status != R.ACTIVE
+            share.status != InstanceStatus.AVAILABLE
+            or share.access_rules_status != RulesStatus.ACTIVE
         ):
             raise exception.InvalidShareNetwork(
                 reason=f'share {share.share_id} on {network.id} is not '
@@ -109,16 +109,16 @@ def demand_ready(
 
 
 def _demand_active(network: typing.Any) -> None:
-    if network.status != S.ACTIVE:
+    if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidShareNetwork(
             reason=f'{network.id} must be active, not {network.status}'
         )
 
 
-def begin(
+def begin_check(
     session: Session,
     network_id: str,
-    change: Change,
+    change: NetworkChange,
     hosts: Sequence[str],
     *,
     anew: bool,
@@ -127,29 +127,36 @@ def begin(
 
     `anew` asks them once more.
     """
-    known = records.answers(session, network_id, change.operation)
+    known = network_checks.get_results(session, network_id, change.operation)
     if not anew and sorted(known) == list(hosts):
         return []
-    records.begin(session, network_id, change.operation, hosts)
+    network_checks.start(session, network_id, change.operation, hosts)
     return list(hosts)
 
 
-def known(session: Session, network_id: str, change: Change) -> Checked:
+def get_result(
+    session: Session, network_id: str, change: NetworkChange
+) -> CheckResult:
     """What has been said of a change so far."""
-    return verdict(records.answers(session, network_id, change.operation))
+    return combine_answers(
+        network_checks.get_results(session, network_id, change.operation)
+    )
 
 
-def demand_compatible(
-    session: Session, network_id: str, change: Change, hosts: Sequence[str]
+def require_compatible(
+    session: Session,
+    network_id: str,
+    change: NetworkChange,
+    hosts: Sequence[str],
 ) -> None:
     """Refuse a change unless all back ends have said that they can."""
-    said = records.answers(session, network_id, change.operation)
+    said = network_checks.get_results(session, network_id, change.operation)
     if sorted(said) != list(hosts):
         raise exception.InvalidShareNetwork(
             reason=f'{network_id} is in use; first check whether it can '
             'be changed so'
         )
-    compatible = verdict(said).compatible
+    compatible = combine_answers(said).compatible
     if compatible is None:
         raise exception.InvalidShareNetwork(
             reason=f'the check of {network_id} has not ended'

@@ -13,8 +13,8 @@ from manila_lite.db.transitions import fire
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.servers.release import dismiss
-from manila_lite.states.share_network import MACHINE
+from manila_lite.share.operations.servers.release import release_unused
+from manila_lite.states.share_network import SHARE_NETWORK
 
 _ONE = {'share_networks': 1}
 
@@ -46,7 +46,7 @@ class ShareNetworks:
 
         Without a zone that is the default subnet, which serves all zones.
         """
-        zone_id = subnets.zone_id(session, zone) if zone else None
+        zone_id = subnets.get_zone_id(session, zone) if zone else None
         charges.charge(
             session,
             Owner(ctx.project_id, ctx.user_id),
@@ -87,15 +87,15 @@ class ShareNetworks:
             share_networks.update(session, network_id, values)
         if not subnet:
             return
-        share_networks.hold(session, network_id)
+        share_networks.lock(session, network_id)
         if share_networks.has_servers(session, network_id):
-            raise exception.ShareNetworkFixed(
+            raise exception.ShareNetworkNotModifiable(
                 share_network_id=network_id,
                 reason='only its name and description can be changed',
             )
         defaults = [
             one
-            for one in subnets.list_of(session, network_id)
+            for one in subnets.list_for_network(session, network_id)
             if one.is_default
         ]
         if len(defaults) != 1:
@@ -119,17 +119,17 @@ class ShareNetworks:
                 share_network_id=network_id, reason=reason
             )
 
-        network = share_networks.hold(session, network_id)
+        network = share_networks.lock(session, network_id)
         if share_networks.has_shares(session, network_id):
             raise in_use('it has shares')
         if subnets.count(session, network_id) > 1:
             raise in_use('it has more than one subnet')
-        dismiss(
+        release_unused(
             session,
             ctx,
             self.servers,
             network_id,
-            share_networks.servers(session, network_id),
+            share_networks.list_servers(session, network_id),
             in_use,
         )
         subnets.remove_all(session, network_id)
@@ -150,15 +150,15 @@ class ShareNetworks:
         status: str,
     ) -> None:
         """Set the status by decree; raises InvalidInput for other words."""
-        if status not in MACHINE.resets:
+        if status not in SHARE_NETWORK.resets:
             raise exception.InvalidInput(
                 reason='status must be one of: '
-                + ', '.join(sorted(MACHINE.resets))
+                + ', '.join(sorted(SHARE_NETWORK.resets))
             )
         fire(
             session,
-            MACHINE,
+            SHARE_NETWORK,
             network_id,
-            MACHINE.reset_event(status),
+            SHARE_NETWORK.reset_event(status),
             updated_at=session.now,
         )

@@ -12,13 +12,15 @@ from manila_lite import exception
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Session
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_replica import P
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import ReplicaState
 
-_UNSETTLED = frozenset({S.REPLICATION_CHANGE, S.CREATING})
+_UNSETTLED = frozenset(
+    {InstanceStatus.REPLICATION_CHANGE, InstanceStatus.CREATING}
+)
 
 
-class Copies(typing.NamedTuple):
+class ResizeTarget(typing.NamedTuple):
     """The instance to act upon, and how many replicas the share has.
 
     None, where it cannot have any.
@@ -28,7 +30,9 @@ class Copies(typing.NamedTuple):
     replicas: int
 
 
-def settled(session: Session, share: typing.Any, event: str) -> Copies:
+def lock_for_resize(
+    session: Session, share: typing.Any, event: str
+) -> ResizeTarget:
     """The copies of a share whose size is to change.
 
     Raises InvalidStatus while one is being promoted, or made: the back end
@@ -36,8 +40,8 @@ def settled(session: Session, share: typing.Any, event: str) -> Copies:
     `shares.target`; another replica may have become active since.
     """
     if share.replica_state is None:
-        return Copies(share.instance_id, 0)
-    taken = replicas.take(session, share.id)
+        return ResizeTarget(share.instance_id, 0)
+    taken = replicas.lock_instances(session, share.id)
     for row in taken:
         if row.status in _UNSETTLED:
             raise exception.InvalidStatus(
@@ -45,14 +49,14 @@ def settled(session: Session, share: typing.Any, event: str) -> Copies:
                 id=row.id,
                 status=row.status,
                 event=event,
-                allowed=S.AVAILABLE,
+                allowed=InstanceStatus.AVAILABLE,
             )
-    return Copies(active_of(taken, share.id).id, len(taken))
+    return ResizeTarget(get_active(taken, share.id).id, len(taken))
 
 
-def active_of(taken: Sequence[typing.Any], share_id: str) -> typing.Any:
+def get_active(taken: Sequence[typing.Any], share_id: str) -> typing.Any:
     """The oldest active replica; raises InvalidShare if there is none."""
-    active = [row for row in taken if row.replica_state == P.ACTIVE]
+    active = [row for row in taken if row.replica_state == ReplicaState.ACTIVE]
     if not active:
         raise exception.InvalidShare(
             reason=f'share {share_id} has no active replica'
@@ -60,7 +64,7 @@ def active_of(taken: Sequence[typing.Any], share_id: str) -> typing.Any:
     return min(active, key=lambda row: (row.created_at, row.id))
 
 
-def refuse_several(
+def refuse_replicas(
     session: Session, share: typing.Any
 ) -> Sequence[typing.Any]:
     """The instances of a share; raises ShareHasReplicas.
@@ -69,8 +73,8 @@ def refuse_several(
     no other until the end of the transaction.
     """
     if share.replica_state is not None:
-        replicas.take(session, share.id)
-    found = shares.instances(session, share.id)
+        replicas.lock_instances(session, share.id)
+    found = shares.list_instances(session, share.id)
     if sum(1 for row in found if row.replica_state) > 1:
         raise exception.ShareHasReplicas(share_id=share.id)
     return found

@@ -5,14 +5,14 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
-from manila_lite.quota.replicas import discard
+from manila_lite.quota.replicas import remove_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_replica import P
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import ReplicaState
 
 
 def remove(
@@ -32,7 +32,7 @@ def remove(
     refuse_last_active(taken, own)
     for row in taken:
         # What is being promoted may be the active one in a moment.
-        if row.status == S.REPLICATION_CHANGE and not (
+        if row.status == InstanceStatus.REPLICATION_CHANGE and not (
             force and row.id != own.id
         ):
             raise exception.ReplicationException(
@@ -52,7 +52,7 @@ def remove(
             f'{own.status}'
         ) from error
     if own.host is None:
-        discard(session, instances.get(session, own.id))
+        remove_and_credit(session, share_instances.get(session, own.id))
         return
     replication.on(own.host).delete_share_replica(
         session, ctx, instance_id=own.id, force=force
@@ -70,8 +70,9 @@ def refuse_last_active(taken: Sequence[typing.Any], own: typing.Any) -> None:
 
 def is_last_active(taken: Sequence[typing.Any], own: typing.Any) -> bool:
     """Whether it is active, and no other is that stays."""
-    return own.replica_state == P.ACTIVE and not any(
-        row.replica_state == P.ACTIVE and row.status != S.DELETING
+    return own.replica_state == ReplicaState.ACTIVE and not any(
+        row.replica_state == ReplicaState.ACTIVE
+        and row.status != InstanceStatus.DELETING
         for row in taken
         if row.id != own.id
     )

@@ -9,17 +9,17 @@ import typing
 
 from manila_lite import exception
 from manila_lite.context import RequestContext
-from manila_lite.db.queries.access import share_rules as access
-from manila_lite.db.queries.access import snapshot_rules as snapshot_access
+from manila_lite.db.queries.access import share_rules
+from manila_lite.db.queries.access import snapshot_rules
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import Together
+from manila_lite.db.transitions import TransitionBatch
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_matching
 from manila_lite.quota import charges
@@ -27,24 +27,24 @@ from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import replica_deltas
 from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.replication import removal as replica_removal
-from manila_lite.share.operations.shares import network_rules as on_networks
-from manila_lite.states.access_rule import MACHINE as ACCESS_RULE
-from manila_lite.states.access_rule import SNAPSHOT_MACHINE as SNAPSHOT_RULE
-from manila_lite.states.access_rule import STATUS_MACHINE
-from manila_lite.states.access_rule import A
-from manila_lite.states.access_rule import R
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_instance import S
-from manila_lite.states.share_replica import MACHINE
+from manila_lite.share.operations.shares import network_rules
+from manila_lite.states.access_rule import ACCESS_RULE
+from manila_lite.states.access_rule import SHARE_INSTANCE_ACCESS
+from manila_lite.states.access_rule import SNAPSHOT_ACCESS_RULE
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.access_rule import RuleState
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import READABLE
+from manila_lite.states.share_replica import SHARE_REPLICA
 from manila_lite.states.share_replica import WRITABLE
-from manila_lite.states.share_replica import P
-from manila_lite.states.snapshot_instance import GOING
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
-from manila_lite.work.admission import Brake
-from manila_lite.work.admission import braked
+from manila_lite.states.share_replica import ReplicaState
+from manila_lite.states.snapshot_instance import LEAVING
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
 
-_DENIED = (A.QUEUED_TO_DENY, A.DENYING)
+_DENIED = (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
 
 
 class Replicas:
@@ -61,7 +61,7 @@ class Replicas:
         replication: Client,
         updates: Client,
         access: Client,
-        brake: Brake,
+        admission: AdmissionControl,
     ):
         self.db = db
         self.limits = limits
@@ -69,11 +69,11 @@ class Replicas:
         self.replication = replication
         self.updates = updates
         self.access = access
-        self.brake = brake
+        self.admission = admission
 
     # Create
 
-    @braked
+    @admission_controlled
     @transaction
     def create(
         self,
@@ -96,7 +96,7 @@ class Replicas:
             raise _refused(f'share {share.id} is in a group')
         if share.task_state is not None and share.task_state in _BUSY_TASKS:
             raise _refused(f'share {share.id} is busy: {share.task_state}')
-        taken = replicas.take(session, share.id)
+        taken = replicas.lock_instances(session, share.id)
         active = _source(session, taken, share.id)
         if active.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
@@ -124,7 +124,7 @@ class Replicas:
 
     def _zones(self, session, active, zone, network_id):
         """Where it may be placed; none means anywhere."""
-        specs = share_types.extra_specs(session, active.share_type_id)
+        specs = share_types.get_extra_specs(session, active.share_type_id)
         _check_network(specs, network_id)
         allowed = [
             name.strip()
@@ -141,26 +141,26 @@ class Replicas:
         if network_id is None:
             return allowed
         try:
-            network = on_networks.usable(session, network_id)
+            network = network_rules.lock_active_shared(session, network_id)
         except exception.ShareNetworkNotFound as error:
             # The published code of it is 400 here.
             raise exception.InvalidInput(reason=str(error)) from error
-        return on_networks.zones_served(session, network.id, allowed)
+        return network_rules.zones_with_subnet(session, network.id, allowed)
 
     def _bear(self, session, active, replica_id, zone, network_id):
         """The rows of a new replica: itself, its rules, its snapshots."""
         rules = [
             row
-            for row in access.of_instance(session, active.id)
+            for row in share_rules.list_for_instance(session, active.id)
             if row.state not in _DENIED
         ]
         copies = [
             row
-            for row in snapshots.on_share_instance(session, active.id)
-            if row.status not in GOING
+            for row in snapshots.list_on_share_instance(session, active.id)
+            if row.status not in LEAVING
         ]
-        moves = Together(session)
-        moves.born(
+        moves = TransitionBatch(session)
+        moves.insert_rows(
             SHARE_INSTANCE,
             'create',
             [
@@ -168,10 +168,10 @@ class Replicas:
                     'id': replica_id,
                     'share_id': active.share_id,
                     'share_type_id': active.share_type_id,
-                    'replica_state': MACHINE.born['replicate'],
+                    'replica_state': SHARE_REPLICA.initial['replicate'],
                     'availability_zone_id': zone and zone.id,
                     'share_network_id': network_id,
-                    'access_rules_status': R.ACTIVE,
+                    'access_rules_status': RulesStatus.ACTIVE,
                     'cast_rules_to_readonly': active.replication_type
                     == READABLE,
                     'created_at': session.now,
@@ -179,7 +179,7 @@ class Replicas:
             ],
         )
         if rules:
-            moves.born(
+            moves.insert_rows(
                 ACCESS_RULE,
                 'allow',
                 [
@@ -192,7 +192,11 @@ class Replicas:
                     for row in rules
                 ],
             )
-            moves.fire(STATUS_MACHINE, 'change', {replica_id: R.ACTIVE})
+            moves.fire(
+                SHARE_INSTANCE_ACCESS,
+                'change',
+                {replica_id: RulesStatus.ACTIVE},
+            )
         if copies:
             self._bear_snapshots(session, moves, active, replica_id, copies)
         moves.write()
@@ -200,7 +204,7 @@ class Replicas:
     def _bear_snapshots(self, session, moves, active, replica_id, copies):
         """The rows of its snapshots, and who may mount those."""
         born = {row.snapshot_id: session.new_id() for row in copies}
-        moves.born(
+        moves.insert_rows(
             SNAPSHOT_INSTANCE,
             'create',
             [
@@ -215,8 +219,8 @@ class Replicas:
             ],
         )
         if any(row.mount_snapshot_support for row in copies):
-            moves.born(
-                SNAPSHOT_RULE,
+            moves.insert_rows(
+                SNAPSHOT_ACCESS_RULE,
                 'allow',
                 [
                     {
@@ -225,7 +229,7 @@ class Replicas:
                         'share_snapshot_instance_id': born[rule.snapshot_id],
                         'created_at': session.now,
                     }
-                    for rule in snapshot_access.on_share_instance(
+                    for rule in snapshot_rules.list_on_share_instance(
                         session, active.id
                     )
                     if rule.state not in _DENIED and rule.snapshot_id in born
@@ -239,7 +243,7 @@ class Replicas:
         self, session: Session, ctx: RequestContext, replica: typing.Any
     ) -> None:
         """Ask for the end of a replica; never of the last active one."""
-        taken = replicas.take(session, replica.share_id)
+        taken = replicas.lock_instances(session, replica.share_id)
         replica_removal.remove(
             session,
             ctx,
@@ -254,7 +258,7 @@ class Replicas:
         self, session: Session, ctx: RequestContext, replica: typing.Any
     ) -> None:
         """The same from every status; errors of the back end are borne."""
-        taken = replicas.take(session, replica.share_id)
+        taken = replicas.lock_instances(session, replica.share_id)
         replica_removal.remove(
             session,
             ctx,
@@ -266,7 +270,7 @@ class Replicas:
 
     # Promote
 
-    @braked
+    @admission_controlled
     @transaction
     def promote(
         self,
@@ -277,36 +281,36 @@ class Replicas:
         quiesce_wait_time: int | None = None,
     ) -> bool:
         """Ask for a replica to become the active one; False if it is."""
-        taken = replicas.take(session, replica.share_id)
+        taken = replicas.lock_instances(session, replica.share_id)
         own = _own(taken, replica.id)
-        if own.replica_state == P.ACTIVE:
+        if own.replica_state == ReplicaState.ACTIVE:
             return False
         if replica.replication_type == WRITABLE:
             raise _refused(
                 'no replica need be promoted where all of them '
                 'can be written to'
             )
-        if own.status != S.AVAILABLE:
+        if own.status != InstanceStatus.AVAILABLE:
             raise _refused(
                 f'replica {own.id} must be available, not {own.status}'
             )
         _refuse_change(taken)
         for row in taken:
             if (
-                row.replica_state == P.ACTIVE
+                row.replica_state == ReplicaState.ACTIVE
                 and row.status in SHARE_INSTANCE.in_flight
             ):
                 raise _refused(
                     f'the active replica {row.id} is busy: {row.status}'
                 )
-        if own.replica_state != P.IN_SYNC and not ctx.is_admin:
+        if own.replica_state != ReplicaState.IN_SYNC and not ctx.is_admin:
             raise exception.PromotionNeedsAdmin(
                 replica_id=own.id, replica_state=own.replica_state
             )
         fire(
             session, SHARE_INSTANCE, own.id, 'promote', updated_at=session.now
         )
-        replicas.next_round(session, own.share_id)
+        replicas.advance_generation(session, own.share_id)
         self.replication.on(own.host).promote_share_replica(
             session,
             ctx,
@@ -317,13 +321,13 @@ class Replicas:
 
     # Resync
 
-    @braked
+    @admission_controlled
     @transaction
     def resync(
         self, session: Session, ctx: RequestContext, replica: typing.Any
     ) -> bool:
         """Have a replica brought up to date now; False if it is active."""
-        if replica.replica_state == P.ACTIVE:
+        if replica.replica_state == ReplicaState.ACTIVE:
             return False
         if replica.host is None:
             raise _refused(f'replica {replica.id} is on no back end')
@@ -344,8 +348,8 @@ class Replicas:
     ) -> None:
         """Set a status by decree; raises InvalidInput for other words."""
         event = _reset(SHARE_INSTANCE, 'status', status)
-        if status == S.DELETING:
-            taken = replicas.take(session, replica.share_id)
+        if status == InstanceStatus.DELETING:
+            taken = replicas.lock_instances(session, replica.share_id)
             replica_removal.refuse_last_active(taken, _own(taken, replica.id))
         fire(
             session, SHARE_INSTANCE, replica.id, event, updated_at=session.now
@@ -360,31 +364,31 @@ class Replicas:
         replica_state: str,
     ) -> None:
         """The same for `replica_state`; the active replica stays so."""
-        event = _reset(MACHINE, 'replica_state', replica_state)
-        activates = replica_state == P.ACTIVE
+        event = _reset(SHARE_REPLICA, 'replica_state', replica_state)
+        activates = replica_state == ReplicaState.ACTIVE
         if activates and replica.host:
             # In the order of others: the work first, then the replicas.
             self.access.on(replica.host).sync_access(
                 session, ctx, instance_id=replica.id
             )
-        taken = replicas.take(session, replica.share_id)
+        taken = replicas.lock_instances(session, replica.share_id)
         own = _own(taken, replica.id)
-        if own.replica_state == P.ACTIVE:
+        if own.replica_state == ReplicaState.ACTIVE:
             raise _refused(
                 f'replica {own.id} is active; another has to be promoted'
             )
         _refuse_change(taken)
         if not activates:
-            fire(session, MACHINE, own.id, event, updated_at=session.now)
+            fire(session, SHARE_REPLICA, own.id, event, updated_at=session.now)
             return
         if replica.replication_type != WRITABLE and any(
-            row.replica_state == P.ACTIVE for row in taken
+            row.replica_state == ReplicaState.ACTIVE for row in taken
         ):
             raise _refused('another replica is active; promote this one')
         replicas.activate(session, own, replica.replication_type, event)
-        replicas.next_round(session, own.share_id)
-        access.doubt(session, own.id)
-        fire_matching(session, STATUS_MACHINE, 'change', {'id': own.id})
+        replicas.advance_generation(session, own.share_id)
+        share_rules.mark_stale(session, own.id)
+        fire_matching(session, SHARE_INSTANCE_ACCESS, 'change', {'id': own.id})
 
 
 _BUSY_TASKS = frozenset(
@@ -410,13 +414,17 @@ def _source(
     if not taken:
         raise exception.ShareNotFound(share_id=share_id)
     _refuse_change(taken)
-    active = [row for row in taken if row.replica_state == P.ACTIVE]
+    active = [row for row in taken if row.replica_state == ReplicaState.ACTIVE]
     fit = sorted(
-        (row for row in active if row.status == S.AVAILABLE and row.host),
+        (
+            row
+            for row in active
+            if row.status == InstanceStatus.AVAILABLE and row.host
+        ),
         key=lambda row: (row.created_at, row.id),
     )
     if fit:
-        return instances.get(session, fit[0].id)
+        return share_instances.get(session, fit[0].id)
     if not active:
         raise _refused(f'share {share_id} has no active replica')
     raise _refused(
@@ -459,7 +467,7 @@ def _own(taken: Sequence[typing.Any], replica_id: str) -> typing.Any:
 def _refuse_change(taken: Sequence[typing.Any]) -> None:
     """Nothing else is begun while a replica is being promoted."""
     for row in taken:
-        if row.status == S.REPLICATION_CHANGE:
+        if row.status == InstanceStatus.REPLICATION_CHANGE:
             raise _refused(f'replica {row.id} is being promoted')
 
 

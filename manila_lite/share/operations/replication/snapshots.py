@@ -11,24 +11,24 @@ from manila_lite import exception
 from manila_lite.db.queries.replicas import replicas
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
-from manila_lite.states.share_instance import S as ShareS
-from manila_lite.states.share_replica import COUNTING
-from manila_lite.states.share_replica import P
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_replica import UP_TO_DATE
+from manila_lite.states.share_replica import ReplicaState
 from manila_lite.states.snapshot_instance import DELETABLE
-from manila_lite.states.snapshot_instance import MACHINE
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
-_GOING = frozenset({ShareS.DELETING, ShareS.DEFERRED_DELETING})
+_GOING = frozenset({InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING})
 
 
-class Replicas(typing.NamedTuple):
+class LockedReplicas(typing.NamedTuple):
     """All replicas of a share, which the transaction keeps as they are."""
 
     share_id: str
     rows: Sequence[typing.Any]
 
     @property
-    def are_several(self) -> bool:
+    def has_several(self) -> bool:
         """Whether drivers are asked in the ways of replication."""
         return len(self.rows) > 1
 
@@ -39,14 +39,14 @@ class Replicas(typing.NamedTuple):
             (
                 row
                 for row in self.rows
-                if row.replica_state == P.ACTIVE and row.host
+                if row.replica_state == ReplicaState.ACTIVE and row.host
             ),
             key=lambda row: (row.created_at, row.id),
             default=None,
         )
 
     @property
-    def staying(self) -> list[str]:
+    def ids_for_new_snapshot(self) -> list[str]:
         """The ids of those that a new snapshot is to be on.
 
         Not one for which no place was found: nobody would see to it.
@@ -55,22 +55,22 @@ class Replicas(typing.NamedTuple):
             row.id
             for row in self.rows
             if row.status not in _GOING
-            and (row.host is not None or row.status != ShareS.ERROR)
+            and (row.host is not None or row.status != InstanceStatus.ERROR)
         ]
 
-    def refuse_change(self, what: str) -> None:
+    def refuse_during_promotion(self, what: str) -> None:
         """Raise InvalidStatus while one of them is being promoted.
 
         It is the status that the whole share has then.
         """
         for row in self.rows:
-            if row.status == ShareS.REPLICATION_CHANGE:
+            if row.status == InstanceStatus.REPLICATION_CHANGE:
                 raise exception.InvalidStatus(
                     resource='share',
                     id=self.share_id,
                     status=row.status,
                     event=what,
-                    allowed=ShareS.AVAILABLE,
+                    allowed=InstanceStatus.AVAILABLE,
                 )
 
     def get_active(self) -> typing.Any:
@@ -82,8 +82,8 @@ class Replicas(typing.NamedTuple):
         return self.active
 
 
-def take(session: Session, share_id: str) -> Replicas:
-    return Replicas(share_id, replicas.take(session, share_id))
+def lock_replicas(session: Session, share_id: str) -> LockedReplicas:
+    return LockedReplicas(share_id, replicas.lock_instances(session, share_id))
 
 
 def are_replicated(rows: Iterable[typing.Any]) -> bool:
@@ -91,14 +91,14 @@ def are_replicated(rows: Iterable[typing.Any]) -> bool:
     return any(row.replica_state is not None for row in rows)
 
 
-def check_shown(
+def check_displayed_status(
     snapshot_id: str,
     rows: Sequence[typing.Any],
     allowed: Iterable[str],
     event: str,
 ) -> None:
     """Raise InvalidStatus unless the snapshot shows one of these."""
-    status = snapshots.shown_status(rows)
+    status = snapshots.displayed_status(rows)
     if status not in allowed:
         raise exception.InvalidStatus(
             resource='snapshot',
@@ -115,12 +115,12 @@ def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
     What only waits to reach a replica that has fallen behind, or was not
     removed there, does not keep it from being deleted.
     """
-    check_shown(snapshot_id, rows, DELETABLE, 'delete')
+    check_displayed_status(snapshot_id, rows, DELETABLE, 'delete')
     for row in rows:
         if (
-            row.replica_state in COUNTING
-            and row.status != S.DELETING
-            and row.status in MACHINE.in_flight
+            row.replica_state in UP_TO_DATE
+            and row.status != SnapshotStatus.DELETING
+            and row.status in SNAPSHOT_INSTANCE.in_flight
         ):
             raise exception.InvalidStatus(
                 resource='snapshot',
@@ -131,18 +131,26 @@ def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
             )
 
 
-def event_of(row: typing.Any) -> str:
+def deletion_event(row: typing.Any) -> str:
     """The move that deletes an instance, whatever it is waiting for."""
-    return 'delete' if MACHINE['delete'].leaves(row.status) else 'force_delete'
+    return (
+        'delete'
+        if SNAPSHOT_INSTANCE['delete'].can_leave(row.status)
+        else 'force_delete'
+    )
 
 
-def about(rows: Sequence[typing.Any], active: typing.Any) -> typing.Any:
+def instance_for_work(
+    rows: Sequence[typing.Any], active: typing.Any
+) -> typing.Any:
     """The instance that work about all of them names."""
     return next(
         (row for row in rows if row.share_instance_id == active.id), rows[0]
     )
 
 
-def speaking(rows: Sequence[typing.Any]) -> list[typing.Any]:
+def status_determining(rows: Sequence[typing.Any]) -> list[typing.Any]:
     """The instances that say what the snapshot is."""
-    return [row for row in rows if row.replica_state in COUNTING] or list(rows)
+    return [row for row in rows if row.replica_state in UP_TO_DATE] or list(
+        rows
+    )

@@ -5,19 +5,19 @@ import dataclasses
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.servers import migrations
-from manila_lite.states.access_rule import R
-from manila_lite.states.share_instance import S as ShareS
-from manila_lite.states.share_network import S as NetworkS
-from manila_lite.states.share_server import S
-from manila_lite.states.snapshot_instance import S as SnapshotS
+from manila_lite.db.queries.servers import migrations as server_migrations
+from manila_lite.states.access_rule import RulesStatus
+from manila_lite.states.share_instance import InstanceStatus
+from manila_lite.states.share_network import NetworkStatus
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 _NAMED = 5
 """How many of those that are not fit an error names."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Wish:
+class MigrationOptions:
     """Where a server is to go, and what may not be lost on the way.
 
     `dest_host` is host@backend, or host@backend#pool (decision D6).
@@ -30,7 +30,7 @@ class Wish:
     new_share_network_id: str | None = None
 
 
-class Found(typing.NamedTuple):
+class MigrationPlan(typing.NamedTuple):
     """The network that the server would be on, and what its shares need.
 
     `needs` are those of `migrations.totals`. `network_reasons` say why
@@ -42,7 +42,7 @@ class Found(typing.NamedTuple):
     network_reasons: list[str]
 
 
-def refuse_place(server: typing.Any, wish: Wish) -> None:
+def refuse_destination(server: typing.Any, wish: MigrationOptions) -> None:
     """Raise when the server is there already, or the place is none."""
     service_host, _, _ = wish.dest_host.partition('#')
     host, _, backend = service_host.partition('@')
@@ -58,15 +58,17 @@ def refuse_place(server: typing.Any, wish: Wish) -> None:
 
 def refuse_status(server: typing.Any) -> None:
     """Raise when the server is not active."""
-    if server.status != S.ACTIVE:
+    if server.status != ServerStatus.ACTIVE:
         raise exception.ShareServerNotMigratable(
             reason=f'share server {server.id} is {server.status}, not '
-            f'{S.ACTIVE}'
+            f'{ServerStatus.ACTIVE}'
         )
 
 
 def refuse_shares(
-    rows: Sequence[typing.Any], snapshots: Sequence[typing.Any], wish: Wish
+    rows: Sequence[typing.Any],
+    snapshots: Sequence[typing.Any],
+    wish: MigrationOptions,
 ) -> None:
     """Raise when anything on the server cannot be moved with it."""
     server = rows[0]
@@ -75,24 +77,32 @@ def refuse_shares(
         _refuse(server, 'has no shares, so there is nothing to migrate')
     _refuse_those(
         server,
-        (row for row in on_it if row.instance_status != ShareS.AVAILABLE),
-        f'has shares that are not {ShareS.AVAILABLE}',
+        (
+            row
+            for row in on_it
+            if row.instance_status != InstanceStatus.AVAILABLE
+        ),
+        f'has shares that are not {InstanceStatus.AVAILABLE}',
     )
     _refuse_those(
         server,
         (row for row in on_it if row.share_group_id),
         'has shares of share groups',
     )
-    refuse_copies(rows)
+    refuse_share_replicas(rows)
     _refuse_those(
         server,
-        (row for row in on_it if row.access_rules_status != R.ACTIVE),
+        (
+            row
+            for row in on_it
+            if row.access_rules_status != RulesStatus.ACTIVE
+        ),
         'has shares whose access rules are changing or in error',
     )
     _refuse_those(
         server,
-        (row for row in snapshots if row.status != SnapshotS.AVAILABLE),
-        f'has shares with snapshots that are not {SnapshotS.AVAILABLE}',
+        (row for row in snapshots if row.status != SnapshotStatus.AVAILABLE),
+        f'has shares with snapshots that are not {SnapshotStatus.AVAILABLE}',
     )
     if not wish.preserve_snapshots:
         _refuse_those(
@@ -103,7 +113,7 @@ def refuse_shares(
         )
 
 
-def refuse_copies(rows: Sequence[typing.Any]) -> None:
+def refuse_share_replicas(rows: Sequence[typing.Any]) -> None:
     """Raise ShareServerNotMigratable where replicas could not go along."""
     server = rows[0]
     if not server.share_replicas_migration_support:
@@ -129,12 +139,12 @@ def _refuse(server: typing.Any, why: str) -> typing.NoReturn:
     )
 
 
-def found(
+def plan_migration(
     rows: Sequence[typing.Any],
     service: typing.Any,
     networks: Sequence[typing.Any],
-    wish: Wish,
-) -> Found:
+    wish: MigrationOptions,
+) -> MigrationPlan:
     """What a migration is about; raises when it has no fit network."""
     server = rows[0]
     network_id = wish.new_share_network_id or server.share_network_id
@@ -158,9 +168,11 @@ def found(
             'a migration cannot be nondisruptive where the '
             'network of the share server changes'
         )
-    return Found(
+    return MigrationPlan(
         network_id,
-        migrations.totals(row for row in rows if row.instance_id),
+        server_migrations.sum_by_type_and_protocol(
+            row for row in rows if row.instance_id
+        ),
         reasons,
     )
 
@@ -176,10 +188,10 @@ def _refuse_network(
             reason=f'share network {network_id} could not be found'
         )
     for row in filter(None, (old, new)):
-        if row.status != NetworkS.ACTIVE:
+        if row.status != NetworkStatus.ACTIVE:
             raise exception.InvalidInput(
                 reason=f'share network {row.id} is {row.status}, not '
-                f'{NetworkS.ACTIVE}'
+                f'{NetworkStatus.ACTIVE}'
             )
     if old is not None and new.project_id != old.project_id:
         raise exception.InvalidInput(

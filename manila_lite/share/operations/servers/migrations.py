@@ -7,32 +7,36 @@ import typing
 from manila_lite import exception
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.admin import services
-from manila_lite.db.queries.servers import migrations
+from manila_lite.db.queries.servers import migrations as server_migrations
 from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
-from manila_lite.db.session import reading
+from manila_lite.db.session import read_transaction
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import Together
+from manila_lite.db.transitions import TransitionBatch
 from manila_lite.db.transitions import fire
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.operations.servers import migration_checks as checks
-from manila_lite.share.operations.servers.migration_checks import Wish
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.states.share_server import MACHINE
-from manila_lite.states.share_server import TASK_MACHINE
-from manila_lite.states.share_server import S
-from manila_lite.states.share_server import T
-from manila_lite.states.snapshot_instance import MACHINE as SNAPSHOT_INSTANCE
+from manila_lite.share.operations.servers import migration_checks
+from manila_lite.share.operations.servers.migration_checks import (
+    MigrationOptions,
+)
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import SHARE_SERVER_TASK
+from manila_lite.states.share_server import ServerStatus
+from manila_lite.states.share_server import TaskState
+from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 CAPABILITIES = ('writable', 'nondisruptive', 'preserve_snapshots')
-ABILITIES = ('migration_cancel', 'migration_get_progress')
+OPTIONAL_OPERATIONS = ('migration_cancel', 'migration_get_progress')
 
-_COPIED = frozenset({T.PHASE1_DONE, T.COMPLETING, T.COMPLETED})
+_COPIED = frozenset(
+    {TaskState.PHASE1_DONE, TaskState.COMPLETING, TaskState.COMPLETED}
+)
 
 
-class Compatibility(typing.NamedTuple):
+class MigrationCompatibility(typing.NamedTuple):
     """Whether a server could be moved, and what the driver offers.
 
     `supported` has a bool for each of `CAPABILITIES` and `ABILITIES`;
@@ -46,7 +50,7 @@ class Compatibility(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class MigrationProgress:
     """How far a migration has come.
 
     `total` is in percent and None where nobody can tell. `heard_at` is
@@ -81,15 +85,15 @@ class ServerMigrations:
     # Begin
 
     def check(
-        self, ctx: RequestContext, server_id: str, wish: Wish
-    ) -> Compatibility:
+        self, ctx: RequestContext, server_id: str, wish: MigrationOptions
+    ) -> MigrationCompatibility:
         """Whether a server could be moved; nothing is left behind."""
         found = self._look(server_id, wish, snapshots=True)
         reasons = found.network_reasons or self._no_room(ctx, wish, found)
         if reasons:
-            return Compatibility(
+            return MigrationCompatibility(
                 False,
-                dict.fromkeys((*CAPABILITIES, *ABILITIES), False),
+                dict.fromkeys((*CAPABILITIES, *OPTIONAL_OPERATIONS), False),
                 None,
                 reasons,
             )
@@ -97,17 +101,19 @@ class ServerMigrations:
             ctx, share_server_id=server_id, **dataclasses.asdict(wish)
         )
         reasons = list(answer.get('reasons', ()))
-        return Compatibility(
+        return MigrationCompatibility(
             not reasons,
             {
                 name: bool(answer.get(name))
-                for name in (*CAPABILITIES, *ABILITIES)
+                for name in (*CAPABILITIES, *OPTIONAL_OPERATIONS)
             },
             found.share_network_id if not reasons else None,
             reasons,
         )
 
-    def start(self, ctx: RequestContext, server_id: str, wish: Wish) -> None:
+    def start(
+        self, ctx: RequestContext, server_id: str, wish: MigrationOptions
+    ) -> None:
         """Accept a migration; of several at once one is accepted."""
         found = self._look(server_id, wish)
         if found.network_reasons:
@@ -119,33 +125,35 @@ class ServerMigrations:
             raise exception.ShareServerNotMigratable(reason='; '.join(reasons))
         self._accept(ctx, server_id, wish, found)
 
-    @reading
+    @read_transaction
     def _look(
         self,
         session: Session,
         server_id: str,
-        wish: Wish,
+        wish: MigrationOptions,
         *,
         snapshots: bool = False,
-    ) -> checks.Found:
+    ) -> migration_checks.MigrationPlan:
         """What the migration is about, checked."""
-        rows = migrations.with_shares(session, server_id)
+        rows = server_migrations.list_server_with_shares(session, server_id)
         if not rows:
             raise exception.ShareServerNotFound(share_server_id=server_id)
-        checks.refuse_place(rows[0], wish)
+        migration_checks.refuse_destination(rows[0], wish)
         service = self._service(session, wish.dest_host)
-        networks = migrations.networks_with_subnets(
+        networks = server_migrations.list_networks_with_subnets(
             session,
             {rows[0].share_network_id, wish.new_share_network_id},
             server_id,
         )
-        checks.refuse_status(rows[0])
-        checks.refuse_shares(
+        migration_checks.refuse_status(rows[0])
+        migration_checks.refuse_shares(
             rows,
-            migrations.snapshots_on(session, server_id) if snapshots else (),
+            server_migrations.list_snapshot_instances(session, server_id)
+            if snapshots
+            else (),
             wish,
         )
-        return checks.found(rows, service, networks, wish)
+        return migration_checks.plan_migration(rows, service, networks, wish)
 
     def _service(self, session: Session, host: str) -> typing.Any:
         service_host = host.partition('#')[0]
@@ -155,7 +163,10 @@ class ServerMigrations:
         return service
 
     def _no_room(
-        self, ctx: RequestContext, wish: Wish, found: checks.Found
+        self,
+        ctx: RequestContext,
+        wish: MigrationOptions,
+        found: migration_checks.MigrationPlan,
     ) -> list[str]:
         """Why the destination cannot hold the shares, by the scheduler."""
         return self.scheduler.check_server_destination(
@@ -168,21 +179,25 @@ class ServerMigrations:
         session: Session,
         ctx: RequestContext,
         server_id: str,
-        wish: Wish,
-        found: checks.Found,
+        wish: MigrationOptions,
+        found: migration_checks.MigrationPlan,
     ) -> None:
         """The one guarded step: all of the server changes, or nothing.
 
         Behind the guard nobody puts a share on the server, so what is
         read there is all there is.
         """
-        moves = Together(session)
-        moves.fire_one(MACHINE, server_id, 'migrate')
-        rows = migrations.with_shares(session, server_id)
-        snapshots = migrations.snapshots_on(session, server_id)
-        checks.refuse_shares(rows, snapshots, wish)
+        moves = TransitionBatch(session)
+        moves.fire_one(SHARE_SERVER, server_id, 'migrate')
+        rows = server_migrations.list_server_with_shares(session, server_id)
+        snapshots = server_migrations.list_snapshot_instances(
+            session, server_id
+        )
+        migration_checks.refuse_shares(rows, snapshots, wish)
         moves.fire(
-            TASK_MACHINE, 'start', {server_id: rows[0].task_state or T.NONE}
+            SHARE_SERVER_TASK,
+            'start',
+            {server_id: rows[0].task_state or TaskState.NONE},
         )
         moves.fire(
             SHARE_INSTANCE,
@@ -191,7 +206,9 @@ class ServerMigrations:
         )
         if any(row.replica_state is not None for row in rows):
             # Since these moves nobody makes a replica.
-            checks.refuse_copies(migrations.with_shares(session, server_id))
+            migration_checks.refuse_share_replicas(
+                server_migrations.list_server_with_shares(session, server_id)
+            )
         moves.fire(
             SNAPSHOT_INSTANCE,
             'migrate_server',
@@ -199,7 +216,7 @@ class ServerMigrations:
         )
         moves.write()
         service_host, _, pool = wish.dest_host.partition('#')
-        migrations.insert(
+        server_migrations.insert(
             session,
             source_server_id=server_id,
             source_host=rows[0].host,
@@ -225,7 +242,7 @@ class ServerMigrations:
     ) -> str:
         """Have the second phase begin; the id of the destination."""
         migration = self._under_way(session, server_id, 'complete')
-        migrations.note(session, migration.id, phase=2)
+        server_migrations.update(session, migration.id, phase=2)
         self.work.on(migration.destination_host).complete_server_migration(
             session, ctx, share_server_id=server_id
         )
@@ -251,12 +268,14 @@ class ServerMigrations:
         """The migration that now goes on with this event."""
         # The guard first: of two requests the second finds what it did.
         try:
-            fire(session, TASK_MACHINE, server_id, event)
+            fire(session, SHARE_SERVER_TASK, server_id, event)
         except exception.InvalidStatus as error:
-            raise exception.InvalidShareServer(reason=error.told) from error
+            raise exception.InvalidShareServer(
+                reason=error.public_message
+            ) from error
         server = share_servers.get(session, server_id)
-        migration = migrations.find_open(session, server_id)
-        if migration is None or server.status != S.SERVER_MIGRATING:
+        migration = server_migrations.find_open(session, server_id)
+        if migration is None or server.status != ServerStatus.SERVER_MIGRATING:
             raise exception.InvalidShareServer(
                 reason=f'{server_id} is not being migrated'
             )
@@ -265,14 +284,19 @@ class ServerMigrations:
 
     # Look
 
-    def progress(self, ctx: RequestContext, server_id: str) -> Progress:
+    def progress(
+        self, ctx: RequestContext, server_id: str
+    ) -> MigrationProgress:
         """How far the newest migration from a server has come.
 
         The back end is asked; where it does not answer, what is known is
         told. The source may be gone.
         """
         before = self._latest(server_id)
-        if before.open_for is not None and before.task_state == T.MIGRATING:
+        if (
+            before.open_for is not None
+            and before.task_state == TaskState.MIGRATING
+        ):
             self._hear(ctx, before)
         return _progress(self._latest(server_id))
 
@@ -285,9 +309,9 @@ class ServerMigrations:
         except exception.ServiceUnavailable:
             return  # what was heard before, and when, is told
 
-    @reading
+    @read_transaction
     def _latest(self, session: Session, server_id: str) -> typing.Any:
-        migration = migrations.find_latest(session, server_id)
+        migration = server_migrations.find_latest(session, server_id)
         if migration is None:
             share_servers.get(session, server_id)  # or there is none
             raise exception.InvalidShareServer(
@@ -308,23 +332,25 @@ class ServerMigrations:
         """Set the task state by decree, by its name in the design."""
         fire(
             session,
-            TASK_MACHINE,
+            SHARE_SERVER_TASK,
             server_id,
-            TASK_MACHINE.reset_event(task_state),
+            SHARE_SERVER_TASK.reset_event(task_state),
         )
 
 
-def _progress(migration: typing.Any) -> Progress:
-    task_state = migration.outcome or migration.task_state or T.COMPLETED
+def _progress(migration: typing.Any) -> MigrationProgress:
+    task_state = (
+        migration.outcome or migration.task_state or TaskState.COMPLETED
+    )
     total = migration.progress
     if task_state in _COPIED:
         total = 100
-    elif task_state != T.MIGRATING:
+    elif task_state != TaskState.MIGRATING:
         total = None
-    gone = migration.outcome not in (None, T.COMPLETED) and (
+    gone = migration.outcome not in (None, TaskState.COMPLETED) and (
         migration.phase == 1
     )
-    return Progress(
+    return MigrationProgress(
         total,
         task_state,
         migration.phase,

@@ -10,10 +10,10 @@ from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire_all
 from manila_lite.rpc.contract import Client
-from manila_lite.states.share_server import MACHINE
+from manila_lite.states.share_server import SHARE_SERVER
 
 
-def dismiss(
+def release_unused(
     session: Session,
     ctx: RequestContext,
     work: Client,
@@ -34,15 +34,16 @@ def dismiss(
         raise in_use('it has share servers that are not deleted automatically')
     ids = [server.id for server in found]
     try:
-        fire_all(session, MACHINE, ids, 'delete', updated_at=session.now)
+        fire_all(session, SHARE_SERVER, ids, 'delete', updated_at=session.now)
     except exception.InvalidStatus as error:
         raise in_use('it has share servers that are busy') from error
     # Nobody puts a share on a server that is not active.
-    if share_networks.shares_on(session, ids):
+    if share_networks.list_share_instances(session, ids):
         raise in_use('it has shares')
-    share_networks.leave(session, ids)
+    share_networks.detach_servers(session, ids)
     left = [
-        row.id for row in share_servers.security_services(session, network_id)
+        row.id
+        for row in share_servers.list_security_services(session, network_id)
     ]
     for server in found:
         work.on(server.host).delete_share_server(

@@ -13,15 +13,15 @@ from manila_lite.db.queries.servers import share_servers
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import insert_row
 from manila_lite.rpc.contract import Client
 from manila_lite.rpc.share import BINARY
-from manila_lite.share.operations.shares import network_rules as on_networks
-from manila_lite.states.share_server import MACHINE as SHARE_SERVER
-from manila_lite.states.share_server import S
+from manila_lite.share.operations.shares import network_rules
+from manila_lite.states.share_server import SHARE_SERVER
+from manila_lite.states.share_server import ServerStatus
 
-_DELETABLE = frozenset({S.ACTIVE, S.ERROR})
+_DELETABLE = frozenset({ServerStatus.ACTIVE, ServerStatus.ERROR})
 """Whence a request may delete; what is inactive belongs to a migration."""
 
 
@@ -83,20 +83,24 @@ class ShareServers:
         request: ManageServerRequest,
     ) -> str:
         """Accept a server that is there already; its id."""
-        network = on_networks.usable(session, request.share_network_id)
+        network = network_rules.lock_active_shared(
+            session, request.share_network_id
+        )
         service = self._service(session, request.host)
         found = self._subnets(
             session, request, network.id, service.availability_zone_id
         )
         # Who manages on a back end takes turns, so that of two requests
         # for one identifier the second sees the first.
-        if share_servers.is_known(session, service.host, request.identifier):
+        if share_servers.is_identifier_known(
+            session, service.host, request.identifier
+        ):
             raise exception.InvalidShareServer(
                 reason=f'{request.identifier} on {service.host} is '
                 'managed already'
             )
         server_id = session.new_id()
-        born(
+        insert_row(
             session,
             SHARE_SERVER,
             'manage',
@@ -123,7 +127,7 @@ class ShareServers:
         return server_id
 
     def _service(self, session: Session, host: str) -> typing.Any:
-        service = services.get(session, host, BINARY, keep=True)
+        service = services.get(session, host, BINARY, lock=True)
         if not services.is_up(service, self.down_time):
             raise exception.ServiceIsDown(binary=BINARY, host=host)
         return service
@@ -142,7 +146,7 @@ class ShareServers:
         """
         serving = [
             subnet
-            for subnet in subnets.list_of(session, network_id)
+            for subnet in subnets.list_for_network(session, network_id)
             if subnet.is_default or subnet.availability_zone_id == zone_id
         ]
         wanted = request.share_network_subnet_id
@@ -212,17 +216,17 @@ class ShareServers:
             SHARE_SERVER,
             server.id,
             event,
-            founding=None,
+            build_key=None,
             updated_at=session.now,
         )
 
     def _hold(self, session: Session, server: typing.Any) -> str:
         """The status; nobody puts a share on the server from now on."""
-        status = share_servers.hold(session, server.id)
+        status = share_servers.lock(session, server.id)
         if status is None:
             raise exception.ShareServerNotFound(share_server_id=server.id)
         return status
 
     def _refuse_used(self, session: Session, server: typing.Any) -> None:
-        if share_servers.is_used(session, server.id):
+        if share_servers.has_instances(session, server.id):
             raise exception.ShareServerInUse(share_server_id=server.id)

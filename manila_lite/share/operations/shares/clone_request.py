@@ -4,16 +4,16 @@ import dataclasses
 import typing
 
 from manila_lite import exception
-from manila_lite.db.queries.shares import clone_sources as share_sources
+from manila_lite.db.queries.shares import clone_sources
 from manila_lite.db.session import Session
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from manila_lite.states.snapshot_instance import S
+from manila_lite.states.snapshot_instance import SnapshotStatus
 
 
-def take_source(session: Session, snapshot_id: str) -> typing.Any:
+def lock_source_shared(session: Session, snapshot_id: str) -> typing.Any:
     """The snapshot, available, and kept so by the transaction."""
-    source = share_sources.take(session, snapshot_id)
-    if source.status != S.AVAILABLE:
+    source = clone_sources.lock_source_shared(session, snapshot_id)
+    if source.status != SnapshotStatus.AVAILABLE:
         raise exception.InvalidShareSnapshot(
             reason=f'status of snapshot {snapshot_id} must be available, '
             f'not {source.status}'
@@ -21,7 +21,7 @@ def take_source(session: Session, snapshot_id: str) -> typing.Any:
     return source
 
 
-def completed(
+def complete_request(
     request: ShareRequest, source: typing.Any, proto: str, *, elsewhere: bool
 ) -> ShareRequest:
     """The request with what it leaves to the snapshot; or InvalidInput.
@@ -29,7 +29,7 @@ def completed(
     A copy may lie in another zone only if it may be placed `elsewhere`.
     """
     if (
-        request.clones_checked
+        request.check_clone_support
         and not source.create_share_from_snapshot_support
     ):
         raise exception.InvalidInput(

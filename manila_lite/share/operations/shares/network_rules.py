@@ -7,13 +7,13 @@ from manila_lite import exception
 from manila_lite.db.queries.networks import share_networks
 from manila_lite.db.queries.networks import subnets
 from manila_lite.db.session import Session
-from manila_lite.states.share_network import S
+from manila_lite.states.share_network import NetworkStatus
 
 
-def usable(session: Session, share_network_id: str) -> typing.Any:
+def lock_active_shared(session: Session, share_network_id: str) -> typing.Any:
     """The network, active, and kept so by the transaction."""
-    network = share_networks.keep(session, share_network_id)
-    if network.status != S.ACTIVE:
+    network = share_networks.lock_shared(session, share_network_id)
+    if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidShareNetwork(
             reason=f'share network {network.id} must be active, not '
             f'{network.status}'
@@ -21,7 +21,7 @@ def usable(session: Session, share_network_id: str) -> typing.Any:
     return network
 
 
-def zones_served(
+def zones_with_subnet(
     session: Session, share_network_id: str, wanted: Sequence[str]
 ) -> list[str]:
     """Those of the zones that the network has a subnet for.
@@ -29,7 +29,7 @@ def zones_served(
     No zones wanted, or given back, means any. Raises InvalidShareNetwork
     when none is left.
     """
-    found = subnets.list_of(session, share_network_id)
+    found = subnets.list_for_network(session, share_network_id)
     if any(subnet.is_default for subnet in found):
         return list(wanted)
     own = {

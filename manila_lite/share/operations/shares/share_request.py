@@ -10,7 +10,7 @@ from manila_lite.db.queries.types.types import TypeWithSpecs
 
 _MOUNT_POINT = re.compile(r'[A-Za-z0-9_-]{1,255}')
 
-ABILITIES = (
+CAPABILITY_EXTRA_SPECS = (
     'snapshot_support',
     'create_share_from_snapshot_support',
     'revert_to_snapshot_support',
@@ -41,15 +41,17 @@ class ShareRequest:
     scheduler_hints: dict[str, str] = dataclasses.field(default_factory=dict)
     mount_point_name: str | None = None
     encryption_key_ref: str | None = None
-    zones_of_type: bool = False
-    clones_checked: bool = False
+    apply_type_zones: bool = False
+    check_clone_support: bool = False
 
 
-def abilities(share_type: TypeWithSpecs | None) -> dict[str, object]:
+def capability_columns(share_type: TypeWithSpecs | None) -> dict[str, object]:
     """What the type lets its shares do, as columns of the share."""
     if share_type is None:
-        return dict.fromkeys(ABILITIES, False) | {'replication_type': None}
-    return {key: share_type.flag(key) for key in ABILITIES} | {
+        return dict.fromkeys(CAPABILITY_EXTRA_SPECS, False) | {
+            'replication_type': None
+        }
+    return {key: share_type.flag(key) for key in CAPABILITY_EXTRA_SPECS} | {
         'replication_type': share_type.extra_specs.get('replication_type')
     }
 
@@ -67,7 +69,7 @@ def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
             reason='encryption_key_ref needs a share type with '
             'encryption_support'
         )
-    check_mount_point(request, share_type)
+    check_mount_point_support(request, share_type)
     check_size(request.size, specs, creating=True)
 
 
@@ -88,7 +90,7 @@ def check_network(request: ShareRequest, share_type: TypeWithSpecs) -> None:
         )
 
 
-def check_mount_point(
+def check_mount_point_support(
     request: ShareRequest, share_type: TypeWithSpecs
 ) -> None:
     """Refuse a mount point name that the type has no use for."""
@@ -116,7 +118,7 @@ def check_size(
     *,
     creating: bool = False,
     growing: bool = False,
-    beyond_maximum: bool = False,
+    allow_beyond_maximum: bool = False,
 ) -> None:
     """Hold a size to the limits of the type (extra specs `provisioning:`).
 
@@ -132,7 +134,7 @@ def check_size(
         )
     key = (
         'provisioning:max_share_extend_size'
-        if beyond_maximum
+        if allow_beyond_maximum
         else 'provisioning:max_share_size'
     )
     greatest = _limit(specs, key)
@@ -148,12 +150,12 @@ def _limit(specs: typing.Mapping[str, str], key: str) -> int | None:
     return int(text) if text and text.isdigit() else None
 
 
-def zones(
+def allowed_zones(
     request: ShareRequest, share_type: TypeWithSpecs | None
 ) -> list[str]:
     """The zones the share may be placed in; empty means any."""
     allowed: list[str] = []
-    if request.zones_of_type and share_type is not None:
+    if request.apply_type_zones and share_type is not None:
         text = share_type.extra_specs.get('availability_zones', '')
         allowed = [zone.strip() for zone in text.split(',') if zone.strip()]
     if request.availability_zone is None:
@@ -166,7 +168,7 @@ def zones(
     return [request.availability_zone]
 
 
-def mount_point(
+def full_mount_point_name(
     request: ShareRequest,
     share_type: TypeWithSpecs | None,
     prefix: str,

@@ -12,30 +12,30 @@ from manila_lite.db.queries.access import locks
 from manila_lite.db.queries.admin import pools
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.replicas import replicas
-from manila_lite.db.queries.shares import instances
+from manila_lite.db.queries.shares import instances as share_instances
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.queries.types import types as share_types
 from manila_lite.db.session import Database
 from manila_lite.db.session import Session
 from manila_lite.db.session import transaction
-from manila_lite.db.transitions import born
 from manila_lite.db.transitions import fire
+from manila_lite.db.transitions import insert_row
 from manila_lite.quota import charges
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.shares import deltas_of
-from manila_lite.quota.shares import discard
 from manila_lite.quota.shares import owner_of
+from manila_lite.quota.shares import remove_and_credit
 from manila_lite.rpc.contract import Client
-from manila_lite.share.operations.replication import guards as replicated
+from manila_lite.share.operations.replication import guards as replica_guards
 from manila_lite.share.operations.replication import removal as replica_removal
-from manila_lite.share.operations.shares import clone_request as from_snapshot
-from manila_lite.share.operations.shares import network_rules as on_networks
+from manila_lite.share.operations.shares import clone_request
+from manila_lite.share.operations.shares import network_rules
 from manila_lite.share.operations.shares import share_request
 from manila_lite.share.operations.shares.share_request import ShareRequest
-from manila_lite.states.share_instance import MACHINE as SHARE_INSTANCE
-from manila_lite.work.admission import Brake
-from manila_lite.work.admission import braked
+from manila_lite.states.share_instance import SHARE_INSTANCE
+from manila_lite.work.admission import AdmissionControl
+from manila_lite.work.admission import admission_controlled
 
 
 class Shares:
@@ -49,10 +49,10 @@ class Shares:
         scheduler: Client,
         provisioning: Client,
         replication: Client,
-        brake: Brake,
+        admission: AdmissionControl,
     ):
         self.db = db
-        self.brake = brake
+        self.admission = admission
         self.limits = limits
         self.scheduler = scheduler
         self.provisioning = provisioning
@@ -64,13 +64,13 @@ class Shares:
         self.retention = datetime.timedelta(
             seconds=conf.soft_deleted_share_retention_time
         )
-        self.places_copies = conf.use_scheduler_creating_share_from_snapshot
+        self.schedules_clones = conf.use_scheduler_creating_share_from_snapshot
         self.mount_prefix = conf.default_mount_point_prefix
-        self.defers_deletion = conf.is_deferred_deletion_enabled
+        self.deferred_deletion_enabled = conf.is_deferred_deletion_enabled
 
     # Create
 
-    @braked
+    @admission_controlled
     @transaction
     def create(
         self, session: Session, ctx: RequestContext, request: ShareRequest
@@ -80,9 +80,11 @@ class Shares:
         share_request.check_protocol(proto, self.protocols)
         source = None
         if request.snapshot_id:
-            source = from_snapshot.take_source(session, request.snapshot_id)
-            request = from_snapshot.completed(
-                request, source, proto, elsewhere=self.places_copies
+            source = clone_request.lock_source_shared(
+                session, request.snapshot_id
+            )
+            request = clone_request.complete_request(
+                request, source, proto, elsewhere=self.schedules_clones
             )
         share_type = self._type(session, ctx, request, source)
         zone = self._zone(session, request.availability_zone)
@@ -91,7 +93,7 @@ class Shares:
         zones = self._zones(session, request, share_type)
         hints = self._hints(session, ctx, request.scheduler_hints)
         share_id, instance_id = session.new_id(), session.new_id()
-        abilities = share_request.abilities(share_type)
+        abilities = share_request.capability_columns(share_type)
         owner = Owner(
             ctx.project_id, ctx.user_id, share_type and share_type.id
         )
@@ -122,7 +124,7 @@ class Shares:
             request.metadata,
         )
         try:
-            born(
+            insert_row(
                 session,
                 SHARE_INSTANCE,
                 'create',
@@ -135,9 +137,11 @@ class Shares:
                 access_rules_status='active',
                 cast_rules_to_readonly=False,
                 created_at=session.now,
-                **replicas.birth(share_id, abilities['replication_type']),
+                **replicas.initial_columns(
+                    share_id, abilities['replication_type']
+                ),
                 encryption_key_ref=request.encryption_key_ref,
-                mount_point_name=share_request.mount_point(
+                mount_point_name=share_request.full_mount_point_name(
                     request, share_type, self.mount_prefix, ctx.project_id
                 ),
             )
@@ -158,10 +162,10 @@ class Shares:
 
     def _host_of_copy(self, source):
         """A copy lies in the pool of its source, or is placed like others."""
-        return source.host if source and not self.places_copies else None
+        return source.host if source and not self.schedules_clones else None
 
     def _copy(self, session, ctx, source, request, instance_id, zones, hints):
-        if self.places_copies:
+        if self.schedules_clones:
             self.scheduler.create_share_instance(
                 session,
                 ctx,
@@ -172,7 +176,7 @@ class Shares:
                 source_host=source.host,
             )
             return
-        pools.change_allocated(session, source.host, request.size)
+        pools.adjust_allocated(session, source.host, request.size)
         self.provisioning.on(source.host).create_share_from_snapshot(
             session, ctx, instance_id=instance_id, snapshot_id=source.id
         )
@@ -188,7 +192,7 @@ class Shares:
         if found is None:
             raise exception.ShareTypeNotFound(share_type_id=name)
         if source is not None:
-            from_snapshot.check_type(source, found.id)
+            clone_request.check_type(source, found.id)
         share_request.check_type(request, found)
         return found
 
@@ -203,11 +207,13 @@ class Shares:
 
     def _zones(self, session, request, share_type):
         """The zones of the type in which the network has subnets."""
-        zones = share_request.zones(request, share_type)
+        zones = share_request.allowed_zones(request, share_type)
         if request.share_network_id is None:
             return zones
-        network = on_networks.usable(session, request.share_network_id)
-        return on_networks.zones_served(session, network.id, zones)
+        network = network_rules.lock_active_shared(
+            session, request.share_network_id
+        )
+        return network_rules.zones_with_subnet(session, network.id, zones)
 
     def _hints(self, session, ctx, hints):
         """The hints with share ids as lists; every share must be seen."""
@@ -217,7 +223,7 @@ class Shares:
             if hints.get(key)
         }
         wanted = {id for ids in parsed.values() for id in ids}
-        missing = wanted - shares.visible(
+        missing = wanted - shares.filter_visible(
             session, wanted, ctx.project_id, ctx.is_admin
         )
         if missing:
@@ -270,7 +276,7 @@ class Shares:
         if values:
             shares.update(session, share.id, values)
 
-    @braked
+    @admission_controlled
     @transaction
     def extend(
         self,
@@ -280,7 +286,7 @@ class Shares:
         new_size: int,
         *,
         force: bool = False,
-        beyond_maximum: bool = False,
+        allow_beyond_maximum: bool = False,
     ) -> None:
         """Ask for a larger share, through the scheduler unless forced.
 
@@ -288,9 +294,9 @@ class Shares:
         where they are.
         """
         self._refuse_soft_deleted(share)
-        copies = replicated.settled(session, share, 'extend')
+        copies = replica_guards.lock_for_resize(session, share, 'extend')
         fire(session, SHARE_INSTANCE, copies.instance_id, 'extend')
-        instance = instances.get(session, copies.instance_id)
+        instance = share_instances.get(session, copies.instance_id)
         if not instance.size:
             raise exception.InvalidInput(
                 reason='the size of the share is not known'
@@ -303,9 +309,9 @@ class Shares:
             )
         share_request.check_size(
             new_size,
-            share_types.extra_specs(session, instance.share_type_id),
+            share_types.get_extra_specs(session, instance.share_type_id),
             growing=True,
-            beyond_maximum=beyond_maximum,
+            allow_beyond_maximum=allow_beyond_maximum,
         )
         self._charge(
             session,
@@ -323,12 +329,12 @@ class Shares:
         if not force:
             self.scheduler.extend_share_instance(session, ctx, **what)
             return
-        pools.change_allocated(session, instance.host, growth)
+        pools.adjust_allocated(session, instance.host, growth)
         self.provisioning.on(instance.host).extend_share_instance(
             session, ctx, host=instance.host, **what
         )
 
-    @braked
+    @admission_controlled
     @transaction
     def shrink(
         self,
@@ -339,16 +345,17 @@ class Shares:
     ) -> None:
         """Ask for a smaller share; quota is given back when it is."""
         self._refuse_soft_deleted(share)
-        copies = replicated.settled(session, share, 'shrink')
+        copies = replica_guards.lock_for_resize(session, share, 'shrink')
         fire(session, SHARE_INSTANCE, copies.instance_id, 'shrink')
-        instance = instances.get(session, copies.instance_id)
+        instance = share_instances.get(session, copies.instance_id)
         if new_size >= instance.size:
             raise exception.InvalidInput(
                 reason='new_size must be below the size of '
                 f'{instance.size} GiB, not be {new_size}'
             )
         share_request.check_size(
-            new_size, share_types.extra_specs(session, instance.share_type_id)
+            new_size,
+            share_types.get_extra_specs(session, instance.share_type_id),
         )
         self.provisioning.on(instance.host).shrink_share_instance(
             session, ctx, instance_id=instance.id, new_size=new_size
@@ -361,7 +368,7 @@ class Shares:
         self, session: Session, ctx: RequestContext, share: typing.Any
     ) -> None:
         """Ask for the end of a share and of all its instances."""
-        found = replicated.refuse_several(session, share)
+        found = replica_guards.refuse_replicas(session, share)
         for instance in found:
             fire(
                 session,
@@ -381,7 +388,7 @@ class Shares:
         self, session: Session, ctx: RequestContext, share: typing.Any
     ) -> None:
         """The same from every status; errors of the back end are borne."""
-        found = replicated.refuse_several(session, share)
+        found = replica_guards.refuse_replicas(session, share)
         for instance in found:
             fire(session, SHARE_INSTANCE, instance.instance_id, 'force_delete')
         self._refuse_dependents(session, share, exception.InvalidShare)
@@ -395,14 +402,14 @@ class Shares:
         self, session: Session, ctx: RequestContext, instance_id: str
     ) -> None:
         """Remove one instance, whatever its status is."""
-        share_id = instances.get(session, instance_id).share_id
+        share_id = share_instances.get(session, instance_id).share_id
         if self._delete_replica(session, ctx, share_id, instance_id):
             # This may be the one with the data.
-            locks.refuse_locked_share(session, share_id)
+            locks.check_share_not_locked(session, share_id)
             return
         fire(session, SHARE_INSTANCE, instance_id, 'force_delete')
-        locks.refuse_locked_share(session, share_id)
-        if snapshots.is_parent(session, instance_id):
+        locks.check_share_not_locked(session, share_id)
+        if snapshots.has_snapshots(session, instance_id):
             raise exception.ShareNotAllowed(
                 reason=f'share instance {instance_id} has snapshots; '
                 'delete them first'
@@ -411,7 +418,7 @@ class Shares:
 
     def _delete_replica(self, session, ctx, share_id, instance_id):
         """Whether it was one of several replicas; then it is on its way."""
-        taken = replicas.take(session, share_id)
+        taken = replicas.lock_instances(session, share_id)
         own = next((row for row in taken if row.id == instance_id), None)
         if own is None or own.replica_state is None or len(taken) == 1:
             return False
@@ -424,26 +431,26 @@ class Shares:
 
     def _refuse_dependents(self, session, share, error):
         """Behind the moves, so that none can come into being any more."""
-        locks.refuse_locked_share(session, share.id)
+        locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
             raise error(
                 reason=f'share {share.id} has snapshots; delete them first'
             )
 
     def _delete_instance(self, session, ctx, instance_id, *, force=False):
-        instance = instances.get(session, instance_id)
+        instance = share_instances.get(session, instance_id)
         if instance.host is None:
-            discard(session, instance)
+            remove_and_credit(session, instance)
             return
         self.provisioning.on(instance.host).delete_share_instance(
             session, ctx, instance_id=instance_id, force=force
         )
 
     def _defers(self, instance):
-        return self.defers_deletion and instance.host
+        return self.deferred_deletion_enabled and instance.host
 
     def _defer(self, session, ctx, target):
-        instance = instances.get(session, target.instance_id)
+        instance = share_instances.get(session, target.instance_id)
         charges.credit(session, owner_of(instance), deltas_of(instance))
         self.provisioning.on(instance.host).delete_share_instance_deferred(
             session, ctx, instance_id=instance.id
@@ -457,9 +464,9 @@ class Shares:
     ) -> None:
         """Put a share into the recycle bin for the retention time."""
         self._refuse_soft_deleted(share)
-        replicated.refuse_several(session, share)
+        replica_guards.refuse_replicas(session, share)
         # Who takes a snapshot moves the instance, and so waits for this.
-        locks.take_share(session, share.id)
+        locks.lock_share_rows(session, share.id)
         if not shares.soft_delete(
             session, share.id, session.now + self.retention
         ):

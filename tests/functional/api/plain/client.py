@@ -18,10 +18,10 @@ from manila_lite.scheduler.pools import Pool
 
 MINE = 'e1284adea3ee4d2482af5ed214f3ad90'
 FOREIGN = '818a3f48dcd644909b3fa2e45a399a27'
-ADMIN, MEMBER, READER, NOBODY = 'admin', 'member,reader', 'reader', 'guest'
+ADMIN, MEMBER, READER, GUEST = 'admin', 'member,reader', 'reader', 'guest'
 
 
-class SignedIn:
+class HeaderAuth:
     """Lets everybody in as what the test's headers say."""
 
     def __init__(self, app, enforcer):
@@ -54,7 +54,7 @@ def pool_matches(capabilities, specs):
         pending_gb=0,
     )
     return all(
-        extra_specs.why_unmet(pool, key, wanted) is None
+        extra_specs.mismatch_reason(pool, key, wanted) is None
         for key, wanted in specs.items()
     )
 
@@ -71,7 +71,7 @@ class Api:
             ),
             enforcer,
             routes_plain.CONTROLLERS,
-            lambda v2: SignedIn(v2, enforcer),
+            lambda v2: HeaderAuth(v2, enforcer),
             table=routes_plain.ROUTES,
         )
 
@@ -149,16 +149,16 @@ class Api:
         )
 
     @contextlib.contextmanager
-    def statements(self):
+    def record_statements(self):
         """Collects the probes of statements sent meanwhile."""
         sent = []
-        self.db.probe = lambda name: (
+        self.db.on_step = lambda name: (
             sent.append(name) if (name == 'statement') else None
         )
         yield sent
-        self.db.probe = lambda name: None
+        self.db.on_step = lambda name: None
 
-    def everything(self):
+    def all_rows(self):
         """All rows of all tables, to tell whether anything changed."""
         return self.db.read(
             lambda session: {

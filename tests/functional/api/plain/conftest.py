@@ -6,9 +6,9 @@ from manila_lite.policies.enforcer import Enforcer
 from tests.functional.api.plain import client
 from tests.support.databases import database_url
 from tests.support.databases import empty_tables
-from tests.support.databases import kept_database
+from tests.support.databases import shared_database
 
-__all__ = ['database_url', 'kept_database']
+__all__ = ['database_url', 'shared_database']
 
 DEFAULT_TYPE = 'default'
 
@@ -42,9 +42,9 @@ def enforcer(tmp_path_factory):
 
 
 @pytest.fixture
-def api(kept_database, conf, enforcer, clock):
+def api(shared_database, conf, enforcer, clock):
     """The application on SQLite, with nothing in its tables."""
-    url = kept_database('sqlite')
+    url = shared_database('sqlite')
     empty_tables(url)
     db = Database(url, clock=clock)
     yield client.Api(db, conf, enforcer)
@@ -52,7 +52,7 @@ def api(kept_database, conf, enforcer, clock):
 
 
 @pytest.fixture
-def api_anywhere(database_url, conf, enforcer):
+def api_on_every_database(database_url, conf, enforcer):
     """The application on each database there is, one after the other."""
     db = Database(database_url)
     yield client.Api(db, conf, enforcer)

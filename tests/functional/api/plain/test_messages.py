@@ -18,10 +18,10 @@ NO_MESSAGE = '4b319d29-d5b7-4b6e-8e7c-8d6e53f3c3d5'
 
 
 @pytest.fixture
-def tell(api, clock):
+def record_message(api, clock):
     """Leaves a message, one second after the one before; its id."""
 
-    def tell(
+    def record_message(
         project=MINE,
         action=Action.ALLOCATE_HOST,
         detail=Detail.NO_VALID_HOST,
@@ -41,7 +41,7 @@ def tell(api, clock):
             ttl=ttl,
         )
 
-    return tell
+    return record_message
 
 
 def ids(api, query='', **how):
@@ -53,8 +53,8 @@ def ids(api, query='', **how):
     ]
 
 
-def test_a_message_shows_what_it_is_about(api, tell):
-    message_id = tell()
+def test_a_message_shows_what_it_is_about(api, record_message):
+    message_id = record_message()
     shown = api.get(f'/messages/{message_id}', roles=READER)['message']
     text = shown.pop('user_message')
     assert text == messages.user_message('001', '002')
@@ -85,8 +85,8 @@ def test_a_message_shows_what_it_is_about(api, tell):
     }
 
 
-def test_links_keep_the_project_of_the_url(api, tell):
-    message_id = tell()
+def test_links_keep_the_project_of_the_url(api, record_message):
+    message_id = record_message()
     shown = api.get(f'/{MINE}/messages/{message_id}')['message']
     assert [link['href'] for link in shown['links']] == [
         f'http://localhost/v2/{MINE}/messages/{message_id}',
@@ -94,8 +94,8 @@ def test_links_keep_the_project_of_the_url(api, tell):
     ]
 
 
-def test_projects_see_their_own(api, tell):
-    mine, foreign = tell(), tell(project=FOREIGN)
+def test_projects_see_their_own(api, record_message):
+    mine, foreign = record_message(), record_message(project=FOREIGN)
     assert ids(api) == [mine]
     assert ids(api, '?all_tenants=1&project_id=' + FOREIGN) == [mine]
     for method in ('GET', 'DELETE'):
@@ -103,15 +103,15 @@ def test_projects_see_their_own(api, tell):
     assert ids(api, project=FOREIGN) == [foreign]
 
 
-def test_administrators_list_their_own_and_open_any(api, tell):
-    mine, foreign = tell(), tell(project=FOREIGN)
+def test_administrators_list_their_own_and_open_any(api, record_message):
+    mine, foreign = record_message(), record_message(project=FOREIGN)
     assert ids(api, roles='admin') == [mine]
     api.get(f'/messages/{foreign}')
     api('DELETE', f'/messages/{foreign}', expect=204)
 
 
-def test_a_message_is_deleted_once(api, tell):
-    path = f'/messages/{tell()}'
+def test_a_message_is_deleted_once(api, record_message):
+    path = f'/messages/{record_message()}'
     api.refused('DELETE', path, expect=403, roles=READER)
     assert api('DELETE', path, expect=204, roles=MEMBER) is None
     api.refused('DELETE', path, expect=404, roles=MEMBER)
@@ -119,8 +119,8 @@ def test_a_message_is_deleted_once(api, tell):
     api.refused('GET', f'/messages/{NO_MESSAGE}', expect=404)
 
 
-def test_expired_messages_are_gone(api, tell, clock):
-    short, long = tell(ttl=10), tell()
+def test_expired_messages_are_gone(api, record_message, clock):
+    short, long = record_message(ttl=10), record_message()
     clock.now += 9
     api.get(f'/messages/{long}', roles=MEMBER)
     api.refused('GET', f'/messages/{short}', expect=404)
@@ -142,15 +142,17 @@ def test_expired_messages_are_gone(api, tell, clock):
         ('action_id=001&detail_id=007', [2]),
     ],
 )
-def test_messages_are_found_by_what_they_say(api, tell, query, found):
+def test_messages_are_found_by_what_they_say(
+    api, record_message, query, found
+):
     told = [
-        tell(),
-        tell(
+        record_message(),
+        record_message(
             action=Action.CREATE,
             request_id='req-2',
             detail=Detail.UNKNOWN_ERROR,
         ),
-        tell(resource_id='other', detail=Detail.FILTER_AVAILABILITY),
+        record_message(resource_id='other', detail=Detail.FILTER_AVAILABILITY),
     ]
     assert ids(api, '?' + query) == [told[number] for number in found]
 
@@ -170,8 +172,8 @@ def test_messages_are_found_by_what_they_say(api, tell, query, found):
         ('created_before=2023-11-14', []),
     ],
 )
-def test_messages_are_found_by_time(api, tell, query, found):
-    told = [tell(), tell(), tell()]
+def test_messages_are_found_by_time(api, record_message, query, found):
+    told = [record_message(), record_message(), record_message()]
     assert ids(api, '?' + query, minor=52) == [
         told[number] for number in found
     ]
@@ -188,8 +190,8 @@ def test_what_is_no_time_is_refused(api, name, text):
     )
 
 
-def test_pages_follow_each_other(api, tell):
-    told = [tell() for _ in range(5)]
+def test_pages_follow_each_other(api, record_message):
+    told = [record_message() for _ in range(5)]
     seen, url = [], '/messages?limit=2&sort_key=created_at&sort_dir=asc'
     while url:
         answer = api.get(url)
@@ -210,8 +212,8 @@ def test_pages_follow_each_other(api, tell):
         ('limit=0', 'desc'),
     ],
 )
-def test_messages_are_sorted(api, tell, query, order):
-    told = [tell(request_id=f'req-{number}') for number in range(3)]
+def test_messages_are_sorted(api, record_message, query, order):
+    told = [record_message(request_id=f'req-{number}') for number in range(3)]
     assert ids(api, '?' + query) == (told if order == 'asc' else told[::-1])
 
 
@@ -228,8 +230,8 @@ def test_bad_paging_is_refused(api, query, named):
     assert named in api.refused('GET', f'/messages?{query}')
 
 
-def test_messages_show_the_published_fields(api, tell):
-    path = f'/messages/{tell()}'
+def test_messages_show_the_published_fields(api, record_message):
+    path = f'/messages/{record_message()}'
     fields = {
         row['field']
         for row in reference.table('response-fields.csv')
@@ -242,17 +244,17 @@ def test_messages_show_the_published_fields(api, tell):
     api.refused('GET', path, minor=36, expect=404)
 
 
-def test_the_length_of_a_list_costs_no_statements(api, tell):
+def test_the_length_of_a_list_costs_no_statements(api, record_message):
     for _ in range(3):
-        tell()
-    with api.statements() as sent:
+        record_message()
+    with api.record_statements() as sent:
         api.get('/messages?limit=2')
     assert len(sent) == 1
 
 
-def test_times_are_compared_to_the_microsecond(api, tell, clock):
+def test_times_are_compared_to_the_microsecond(api, record_message, clock):
     clock.now += 0.25
-    told = tell()
+    told = record_message()
     moment = datetime.datetime.fromtimestamp(clock.now, datetime.UTC).replace(
         tzinfo=None
     )

@@ -10,9 +10,9 @@ from manila_lite.api import versions
 from manila_lite.api.v2 import routes_plain
 from manila_lite.db.queries.admin import pools
 from tests.functional.api.plain.client import ADMIN
+from tests.functional.api.plain.client import GUEST
 from tests.functional.api.plain.client import MEMBER
 from tests.functional.api.plain.client import MINE
-from tests.functional.api.plain.client import NOBODY
 from tests.functional.api.plain.client import READER
 from tests.support import reference
 
@@ -66,7 +66,7 @@ def fields_of(resource, view, minor):
 
 @functools.cache
 def index():
-    return router.Index(routes_plain.ROUTES, '[0-9a-f-]+')
+    return router.RouteIndex(routes_plain.ROUTES, '[0-9a-f-]+')
 
 
 def declared(row, minor):
@@ -198,9 +198,9 @@ def test_other_lists_show_the_published_fields(api, filled):
 
 def test_pools_show_the_published_fields(api, filled):
     api.db.write(
-        pools.report,
+        pools.save_report,
         'node@a',
-        [pools.Report('node@a#p', {'pool_name': 'p'}, None, None)],
+        [pools.PoolReport('node@a#p', {'pool_name': 'p'}, None, None)],
         {},
     )
     path = '/scheduler-stats/pools'
@@ -234,7 +234,7 @@ def test_personas_may_do_what_is_published(api, filled):
         )
         body = {row['action']: {}} if row['action'] else None
         minor = window(row, 'min_version', 'max_version').until
-        for roles in (NOBODY, READER, MEMBER):
+        for roles in (GUEST, READER, MEMBER):
             answer = api.send(
                 row['method'], path, body, minor=minor, roles=roles
             )

@@ -139,9 +139,9 @@ def test_older_versions_say_less_and_have_other_paths(api, three):
     ],
 )
 def test_a_bad_body_is_refused_and_changes_nothing(api, three, body, named):
-    before = api.everything()
+    before = api.all_rows()
     assert named in api.refused('PUT', '/services/disable', body)
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_reasons_are_of_later_versions(api, three):
@@ -158,7 +158,7 @@ def test_reasons_are_of_later_versions(api, three):
 
 
 def test_what_is_not_there_cannot_be_disabled(api, three):
-    before = api.everything()
+    before = api.all_rows()
     for host, binary in (
         ('node@c', 'manila-share'),
         ('node@a', 'manila-data'),
@@ -175,18 +175,18 @@ def test_what_is_not_there_cannot_be_disabled(api, three):
         {'host': 'node@a', 'binary': 'manila-share'},
         expect=404,
     )
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_projects_see_no_services(api, three):
     told = {'host': 'node@a', 'binary': 'manila-share'}
-    before = api.everything()
+    before = api.all_rows()
     api.refused('GET', '/services', expect=403, roles=MEMBER)
     api.refused('PUT', '/services/disable', told, expect=403, roles=MEMBER)
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_a_list_costs_one_statement(api, three):
-    with api.statements() as sent:
+    with api.record_statements() as sent:
         api.get('/services?state=up')
     assert len(sent) == 1

@@ -68,10 +68,10 @@ def test_public_types_have_no_access_list(api):
     path = '/types/' + api.create_type()['id']
     for word in PATHS:
         assert 'public' in api.refused('GET', f'{path}/{word}', expect=404)
-    before = api.everything()
+    before = api.all_rows()
     add(api, path, MINE, expect=409)
     remove(api, path, MINE, expect=409)
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_unknown_types_have_no_access_list(api):
@@ -98,9 +98,9 @@ def test_unknown_types_have_no_access_list(api):
 )
 @pytest.mark.parametrize('action', ['addProjectAccess', 'removeProjectAccess'])
 def test_the_project_must_look_like_a_uuid(api, private, action, value):
-    before = api.everything()
+    before = api.all_rows()
     assert action in api.refused('POST', f'{private}/action', {action: value})
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_ids_with_dashes_are_projects_too(api, private):
@@ -129,6 +129,6 @@ def test_projects_do_not_see_the_access_list(api, private):
 
 
 def test_access_lists_cost_two_statements(api, private):
-    with api.statements() as sent:
+    with api.record_statements() as sent:
         api.get(f'{private}/share_type_access')
     assert len(sent) == 2

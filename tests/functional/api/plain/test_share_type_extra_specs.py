@@ -45,9 +45,9 @@ def test_setting_some_keeps_the_others(api, path):
 
 
 def test_setting_none_changes_nothing(api, path):
-    before = api.everything()
+    before = api.all_rows()
     assert api('POST', path, {'extra_specs': {}}) == {'extra_specs': {}}
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_one_is_set_by_its_url(api, path):
@@ -76,9 +76,9 @@ def test_one_is_set_by_its_url(api, path):
     ],
 )
 def test_a_body_that_is_not_that_one_is_refused(api, path, body):
-    before = api.everything()
+    before = api.all_rows()
     api.refused('PUT', f'{path}/x.y', body)
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_one_is_removed(api, path):
@@ -131,12 +131,12 @@ def test_required_ones_stay(api, path, key, minor, code):
 def test_a_bad_extra_spec_is_refused_and_changes_nothing(
     api, path, key, value
 ):
-    before = api.everything()
+    before = api.all_rows()
     message = api.refused(
         'POST', path, {'extra_specs': {'good': 'v', key: value}}
     )
     assert key[:40] in message
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 @pytest.mark.parametrize(
@@ -171,13 +171,13 @@ def test_encryption_of_servers_needs_server_mode_in_the_end(api, path):
             }
         },
     )
-    before = api.everything()
+    before = api.all_rows()
     api.refused(
         'PUT',
         f'{path}/driver_handles_share_servers',
         {'driver_handles_share_servers': False},
     )
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_encryption_of_servers_needs_server_mode_in_the_end(api, path):
     [None, {}, {'extra_specs': None}, {'extra_specs': []}, b'[', b'\xff'],
 )
 def test_the_wrapper_is_required(api, path, body):
-    before = api.everything()
+    before = api.all_rows()
     api.refused('POST', path, body)
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_unknown_types_have_none(api):

@@ -21,8 +21,8 @@ TABLES = [
 
 
 @pytest.fixture
-def api(api_anywhere):
-    return api_anywhere
+def api(api_on_every_database):
+    return api_on_every_database
 
 
 def at_once(*calls):
@@ -87,9 +87,9 @@ def test_a_type_in_use_stays(api):
     path = '/types/{id}'.format(**api.create_type())
     share_id = api.db.write(rows.insert_share, path[7:], MINE)
     api.db.write(rows.insert_quota, path[7:], MINE)
-    before = api.everything()
+    before = api.all_rows()
     assert 'in use' in api.refused('DELETE', path)
-    assert api.everything() == before
+    assert api.all_rows() == before
     api.db.write(rows.delete_share, share_id)
     assert api('DELETE', path, expect=202) is None
 

@@ -291,9 +291,9 @@ def test_a_type_can_be_changed(api, wrapper, change, column, shown):
 )
 def test_a_bad_change_is_refused_and_changes_nothing(api, body, named):
     type_id = api.create_type()['id']
-    before = api.everything()
+    before = api.all_rows()
     assert named in api.refused('PUT', f'/types/{type_id}', body)
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 @pytest.mark.parametrize(
@@ -328,13 +328,13 @@ def test_a_bad_change_is_refused_and_changes_nothing(api, body, named):
     ],
 )
 def test_a_bad_type_is_refused_and_not_created(api, asked, named):
-    before = api.everything()
+    before = api.all_rows()
     good = {
         'name': 'n',
         'extra_specs': {'driver_handles_share_servers': False},
     }
     assert named in api.refused('POST', '/types', {'share_type': good | asked})
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 @pytest.mark.parametrize('missing', ['name', 'extra_specs'])
@@ -369,7 +369,7 @@ def test_description_is_of_later_versions(api):
 def test_names_are_unique(api):
     api.create_type('taken')
     type_id = api.create_type('free')['id']
-    before = api.everything()
+    before = api.all_rows()
     assert 'taken' in api.refused(
         'POST',
         '/types',
@@ -387,7 +387,7 @@ def test_names_are_unique(api):
         {'share_type': {'name': 'taken'}},
         expect=409,
     )
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_unknown_types_cannot_be_changed_or_deleted(api):
@@ -399,7 +399,7 @@ def test_unknown_types_cannot_be_changed_or_deleted(api):
 
 def test_projects_change_nothing(api):
     type_id = api.create_type()['id']
-    before = api.everything()
+    before = api.all_rows()
     for method, path, body in (
         (
             'POST',
@@ -421,7 +421,7 @@ def test_projects_change_nothing(api):
         ('POST', f'/types/{type_id}/extra_specs', {'extra_specs': {'a': 'b'}}),
     ):
         api.refused(method, path, body, expect=403, roles=MEMBER)
-    assert api.everything() == before
+    assert api.all_rows() == before
 
 
 def test_the_length_of_a_list_costs_no_statements(api):
@@ -429,9 +429,9 @@ def test_the_length_of_a_list_costs_no_statements(api):
         api.create_type(f't{number}', {'a': 'b', 'c': 'd'})
     for roles in (ADMIN, MEMBER):
         for path in ('/types', '/types?is_public=all'):
-            with api.statements() as sent:
+            with api.record_statements() as sent:
                 api.get(path, roles=roles)
             assert len(sent) == 1
-    with api.statements() as sent:
+    with api.record_statements() as sent:
         api.get('/types?is_public=false')
     assert len(sent) == 1

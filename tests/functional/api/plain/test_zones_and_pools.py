@@ -5,8 +5,8 @@ import re
 import pytest
 
 from manila_lite.db.queries.admin import pools
+from tests.functional.api.plain.client import GUEST
 from tests.functional.api.plain.client import MEMBER
-from tests.functional.api.plain.client import NOBODY
 from tests.functional.api.plain.client import READER
 
 
@@ -20,10 +20,10 @@ def reported(api):
     ):
         api.register(host)
         api.db.write(
-            pools.report,
+            pools.save_report,
             host,
             [
-                pools.Report(
+                pools.PoolReport(
                     f'{host}#{name}',
                     {
                         'pool_name': name,
@@ -62,7 +62,7 @@ def test_zones_come_with_their_services(api):
     }
     assert west['name'] == 'west'
     assert api.get('/os-availability-zone', minor=6, roles=MEMBER) == answer
-    api.refused('GET', '/availability-zones', expect=403, roles=NOBODY)
+    api.refused('GET', '/availability-zones', expect=403, roles=GUEST)
 
 
 def test_a_pool_is_shown_with_its_parts(api, reported):
@@ -168,6 +168,6 @@ def test_lists_cost_a_constant_number_of_statements(
     api, reported, path, count
 ):
     api.create_type('t')
-    with api.statements() as sent:
+    with api.record_statements() as sent:
         api.get(path)
     assert len(sent) == count

@@ -69,7 +69,7 @@ def signed_in(tmp_path):
             f'state_path = {tmp_path}\n{text}'
         )
         conf = configuration.new(files=[str(file)])
-        return faults.Faults(
+        return faults.FaultMiddleware(
             auth.pipeline(conf, whoami, enforcer.Enforcer(conf))
         )
 

@@ -223,7 +223,7 @@ def worked_out(monkeypatch):
 
 def test_right_password_is_worked_out_once_in_five_minutes(file, worked_out):
     clock = Clock()
-    passwords = http_basic.Passwords(str(file), clock)
+    passwords = http_basic.PasswordVerifier(str(file), clock)
     for later in (0, 1, 298):
         clock.now += later
         assert passwords.user('alice', b'alice-secret')
@@ -234,7 +234,7 @@ def test_right_password_is_worked_out_once_in_five_minutes(file, worked_out):
 
 
 def test_wrong_password_is_worked_out_every_time(file, worked_out):
-    passwords = http_basic.Passwords(str(file), Clock())
+    passwords = http_basic.PasswordVerifier(str(file), Clock())
     assert passwords.user('alice', b'alice-secret')
     for _ in range(2):
         assert passwords.user('alice', b'guess') is None
@@ -242,7 +242,7 @@ def test_wrong_password_is_worked_out_every_time(file, worked_out):
 
 
 def test_unknown_name_takes_the_work_of_a_known_one(file, worked_out):
-    passwords = http_basic.Passwords(str(file), Clock())
+    passwords = http_basic.PasswordVerifier(str(file), Clock())
     users.add(str(file), 'erin', 'secret', 'u', 'a1', ['reader'])
     assert passwords.user('erin', b'guess') is None
     assert passwords.user('nobody', b'guess') is None
@@ -250,7 +250,7 @@ def test_unknown_name_takes_the_work_of_a_known_one(file, worked_out):
 
 
 def test_passwords_are_not_kept(file):
-    passwords = http_basic.Passwords(str(file), Clock())
+    passwords = http_basic.PasswordVerifier(str(file), Clock())
     assert passwords.user('alice', b'alice-secret')
     assert b'alice-secret' not in repr(vars(passwords)).encode()
 

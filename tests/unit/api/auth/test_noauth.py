@@ -114,10 +114,7 @@ def test_context_has_the_request_id_of_the_pipeline(app, ask):
 
 @pytest.mark.parametrize(
     'plugin, options, user',
-    [
-        ('none', {}, 'admin'),
-        ('admin_token', {'token': 'alice:a1'}, 'alice'),
-    ],
+    [('none', {}, 'admin'), ('admin_token', {'token': 'alice:a1'}, 'alice')],
 )
 def test_plugins_of_keystoneauth_work(app, serve, plugin, options, user):
     url = f'{serve(app)}/v2'

@@ -38,25 +38,25 @@ def test_added_user_is_read(file):
 
 def test_password_is_known_and_not_written(file):
     alice = add(file)
-    assert users.is_password(alice, b'wonderland')
-    assert not users.is_password(alice, b'Wonderland')
+    assert users.verify_password(alice, b'wonderland')
+    assert not users.verify_password(alice, b'Wonderland')
     assert 'wonderland' not in file.read_text()
     assert alice.hash not in repr(alice)
 
 
 @pytest.mark.parametrize('password', [b'', b'x' * 73, b'\0', b'\xff'])
 def test_odd_passwords_are_wrong(file, password):
-    assert not users.is_password(add(file), password)
+    assert not users.verify_password(add(file), password)
 
 
 def test_nobody_has_a_password():
-    assert not users.is_password(None, b'wonderland')
+    assert not users.verify_password(None, b'wonderland')
 
 
 def test_longest_password_counts_to_its_end(file):
-    alice = add(file, password='x' * users.LONGEST_PASSWORD)
-    assert users.is_password(alice, b'x' * users.LONGEST_PASSWORD)
-    assert not users.is_password(alice, b'x' * 71 + b'y')
+    alice = add(file, password='x' * users.MAX_PASSWORD_BYTES)
+    assert users.verify_password(alice, b'x' * users.MAX_PASSWORD_BYTES)
+    assert not users.verify_password(alice, b'x' * 71 + b'y')
 
 
 def test_only_the_owner_reads_the_file(file):
@@ -201,7 +201,7 @@ def test_hashes_of_other_tools_are_taken(file):
     file.write_text(file.read_text().replace('$2b$', '$2y$'))
     other = users.read(str(file))['alice']
     assert other.hash != alice.hash
-    assert users.is_password(other, b'wonderland')
+    assert users.verify_password(other, b'wonderland')
 
 
 def test_missing_file_is_an_os_error(file):

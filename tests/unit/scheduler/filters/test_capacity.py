@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import pytest
 
 from manila_lite.scheduler.filters.capacity import CapacityFilter
-from manila_lite.scheduler.filters.capacity import room
+from manila_lite.scheduler.filters.capacity import allocation_limit
 from tests.unit.scheduler.builders import pool
 from tests.unit.scheduler.builders import request
 
@@ -63,7 +63,7 @@ def test_room(total, free, allocated, pending, capabilities, expected):
         pending_gb=pending,
         capabilities=capabilities,
     )
-    assert room(there, request()) == expected
+    assert allocation_limit(there, request()) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_special_reserve_falls_back_to_the_general_one(
     special, asked, value, expected
 ):
     there = pool(capabilities={'reserved_percentage': 20, special: value})
-    assert room(there, request(**asked)) == expected
-    assert room(there, request()) == 80
+    assert allocation_limit(there, request(**asked)) == expected
+    assert allocation_limit(there, request()) == 80
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,16 @@ def test_special_reserve_falls_back_to_the_general_one(
 )
 def test_share_type_may_refuse_to_be_thin(key, value, expected):
     there = pool(capabilities=THIN | {'thin_provisioning': [True, False]})
-    assert room(there, request(extra_specs={key: value})) == expected
+    assert (
+        allocation_limit(there, request(extra_specs={key: value})) == expected
+    )
 
 
 def test_last_gigabyte_is_given_and_no_more():
     there = pool(total_gb=10, free_gb=4, allocated_gb=6)
     rule = CapacityFilter()
-    assert rule.why_not(there, request(size=4)) is None
-    assert rule.why_not(there, request(size=5)) == (
+    assert rule.rejection_reason(there, request(size=4)) is None
+    assert rule.rejection_reason(there, request(size=5)) == (
         '5 GiB asked, 6 GiB allocated of at most 10 GiB'
     )
 
@@ -151,21 +153,23 @@ def placed(there, size):
 
 @given(POOLS, REQUESTS)
 def test_filter_is_exactly_the_guard_of_the_update(there, asked):
-    limit = room(there, asked)
+    limit = allocation_limit(there, asked)
     fits = limit is None or there.allocated_gb + asked.size <= limit
-    assert (CapacityFilter().why_not(there, asked) is None) == fits
+    assert (CapacityFilter().rejection_reason(there, asked) is None) == fits
 
 
 @given(POOLS, REQUESTS)
 def test_placing_leaves_the_room_as_it_was(there, asked):
-    assert room(placed(there, asked.size), asked) == room(there, asked)
+    assert allocation_limit(
+        placed(there, asked.size), asked
+    ) == allocation_limit(there, asked)
 
 
 @given(POOLS, st.lists(REQUESTS, max_size=20))
 def test_what_the_filter_lets_through_fits(there, asked):
     start = there
     for one in asked:
-        if CapacityFilter().why_not(there, one) is None:
+        if CapacityFilter().rejection_reason(there, one) is None:
             there = placed(there, one.size)
     capabilities = there.capabilities
     thin = capabilities.get('thin_provisioning') in (True, [True, False])
@@ -184,7 +188,7 @@ def test_a_reserve_never_makes_room(there, asked):
         for name, value in there.capabilities.items()
         if not name.startswith('reserved_')
     }
-    without = room(replace(there, capabilities=bare), asked)
-    limit = room(there, asked)
+    without = allocation_limit(replace(there, capabilities=bare), asked)
+    limit = allocation_limit(there, asked)
     assert (limit is None) == (without is None)
     assert limit is None or limit <= without

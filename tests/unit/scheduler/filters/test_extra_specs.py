@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 import pytest
 
 from manila_lite.scheduler.filters.extra_specs import matches
-from manila_lite.scheduler.filters.extra_specs import why_unmet
+from manila_lite.scheduler.filters.extra_specs import mismatch_reason
 from tests.support.reference import notes
 from tests.unit.scheduler.builders import pool
 
@@ -133,4 +133,4 @@ def test_which_capability_a_key_means(key, wanted, reason):
     there = pool(
         capabilities={'tier': 'ssd', 'cache': {'size': 8}, 'empty': None}
     )
-    assert why_unmet(there, key, wanted) == reason
+    assert mismatch_reason(there, key, wanted) == reason

@@ -173,7 +173,10 @@ CASES = [
 
 @pytest.mark.parametrize('rule, there, asked, reason', CASES)
 def test_why_not(rule, there, asked, reason):
-    assert rule().why_not(pool(host=HERE, **there), request(**asked)) == reason
+    assert (
+        rule().rejection_reason(pool(host=HERE, **there), request(**asked))
+        == reason
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,4 +184,4 @@ def test_why_not(rule, there, asked, reason):
 )
 def test_back_end_name_may_carry_the_scope(key):
     asked = request(extra_specs={key: 'silver'})
-    assert ShareBackendNameFilter().why_not(pool(), asked)
+    assert ShareBackendNameFilter().rejection_reason(pool(), asked)

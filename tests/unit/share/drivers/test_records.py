@@ -8,7 +8,7 @@ from manila_lite.share.drivers import records
 
 @pytest.fixture
 def folder(tmp_path):
-    return records.Folder(tmp_path / 'not' / 'yet' / 'there')
+    return records.RecordFolder(tmp_path / 'not' / 'yet' / 'there')
 
 
 def test_record_is_found_until_dropped(folder):

@@ -40,9 +40,9 @@ def test_installed_packages_bring_drivers(tmp_path, monkeypatch):
         'elsewhere = elsewhere_driver:ElsewhereDriver\n'
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry.known.cache_clear()  # a process looks for them once
+    registry.driver_paths.cache_clear()  # a process looks for them once
     assert issubclass(registry.load('elsewhere'), LocalDriver)
-    registry.known.cache_clear()
+    registry.driver_paths.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from manila_lite import exception
 from manila_lite.share.drivers import base
 from manila_lite.share.drivers.contract.configuration import Configuration
 from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import Subject
+from tests.drivers.driver_harness import DriverHarness
 
-make = Subject('none', configure=lambda: None)
+make = DriverHarness('none', configure=lambda: None)
 SHARE = make.share()
 ONE, TWO, THREE = (make.rule(SHARE, f'10.0.0.{i}') for i in range(3))
 

@@ -4,7 +4,7 @@ import pytest
 
 from manila_lite.share.drivers.base import ShareForDriver
 from manila_lite.share.drivers.base import SnapshotForDriver
-from manila_lite.share.drivers.base import export_locations
+from manila_lite.share.drivers.base import normalise_export_locations
 
 SHARE = ShareForDriver(
     id='instance',
@@ -90,5 +90,6 @@ def test_snapshot_tells_of_its_share():
 )
 def test_export_locations_are_told_in_any_form(answer, expected):
     assert [
-        tuple(location.values()) for location in export_locations(answer)
+        tuple(location.values())
+        for location in normalise_export_locations(answer)
     ] == expected

@@ -7,7 +7,7 @@ from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.drivers.dummy.driver import DummyDriver
 from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import Subject
+from tests.drivers.driver_harness import DriverHarness
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def start(tmp_path):
     return start
 
 
-make = Subject('dummy', configure=lambda: None)
+make = DriverHarness('dummy', configure=lambda: None)
 
 
 def test_inventory_is_what_is_really_there(start, tmp_path):
@@ -73,7 +73,7 @@ class TestFaults:
 
     def test_lost_answer_leaves_the_share(self, start):
         driver, share = start(), make.share()
-        driver.lose_answer_next('create_share')
+        driver.lose_reply_next('create_share')
         with pytest.raises(exception.ShareBackendException):
             driver.create_share(CTX, share)
         assert driver.get_share_status(share)['status'] == 'available'
@@ -107,7 +107,7 @@ class TestFaults:
         hang = driver.hang_next('create_share')
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             call = pool.submit(driver.create_share, CTX, make.share())
-            assert hang.reached()
+            assert hang.wait_reached()
             driver.create_share(CTX, share)
             assert driver.inventory() == {share.id: 1}
             hang.release()
@@ -185,7 +185,7 @@ class TestFaults:
 class TestShares:
     def test_users_tell_how_full_a_share_is(self, start):
         driver = start()
-        share = make.share(size=5, metadata={dummy.USED_GB: '2.5'})
+        share = make.share(size=5, metadata={dummy.USED_GB_KEY: '2.5'})
         driver.create_share(CTX, share)
         with pytest.raises(exception.ShareShrinkingPossibleDataLoss):
             driver.shrink_share(share, 2)
@@ -384,7 +384,7 @@ class TestSnapshots:
         driver = start(dummy_driver_from_snapshot_steps=3)
         clone = make.share(size=2)
         driver.create_share_from_snapshot(CTX, clone, snapshot)
-        driver.spoil(clone.id)
+        driver.set_error(clone.id)
         assert driver.get_share_status(clone)['status'] == 'error'
 
 
@@ -402,7 +402,7 @@ class TestManaging:
         )
 
     def test_share_of_others_is_taken_over(self, start, driver):
-        path = driver.place_share('old', size=3, content='theirs')
+        path = driver.add_unmanaged_share('old', size=3, content='theirs')
         share = self.found_at(path)
         assert driver.inventory() == {}
         for process in (driver, start()):
@@ -410,7 +410,7 @@ class TestManaging:
             assert answer['size'] == 3
             assert answer['export_locations'][0]['path'] == path
         assert driver.inventory() == {share.id: 3}
-        assert driver.unmanaged() == {}
+        assert driver.unmanaged_shares() == {}
         assert driver.read(share.id) == 'theirs'
 
     def test_unmanaged_share_stays_and_can_be_managed(self, start, driver):
@@ -419,14 +419,14 @@ class TestManaging:
         for _ in range(2):
             driver.unmanage(share)
         assert driver.inventory() == {}
-        assert driver.unmanaged() == {exports[0]['path']: 2}
+        assert driver.unmanaged_shares() == {exports[0]['path']: 2}
         again = self.found_at(exports[0]['path'])
         answer = start().manage_existing(again, {})
         assert answer == {'size': 2, 'export_locations': exports}
         assert driver.inventory() == {again.id: 2}
 
     def test_unknown_path_and_other_protocol_are_refused(self, driver):
-        path = driver.place_share('old')
+        path = driver.add_unmanaged_share('old')
         for share in (
             self.found_at('10.0.0.10:/shares/none'),
             self.found_at(path, share_proto='CIFS'),
@@ -442,7 +442,7 @@ class TestManaging:
             driver.manage_existing(self.found_at(exports[0]['path']), {})
 
     def test_size_may_be_left_untold(self, driver):
-        path = driver.place_share('old', size=None)
+        path = driver.add_unmanaged_share('old', size=None)
         assert driver.manage_existing(self.found_at(path), {}) == {}
 
     def test_snapshot_goes_and_comes_back(self, start, driver):
@@ -463,7 +463,7 @@ class TestManaging:
         one, other = make.share(), make.share()
         for share in (one, other):
             driver.create_share(CTX, share)
-        location = driver.place_snapshot(one.id, 'theirs')
+        location = driver.add_unmanaged_snapshot(one.id, 'theirs')
         with pytest.raises(exception.ManageInvalidShareSnapshot):
             driver.manage_existing_snapshot(
                 make.snapshot(other, provider_location=location), {}

@@ -10,19 +10,19 @@ class Machine:
     """Something with methods to be faulted; `done` is what they did."""
 
     def __init__(self, **options):
-        self.faults = faults.Faults(
-            faults.observed_methods(type(self)), **options
+        self.faults = faults.FaultInjector(
+            faults.instrumented_methods(type(self)), **options
         )
         self.done = []
 
-    @faults.observed
+    @faults.instrumented
     def work(self, subject, end='end'):
         self.done.append('start')
         self.faults.midway()
         self.done.append(end)
         return subject['id']
 
-    @faults.observed
+    @faults.instrumented
     def outer(self, subject):
         self.work(subject)
         self.faults.midway()
@@ -56,7 +56,7 @@ def test_without_orders_the_work_is_done(machine):
     [
         ('fail_next', []),
         ('half_fail_next', ['start']),
-        ('lose_answer_next', ['start', 'end']),
+        ('lose_reply_next', ['start', 'end']),
     ],
 )
 def test_ordered_call_fails_where_it_should(machine, order, done):
@@ -77,7 +77,7 @@ def test_error_can_be_chosen(machine):
 
 def test_orders_are_met_one_after_the_other(machine):
     machine.faults.fail_next('work', error=KeyError())
-    machine.faults.lose_answer_next('work', error=IndexError())
+    machine.faults.lose_reply_next('work', error=IndexError())
     with pytest.raises(KeyError):
         machine.work(SUBJECT)
     with pytest.raises(IndexError):
@@ -108,7 +108,7 @@ def test_hanging_call_goes_on_when_released(
 ):
     hang = machine.faults.hang_next('work', after_work=after_work)
     call = elsewhere.submit(machine.work, SUBJECT)
-    assert hang.reached()
+    assert hang.wait_reached()
     assert machine.done == done
     assert not call.done()
     hang.release()
@@ -119,7 +119,7 @@ def test_hanging_call_goes_on_when_released(
 def test_only_the_ordered_number_of_calls_hangs(machine, elsewhere):
     hang = machine.faults.hang_next('work')
     hanging = elsewhere.submit(machine.work, SUBJECT)
-    assert hang.reached()
+    assert hang.wait_reached()
     assert elsewhere.submit(machine.work, SUBJECT).result(30) == 'subject'
     assert not hanging.done()
     hang.release()
@@ -130,18 +130,18 @@ def test_clearing_lets_all_that_hang_go_on(machine, elsewhere):
     first = machine.faults.hang_next('work')
     always = machine.faults.hang_next('work', times=None)
     calls = [elsewhere.submit(machine.work, SUBJECT) for _ in range(3)]
-    assert first.reached()
-    assert always.reached()
+    assert first.wait_reached()
+    assert always.wait_reached()
     machine.faults.clear()
     assert {call.result(30) for call in calls} == {'subject'}
 
 
 def test_hang_that_nobody_reaches_is_told(machine):
-    assert not machine.faults.hang_next('work').reached(timeout=0)
+    assert not machine.faults.hang_next('work').wait_reached(timeout=0)
 
 
 @pytest.mark.parametrize(
-    'order', ['fail_next', 'half_fail_next', 'lose_answer_next', 'hang_next']
+    'order', ['fail_next', 'half_fail_next', 'lose_reply_next', 'hang_next']
 )
 @pytest.mark.parametrize('method', ['wrok', 'plain'])
 def test_order_for_no_such_method_is_refused(machine, order, method):
@@ -162,7 +162,7 @@ def test_calls_are_recorded_with_their_subject(machine):
 
 
 def test_recorded_calls_are_bounded(machine, monkeypatch):
-    monkeypatch.setattr(faults, 'CALLS_KEPT', 2)
+    monkeypatch.setattr(faults, 'MAX_RECORDED_CALLS', 2)
     machine = Machine()
     for each in 'abc':
         machine.work({'id': each})

@@ -12,7 +12,7 @@ import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.dummy import driver as dummy
 from manila_lite.share.drivers.dummy.driver import DummyDriver
-from manila_lite.share.drivers.dummy.replication_domain import Replica
+from manila_lite.share.drivers.dummy.replication_domain import DummyReplica
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
@@ -20,7 +20,7 @@ from tests.drivers.replication_contract import Sites
 
 PROMOTABLE = ('readable', 'dr')
 STYLES = ('writable', *PROMOTABLE)
-FAULTS = ('fail_next', 'half_fail_next', 'lose_answer_next')
+FAULTS = ('fail_next', 'half_fail_next', 'lose_reply_next')
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ class TestVerbs:
 
     def test_a_spoiled_replica_is_in_error(self, make):
         sites = make().made()
-        sites.there.driver.spoil(sites.there.id)
+        sites.there.driver.set_error(sites.there.id)
         assert sites.update() == 'error'
 
     def test_they_can_be_had_to_hang(self, make):
@@ -130,7 +130,7 @@ class TestVerbs:
         hang = sites.there.driver.hang_next('update_replica_state')
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asked = pool.submit(sites.update)
-            assert hang.reached()
+            assert hang.wait_reached()
             # It holds up nobody else.
             sites.write('one')
             hang.release()
@@ -139,7 +139,7 @@ class TestVerbs:
     def test_how_long_clients_were_given_is_told(self, make):
         sites = make().made()
         sites.promote(quiesce_wait_time=7)
-        assert sites.there.driver.quiesced == 7
+        assert sites.there.driver.last_quiesce_wait == 7
 
 
 class TestPromotion:
@@ -206,7 +206,7 @@ class TestPromotion:
 
     def test_done_and_not_answered_it_is_not_taken_back(self, make):
         sites = make().made()
-        sites.there.driver.lose_answer_next('promote_replica')
+        sites.there.driver.lose_reply_next('promote_replica')
         with pytest.raises(exception.ShareBackendException):
             sites.promote()
         sites.write('two', sites.there)
@@ -350,10 +350,10 @@ class TestReplicas:
         sites.made()
         sites.write('two')
         assert dummy.replica_inventory(state_of(sites.here)) == {
-            sites.here.id: Replica('active', version=2, synced=True)
+            sites.here.id: DummyReplica('active', version=2, synced=True)
         }
         assert dummy.replica_inventory(state_of(sites.there)) == {
-            sites.there.id: Replica('passive', version=1, synced=True)
+            sites.there.id: DummyReplica('passive', version=1, synced=True)
         }
         sites.delete()
         assert dummy.replica_inventory(state_of(sites.there)) == {}
@@ -390,7 +390,7 @@ class TestReplicas:
     def test_share_that_was_managed_has_replicas_like_any(self, make):
         sites = make()
         driver = sites.here.driver
-        path = driver.place_share('found', content='found')
+        path = driver.add_unmanaged_share('found', content='found')
         found = sites.here.subject.at(path, host=sites.here.host)
         driver.manage_existing(found, {})
         sites.here.id, sites.share_id = found.id, found.share_id
@@ -581,7 +581,7 @@ class TestWritable:
             {*site.driver.replica_inventory().values()}
             for site in (sites.here, sites.there)
         )
-        assert here == there == {Replica('active', 40, True)}
+        assert here == there == {DummyReplica('active', 40, True)}
         assert sites.read(sites.here) == sites.read()
 
 

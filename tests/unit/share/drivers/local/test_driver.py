@@ -13,9 +13,9 @@ from manila_lite.share.drivers.local.driver import LocalDriver
 from tests.drivers import content
 from tests.drivers.driver_harness import CTX
 from tests.drivers.driver_harness import DirectoryUsers
-from tests.drivers.driver_harness import Subject
+from tests.drivers.driver_harness import DriverHarness
 
-make = Subject('local', configure=lambda: None)
+make = DriverHarness('local', configure=lambda: None)
 NOBODY = 65534
 
 

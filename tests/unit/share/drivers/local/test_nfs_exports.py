@@ -3,7 +3,7 @@ import pathlib
 import pytest
 
 from manila_lite.share.drivers.base import AccessRuleForDriver
-from manila_lite.share.drivers.local.nfs_exports import exports
+from manila_lite.share.drivers.local.nfs_exports import format_exports
 
 TOP = pathlib.Path('/srv/share')
 
@@ -19,7 +19,7 @@ def rule(access_to, access_type='ip', access_level='rw'):
 
 
 def line(*rules, directory=TOP, **options):
-    text, _ = exports(directory, rules, 'sync', **options)
+    text, _ = format_exports(directory, rules, 'sync', **options)
     head, line = text.splitlines()
     assert head.startswith('#')
     return line
@@ -86,13 +86,13 @@ def test_narrowest_network_comes_first():
 )
 def test_what_servers_do_not_know_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('10.0.0.1')
-    text, answers = exports(TOP, [odd, good], 'sync')
+    text, answers = format_exports(TOP, [odd, good], 'sync')
     assert answers == {
         odd.id: {'state': 'error'},
         good.id: {'state': 'active'},
     }
     assert access_to not in text
-    assert exports(TOP, [odd], 'sync')[0] is None
+    assert format_exports(TOP, [odd], 'sync')[0] is None
 
 
 def test_path_cannot_end_the_line_or_itself():

@@ -20,12 +20,12 @@ from manila_lite import exception
 import manila_lite.conf
 from manila_lite.share.drivers.contract.configuration import Configuration
 from manila_lite.share.drivers.local.driver import LocalDriver
-from manila_lite.share.drivers.local.store import Places
+from manila_lite.share.drivers.local.store import LocalStore
 from tests.drivers import content
 from tests.drivers.crashes import changes
 from tests.drivers.crashes import killed_at
 from tests.drivers.driver_harness import CTX
-from tests.drivers.driver_harness import exported
+from tests.drivers.driver_harness import exported_clients
 from tests.drivers.replication_contract import Sites
 
 NOW = 1_700_000_000.0
@@ -64,7 +64,7 @@ def marker(site):
 def at(site, now, **options):
     """Have the site be one at that time, with these options."""
     configuration = site.subject.configure()
-    configuration._given = options
+    configuration._overrides = options
     site.driver = LocalDriver(configuration=configuration, clock=lambda: now)
     site.driver.check_for_setup_error()
 
@@ -155,7 +155,7 @@ class TestBeingInSync:
         sites.update()
         sites.write('two')
         at(sites.there, NOW + 60, local_replication_recovery_point=60)
-        with Places(root(sites.there)).work(sites.of(sites.there).name):
+        with LocalStore(root(sites.there)).work(sites.of(sites.there).name):
             assert sites.update() == 'in_sync'
         assert sites.read() == ''
         assert sites.update() == 'in_sync'
@@ -367,7 +367,7 @@ class TestPromotion:
             CTX, snapshot, sites.rules, [], []
         )
         file = root(sites.there) / 'exports' / f'{snapshot.name}.exports'
-        assert {level for _, _, level in exported(file)} == (
+        assert {level for _, _, level in exported_clients(file)} == (
             {'ro'} if sites.style == 'readable' else set()
         )
 

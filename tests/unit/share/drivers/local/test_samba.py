@@ -19,7 +19,7 @@ def rule(access_to, access_type='user', access_level='rw'):
 
 
 def test_section_of_a_share():
-    text, answers = samba.section(
+    text, answers = samba.format_section(
         'share-1',
         TOP,
         [rule('bob smith'), rule('@staff'), rule('alice', access_level='ro')],
@@ -41,7 +41,7 @@ def test_section_of_a_share():
     [([rule('alice')], True), ([rule('alice', access_level='ro')], False)],
 )
 def test_nobody_writes_to_what_is_only_shown(rules, read_only):
-    text, _ = samba.section('share-1', TOP, rules, read_only=read_only)
+    text, _ = samba.format_section('share-1', TOP, rules, read_only=read_only)
     assert 'write list' not in text
     assert 'read only = yes' in text
 
@@ -62,13 +62,13 @@ def test_nobody_writes_to_what_is_only_shown(rules, read_only):
 )
 def test_what_samba_would_take_for_more_is_an_error(access_type, access_to):
     odd, good = rule(access_to, access_type), rule('alice')
-    text, answers = samba.section('share-1', TOP, [odd, good])
+    text, answers = samba.format_section('share-1', TOP, [odd, good])
     assert answers == {
         odd.id: {'state': 'error'},
         good.id: {'state': 'active'},
     }
     assert 'valid users = "alice"\n' in text
-    assert samba.section('share-1', TOP, [odd])[0] is None
+    assert samba.format_section('share-1', TOP, [odd])[0] is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_samba_would_take_for_more_is_an_error(access_type, access_to):
 )
 def test_path_that_samba_would_read_as_another_lets_nobody_in(path):
     alice = rule('alice')
-    assert samba.section('share-1', pathlib.Path(path), [alice]) == (
+    assert samba.format_section('share-1', pathlib.Path(path), [alice]) == (
         None,
         {alice.id: {'state': 'error'}},
     )
@@ -87,7 +87,7 @@ def test_index_includes_every_file():
         pathlib.Path('/srv/exports/a.smb'),
         pathlib.Path('/srv/exports/b.smb'),
     ]
-    assert samba.index(files).splitlines()[1:] == [
+    assert samba.format_index(files).splitlines()[1:] == [
         'include = /srv/exports/a.smb',
         'include = /srv/exports/b.smb',
     ]

@@ -261,33 +261,33 @@ def test_until_changes_are_made_the_copy_is_as_it_was(
 
 @pytest.mark.parametrize('seed', range(12))
 def test_any_changes_follow(original, copy, follower, seed):
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(6):
-        for _ in range(chance.randint(1, 12)):
-            mess_about(original, chance)
+        for _ in range(rng.randint(1, 12)):
+            mess_about(original, rng)
         follower.follow()
         assert content.describe(copy) == content.describe(original)
         assert follower.follow() == set()
 
 
-def mess_about(top: pathlib.Path, chance: random.Random) -> None:
+def mess_about(top: pathlib.Path, rng: random.Random) -> None:
     """One change of any kind, anywhere."""
     paths = sorted(top.rglob('*'))
     directories = [
         top,
         *(path for path in paths if path.is_dir() and not path.is_symlink()),
     ]
-    place = chance.choice(directories) / chance.choice('abcdef')
-    some = chance.choice(paths) if paths else None
-    act = chance.randrange(9)
+    place = rng.choice(directories) / rng.choice('abcdef')
+    some = rng.choice(paths) if paths else None
+    act = rng.randrange(9)
     if act == 0 and not os.path.lexists(place):
         place.mkdir()
     elif act in (1, 2) and not place.is_dir():
         place.unlink(missing_ok=True)
-        place.write_bytes(chance.randbytes(chance.choice((3, 3, 5000))))
-        os.utime(place, ns=(LONG_AGO, LONG_AGO + chance.randrange(2)))
+        place.write_bytes(rng.randbytes(rng.choice((3, 3, 5000))))
+        os.utime(place, ns=(LONG_AGO, LONG_AGO + rng.randrange(2)))
     elif act == 3 and not os.path.lexists(place):
-        os.symlink(chance.choice(('a', '..', '/etc')), place)
+        os.symlink(rng.choice(('a', '..', '/etc')), place)
     elif act == 4 and not os.path.lexists(place):
         os.mkfifo(place)
     elif some is None:
@@ -295,7 +295,7 @@ def mess_about(top: pathlib.Path, chance: random.Random) -> None:
     elif act == 5:
         shutil.rmtree(some) if some in directories else some.unlink()
     elif act == 6 and not some.is_symlink():
-        some.chmod(chance.choice((0o700, 0o755)))
+        some.chmod(rng.choice((0o700, 0o755)))
     elif act == 7 and not os.path.lexists(place):
         if not place.is_relative_to(some):
             some.rename(place)

@@ -47,10 +47,13 @@ def test_what_was_swapped_meanwhile_is_told_and_not_followed(source):
     os.mkfifo(source / 'pipe')
     top = os.open(source, os.O_RDONLY)
     try:
-        with pytest.raises(trees.Swapped):
+        with pytest.raises(trees.EntryReplaced):
             trees.read_link('file', top)
         for name in ('link', 'pipe'):
-            with pytest.raises(trees.Swapped), trees.opened_file(name, top):
+            with (
+                pytest.raises(trees.EntryReplaced),
+                trees.opened_file(name, top),
+            ):
                 pass
     finally:
         os.close(top)

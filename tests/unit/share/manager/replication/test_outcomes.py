@@ -4,11 +4,11 @@ import pytest
 
 from manila_lite import exception
 from manila_lite.share.manager.replication.outcomes import FAILED
-from manila_lite.share.manager.replication.outcomes import Moves
-from manila_lite.share.manager.replication.outcomes import Said
-from manila_lite.share.manager.replication.outcomes import moves
-from manila_lite.share.manager.replication.outcomes import news_of
-from manila_lite.share.manager.replication.outcomes import state_of
+from manila_lite.share.manager.replication.outcomes import DriverReply
+from manila_lite.share.manager.replication.outcomes import Transitions
+from manila_lite.share.manager.replication.outcomes import reported_state
+from manila_lite.share.manager.replication.outcomes import snapshot_outcome
+from manila_lite.share.manager.replication.outcomes import transitions_for
 
 IN, OUT, ERROR, ACTIVE = 'in_sync', 'out_of_sync', 'error', 'active'
 GONE = exception.SnapshotResourceNotFound(snapshot_id='id')
@@ -34,7 +34,9 @@ BROKEN = exception.ShareBackendException(msg='it is on fire')
     ],
 )
 def test_a_state_is_what_the_driver_says(state, answer, event):
-    assert moves('available', state, answer, ()) == Moves(None, event)
+    assert transitions_for('available', state, answer, ()) == Transitions(
+        None, event
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,9 +53,9 @@ def test_a_state_is_what_the_driver_says(state, answer, event):
     ],
 )
 def test_what_lacks_a_snapshot_is_not_in_sync(state, answer, event):
-    assert moves('available', state, answer, {'snapshot'}) == Moves(
-        None, event
-    )
+    assert transitions_for(
+        'available', state, answer, {'snapshot'}
+    ) == Transitions(None, event)
 
 
 @pytest.mark.parametrize(
@@ -67,71 +69,75 @@ def test_what_lacks_a_snapshot_is_not_in_sync(state, answer, event):
     ],
 )
 def test_what_was_in_error_is_healed_by_a_good_answer(answer, status):
-    assert moves('error', ERROR, answer, ()).status == status
+    assert transitions_for('error', ERROR, answer, ()).status == status
 
 
 @pytest.mark.parametrize(
     'status, state, expected',
     [
-        ('available', IN, Moves('replica_failed', 'failed')),
-        ('available', OUT, Moves('replica_failed', 'failed')),
-        ('available', ERROR, Moves('replica_failed', None)),
-        ('error', IN, Moves(None, 'failed')),
-        ('error', ERROR, Moves()),
+        ('available', IN, Transitions('replica_failed', 'failed')),
+        ('available', OUT, Transitions('replica_failed', 'failed')),
+        ('available', ERROR, Transitions('replica_failed', None)),
+        ('error', IN, Transitions(None, 'failed')),
+        ('error', ERROR, Transitions()),
     ],
 )
 def test_a_failure_is_shown_by_both_and_once(status, state, expected):
-    assert moves(status, state, FAILED, ()) == expected
-    assert expected.failed == (expected != Moves())
+    assert transitions_for(status, state, FAILED, ()) == expected
+    assert expected.failed == (expected != Transitions())
 
 
 @pytest.mark.parametrize(
     'said, style, state',
     [
-        (Said(IN), 'dr', IN),
-        (Said(None), 'dr', None),
-        (Said('splendid'), 'dr', None),
-        (Said(['in_sync']), 'dr', None),
-        (Said({'replica_state': IN}), 'readable', None),
-        (Said(ACTIVE), 'dr', None),
-        (Said(ACTIVE), 'writable', ACTIVE),
-        (Said(error=BROKEN), 'writable', FAILED),
-        (Said(error=NotImplementedError()), 'readable', FAILED),
-        (Said(error=NotImplementedError()), 'writable', None),
+        (DriverReply(IN), 'dr', IN),
+        (DriverReply(None), 'dr', None),
+        (DriverReply('splendid'), 'dr', None),
+        (DriverReply(['in_sync']), 'dr', None),
+        (DriverReply({'replica_state': IN}), 'readable', None),
+        (DriverReply(ACTIVE), 'dr', None),
+        (DriverReply(ACTIVE), 'writable', ACTIVE),
+        (DriverReply(error=BROKEN), 'writable', FAILED),
+        (DriverReply(error=NotImplementedError()), 'readable', FAILED),
+        (DriverReply(error=NotImplementedError()), 'writable', None),
     ],
 )
 def test_what_makes_no_sense_is_no_news(said, style, state):
-    assert state_of(said, style) is state
+    assert reported_state(said, style) is state
 
 
 @pytest.mark.parametrize(
     'status, said, event',
     [
-        ('creating', Said({'status': 'available'}), 'created'),
-        ('creating', Said({'status': 'creating'}), None),
-        ('creating', Said({'status': 'error'}), 'create_failed'),
-        ('creating', Said({'status': 'deleted'}), 'create_failed'),
-        ('creating', Said({'progress': '50%'}), None),
-        ('creating', Said(None), None),
-        ('creating', Said({'status': []}), None),
-        ('creating', Said('available'), 'create_failed'),
-        ('creating', Said(error=GONE), 'create_failed'),
-        ('creating', Said(error=BROKEN), 'create_failed'),
-        ('deleting', Said(error=GONE), 'deleted'),
-        ('deleting', Said({'status': 'deleted'}), 'deleted'),
-        ('deleting', Said({'status': 'deleting'}), None),
-        ('deleting', Said({'status': 'available'}), None),
-        ('deleting', Said(None), None),
-        ('deleting', Said({'status': 'error_deleting'}), 'delete_failed'),
-        ('deleting', Said(error=BROKEN), 'delete_failed'),
-        ('deleting', Said(7), 'delete_failed'),
+        ('creating', DriverReply({'status': 'available'}), 'created'),
+        ('creating', DriverReply({'status': 'creating'}), None),
+        ('creating', DriverReply({'status': 'error'}), 'create_failed'),
+        ('creating', DriverReply({'status': 'deleted'}), 'create_failed'),
+        ('creating', DriverReply({'progress': '50%'}), None),
+        ('creating', DriverReply(None), None),
+        ('creating', DriverReply({'status': []}), None),
+        ('creating', DriverReply('available'), 'create_failed'),
+        ('creating', DriverReply(error=GONE), 'create_failed'),
+        ('creating', DriverReply(error=BROKEN), 'create_failed'),
+        ('deleting', DriverReply(error=GONE), 'deleted'),
+        ('deleting', DriverReply({'status': 'deleted'}), 'deleted'),
+        ('deleting', DriverReply({'status': 'deleting'}), None),
+        ('deleting', DriverReply({'status': 'available'}), None),
+        ('deleting', DriverReply(None), None),
+        (
+            'deleting',
+            DriverReply({'status': 'error_deleting'}),
+            'delete_failed',
+        ),
+        ('deleting', DriverReply(error=BROKEN), 'delete_failed'),
+        ('deleting', DriverReply(7), 'delete_failed'),
     ],
 )
 def test_a_snapshot_is_what_the_driver_says(status, said, event):
-    assert news_of(status, said, 'dr').event == event
+    assert snapshot_outcome(status, said, 'dr').event == event
 
 
 def test_a_writable_style_need_not_tell_of_snapshots():
-    said = Said(error=NotImplementedError())
-    assert news_of('creating', said, 'writable').event is None
-    assert news_of('creating', said, 'dr').event == 'create_failed'
+    said = DriverReply(error=NotImplementedError())
+    assert snapshot_outcome('creating', said, 'writable').event is None
+    assert snapshot_outcome('creating', said, 'dr').event == 'create_failed'

@@ -1,8 +1,8 @@
 import pytest
 
 from manila_lite import exception
-from manila_lite.share.operations.access.targets import TYPES
-from manila_lite.share.operations.access.targets import normalised
+from manila_lite.share.operations.access.targets import ACCESS_TYPES
+from manila_lite.share.operations.access.targets import normalise
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from manila_lite.share.operations.access.targets import normalised
     ],
 )
 def test_a_client_or_network_has_one_spelling(given, normal):
-    assert normalised('ip', given) == normal
+    assert normalise('ip', given) == normal
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_a_client_or_network_has_one_spelling(given, normal):
 )
 def test_what_is_no_address_or_has_host_bits_is_refused(given):
     with pytest.raises(exception.InvalidShareAccess):
-        normalised('ip', given)
+        normalise('ip', given)
 
 
 def test_older_versions_know_no_ipv6():
-    assert normalised('ip', '10.0.0.1', ipv6=False) == '10.0.0.1'
+    assert normalise('ip', '10.0.0.1', ipv6=False) == '10.0.0.1'
     with pytest.raises(exception.InvalidShareAccess):
-        normalised('ip', '2001:db8::1', ipv6=False)
+        normalise('ip', '2001:db8::1', ipv6=False)
 
 
 @pytest.mark.parametrize(
     'given', ['root', 'a' * 255, 'DOMAIN.user', 'two words', 'jos\xe9', '4444']
 )
 def test_users(given):
-    assert normalised('user', given) == given
+    assert normalise('user', given) == given
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_users(given):
 )
 def test_names_that_no_user_can_have(given):
     with pytest.raises(exception.InvalidShareAccess):
-        normalised('user', given)
+        normalise('user', given)
 
 
 @pytest.mark.parametrize(
@@ -93,32 +93,32 @@ def test_names_that_no_user_can_have(given):
     ],
 )
 def test_common_names(given, normal):
-    assert normalised('cert', given) == normal
+    assert normalise('cert', given) == normal
 
 
 @pytest.mark.parametrize('given', ['', '   ', 'a' * 65, 'two\nlines'])
 def test_what_is_no_common_name(given):
     with pytest.raises(exception.InvalidShareAccess):
-        normalised('cert', given)
+        normalise('cert', given)
 
 
 @pytest.mark.parametrize('given', ['alice', 'a', '~ !', 'x' * 255])
 def test_cephx_ids(given):
-    assert normalised('cephx', given) == given
+    assert normalise('cephx', given) == given
 
 
 @pytest.mark.parametrize('given', ['', 'a.b', 'jos\xe9', 'a\n', 'x' * 256])
 def test_what_is_no_cephx_id(given):
     with pytest.raises(exception.InvalidShareAccess):
-        normalised('cephx', given)
+        normalise('cephx', given)
 
 
 def test_types_that_a_version_does_not_know_are_named():
     with pytest.raises(exception.InvalidShareAccess) as refused:
-        normalised('cephx', 'alice', cephx=False)
+        normalise('cephx', 'alice', cephx=False)
     assert 'ip, user, cert' in refused.value.msg
     assert 'cephx' not in refused.value.msg
     for kind in ('', 'IP', 'host'):
-        assert kind not in TYPES
+        assert kind not in ACCESS_TYPES
         with pytest.raises(exception.InvalidShareAccess):
-            normalised(kind, '10.0.0.1')
+            normalise(kind, '10.0.0.1')
