@@ -1,1 +1,1 @@
-"""Back ends: each driver knows its own and nothing else."""
+"""Storage drivers: each knows its own back end and nothing else."""

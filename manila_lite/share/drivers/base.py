@@ -1,11 +1,11 @@
-"""The driver contract: what a driver is given, asked and may answer.
+"""The driver contract: what a driver receives, must do and may reply.
 
-Names, parameters and answers are those drivers of the field already have.
-What the scheduler may count on is told by the interfaces a driver offers
-(the `…Support` classes, inherited or simply written out in full); any
-other method a driver lacks raises NotImplementedError, and the caller
-knows what that means. Every method may be called twice and must end in
-the same place.
+Names, parameters and replies are those of existing Manila drivers. The
+interfaces a driver offers (the `…Support` classes, either inherited or
+implemented in full) decide which capabilities the scheduler may rely on. Any
+other method that a driver does not implement raises NotImplementedError,
+which callers handle. Every method may be called twice and must lead to the
+same state.
 """
 
 import abc
@@ -59,7 +59,7 @@ from manila_lite.share.drivers.contract.values import (
     normalise_export_locations,
 )
 
-# Who deals with drivers needs this module and no other.
+# Code that deals with drivers imports this module only.
 __all__ = [
     'CAPABILITIES',
     'AccessReply',
@@ -103,12 +103,12 @@ Stats = dict[str, Any]
 class ShareDriver(
     ShareServerDefaults, ServerMigrationDefaults, ReplicationDefaults, abc.ABC
 ):
-    """The base of every driver, for one back end.
+    """The base class of every driver; one instance serves one back end.
 
-    The first argument names the modes of share servers the driver can
-    work in: one bool, or several. `configuration` holds the options of the
-    back end's section, `private_storage` what the driver wants remembered
-    per share, `config_opts` lists of options of its own.
+    The first argument names the share server modes the driver supports: one
+    bool, or several. `configuration` holds the options of the back end's
+    section, `private_storage` is per-share storage for the driver's own
+    data, and `config_opts` lists additional options of the driver.
     """
 
     ipv6_implemented = False
@@ -138,24 +138,26 @@ class ShareDriver(
     def _verify_share_server_handling(
         self, driver_handles_share_servers: bool | Collection[bool]
     ) -> None:
-        offered = (
+        supported = (
             {driver_handles_share_servers}
             if isinstance(driver_handles_share_servers, bool)
             else set(driver_handles_share_servers)
         )
-        wanted = self.configuration.safe_get('driver_handles_share_servers')
+        configured = self.configuration.safe_get(
+            'driver_handles_share_servers'
+        )
         section = self.configuration.config_group
-        if not isinstance(wanted, bool):
+        if not isinstance(configured, bool):
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": driver_handles_share_servers '
                 'must be set to true or false'
             )
-        if wanted not in offered:
+        if configured not in supported:
             raise exception.BadConfiguration(
-                reason=f'back end "{section}": {type(self).__name__} cannot '
-                f'work with driver_handles_share_servers={wanted}'
+                reason=f'back end "{section}": {type(self).__name__} does not '
+                f'support driver_handles_share_servers={configured}'
             )
-        if wanted and not isinstance(self, ShareServerSupport):
+        if configured and not isinstance(self, ShareServerSupport):
             raise exception.BadConfiguration(
                 reason=f'back end "{section}": {type(self).__name__} lacks '
                 'methods of ShareServerSupport'
@@ -163,37 +165,39 @@ class ShareDriver(
 
     @property
     def driver_handles_share_servers(self) -> bool:
+        """Return the configured share server mode (DHSS)."""
         return self.configuration.driver_handles_share_servers
 
     @property
     def backend_name(self) -> str:
-        """The name share types know the back end by."""
+        """The back end name that share types refer to."""
         return (
             self.configuration.safe_get('share_backend_name')
             or self.configuration.config_group
         )
 
-    # Start: many drivers have nothing to do there, so neither is abstract
+    # Start: many drivers have nothing to do here, so neither is abstract
 
     def do_setup(self, context: RequestContext) -> None:  # noqa: B027
-        """Get ready to work; called first, again until it succeeds."""
+        """Prepare the driver; called first and repeated until it succeeds."""
 
     def check_for_setup_error(self) -> None:  # noqa: B027
-        """Raise when the back end is not fit for work."""
+        """Raise an error if the back end is not ready for use."""
 
     def get_backend_info(self, context: RequestContext) -> dict[str, str]:
-        """What exports depend on: shares are ensured when it changes.
+        """Return the settings that exports depend on.
 
-        Without it they are ensured at every start.
+        Shares are ensured when they change, or at every start if the driver
+        does not implement this method.
         """
         raise NotImplementedError
 
     def ensure_shares(
         self, context: RequestContext, shares: Iterable[ShareForDriver]
     ) -> dict[str, EnsureReply] | None:
-        """What has changed, by share instance id; exports made sure of.
+        """Ensure exports; return what has changed by share instance id.
 
-        Without it `ensure_share` is called for each.
+        If it is not implemented, `ensure_share` is called for each share.
         """
         raise NotImplementedError
 
@@ -203,11 +207,11 @@ class ShareDriver(
         share: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> ExportLocationsReply:
-        """The export locations of a share, or None where nothing changed."""
+        """Return the export locations of a share, or None if unchanged."""
         return None
 
     def get_pool(self, share: ShareForDriver) -> str | None:
-        """The pool a share lies in, if the back end has any."""
+        """Return the pool of a share, or None if the back end has no pools."""
         return None
 
     # Shares
@@ -219,7 +223,10 @@ class ShareDriver(
         share: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> ExportLocationsReply:
-        """Make a share and say where it is; one that is there is kept."""
+        """Create a share and return its export locations.
+
+        A share that already exists is kept.
+        """
 
     @abc.abstractmethod
     def delete_share(
@@ -228,7 +235,10 @@ class ShareDriver(
         share: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """Remove a share; gone is success, as is ShareResourceNotFound."""
+        """Delete a share.
+
+        A missing share is success, as is ShareResourceNotFound.
+        """
 
     def extend_share(
         self,
@@ -236,7 +246,7 @@ class ShareDriver(
         new_size: int,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """Make a share larger; already large enough is success."""
+        """Extend a share; succeed if it is already large enough."""
         raise NotImplementedError
 
     def shrink_share(
@@ -245,9 +255,9 @@ class ShareDriver(
         new_size: int,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """Make a share smaller; already small enough is success.
+        """Shrink a share; succeed if it is already small enough.
 
-        Raises ShareShrinkingPossibleDataLoss, having changed nothing, when
+        Raises ShareShrinkingPossibleDataLoss without changing anything if
         the content would not fit.
         """
         raise NotImplementedError
@@ -264,16 +274,16 @@ class ShareDriver(
         update_rules: AccessRules,
         share_server: ShareServerMapping | None = None,
     ) -> AccessReplies | None:
-        """Let in whom `access_rules` name, and nobody else.
+        """Grant access to exactly the clients in `access_rules`.
 
-        They are all that are to hold when the call is over. The other
-        lists say what has changed since the last call; with all three
-        empty the back end may be in any state, and is put right. A rule
-        to delete that is not there is success.
+        These are all rules that must apply when the call returns. The other
+        lists name the changes since the last call. If all three are empty,
+        the back end may be in any state and must be brought in line.
+        Deleting a rule that does not exist is success.
 
-        The answer tells, by the id of the rule, which could not be had
-        and which have a key; those not mentioned are taken as done. An
-        error that is raised holds for all that have changed.
+        The reply maps rule ids to the rules that failed or have a key. Rules
+        that are not mentioned are considered applied. An exception applies
+        to all changed rules.
         """
         raise NotImplementedError
 
@@ -284,7 +294,7 @@ class ShareDriver(
         access: AccessRuleForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> object:
-        """Let one client in: the older way, without `update_access`."""
+        """Allow one client; the legacy fallback for `update_access`."""
         raise NotImplementedError
 
     def deny_access(
@@ -294,7 +304,7 @@ class ShareDriver(
         access: AccessRuleForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> object:
-        """Shut one client out: the older way, without `update_access`."""
+        """Deny one client; the legacy fallback for `update_access`."""
         raise NotImplementedError
 
     def apply_access(
@@ -307,9 +317,13 @@ class ShareDriver(
         update_rules: Sequence[AccessRuleForDriver] = (),
         share_server: ShareServerMapping | None = None,
     ) -> dict[str, AccessReply]:
-        """What callers use: whichever way the driver has, one answer."""
+        """Apply access rules; return replies by rule id.
+
+        Callers use this method: it hides whether the driver implements
+        `update_access` or `allow_access` and `deny_access`.
+        """
         try:
-            answer = self.update_access(
+            replies = self.update_access(
                 context,
                 share,
                 list(access_rules),
@@ -319,7 +333,7 @@ class ShareDriver(
                 share_server=share_server,
             )
         except NotImplementedError:
-            answer = apply_with_allow_deny(
+            replies = apply_with_allow_deny(
                 self,
                 context,
                 share,
@@ -329,16 +343,16 @@ class ShareDriver(
                 update_rules,
                 share_server,
             )
-        return normalise_access_replies(answer)
+        return normalise_access_replies(replies)
 
-    # Shares and snapshots that are there already
+    # Managing existing shares and snapshots
 
     def manage_existing(
         self, share: ShareForDriver, driver_options: Mapping[str, str]
     ) -> ManageReply:
-        """Take over what lies at the share's export location.
+        """Manage the existing share at the given export location.
 
-        Raises ManageInvalidShare when that is nothing it could manage.
+        Raises ManageInvalidShare if the driver cannot manage it.
         """
         raise NotImplementedError
 
@@ -348,13 +362,13 @@ class ShareDriver(
         driver_options: Mapping[str, str],
         share_server: ShareServerMapping | None = None,
     ) -> ManageReply:
-        """The same in the mode with share servers."""
+        """Do what `manage_existing` does for a share on a share server."""
         raise NotImplementedError
 
     def unmanage(self, share: ShareForDriver) -> None:  # noqa: B027
-        """Forget a share, which stays where it is.
+        """Stop managing a share and leave its data in place.
 
-        Raises UnmanageInvalidShare when it cannot be let go.
+        Raises UnmanageInvalidShare if the share cannot be released.
         """
 
     def unmanage_with_server(  # noqa: B027
@@ -362,14 +376,15 @@ class ShareDriver(
         share: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """The same in the mode with share servers."""
+        """Do what `unmanage` does for a share on a share server."""
 
     def manage_existing_snapshot(
         self, snapshot: SnapshotForDriver, driver_options: Mapping[str, str]
     ) -> ManageSnapshotReply:
-        """Take over the snapshot at `snapshot.provider_location`.
+        """Manage the existing snapshot at `snapshot.provider_location`.
 
-        Raises ManageInvalidShareSnapshot when that is none of the share.
+        Raises ManageInvalidShareSnapshot if it is not a snapshot of the
+        share.
         """
         raise NotImplementedError
 
@@ -379,15 +394,15 @@ class ShareDriver(
         driver_options: Mapping[str, str],
         share_server: ShareServerMapping | None = None,
     ) -> ManageSnapshotReply:
-        """The same in the mode with share servers."""
+        """Do what `manage_existing_snapshot` does on a share server."""
         raise NotImplementedError
 
     def unmanage_snapshot(  # noqa: B027
         self, snapshot: SnapshotForDriver
     ) -> None:
-        """Forget a snapshot, which stays where it is.
+        """Stop managing a snapshot and leave its data in place.
 
-        Raises UnmanageInvalidShareSnapshot when it cannot be let go.
+        Raises UnmanageInvalidShareSnapshot if it cannot be released.
         """
 
     def unmanage_snapshot_with_server(  # noqa: B027
@@ -395,18 +410,18 @@ class ShareDriver(
         snapshot: SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """The same in the mode with share servers."""
+        """Do what `unmanage_snapshot` does on a share server."""
 
-    # What is really there, for those who lost track of a verb
+    # Actual states, for callers that lost track of an operation
 
     def get_share_status(
         self,
         share: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> StatusReply:
-        """What is really there of a share.
+        """Return the actual state of a share on the back end.
 
-        Raises ShareResourceNotFound when the back end has no such share.
+        Raises ShareResourceNotFound if the back end has no such share.
         """
         raise NotImplementedError
 
@@ -415,9 +430,9 @@ class ShareDriver(
         snapshot: SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> StatusReply:
-        """What is really there of a snapshot.
+        """Return the actual state of a snapshot on the back end.
 
-        Raises SnapshotResourceNotFound when there is no such snapshot.
+        Raises SnapshotResourceNotFound if there is no such snapshot.
         """
         raise NotImplementedError
 
@@ -426,7 +441,7 @@ class ShareDriver(
         share_group: Mapping[str, Any],
         share_server: ShareServerMapping | None = None,
     ) -> StatusReply:
-        """What is really there of a share group."""
+        """Return the actual state of a share group on the back end."""
         raise NotImplementedError
 
     def get_share_group_snapshot_status(
@@ -434,7 +449,7 @@ class ShareDriver(
         share_group_snapshot: Mapping[str, Any],
         share_server: ShareServerMapping | None = None,
     ) -> StatusReply:
-        """What is really there of a snapshot of a share group."""
+        """Return the actual state of a share group snapshot."""
         raise NotImplementedError
 
     # Statistics
@@ -460,13 +475,13 @@ class ShareDriver(
         return self.configuration.safe_get('max_share_server_size')
 
     def get_share_stats(self, refresh: bool = False) -> Stats:
-        """What the scheduler is told about the back end and its pools."""
+        """Return capabilities and capacity for the scheduler."""
         if refresh or not self._stats:
             self._update_share_stats()
         return self._stats
 
     def _update_share_stats(self, data: Stats | None = None) -> None:
-        """Note fresh statistics; a driver adds `data` of its own."""
+        """Collect fresh statistics; drivers pass their own as `data`."""
         stats = self._common_stats() | (data or {})
         stats['pools'] = stats['pools'] and [
             pool | self._narrowed(pool, CAPABILITIES.keys() & pool.keys())
@@ -476,7 +491,7 @@ class ShareDriver(
         self._stats = self.add_ip_version_capability(stats)
 
     def _narrowed(self, stats: Stats, names: Iterable[str]) -> Stats:
-        """The named capabilities: nothing is offered that is not there."""
+        """Return the named capabilities, limited to what is implemented."""
         return {
             name: isinstance(self, CAPABILITIES[name])
             and bool(stats.get(name, True))
@@ -523,7 +538,7 @@ class ShareDriver(
         return stats
 
     def capacity_options(self) -> Stats:
-        """What is configured about the use of capacity, for any pool."""
+        """Return the configured capacity settings, which hold for any pool."""
         get = self.configuration.safe_get
         reserved = get('reserved_share_percentage')
         return {
@@ -540,13 +555,13 @@ class ShareDriver(
         }
 
     def get_filter_function(self, pool: str | None = None) -> str | None:
-        """The expression that says which shares the back end takes."""
+        """Return the expression that selects shares for the back end."""
         return self.configuration.safe_get(
             'filter_function'
         ) or self.get_default_filter_function(pool=pool)
 
     def get_goodness_function(self) -> str | None:
-        """The expression that says how welcome a share is."""
+        """Return the expression that rates how well a share fits."""
         return (
             self.configuration.safe_get('goodness_function')
             or self.get_default_goodness_function()
@@ -555,21 +570,21 @@ class ShareDriver(
     def get_default_filter_function(
         self, pool: str | None = None
     ) -> str | None:
-        """The driver's own expression, where none is configured."""
+        """Return the driver's own expression, used if none is configured."""
         return None
 
     def get_default_goodness_function(self) -> str | None:
-        """The driver's own expression, where none is configured."""
+        """Return the driver's own expression, used if none is configured."""
         return None
 
     def get_configured_ip_versions(self) -> list[int]:
-        """The IP versions exports have, out of 4 and 6."""
+        """Return the IP versions of exports: 4, 6 or both."""
         if self.ipv6_implemented:
             raise NotImplementedError
         return [4]
 
     def add_ip_version_capability(self, data: Stats) -> Stats:
-        """The statistics with the IP versions of exports added."""
+        """Return the statistics with the supported IP versions added."""
         versions = set(self.get_configured_ip_versions())
         return data | {
             'ipv4_support': 4 in versions,

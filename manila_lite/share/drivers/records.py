@@ -1,4 +1,4 @@
-"""Small JSON files that are either there in full or not at all."""
+"""Small JSON files that are always complete or absent."""
 
 from collections.abc import Iterator
 import contextlib
@@ -18,16 +18,16 @@ _SAFE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]{0,199}')
 
 
 def checked_file_name(name: str) -> str:
-    """The name, if it can be a file name and nothing but that."""
+    """Return the name if it is safe to use as a file name."""
     if not _SAFE.fullmatch(name):
         raise exception.ShareBackendException(
-            msg=f'{name!r} cannot be the name of a file'
+            msg=f'{name!r} is not a valid file name'
         )
     return name
 
 
 def write(path: pathlib.Path, record: Record, durable: bool = False) -> None:
-    """Put a record in place; durable ones outlive a power failure, too."""
+    """Write a record atomically; durable ones survive a power failure."""
     write_text(path, json.dumps(record), durable=durable)
 
 
@@ -35,10 +35,10 @@ def write_text(
     path: pathlib.Path,
     text: str,
     durable: bool = False,
-    via: pathlib.Path | None = None,
+    temp_dir: pathlib.Path | None = None,
 ) -> None:
-    """Put any text in place, as records are; it is written in `via`."""
-    new = (via or path.parent) / f'{path.name}.{uuid.uuid4().hex}'
+    """Write a text file atomically, by way of a file in `temp_dir`."""
+    new = (temp_dir or path.parent) / f'{path.name}.{uuid.uuid4().hex}'
     with new.open('w', encoding='utf-8', errors='surrogateescape') as file:
         file.write(text)
         if durable:
@@ -50,7 +50,7 @@ def write_text(
 
 
 def sync_directory(path: pathlib.Path) -> None:
-    """Have the names in a directory outlive a power failure."""
+    """Flush the names in a directory so that they survive power loss."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)
@@ -59,7 +59,7 @@ def sync_directory(path: pathlib.Path) -> None:
 
 
 def find(path: pathlib.Path) -> Record | None:
-    """The record at a path, or None."""
+    """Return the record at a path, or None."""
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def find(path: pathlib.Path) -> Record | None:
 
 
 class RecordFolder:
-    """Records by name in one directory, which is made when needed."""
+    """Records by name in one directory, which is created on demand."""
 
     def __init__(self, path: pathlib.Path):
         self._path = path
@@ -80,14 +80,14 @@ class RecordFolder:
         return find(self._file(name))
 
     def drop(self, name: str) -> None:
-        """Remove a record; gone is success."""
+        """Remove a record; a missing one is success."""
         self._file(name).unlink(missing_ok=True)
 
     def records(self) -> Iterator[tuple[str, Record]]:
-        """All names with their records, as they are when reached."""
+        """Yield all names and records as of the moment each is read."""
         with contextlib.suppress(FileNotFoundError):
             for name in sorted(os.listdir(self._path)):
-                if not name.endswith(_SUFFIX):  # being written, or torn
+                if not name.endswith(_SUFFIX):  # partly written
                     continue
                 record = find(self._path / name)
                 if record is not None:

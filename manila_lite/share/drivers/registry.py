@@ -14,15 +14,15 @@ LOG = log.getLogger(__name__)
 
 ENTRY_POINTS = 'manila_lite.share.drivers'
 
-# Paths found in configuration files that were written for the incumbent.
+# Paths in configuration files written for OpenStack Manila.
 _REPLACEMENTS = {'manila.tests.share.drivers.dummy.DummyDriver': 'dummy'}
 
 
 def load(name: str) -> type[ShareDriver]:
-    """The driver class of that name; raises BadConfiguration."""
+    """Return the driver class of that name; raises BadConfiguration."""
     if name in _REPLACEMENTS:
         LOG.warning(
-            'share_driver %(old)s: the driver "%(new)s" is used instead.',
+            'Using driver "%(new)s" instead of share_driver %(old)s',
             {'old': name, 'new': _REPLACEMENTS[name]},
         )
         name = _REPLACEMENTS[name]
@@ -33,16 +33,16 @@ def load(name: str) -> type[ShareDriver]:
     ):
         raise _unusable(name, f'{path} is not a ShareDriver')
     if inspect.isabstract(driver_class):
-        lacking = ', '.join(sorted(driver_class.__abstractmethods__))
-        raise _unusable(name, f'{path} lacks {lacking}')
+        missing = ', '.join(sorted(driver_class.__abstractmethods__))
+        raise _unusable(name, f'{path} lacks {missing}')
     return driver_class
 
 
 @functools.cache
 def driver_paths() -> dict[str, str]:
-    """The drivers that can be named: where each of them is.
+    """Return the dotted paths of the installed drivers, by name.
 
-    What is installed does not change while the process lives.
+    Cached: installed packages do not change while the process runs.
     """
     return {
         point.name: point.value.replace(':', '.')
@@ -56,8 +56,8 @@ def _import(name: str, path: str) -> object:
         raise _unusable(
             name,
             'known drivers are '
-            f'{", ".join(sorted(driver_paths()))}; any other is '
-            'given as package.module.Class',
+            f'{", ".join(sorted(driver_paths()))}; specify any other as '
+            'package.module.Class',
         )
     try:
         return getattr(importlib.import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""Access rules given to drivers, and the answers they may give."""
+"""Access rules passed to drivers, and the replies to them."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,7 +15,7 @@ _Rules = Sequence[AccessRuleForDriver]
 
 
 class AllowDenyDriver(Protocol):
-    """A driver that is told of each rule on its own."""
+    """A driver that receives each rule in a call of its own."""
 
     def allow_access(
         self,
@@ -35,11 +35,11 @@ class AllowDenyDriver(Protocol):
 
 
 def normalise_access_replies(
-    answer: AccessReplies | None,
+    replies: AccessReplies | None,
 ) -> dict[str, AccessReply]:
-    """What a driver said of rules; nothing, if it said nothing."""
+    """Return a driver's replies as a dict; None becomes empty."""
     return {
-        access_id: told or {} for access_id, told in (answer or {}).items()
+        access_id: reply or {} for access_id, reply in (replies or {}).items()
     }
 
 
@@ -53,23 +53,23 @@ def apply_with_allow_deny(
     update_rules: _Rules,
     share_server: ShareServerMapping | None,
 ) -> AccessReplies:
-    """The answer of `update_access` for drivers that have none.
+    """Apply rules to drivers that do not implement `update_access`.
 
-    Who goes, goes first: a client may be given a new level, or be named
-    again, in the same call. Such a driver cannot be asked to forget what
-    it was never told of; with nothing changed it hears all rules again.
+    Denials come first: one call may change the level of a client or name it
+    again. Such a driver cannot remove unknown rules; if nothing has changed,
+    all rules are allowed again.
     """
-    answers: dict[str, AccessReply] = {}
+    replies: dict[str, AccessReply] = {}
     for rule in (*delete_rules, *update_rules):
         try:
             driver.deny_access(context, share, rule, share_server)
         except exception.DriverError:
-            answers[rule['access_id']] = {'state': 'error'}
+            replies[rule['access_id']] = {'state': 'error'}
     if not (add_rules or delete_rules or update_rules):
         add_rules = access_rules
     for rule in (*update_rules, *add_rules):
-        if rule['access_id'] in answers:
-            continue  # the old level holds still
+        if rule['access_id'] in replies:
+            continue  # the old level still applies
         try:
             driver.allow_access(context, share, rule, share_server)
         except exception.ShareAccessExists:
@@ -80,5 +80,5 @@ def apply_with_allow_deny(
             exception.InvalidShareAccessType,
             exception.InvalidShareAccessLevel,
         ):
-            answers[rule['access_id']] = {'state': 'error'}
-    return answers
+            replies[rule['access_id']] = {'state': 'error'}
+    return replies

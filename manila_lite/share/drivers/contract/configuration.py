@@ -1,4 +1,4 @@
-"""The options of one back end's section, as its driver reads them."""
+"""The options of one back end section, as drivers read them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,9 +9,9 @@ import manila_lite.conf
 
 
 class Configuration:
-    """The values of one section: `c.option`, or `c.safe_get('option')`.
+    """Options of one section: `c.option` or `c.safe_get('option')`.
 
-    Every option of back ends is known; a driver makes its own known with
+    All back end options are registered. A driver registers its own with
     `append_config_values`.
     """
 
@@ -25,34 +25,35 @@ class Configuration:
     def from_values(
         cls, values: Mapping[str, Any], group: str = 'backend'
     ) -> 'Configuration':
-        """One made of plain values, with the defaults of all others."""
+        """Return a configuration of plain values; the rest are defaults."""
         configuration = cls(manila_lite.conf.new(), group)
         configuration._overrides = dict(values)
         return configuration
 
     def for_backend(self, group: str) -> 'Configuration | None':
-        """The section of another back end, enabled here or not.
+        """Return the section of another back end, enabled here or not.
 
-        None when there is no such section. What a driver needs to reach a
-        back end of another share service must stand in the files of both.
+        Returns None if there is no such section. The settings a driver needs
+        to reach a back end of another share service must appear in the
+        configuration files of both services.
         """
         if group not in self._conf.list_all_sections():
             return None
         return Configuration(self._conf, group)
 
     def append_config_values(self, opts: Iterable[cfg.Opt]) -> None:
-        """Make a driver's own options known in this section."""
+        """Register a driver's own options in this section."""
         self._conf.register_opts(opts, group=self.config_group)
 
     def safe_get(self, name: str) -> Any:
-        """The value of an option; None when there is no such option."""
+        """Return the value of an option, or None if it does not exist."""
         try:
             return getattr(self, name)
         except cfg.NoSuchOptError:
             return None
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith('_'):  # never an option; not yet made, perhaps
+        if name.startswith('_'):  # not an option; maybe not yet assigned
             raise AttributeError(name)
         if name in self._overrides:
             return self._overrides[name]

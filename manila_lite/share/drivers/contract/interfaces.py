@@ -1,7 +1,7 @@
-"""What a driver may offer to the scheduler, told by what it implements.
+"""Optional driver interfaces, from which capabilities are derived.
 
-An interface is inherited, or simply written out in full: a driver that
-has all its methods offers it.
+An interface may be inherited or implemented without inheriting it: a driver
+that has all its methods offers it.
 """
 
 import abc
@@ -31,7 +31,7 @@ class SnapshotSupport(Protocol):
         snapshot: SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> SnapshotReply | None:
-        """Take a snapshot; one that is there already stays as it is."""
+        """Create a snapshot; one that already exists is kept unchanged."""
 
     @abc.abstractmethod
     def delete_snapshot(
@@ -40,12 +40,12 @@ class SnapshotSupport(Protocol):
         snapshot: SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """Remove a snapshot; gone is success."""
+        """Delete a snapshot; a missing one is success."""
 
 
 @runtime_checkable
 class CreateFromSnapshotSupport(SnapshotSupport, Protocol):
-    """New shares that start as a copy of a snapshot."""
+    """New shares with the content of a snapshot."""
 
     @abc.abstractmethod
     def create_share_from_snapshot(
@@ -56,16 +56,16 @@ class CreateFromSnapshotSupport(SnapshotSupport, Protocol):
         share_server: ShareServerMapping | None = None,
         parent_share: ShareForDriver | None = None,
     ) -> ExportLocationsReply | NewShareReply:
-        """Make a share with the content of the snapshot.
+        """Create a share with the content of the snapshot.
 
-        A driver that needs a while for it answers creating_from_snapshot
-        and is asked by `get_share_status` how it gets on.
+        A driver that works asynchronously replies creating_from_snapshot;
+        its progress is then polled with `get_share_status`.
         """
 
 
 @runtime_checkable
 class RevertSupport(SnapshotSupport, Protocol):
-    """A share put back, in place, to its newest snapshot."""
+    """Reverting a share in place to its latest snapshot."""
 
     @abc.abstractmethod
     def revert_to_snapshot(
@@ -76,9 +76,10 @@ class RevertSupport(SnapshotSupport, Protocol):
         snapshot_access_rules: list[AccessRuleForDriver],
         share_server: ShareServerMapping | None = None,
     ) -> int | None:
-        """Put the share back; the new size in GiB, or None if as noted.
+        """Revert the share; return the new size in GiB.
 
-        The rules are those in force, for back ends that lose them.
+        None means the size recorded with the snapshot.
+        The access rules are those in force, for back ends that lose them.
         """
 
 
@@ -96,9 +97,9 @@ class MountSnapshotSupport(SnapshotSupport, Protocol):
         delete_rules: list[AccessRuleForDriver],
         share_server: ShareServerMapping | None = None,
     ) -> AccessReplies | None:
-        """Let exactly the given clients read the snapshot.
+        """Grant read access to exactly the given clients.
 
-        Called and answered like `update_access` of shares.
+        Parameters and reply are those of `update_access` for shares.
         """
 
 

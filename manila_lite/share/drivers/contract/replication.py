@@ -1,12 +1,12 @@
-"""How a driver keeps further copies of a share on other back ends.
+"""Driver methods that keep replicas of a share on other back ends.
 
-Names, parameters and answers are the published ones
-(driver-interface.csv), and of the share replication design. Where not said
-otherwise a method is called on the back end of the replica it is about.
-`replica_list` has all replicas of the share, that one included; in each
-`replica_state` says which of them is active. `access_rules` are those of
-the share as the replica is to know them. All may be called twice and must
-end in the same place.
+Names, parameters and replies are the published ones (driver-interface.csv)
+and those of the share replication design. Unless stated otherwise, a method
+is called on the back end of the replica it concerns. `replica_list` has all
+replicas of the share, including that one; `replica_state` shows which of
+them is active. `access_rules` are the rules of the share as they apply to
+the replica. Every method may be called twice and must lead to the same
+state.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ AccessRules = list[AccessRuleForDriver]
 
 
 class ReplicationDefaults:
-    """The published methods; a driver writes those it can do."""
+    """Defaults of the published methods; drivers override them."""
 
     # Replicas
 
@@ -39,11 +39,11 @@ class ReplicationDefaults:
         replica_snapshots: list[ReplicaSnapshot],
         share_server: ShareServerMapping | None = None,
     ) -> ReplicaReply | None:
-        """Make a copy of the active replica, or begin to.
+        """Create a copy of the active replica, or start to.
 
-        A `replica_state` in the answer says that it can be used: in_sync
-        only if it has all snapshots of the list, active only of a back
-        end all of whose replicas can be written.
+        A `replica_state` in the reply means that the replica can be used:
+        in_sync only if it has all snapshots of the list, active only on back
+        ends whose replicas are all writable.
         """
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class ReplicationDefaults:
         replica: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> None:
-        """Remove a replica with its snapshots; gone is success."""
+        """Delete a replica and its snapshots; a missing one is success."""
         raise NotImplementedError
 
     def promote_replica(
@@ -67,11 +67,11 @@ class ReplicationDefaults:
         share_server: ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> Sequence[ReplicaReply] | None:
-        """Have a replica be the active one, and no other be it any longer.
+        """Make a replica the only active one.
 
-        Without an answer the old active replica is out of sync. Clients
-        may be given `quiesce_wait_time` seconds to become quiet. The
-        active replica of the list may be out of reach.
+        Without a reply the previously active replica is out of sync. Clients
+        may be given `quiesce_wait_time` seconds to quiesce. The active
+        replica of the list may be unreachable.
         """
         raise NotImplementedError
 
@@ -84,12 +84,12 @@ class ReplicationDefaults:
         replica_snapshots: list[ReplicaSnapshot],
         share_server: ShareServerMapping | None = None,
     ) -> str | None:
-        """Whether a replica, not an active one, is up to date.
+        """Return whether a replica that is not active is up to date.
 
-        in_sync only if it has all snapshots of the list, out_of_sync,
-        error, or None for no news. One that can be written at last, as
-        all others can, is active. What keeps it from following is mended
-        if it can be.
+        The reply is in_sync (only if it has all snapshots of the list),
+        out_of_sync, error, or None if nothing has changed. A replica of the
+        writable type that has become writable is active. Whatever keeps the
+        replica from following is repaired if possible.
         """
         raise NotImplementedError
 
@@ -98,10 +98,10 @@ class ReplicationDefaults:
         replica: ShareForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> StatusReply:
-        """What is really there of a replica, as for a share."""
+        """Return the actual state of a replica, as for a share."""
         raise NotImplementedError
 
-    # Their snapshots; instances of one on all replicas are `replica_snapshots`
+    # Snapshots: `replica_snapshots` has the instances of all replicas
 
     def create_replicated_snapshot(
         self,
@@ -110,10 +110,10 @@ class ReplicationDefaults:
         replica_snapshots: list[SnapshotForDriver],
         share_server: ShareServerMapping | None = None,
     ) -> Sequence[ReplicatedSnapshotReply] | None:
-        """Take a snapshot of the active replica, and have it copied.
+        """Create a snapshot on the active replica and its copies.
 
-        Called on the back end with the active replica. The answer tells
-        of the instances that there is news of.
+        Called on the back end of the active replica. The reply covers those
+        instances whose state is known.
         """
         raise NotImplementedError
 
@@ -124,9 +124,9 @@ class ReplicationDefaults:
         replica_snapshots: list[SnapshotForDriver],
         share_server: ShareServerMapping | None = None,
     ) -> Sequence[ReplicatedSnapshotReply] | None:
-        """Remove a snapshot, and have it removed everywhere.
+        """Delete a snapshot from all replicas.
 
-        Called and answered like `create_replicated_snapshot`.
+        Called and replied to like `create_replicated_snapshot`.
         """
         raise NotImplementedError
 
@@ -139,9 +139,9 @@ class ReplicationDefaults:
         replica_snapshot: SnapshotForDriver,
         share_server: ShareServerMapping | None = None,
     ) -> ReplicatedSnapshotReply | None:
-        """How far a snapshot that is creating or deleting has come.
+        """Return the progress of a snapshot being created or deleted.
 
-        Raises SnapshotResourceNotFound when the replica does not have it.
+        Raises SnapshotResourceNotFound if the replica does not have it.
         """
         raise NotImplementedError
 
@@ -156,5 +156,5 @@ class ReplicationDefaults:
         snapshot_access_rules: AccessRules,
         share_server: ShareServerMapping | None = None,
     ) -> int | None:
-        """`revert_to_snapshot` of a share that has replicas."""
+        """Do what `revert_to_snapshot` does for a replicated share."""
         raise NotImplementedError

@@ -1,12 +1,12 @@
-"""How a driver moves a share server with all that is on it.
+"""Driver methods that migrate a share server with its shares.
 
-Names, parameters and answers are the published ones
-(driver-interface.csv), and of the server migration design. All methods
-are called on the back end that the server goes to. In the first phase
-everything is copied while the source serves; nothing that clients use
-may have changed when it fails or is cancelled. The second phase cuts
-over. `shares` and `snapshots` are those on the source; their ids stay.
-Where a pool was asked for, `host` of the destination names it.
+Names, parameters and replies are the published ones (driver-interface.csv)
+and those of the server migration design. All methods are called on the
+destination back end. The first phase copies everything while the source
+keeps serving; if it fails or is cancelled, nothing that clients use may have
+changed. The second phase cuts over. `shares` and `snapshots` are those on
+the source; their ids stay. If a pool was requested, the destination's `host`
+names it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ from manila_lite.share.drivers.contract.values import SnapshotForDriver
 
 
 class ServerMigrationCompatibility(TypedDict, total=False):
-    """What a driver offers for one migration; what is not said is false.
+    """What a driver offers for one migration; missing keys are false.
 
-    The last two say which of the methods it has for it.
+    The last two keys report which methods it implements.
     """
 
     compatible: bool
@@ -35,34 +35,34 @@ class ServerMigrationCompatibility(TypedDict, total=False):
 
 
 class MigratedShare(TypedDict, total=False):
-    """Where a share is now; what is not said stays as it is."""
+    """The new place of a share; missing keys mean no change."""
 
     export_locations: ExportLocationsReply
     pool_name: str
 
 
 class MigratedSnapshot(TypedDict, total=False):
-    """Where a snapshot is now; what is not said stays as it is."""
+    """The new place of a snapshot; missing keys mean no change."""
 
     provider_location: str
     export_locations: ExportLocationsReply
 
 
 class ServerMigrationStartReply(TypedDict, total=False):
-    """What is to be remembered of the destination."""
+    """The back end details to store for the destination."""
 
     backend_details: Mapping[str, Any]
 
 
 class ServerMigrationCompleteReply(ServerMigrationStartReply, total=False):
-    """What has become of shares and snapshots, by instance id."""
+    """The updates of shares and snapshots, by instance id."""
 
     share_updates: Mapping[str, MigratedShare]
     snapshot_updates: Mapping[str, MigratedSnapshot]
 
 
 class ServerMigrationDefaults:
-    """What every driver inherits: it can migrate no server."""
+    """Defaults that every driver inherits: no server can be migrated."""
 
     def choose_share_server_compatible_for_migration(
         self,
@@ -72,10 +72,10 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> ShareServerMapping | None:
-        """The server that is to take everything; None asks for a new one.
+        """Return the destination server, or None to create a new one.
 
-        Offered are the active servers of the destination that are in the
-        right subnets.
+        The candidates are active servers of the destination in the right
+        subnets.
         """
         return None
 
@@ -88,12 +88,12 @@ class ServerMigrationDefaults:
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
-        """Whether this back end could take the server, and how.
+        """Return whether, and how, this back end can take the server.
 
-        `dest_host` is host@backend, with #pool where one was asked for.
-        The networks have id, name, project_id and their subnets.
-        `shares_request_spec` has `shares_size` and `snapshots_size` (GiB
-        in all) and `shares_req_spec`, one entry per share.
+        `dest_host` is host@backend, with #pool if one was requested. The
+        networks have id, name, project_id and their subnets.
+        `shares_request_spec` has `shares_size` and `snapshots_size` (total
+        GiB) and `shares_req_spec`, one entry per share.
         """
         return {
             'compatible': False,
@@ -112,10 +112,10 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> ServerMigrationStartReply | None:
-        """Begin the first phase, and come back at once.
+        """Start the first phase and return immediately.
 
-        A destination with addresses has been set up; of a migration that
-        is not disruptive it has none, and takes over those of the source.
+        A destination with addresses has been set up. In a nondisruptive
+        migration it has none and takes over those of the source.
         """
         raise NotImplementedError
 
@@ -127,9 +127,9 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> bool:
-        """Whether the first phase is done; an error means that it failed.
+        """Return whether the first phase is done; an error means failure.
 
-        Asked again and again until one of the two.
+        Called repeatedly until one of the two happens.
         """
         raise NotImplementedError
 
@@ -142,10 +142,10 @@ class ServerMigrationDefaults:
         snapshots: Sequence[SnapshotForDriver],
         new_network_info: Sequence[NetworkInfo],
     ) -> ServerMigrationCompleteReply | None:
-        """The second phase: clients are served by the destination.
+        """Run the second phase: the destination starts to serve clients.
 
-        `new_network_info` is what the destination is on its subnets. The
-        source must then be ready to be torn down.
+        `new_network_info` describes the destination's subnets. After this
+        call the source must be ready to be torn down.
         """
         raise NotImplementedError
 
@@ -157,9 +157,9 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> None:
-        """Stop the first phase, and remove what it has copied.
+        """Stop the first phase and remove what it has copied.
 
-        A destination made for it is torn down afterwards.
+        A destination created for the migration is torn down afterwards.
         """
         raise NotImplementedError
 
@@ -171,5 +171,5 @@ class ServerMigrationDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> Mapping[str, Any]:
-        """How far the first phase is: `total_progress` in percent."""
+        """Return `total_progress` of the first phase, in percent."""
         raise NotImplementedError

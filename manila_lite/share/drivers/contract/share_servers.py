@@ -1,10 +1,10 @@
-"""What drivers do with share servers, if they make any.
+"""Driver methods for share servers.
 
-Names, parameters and answers are the published ones
-(driver-interface.csv). A driver that works with
-`driver_handles_share_servers` writes `ShareServerSupport` out in full; the
-rest is inherited. Addresses are given by the network plug-in to the
-manager: a driver is told of them and never asks for any.
+Names, parameters and replies are the published ones (driver-interface.csv).
+A driver that works with `driver_handles_share_servers` implements
+`ShareServerSupport` in full and inherits the rest. The manager gets
+addresses from the network plug-in: a driver receives them and never requests
+any.
 """
 
 import abc
@@ -24,7 +24,7 @@ ServerDetails = Mapping[str, str]
 
 @runtime_checkable
 class ShareServerSupport(Protocol):
-    """Share servers, made and removed as shares need them."""
+    """Share servers, created and deleted as shares need them."""
 
     @abc.abstractmethod
     def _setup_server(
@@ -32,14 +32,14 @@ class ShareServerSupport(Protocol):
         network_info: list[NetworkInfo],
         metadata: Mapping[str, Any] | None = None,
     ) -> Mapping[str, Any] | None:
-        """Make a server, and say what is to be remembered of it.
+        """Create a server and return the details to store for it.
 
-        `network_info` has one entry per subnet it is to have addresses
-        in. `metadata` has `request_host` (host@backend#pool of the share
-        it is made for) and, where known, `share_type_id` and
-        `encryption_key_ref`. A server that is there already is kept. An
-        error may carry `detail_data={'server_details': {...}}`, which is
-        remembered all the same.
+        `network_info` has one entry per subnet in which the server needs
+        addresses. `metadata` has `request_host` (host@backend#pool of the
+        share that needs the server) and, if known, `share_type_id` and
+        `encryption_key_ref`. A server that already exists is kept. An error
+        may carry `detail_data={'server_details': {...}}`, which is stored as
+        well.
         """
 
     @abc.abstractmethod
@@ -48,36 +48,36 @@ class ShareServerSupport(Protocol):
         server_details: ServerDetails,
         security_services: Sequence[SecurityServiceForDriver] | None = None,
     ) -> None:
-        """Remove a server; gone is success.
+        """Delete a server; a missing one is success.
 
-        `server_details` are those it had remembered, and `server_id`,
-        also when the answer to its making was lost.
+        `server_details` are the stored details and `server_id`, which is
+        present even if the reply of the setup was lost.
         """
 
     @abc.abstractmethod
     def get_network_allocations_number(self) -> int:
-        """How many addresses a server has in each of its subnets."""
+        """Return how many addresses a server needs in each subnet."""
 
 
 class ShareServerDefaults:
-    """What every driver inherits about share servers."""
+    """Defaults that every driver inherits for share servers."""
 
     def setup_server(
         self, *args: Any, **kwargs: Any
     ) -> Mapping[str, Any] | None:
-        """Make a share server: see `ShareServerSupport._setup_server`."""
+        """Create a server: see `ShareServerSupport._setup_server`."""
         if not isinstance(self, ShareServerSupport):
             raise NotImplementedError
         return self._setup_server(*args, **kwargs)
 
     def teardown_server(self, *args: Any, **kwargs: Any) -> None:
-        """Remove one: see `ShareServerSupport._teardown_server`."""
+        """Delete a server: see `ShareServerSupport._teardown_server`."""
         if not isinstance(self, ShareServerSupport):
             raise NotImplementedError
         self._teardown_server(*args, **kwargs)
 
     def get_admin_network_allocations_number(self) -> int:
-        """How many addresses it has in the administrators' network."""
+        """Return how many addresses it needs in the admin network."""
         return 0
 
     def choose_share_server_compatible_with_share(
@@ -89,9 +89,9 @@ class ShareServerDefaults:
         share_group: Mapping[str, Any] | None = None,
         encryption_key_ref: str | None = None,
     ) -> ShareServerMapping | None:
-        """The server that is to have a new share; None asks for another.
+        """Return the server for a new share, or None to create another.
 
-        The first that is offered, where a driver has no wish.
+        By default this is the first server offered.
         """
         return share_servers[0] if share_servers else None
 
@@ -102,16 +102,16 @@ class ShareServerDefaults:
         share_group_ref: Mapping[str, Any],
         share_group_snapshot: Mapping[str, Any] | None = None,
     ) -> ShareServerMapping | None:
-        """The same of a share group."""
+        """Return the server for a new share group, or None."""
         return share_servers[0] if share_servers else None
 
     def get_share_server_pools(
         self, share_server: ShareServerMapping
     ) -> list[dict[str, Any]]:
-        """The pools a server uses, by `pool_name`; for the scheduler."""
+        """Return the pools a server uses, by `pool_name`, for scheduling."""
         return []
 
-    # Servers that are there already
+    # Managing existing servers
 
     def get_share_server_network_info(
         self,
@@ -120,7 +120,7 @@ class ShareServerDefaults:
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> list[str]:
-        """The addresses of a server that is not managed yet."""
+        """Return the addresses of a server that is not yet managed."""
         raise NotImplementedError
 
     def manage_server(
@@ -130,9 +130,9 @@ class ShareServerDefaults:
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> tuple[str | None, ServerDetails | None]:
-        """Take a server over: its new identifier, what to remember.
+        """Manage a server; return its new identifier and its details.
 
-        Raises ManageInvalidShareServer when it is nothing it could have.
+        Raises ManageInvalidShareServer if the driver cannot manage it.
         """
         raise NotImplementedError
 
@@ -141,10 +141,10 @@ class ShareServerDefaults:
         server_details: ServerDetails,
         security_services: Sequence[SecurityServiceForDriver] | None = None,
     ) -> None:
-        """Forget a server, which stays where it is."""
+        """Stop managing a server and leave it in place."""
         raise NotImplementedError
 
-    # Networks that change while servers are on them
+    # Changing networks that are in use
 
     def update_share_server_security_service(
         self,
@@ -156,10 +156,10 @@ class ShareServerDefaults:
         new_security_service: SecurityServiceForDriver,
         current_security_service: SecurityServiceForDriver | None = None,
     ) -> Mapping[str, AccessReplies] | None:
-        """Have a server use a directory service, instead of another or too.
+        """Make a server use a security service, replacing or adding it.
 
-        `share_instance_rules` has `share_instance_id` and `access_rules`
-        of each. What came of rules is answered by instance id.
+        `share_instance_rules` has `share_instance_id` and `access_rules` of
+        each. The reply has access rule replies by share instance id.
         """
         raise NotImplementedError
 
@@ -173,7 +173,7 @@ class ShareServerDefaults:
         new_security_service: SecurityServiceForDriver,
         current_security_service: SecurityServiceForDriver | None = None,
     ) -> bool:
-        """Whether the server could; an error means that it could not."""
+        """Return whether the server could; an error means it could not."""
         raise NotImplementedError
 
     def update_share_server_network_allocations(
@@ -186,12 +186,12 @@ class ShareServerDefaults:
         shares: Sequence[ShareForDriver],
         snapshots: Sequence[SnapshotForDriver],
     ) -> Mapping[str, Any] | None:
-        """Give a server addresses in one more subnet.
+        """Add addresses in one more subnet to a server.
 
         `current_network_allocations` has `admin_network_allocations` and
-        `subnets`, one entry per subnet it is in; the new ones are such an
-        entry (`share_network_subnet_id`, `network_allocations` ...). The
-        answer may have `share_updates` (export locations by share
+        `subnets`, with one entry per current subnet; the new allocations are
+        one such entry (`share_network_subnet_id`, `network_allocations`
+        ...). The reply may have `share_updates` (export locations by share
         instance id), `snapshot_updates` and `server_details`.
         """
         raise NotImplementedError
@@ -206,7 +206,7 @@ class ShareServerDefaults:
         share_instances: Sequence[ShareForDriver],
         share_instances_rules: Sequence[Mapping[str, Any]],
     ) -> bool:
-        """Whether the server could; an error means that it could not."""
+        """Return whether the server could; an error means it could not."""
         raise NotImplementedError
 
     def update_share_network_subnet_from_metadata(
@@ -217,5 +217,5 @@ class ShareServerDefaults:
         share_server: ShareServerMapping,
         metadata: Mapping[str, str],
     ) -> None:
-        """Take note of metadata of a subnet that drivers may be told."""
+        """Apply subnet metadata that drivers may receive."""
         raise NotImplementedError

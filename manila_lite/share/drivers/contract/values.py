@@ -1,15 +1,15 @@
-"""What passes between the manager and a driver: things given, answers."""
+"""Values passed between manager and driver: inputs and replies."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any, ClassVar, NotRequired, TypedDict
 
-# What a driver is given
+# Inputs of drivers
 
 
 class _Record(Mapping[str, Any]):
-    """Fields that are attributes and, as drivers often want them, items."""
+    """Fields that are attributes and also items, as drivers expect."""
 
     __slots__ = ()
     _derived: ClassVar[tuple[str, ...]] = ()
@@ -28,7 +28,7 @@ class _Record(Mapping[str, Any]):
 
 
 class ExportLocation(TypedDict):
-    """One way to reach a share; `metadata` may say preferred: 'True'."""
+    """One path to reach a share; `metadata` may have preferred: 'True'."""
 
     path: str
     is_admin_only: bool
@@ -37,12 +37,12 @@ class ExportLocation(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareForDriver(_Record):
-    """A share instance: `id` and `name` are the instance's own.
+    """A share instance: `id` and `name` are those of the instance.
 
-    `host` is host@backend#pool, `export_locations` what the driver has
-    answered before, `share_server` the one it is on, if on any. A replica
-    has a `replica_state`; `cast_rules_to_readonly` says that its rules
-    are shown as read-only ones.
+    `host` is host@backend#pool, `export_locations` is what the driver last
+    replied, and `share_server` is the server it is on, if any. A replica has
+    a `replica_state`; `cast_rules_to_readonly` means that its rules are
+    passed as read-only.
     """
 
     id: str
@@ -73,15 +73,15 @@ class ShareForDriver(_Record):
 
     @property
     def export_location(self) -> str | None:
-        """The first path, for drivers that keep just one."""
+        """The first path, for drivers that have only one."""
         return next((e['path'] for e in self.export_locations), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotForDriver(_Record):
-    """A snapshot instance, with the share instance it was taken of.
+    """A snapshot instance with the share instance it belongs to.
 
-    `size` is what the share measured when the snapshot was taken.
+    `size` is the size of the share when the snapshot was created.
     """
 
     id: str
@@ -129,10 +129,10 @@ class SnapshotForDriver(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareServerForDriver(_Record):
-    """A share server, as a driver is shown it.
+    """A share server, as passed to its driver.
 
-    `host` is host@backend, `backend_details` what the driver had
-    remembered of it, `network_allocations` its addresses.
+    `host` is host@backend, `backend_details` are the details stored for the
+    driver, and `network_allocations` are its addresses.
     """
 
     id: str
@@ -154,7 +154,7 @@ class ShareServerForDriver(_Record):
 
 
 class NetworkAllocation(TypedDict):
-    """An address of a share server; the label is `user` or `admin`."""
+    """An address of a share server; `label` is `user` or `admin`."""
 
     id: str
     share_server_id: str
@@ -171,7 +171,7 @@ class NetworkAllocation(TypedDict):
 
 
 class SecurityServiceForDriver(TypedDict):
-    """How to reach a directory service of the project."""
+    """How to reach a security service of the project."""
 
     id: str
     type: str
@@ -186,7 +186,7 @@ class SecurityServiceForDriver(TypedDict):
 
 
 class NetworkInfo(TypedDict):
-    """What a server is to be on one subnet."""
+    """The settings of a server on one subnet."""
 
     server_id: str
     backend_name: str
@@ -208,11 +208,11 @@ class NetworkInfo(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRuleForDriver(_Record):
-    """Who may use a share or snapshot, as one instance of it is to know.
+    """An access rule of a share or snapshot, for one instance of it.
 
-    `id` is that of the access rule: answers are given by it. `state` is
-    where the rule stands on this instance, `access_key` what the driver
-    has answered before. Snapshots are read and never written.
+    `id` is that of the access rule; replies refer to it. `state` is the
+    state of the rule on this instance, and `access_key` is what the driver
+    last replied. Snapshots are always read-only.
     """
 
     id: str
@@ -227,11 +227,11 @@ class AccessRuleForDriver(_Record):
 
     @property
     def access_id(self) -> str:
-        """The same id, by the name that most drivers use."""
+        """The same id, under the name that most drivers use."""
         return self.id
 
 
-# What a driver answers
+# Replies of drivers
 
 ExportLocationsReply = (
     str | Iterable[str | ExportLocation | Mapping[str, Any]] | None
@@ -239,7 +239,7 @@ ExportLocationsReply = (
 
 
 class StatusReply(TypedDict):
-    """What is really there: available, error or still being made."""
+    """The actual state: available, error or still being created."""
 
     status: str
     size: NotRequired[int]
@@ -250,14 +250,14 @@ class StatusReply(TypedDict):
 
 
 class NewShareReply(TypedDict):
-    """A share from a snapshot: available, or creating_from_snapshot."""
+    """A share from a snapshot: available or creating_from_snapshot."""
 
     status: str
     export_locations: NotRequired[ExportLocationsReply]
 
 
 class SnapshotReply(TypedDict, total=False):
-    """What to note about a new snapshot; every key may be missing."""
+    """What to store for a new snapshot; all keys are optional."""
 
     provider_location: str
     size: int
@@ -266,10 +266,10 @@ class SnapshotReply(TypedDict, total=False):
 
 
 class ReplicaReply(TypedDict, total=False):
-    """What a replica is now; what is not said stays as it is.
+    """The new state of a replica; missing keys mean no change.
 
-    `replica_state` is active, in_sync, out_of_sync or error;
-    `access_rules_status` is active when the rules that were shown hold.
+    `replica_state` is active, in_sync, out_of_sync or error.
+    `access_rules_status` is active if the given rules apply.
     """
 
     id: str
@@ -280,16 +280,16 @@ class ReplicaReply(TypedDict, total=False):
 
 
 class ReplicaSnapshot(TypedDict):
-    """One snapshot on the active replica, and on another."""
+    """One snapshot on the active replica and on another replica."""
 
     active_replica_snapshot: SnapshotForDriver
     share_replica_snapshot: SnapshotForDriver
 
 
 class ReplicatedSnapshotReply(TypedDict, total=False):
-    """What a snapshot is on the replica that has the instance `id`.
+    """The state of a snapshot on the replica with the instance `id`.
 
-    `status` is available, creating, error, or deleted when it is gone.
+    `status` is available, creating, error, or deleted once it is gone.
     """
 
     id: str
@@ -301,25 +301,25 @@ class ReplicatedSnapshotReply(TypedDict, total=False):
 
 
 class AccessReply(TypedDict, total=False):
-    """What came of one rule: active or error, and the key to use it."""
+    """The result of one rule: active or error, and its access key."""
 
     state: str
     access_key: str | None
 
 
-# By the id of the rule. A rule that is not mentioned is taken as done.
+# By rule id. Rules that are not mentioned are considered applied.
 AccessReplies = Mapping[str, AccessReply]
 
 
 class ManageReply(TypedDict):
-    """What a share was found to be. The size must be told."""
+    """The properties of a managed share; the size is required."""
 
     size: int
     export_locations: NotRequired[ExportLocationsReply]
 
 
 class ManageSnapshotReply(TypedDict):
-    """What a snapshot was found to be. The size must be told."""
+    """The properties of a managed snapshot; the size is required."""
 
     size: int
     provider_location: NotRequired[str]
@@ -327,7 +327,7 @@ class ManageSnapshotReply(TypedDict):
 
 
 class EnsureReply(TypedDict, total=False):
-    """What has changed about a share since it was last heard of."""
+    """What has changed about a share since the last reply."""
 
     export_locations: ExportLocationsReply
     status: str
@@ -336,10 +336,10 @@ class EnsureReply(TypedDict, total=False):
 
 
 def normalise_export_locations(
-    answer: ExportLocationsReply,
+    reply: ExportLocationsReply,
 ) -> list[ExportLocation]:
-    """The full form of export locations, whichever form a driver chose."""
-    locations = [answer] if isinstance(answer, str) else answer or []
+    """Return export locations in full form, whatever form was given."""
+    locations = [reply] if isinstance(reply, str) else reply or []
     return [_export_location(location) for location in locations]
 
 
