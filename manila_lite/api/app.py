@@ -14,21 +14,14 @@ from manila_lite.api import routes
 from manila_lite.api import versions
 from manila_lite.api import wsgi
 from manila_lite.api.v2 import versions as version_list
-from manila_lite.api.v2.admin import extensions
 
 App = typing.Callable[..., typing.Iterable[bytes]]
-
-_BUILT_IN: dict[str, type[wsgi.Controller]] = {
-    'versions': version_list.VersionsController,
-    'extensions': extensions.ExtensionsController,
-}
 
 
 def build_app(
     conf: cfg.ConfigOpts,
     services: typing.Any,
     enforcer: context.PolicyEnforcer,
-    controllers: typing.Mapping[str, type[wsgi.Controller]],
     auth: typing.Callable[[App], App] | None = None,
     *,
     checks: typing.Mapping[str, health.Check] | None = None,
@@ -40,15 +33,15 @@ def build_app(
     callers must sign in for; left out, it is the configured way with this
     enforcer. The checks answer at /healthcheck.
     """
-    made = {
-        name: kind(services)
-        for name, kind in {**_BUILT_IN, **controllers}.items()
+    controllers = {
+        controller: controller(services)
+        for controller in {route.controller for route in table}
     }
     base_url = conf.osapi_share_base_URL
     v2: App = faults.FaultMiddleware(
         router.Router(
             table,
-            made,
+            controllers,
             base_url=base_url,
             project_id_regex=conf.project_id_regex,
         )

@@ -44,7 +44,7 @@ class Route:
 
     method: str
     path: str
-    controller: str
+    controller: type[wsgi.Controller]
     handler: str
     since: str | None = None
     until: str | None = None
@@ -75,6 +75,43 @@ class Route:
     @property
     def window(self) -> versions.Window:
         return versions.window(self.since, self.until)
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """One operation of a controller; `path` is relative to its base."""
+
+    method: str
+    path: str
+    handler: str
+    since: str | None = None
+    until: str | None = None
+    experimental: str | None = None
+    kind: str = ''
+
+
+get = functools.partial(Operation, 'GET')
+post = functools.partial(Operation, 'POST')
+put = functools.partial(Operation, 'PUT')
+delete = functools.partial(Operation, 'DELETE')
+
+
+def action(path: str, **window: str) -> Operation:
+    """Return the operation that the body's action names."""
+    return Operation('POST', path, ACTION, **window)
+
+
+def serve(
+    controller: type[wsgi.Controller], base: str, *operations: Operation
+) -> list[Route]:
+    """Return the routes of a controller's operations below a path."""
+    return [
+        Route(
+            controller=controller,
+            **{**vars(operation), 'path': base + operation.path},
+        )
+        for operation in operations
+    ]
 
 
 def _kind(path: str) -> str:
@@ -266,7 +303,7 @@ class Router:
     def __init__(
         self,
         routes: typing.Sequence[Route],
-        controllers: typing.Mapping[str, wsgi.Controller],
+        controllers: typing.Mapping[type[wsgi.Controller], wsgi.Controller],
         *,
         project_id_regex: str,
         base_url: str | None = None,

@@ -1,92 +1,451 @@
 """The route table: every operation of the API, one row per window."""
 
-from manila_lite.api.router import ACTION
 from manila_lite.api.router import Route
-from manila_lite.api.v2.routes_access import ROUTES as ACCESS
-from manila_lite.api.v2.routes_managing import ROUTES as MANAGING
-from manila_lite.api.v2.routes_networks import ROUTES as NETWORKS
-from manila_lite.api.v2.routes_plain import ROUTES as PLAIN
-from manila_lite.api.v2.routes_quota import ROUTES as QUOTA
-from manila_lite.api.v2.routes_recovery import ROUTES as RECOVERY
-from manila_lite.api.v2.routes_replicas import ROUTES as REPLICAS
-from manila_lite.api.v2.routes_share_servers import ROUTES as SHARE_SERVERS
-from manila_lite.api.v2.routes_snapshots import ROUTES as SNAPSHOTS
+from manila_lite.api.router import action
+from manila_lite.api.router import delete
+from manila_lite.api.router import get
+from manila_lite.api.router import post
+from manila_lite.api.router import put
+from manila_lite.api.router import serve
+from manila_lite.api.v2.access.resource_locks import ResourceLocksController
+from manila_lite.api.v2.access.rule_resource import (
+    ShareAccessMetadataController,
+)
+from manila_lite.api.v2.access.rule_resource import ShareAccessRulesController
+from manila_lite.api.v2.access.snapshot_rules import (
+    SnapshotAccessListController,
+)
+from manila_lite.api.v2.admin.availability_zones import (
+    AvailabilityZonesController,
+)
+from manila_lite.api.v2.admin.extensions import ExtensionsController
+from manila_lite.api.v2.admin.limits import LimitsController
+from manila_lite.api.v2.admin.messages import MessagesController
+from manila_lite.api.v2.admin.quota_class_sets import QuotaClassSetsController
+from manila_lite.api.v2.admin.quota_sets import QuotaSetsController
+from manila_lite.api.v2.admin.recovery import RecoveryController
+from manila_lite.api.v2.admin.scheduler_stats import SchedulerStatsController
+from manila_lite.api.v2.admin.services import ServicesController
+from manila_lite.api.v2.networks.actions import ShareNetworkActionsController
+from manila_lite.api.v2.networks.security_services import (
+    SecurityServicesController,
+)
+from manila_lite.api.v2.networks.share_networks import ShareNetworksController
+from manila_lite.api.v2.networks.subnet_metadata import (
+    ShareNetworkSubnetMetadataController,
+)
+from manila_lite.api.v2.networks.subnets import ShareNetworkSubnetsController
+from manila_lite.api.v2.replicas.actions import ShareReplicaActionsController
+from manila_lite.api.v2.replicas.export_locations import (
+    ShareReplicaExportLocationsController,
+)
+from manila_lite.api.v2.replicas.metadata import ShareReplicaMetadataController
+from manila_lite.api.v2.replicas.replicas import ShareReplicasController
+from manila_lite.api.v2.servers.actions import ShareServerActionsController
+from manila_lite.api.v2.servers.share_servers import ShareServersController
+from manila_lite.api.v2.shares.actions import ShareActionsController
+from manila_lite.api.v2.shares.export_locations import (
+    ShareExportLocationMetadataController,
+)
+from manila_lite.api.v2.shares.export_locations import (
+    ShareExportLocationsController,
+)
+from manila_lite.api.v2.shares.export_locations import (
+    ShareInstanceExportLocationsController,
+)
+from manila_lite.api.v2.shares.instances import InstancesOfShareController
+from manila_lite.api.v2.shares.instances import ShareInstanceActionsController
+from manila_lite.api.v2.shares.instances import ShareInstancesController
+from manila_lite.api.v2.shares.manage import ShareManageController
+from manila_lite.api.v2.shares.manage import ShareUnmanageController
+from manila_lite.api.v2.shares.metadata import ShareMetadataController
+from manila_lite.api.v2.shares.shares import SharesController
+from manila_lite.api.v2.snapshots.actions import SnapshotActionsController
+from manila_lite.api.v2.snapshots.export_locations import (
+    SnapshotExportLocationsController,
+)
+from manila_lite.api.v2.snapshots.export_locations import (
+    SnapshotInstanceExportLocationsController,
+)
+from manila_lite.api.v2.snapshots.instances import (
+    SnapshotInstanceActionsController,
+)
+from manila_lite.api.v2.snapshots.instances import SnapshotInstancesController
+from manila_lite.api.v2.snapshots.manage import SnapshotManageController
+from manila_lite.api.v2.snapshots.metadata import SnapshotMetadataController
+from manila_lite.api.v2.snapshots.snapshots import SnapshotsController
+from manila_lite.api.v2.types.access import ShareTypeAccessController
+from manila_lite.api.v2.types.extra_specs import ShareTypeExtraSpecsController
+from manila_lite.api.v2.types.share_types import ShareTypesController
+from manila_lite.api.v2.versions import VersionsController
 
-_EXPORT = '/shares/{share_id}/export_locations/{export_location_id}'
-_EXPORT_METADATA = f'{_EXPORT}/metadata'
-_INSTANCE = '/share_instances/{share_instance_id}'
-
-# fmt: off
-_SHARES = [
-    Route('GET', '/shares', 'shares', 'index'),
-    Route('GET', '/shares/detail', 'shares', 'detail'),
-    Route('POST', '/shares', 'shares', 'create'),
-    Route('GET', '/shares/{share_id}', 'shares', 'show'),
-    Route('PUT', '/shares/{share_id}', 'shares', 'update'),
-    Route('DELETE', '/shares/{share_id}', 'shares', 'delete'),
-    Route('POST', '/shares/{share_id}/action', 'share_actions', ACTION),
-
-    Route('GET', '/shares/{share_id}/metadata', 'share_metadata', 'index',
-          kind='free'),
-    Route('POST', '/shares/{share_id}/metadata', 'share_metadata', 'create',
-          kind='free'),
-    Route('PUT', '/shares/{share_id}/metadata', 'share_metadata', 'replace',
-          kind='free'),
-    Route('GET', '/shares/{share_id}/metadata/{key}', 'share_metadata',
-          'show', kind='free'),
-    Route('POST', '/shares/{share_id}/metadata/{key}', 'share_metadata',
-          'create_one', kind='free'),
-    Route('DELETE', '/shares/{share_id}/metadata/{key}', 'share_metadata',
-          'delete', kind='free'),
-
-    Route('GET', '/shares/{share_id}/export_locations',
-          'share_export_locations', 'index', since='2.9', kind='free'),
-    Route('GET', _EXPORT, 'share_export_locations', 'show', since='2.9',
-          kind='free'),
-    Route('GET', _EXPORT_METADATA, 'share_export_location_metadata',
-          'index', since='2.87', kind='free'),
-    Route('POST', _EXPORT_METADATA, 'share_export_location_metadata',
-          'create', since='2.87', kind='free'),
-    Route('PUT', _EXPORT_METADATA, 'share_export_location_metadata',
-          'replace', since='2.87', kind='free'),
-    Route('GET', f'{_EXPORT_METADATA}/{{key}}',
-          'share_export_location_metadata', 'show', since='2.87',
-          kind='free'),
-    Route('POST', f'{_EXPORT_METADATA}/{{key}}',
-          'share_export_location_metadata', 'create_one', since='2.87',
-          kind='free'),
-    Route('DELETE', f'{_EXPORT_METADATA}/{{key}}',
-          'share_export_location_metadata', 'delete', since='2.87',
-          kind='free'),
-
-    Route('GET', '/shares/{share_id}/instances', 'instances_of_share',
-          'index', since='2.3', kind='free'),
-    Route('GET', '/share_instances', 'share_instances', 'index',
-          since='2.3'),
-    Route('GET', _INSTANCE, 'share_instances', 'show', since='2.3'),
-    Route('POST', f'{_INSTANCE}/action', 'share_instance_actions', ACTION,
-          since='2.3'),
-    Route('GET', f'{_INSTANCE}/export_locations',
-          'share_instance_export_locations', 'index', since='2.9',
-          kind='free'),
-    Route('GET', f'{_INSTANCE}/export_locations/{{export_location_id}}',
-          'share_instance_export_locations', 'show', since='2.9',
-          kind='free'),
+ROUTES: list[Route] = [
+    # Versions and extensions
+    *serve(VersionsController, '', get('/', 'index', kind='root')),
+    *serve(
+        ExtensionsController,
+        '/extensions',
+        get('', 'index'),
+        get('/{alias}', 'show'),
+    ),
+    # Shares and share instances
+    *serve(
+        SharesController,
+        '/shares',
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{share_id}', 'show'),
+        put('/{share_id}', 'update'),
+        delete('/{share_id}', 'delete'),
+    ),
+    *serve(ShareActionsController, '/shares/{share_id}', action('/action')),
+    *serve(
+        ShareMetadataController,
+        '/shares/{share_id}/metadata',
+        get('', 'index'),
+        post('', 'create'),
+        put('', 'replace'),
+        get('/{key}', 'show'),
+        post('/{key}', 'create_one'),
+        delete('/{key}', 'delete'),
+    ),
+    *serve(
+        ShareExportLocationsController,
+        '/shares/{share_id}/export_locations',
+        get('', 'index', since='2.9'),
+        get('/{export_location_id}', 'show', since='2.9'),
+    ),
+    *serve(
+        ShareExportLocationMetadataController,
+        '/shares/{share_id}/export_locations/{export_location_id}/metadata',
+        get('', 'index', since='2.87'),
+        post('', 'create', since='2.87'),
+        put('', 'replace', since='2.87'),
+        get('/{key}', 'show', since='2.87'),
+        post('/{key}', 'create_one', since='2.87'),
+        delete('/{key}', 'delete', since='2.87'),
+    ),
+    *serve(
+        InstancesOfShareController,
+        '/shares/{share_id}/instances',
+        get('', 'index', since='2.3'),
+    ),
+    *serve(
+        ShareInstancesController,
+        '/share_instances',
+        get('', 'index', since='2.3'),
+        get('/{share_instance_id}', 'show', since='2.3'),
+    ),
+    *serve(
+        ShareInstanceActionsController,
+        '/share_instances/{share_instance_id}',
+        action('/action', since='2.3'),
+    ),
+    *serve(
+        ShareInstanceExportLocationsController,
+        '/share_instances/{share_instance_id}/export_locations',
+        get('', 'index', since='2.9'),
+        get('/{export_location_id}', 'show', since='2.9'),
+    ),
+    *serve(
+        ShareManageController,
+        '',
+        post('/os-share-manage', 'create', until='2.6', kind='free'),
+        post('/shares/manage', 'create', since='2.7'),
+    ),
+    *serve(
+        ShareUnmanageController,
+        '/os-share-unmanage/{share_id}/unmanage',
+        post('', 'unmanage', until='2.6'),
+    ),
+    # Access rules and resource locks
+    *serve(
+        ShareAccessRulesController,
+        '/share-access-rules',
+        get('', 'index', since='2.45'),
+        get('/{access_id}', 'show', since='2.45'),
+        put('/{access_id}', 'update', since='2.88'),
+    ),
+    *serve(
+        ShareAccessMetadataController,
+        '/share-access-rules/{access_id}/metadata',
+        put('', 'update', since='2.45'),
+        delete('/{key}', 'delete', since='2.45'),
+    ),
+    *serve(
+        ResourceLocksController,
+        '/resource-locks',
+        get('', 'index', since='2.81'),
+        post('', 'create', since='2.81'),
+        get('/{lock_id}', 'show', since='2.81'),
+        put('/{lock_id}', 'update', since='2.81'),
+        delete('/{lock_id}', 'delete', since='2.81'),
+    ),
+    *serve(
+        SnapshotAccessListController,
+        '/snapshots/{snapshot_id}/access-list',
+        get('', 'index', since='2.32'),
+    ),
+    # Snapshots and snapshot instances
+    *serve(
+        SnapshotManageController,
+        '',
+        post('/snapshots/manage', 'create', since='2.12'),
+    ),
+    *serve(
+        SnapshotsController,
+        '/snapshots',
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{snapshot_id}', 'show'),
+        put('/{snapshot_id}', 'update'),
+        delete('/{snapshot_id}', 'delete'),
+    ),
+    *serve(
+        SnapshotActionsController,
+        '/snapshots/{snapshot_id}',
+        action('/action'),
+    ),
+    *serve(
+        SnapshotMetadataController,
+        '/snapshots/{snapshot_id}/metadata',
+        get('', 'index', since='2.73'),
+        post('', 'create', since='2.73'),
+        put('', 'replace', since='2.73'),
+        get('/{key}', 'show', since='2.73'),
+        post('/{key}', 'create_one', since='2.73'),
+        delete('/{key}', 'delete', since='2.73'),
+    ),
+    *serve(
+        SnapshotExportLocationsController,
+        '/snapshots/{snapshot_id}/export-locations',
+        get('', 'index', since='2.32'),
+        get('/{export_location_id}', 'show', since='2.32'),
+    ),
+    *serve(
+        SnapshotInstancesController,
+        '/snapshot-instances',
+        get('', 'index', since='2.19'),
+        get('/detail', 'detail', since='2.19'),
+        get('/{snapshot_instance_id}', 'show', since='2.19'),
+    ),
+    *serve(
+        SnapshotInstanceActionsController,
+        '/snapshot-instances/{snapshot_instance_id}',
+        action('/action', since='2.19'),
+    ),
+    *serve(
+        SnapshotInstanceExportLocationsController,
+        '/snapshot-instances/{snapshot_instance_id}/export-locations',
+        get('', 'index', since='2.32'),
+        get('/{export_location_id}', 'show', since='2.32'),
+    ),
+    # Share replicas
+    *serve(
+        ShareReplicasController,
+        '/share-replicas',
+        get('', 'index', since='2.11', experimental='2.11-2.55'),
+        get('/detail', 'detail', since='2.11', experimental='2.11-2.55'),
+        post('', 'create', since='2.11', experimental='2.11-2.55'),
+        get(
+            '/{share_replica_id}',
+            'show',
+            since='2.11',
+            experimental='2.11-2.55',
+        ),
+        delete(
+            '/{share_replica_id}',
+            'delete',
+            since='2.11',
+            experimental='2.11-2.55',
+        ),
+    ),
+    *serve(
+        ShareReplicaActionsController,
+        '/share-replicas/{share_replica_id}',
+        action('/action', since='2.11', experimental='2.11-2.55'),
+    ),
+    *serve(
+        ShareReplicaExportLocationsController,
+        '/share-replicas/{share_replica_id}/export-locations',
+        get('', 'index', since='2.47', experimental='2.47-2.55'),
+        get(
+            '/{export_location_id}',
+            'show',
+            since='2.47',
+            experimental='2.47-2.55',
+        ),
+    ),
+    *serve(
+        ShareReplicaMetadataController,
+        '/share-replicas/{share_replica_id}/metadata',
+        get('', 'index', since='2.95'),
+        post('', 'create', since='2.95'),
+        put('', 'replace', since='2.95'),
+        get('/{key}', 'show', since='2.95'),
+        post('/{key}', 'create_one', since='2.95'),
+        delete('/{key}', 'delete', since='2.95'),
+    ),
+    # Share types
+    *serve(
+        ShareTypesController,
+        '/types',
+        get('', 'index'),
+        post('', 'create'),
+        get('/default', 'default', kind='collection'),
+        get('/{type_id}', 'show'),
+        put('/{type_id}', 'update', since='2.50'),
+        delete('/{type_id}', 'delete'),
+    ),
+    *serve(
+        ShareTypeAccessController,
+        '/types/{type_id}',
+        action('/action'),
+        get('/os-share-type-access', 'index'),
+        get('/share_type_access', 'index'),
+    ),
+    *serve(
+        ShareTypeExtraSpecsController,
+        '/types/{type_id}/extra_specs',
+        get('', 'index'),
+        post('', 'create'),
+        get('/{key}', 'show'),
+        put('/{key}', 'update'),
+        delete('/{key}', 'delete'),
+    ),
+    # Share networks, subnets and security services
+    *serve(
+        ShareNetworksController,
+        '/share-networks',
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{share_network_id}', 'show'),
+        put('/{share_network_id}', 'update'),
+        delete('/{share_network_id}', 'delete'),
+    ),
+    *serve(
+        ShareNetworkActionsController,
+        '/share-networks/{share_network_id}',
+        action('/action'),
+    ),
+    *serve(
+        ShareNetworkSubnetsController,
+        '/share-networks/{share_network_id}/subnets',
+        get('', 'index', since='2.51'),
+        post('', 'create', since='2.51'),
+        get('/{subnet_id}', 'show', since='2.51'),
+        delete('/{subnet_id}', 'delete', since='2.51'),
+    ),
+    *serve(
+        ShareNetworkSubnetMetadataController,
+        '/share-networks/{share_network_id}/subnets/{subnet_id}/metadata',
+        get('', 'index', since='2.78'),
+        post('', 'create', since='2.78'),
+        put('', 'replace', since='2.78'),
+        get('/{key}', 'show', since='2.78'),
+        post('/{key}', 'create_one', since='2.78'),
+        delete('/{key}', 'delete', since='2.78'),
+    ),
+    *serve(
+        SecurityServicesController,
+        '/security-services',
+        get('', 'index'),
+        get('/detail', 'detail'),
+        post('', 'create'),
+        get('/{security_service_id}', 'show'),
+        put('/{security_service_id}', 'update'),
+        delete('/{security_service_id}', 'delete'),
+    ),
+    # Share servers
+    *serve(
+        ShareServersController,
+        '/share-servers',
+        get('', 'index'),
+        post('/manage', 'manage', since='2.49'),
+        get('/{share_server_id}', 'show'),
+        get('/{share_server_id}/details', 'details', kind='member'),
+        delete('/{share_server_id}', 'delete'),
+    ),
+    *serve(
+        ShareServerActionsController,
+        '/share-servers/{share_server_id}',
+        action('/action'),
+    ),
+    # Services, pools, quotas, messages, recovery
+    *serve(
+        AvailabilityZonesController,
+        '',
+        get('/os-availability-zone', 'index', until='2.6'),
+        get('/availability-zones', 'index', since='2.7'),
+    ),
+    *serve(
+        ServicesController,
+        '',
+        get('/os-services', 'index', until='2.6'),
+        put('/os-services/{verb}', 'update', until='2.6'),
+        get('/services', 'index', since='2.7'),
+        put('/services/{verb}', 'update', since='2.7'),
+        post('/services/ensure-shares', 'ensure_shares', since='2.86'),
+    ),
+    *serve(
+        SchedulerStatsController,
+        '/scheduler-stats/pools',
+        get('', 'index'),
+        get('/detail', 'detail'),
+    ),
+    *serve(
+        MessagesController,
+        '/messages',
+        get('', 'index', since='2.37'),
+        get('/{message_id}', 'show', since='2.37'),
+        delete('/{message_id}', 'delete', since='2.37'),
+    ),
+    *serve(LimitsController, '', get('/limits', 'index')),
+    *serve(
+        QuotaSetsController,
+        '',
+        get('/os-quota-sets/{project_id}', 'show', until='2.6'),
+        put('/os-quota-sets/{project_id}', 'update', until='2.6'),
+        delete('/os-quota-sets/{project_id}', 'delete', until='2.6'),
+        get(
+            '/os-quota-sets/{project_id}/defaults',
+            'defaults',
+            until='2.6',
+            kind='member',
+        ),
+        get('/quota-sets/{project_id}', 'show', since='2.7'),
+        put('/quota-sets/{project_id}', 'update', since='2.7'),
+        delete('/quota-sets/{project_id}', 'delete', since='2.7'),
+        get(
+            '/quota-sets/{project_id}/defaults',
+            'defaults',
+            since='2.7',
+            kind='member',
+        ),
+        get(
+            '/quota-sets/{project_id}/detail',
+            'detail',
+            since='2.25',
+            kind='member',
+        ),
+    ),
+    *serve(
+        QuotaClassSetsController,
+        '',
+        get('/os-quota-class-sets/{class_name}', 'show', until='2.6'),
+        put('/os-quota-class-sets/{class_name}', 'update', until='2.6'),
+        get('/quota-class-sets/{class_name}', 'show', since='2.7'),
+        put('/quota-class-sets/{class_name}', 'update', since='2.7'),
+    ),
+    *serve(
+        RecoveryController,
+        '/recovery',
+        get('/in-flight', 'in_flight'),
+        get('/preview', 'preview'),
+        get('/log', 'log'),
+        post('/run', 'run'),
+    ),
 ]
-
-ROUTES = [
-    Route('GET', '/', 'versions', 'index', kind='root'),
-    Route('GET', '/extensions', 'extensions', 'index'),
-    Route('GET', '/extensions/{alias}', 'extensions', 'show'),
-    *_SHARES,
-    *ACCESS,
-    *MANAGING,
-    *NETWORKS,
-    *PLAIN,
-    *QUOTA,
-    *RECOVERY,
-    *REPLICAS,
-    *SHARE_SERVERS,
-    *SNAPSHOTS,
-]
-# fmt: on

@@ -15,7 +15,6 @@ from oslo_db import exception as db_exc
 from manila_lite import conf as options
 from manila_lite import exception
 from manila_lite.api.app import build_app
-from manila_lite.api.v2.controllers import CONTROLLERS
 from manila_lite.context import RequestContext
 from manila_lite.coordination import NullCoordinator
 from manila_lite.db.queries.admin import messages as message_rows
@@ -249,7 +248,7 @@ def api(process: Process, *, auth=None, checks=None, enforcer=None):
     )
     everything = {'database': database_check(process.db), **(checks or {})}
     app = build_app(
-        conf, found, enforcer, CONTROLLERS, auth, checks=everything
+        conf, found, enforcer, auth, checks=everything
     )
     return app, found
 

@@ -1,4 +1,4 @@
-"""Every published operation answers in its versions, and in no other."""
+"""Every published operation answers in its versions, and in no others."""
 
 import re
 
@@ -8,19 +8,18 @@ from manila_lite.api import faults
 from manila_lite.api import routes
 from manila_lite.api import versions
 from manila_lite.api.router import ACTION
-from manila_lite.api.v2.controllers import CONTROLLERS
 from tests.functional.api import differences
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.error_cases import refused_request
 from tests.functional.api.examples import example
 from tests.functional.api.sample_cloud import request_args
 from tests.support import reference
 
-OPERATIONS = published.operations()
+OPERATIONS = published_api.operations()
 SERVED = [
     operation
     for operation in OPERATIONS
-    if operation.key not in differences.SURFACE
+    if operation.key not in differences.UNSUPPORTED_OPERATIONS
 ]
 
 
@@ -40,11 +39,14 @@ def test_operation_answers_within_its_versions(sample, operation):
             minor=minor,
             project=minor % 2 == 1 and operation.accepts_project_id,
         )
-        assert answer.status_int == operation.success, (minor, answer.text)
+        assert answer.status_int == operation.success_code, (
+            minor,
+            answer.text,
+        )
         if operation.is_versioned:
-            assert answer.headers[versions.HEADER] == published.version_text(
-                minor
-            )
+            assert answer.headers[
+                versions.HEADER
+            ] == published_api.version_text(minor)
             assert answer.headers['Vary'] == versions.HEADER
 
 
@@ -52,15 +54,15 @@ def test_operation_answers_within_its_versions(sample, operation):
     [
         operation
         for operation in SERVED
-        if len(operation.versions) < len(published.VERSIONS)
+        if len(operation.versions) < len(published_api.VERSIONS)
     ]
 )
 def test_operation_is_unknown_outside_its_versions(sample, operation):
-    what = example(operation)(sample)
+    args = example(operation)(sample)
     before = sample.all_rows()
-    for minor in set(published.VERSIONS) - set(operation.versions):
+    for minor in set(published_api.VERSIONS) - set(operation.versions):
         answer = sample.send_request(
-            operation, what, minor=minor, project=minor % 2 == 1
+            operation, args, minor=minor, project=minor % 2 == 1
         )
         assert answer.status_int == 404, (minor, answer.text)
         assert fault(answer)['code'] == 404
@@ -71,7 +73,7 @@ def test_operation_is_unknown_outside_its_versions(sample, operation):
     [
         operation
         for operation in SERVED
-        if operation.key in differences.WITHOUT_HEADER
+        if operation.key in differences.HEADER_NOT_REQUIRED
     ]
 )
 def test_experiment_answers_without_its_header_where_listed(sample, operation):
@@ -82,39 +84,41 @@ def test_experiment_answers_without_its_header_where_listed(sample, operation):
             minor=minor,
             headers={versions.EXPERIMENTAL_HEADER: 'false'},
         )
-        assert answer.status_int == operation.success, answer.text
+        assert answer.status_int == operation.success_code, answer.text
 
 
 @by_key(
     [
         operation
         for operation in SERVED
-        if operation.experimental
-        and operation.key not in differences.WITHOUT_HEADER
+        if operation.experimental_versions
+        and operation.key not in differences.HEADER_NOT_REQUIRED
     ]
 )
 def test_experiment_needs_its_header(sample, operation):
-    """Without it the operation is unknown; with it the answer says so."""
+    """Without it the operation is unknown; with it the answer echoes it."""
     header = versions.EXPERIMENTAL_HEADER
     for minor in operation.versions:
-        what = example(operation)(sample)
-        answer = sample.send_request(operation, what, minor=minor)
+        args = example(operation)(sample)
+        answer = sample.send_request(operation, args, minor=minor)
         answered = header in answer.headers
-        assert answered == (minor in operation.experimental)
-        what = example(operation)(sample)
+        assert answered == (minor in operation.experimental_versions)
+        args = example(operation)(sample)
         answer = sample.send_request(
-            operation, what, minor=minor, headers={header: 'false'}
+            operation, args, minor=minor, headers={header: 'false'}
         )
         assert answer.status_int == (
-            404 if minor in operation.experimental else operation.success
+            404
+            if minor in operation.experimental_versions
+            else operation.success_code
         )
 
 
 PROVOKED = [
     (operation, code)
     for operation in SERVED
-    for code in operation.errors
-    if (operation.key, code) not in differences.CODES
+    for code in operation.error_codes
+    if (operation.key, code) not in differences.UNREACHABLE_CODES
 ]
 
 
@@ -123,15 +127,15 @@ PROVOKED = [
     PROVOKED,
     ids=[f'{operation.key} {code}' for operation, code in PROVOKED],
 )
-def test_published_error_code_can_be_had(sample, operation, code):
-    """In the first and the last version; and nothing was changed."""
+def test_published_error_code_can_be_provoked(sample, operation, code):
+    """In the first and the last version; nothing is changed."""
     for minor in (operation.versions[0], operation.versions[-1]):
         refused = refused_request(sample, operation, code)
         if minor < refused.since:
             continue
         before = sample.all_rows()
         answer = sample.send_request(
-            operation, refused.what, minor=minor, **refused.how
+            operation, refused.args, minor=minor, **refused.options
         )
         assert answer.status_int == code, (minor, answer.text)
         if operation.is_versioned:
@@ -139,27 +143,27 @@ def test_published_error_code_can_be_had(sample, operation, code):
         assert sample.all_rows() == before
 
 
-@pytest.mark.parametrize('key', differences.SURFACE)
+@pytest.mark.parametrize('key', differences.UNSUPPORTED_OPERATIONS)
 def test_listed_difference_is_still_there(sample, key):
     (operation,) = (one for one in OPERATIONS if one.key == key)
-    what = request_args({}, id=sample.share, alias='any')
-    answer = sample.send_request(operation, what, minor=operation.versions[-1])
+    args = request_args({}, id=sample.share, alias='any')
+    answer = sample.send_request(operation, args, minor=operation.versions[-1])
     if operation.action:
         assert 'no such action' in fault(answer)['message']
     else:
         assert answer.status_int == 404
 
 
-def test_codes_that_nothing_leads_to_are_published():
-    assert set(differences.CODES) <= {
+def test_unreachable_codes_are_published():
+    assert set(differences.UNREACHABLE_CODES) <= {
         (operation.key, code)
         for operation in SERVED
-        for code in operation.errors
+        for code in operation.error_codes
     }
 
 
 def test_every_operation_of_the_service_is_published():
-    """One that no row tells of would be walked by nobody."""
+    """An operation without a row would not be tested."""
     rows = reference.table('api-surface.csv')
     keys = {
         ' '.join((row['method'], row['path'], row['action'])).strip()
@@ -169,29 +173,29 @@ def test_every_operation_of_the_service_is_published():
         key
         for route in routes.ROUTES
         for key in _keys(route)
-        if not any(map(_like(key), keys)) and not _is_own(key)
+        if not any(map(_like(key), keys)) and not _is_extension(key)
     ] == []
 
 
-def _is_own(key):
+def _is_extension(key):
     _, path = key.split()[:2]
-    return path.startswith(tuple(differences.OWN))
+    return path.startswith(tuple(differences.EXTENSION_PATHS))
 
 
-def test_paths_of_our_own_collide_with_nothing_published():
+def test_extension_paths_collide_with_no_published_path():
     published_paths = {
         row['path'] for row in reference.table('api-surface.csv')
     }
-    for own in differences.OWN:
+    for extension in differences.EXTENSION_PATHS:
         assert any(
-            route.path.startswith(own.removeprefix('/v2'))
+            route.path.startswith(extension.removeprefix('/v2'))
             for route in routes.ROUTES
         )
-        first = own.split('/')[2]
+        first = extension.split('/')[2]
         for path in published_paths:
             parts = path.split('/')[2:3]
             assert first not in parts, path
-            # A variable would take our word for its own.
+            # A path variable would match the segment of the extension.
             assert not (
                 parts
                 and parts[0].startswith('{')
@@ -200,11 +204,11 @@ def test_paths_of_our_own_collide_with_nothing_published():
 
 
 def _keys(route):
-    """What the operations of a route are called in the table."""
+    """Return the keys of the operations of a route in the table."""
     key = f'{route.method} /v2{route.path}'
     if route.handler != ACTION:
         return [key]
-    controller = CONTROLLERS[route.controller]
+    controller = route.controller
     members = [getattr(controller, name) for name in dir(controller)]
     return [
         f'{key} {action.name}'
@@ -214,12 +218,12 @@ def _keys(route):
 
 
 def _like(key):
-    """Tells keys that are the same but for their variables."""
+    """Return a matcher for keys that differ only in their variables."""
     return re.compile(re.sub(r'\{\w+\}', '[^/ ]+', key)).fullmatch
 
 
 def fault(answer):
-    """What a fault says, in the one published form."""
+    """Return the content of a fault; check its published form."""
     ((key, value),) = answer.json.items()
     assert key == faults.FAULT_KEYS.get(answer.status_int, 'computeFault')
     assert value['code'] == answer.status_int

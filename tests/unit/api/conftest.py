@@ -95,7 +95,6 @@ def make_client(enforcer, tmp_path_factory):
                 conf,
                 None,
                 enforcer,
-                {'shelves': shelves.SampleController},
                 lambda v2: FakeAuthMiddleware(v2, enforcer),
                 checks=checks,
                 table=table,

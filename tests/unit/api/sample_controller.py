@@ -7,8 +7,14 @@ from webob import exc
 from manila_lite import exception
 from manila_lite.api import schema
 from manila_lite.api import wsgi
-from manila_lite.api.router import ACTION
-from manila_lite.api.router import Route
+from manila_lite.api.router import action
+from manila_lite.api.router import delete
+from manila_lite.api.router import get
+from manila_lite.api.router import post
+from manila_lite.api.router import put
+from manila_lite.api.router import serve
+from manila_lite.api.v2.admin.extensions import ExtensionsController
+from manila_lite.api.v2.versions import VersionsController
 
 MINE, FOREIGN = 'abcdef0123', 'fedcba9876'
 
@@ -127,24 +133,29 @@ class SampleController(wsgi.Controller):
         return {'dreamt': shelf_id}
 
 
-# fmt: off
 ROUTES = [
-    Route('GET', '/', 'versions', 'index', kind='root'),
-    Route('GET', '/extensions', 'extensions', 'index'),
-    Route('GET', '/extensions/{alias}', 'extensions', 'show'),
-    Route('GET', '/shelves', 'shelves', 'index'),
-    Route('POST', '/shelves', 'shelves', 'create'),
-    Route('GET', '/shelves/detail', 'shelves', 'raw'),
-    Route('GET', '/shelves/{shelf_id}', 'shelves', 'show'),
-    Route('PUT', '/shelves/{shelf_id}', 'shelves', 'update'),
-    Route('DELETE', '/shelves/{shelf_id}', 'shelves', 'delete'),
-    Route('POST', '/shelves/{shelf_id}/action', 'shelves', ACTION),
-    Route('GET', '/shelves/{shelf_id}/books/{book}', 'shelves', 'book'),
-    Route('GET', '/odd', 'shelves', 'odd', since='2.3', until='2.80'),
-    Route('GET', '/age', 'shelves', 'old', until='2.6'),
-    Route('GET', '/age', 'shelves', 'new', since='2.7',
-          experimental='2.11-2.55'),
-    Route('GET', '/fail/{how}', 'shelves', 'fail'),
-    Route('POST', '/echo', 'shelves', 'echo'),
+    *serve(VersionsController, '', get('/', 'index', kind='root')),
+    *serve(
+        ExtensionsController,
+        '/extensions',
+        get('', 'index'),
+        get('/{alias}', 'show'),
+    ),
+    *serve(
+        SampleController,
+        '',
+        get('/shelves', 'index'),
+        post('/shelves', 'create'),
+        get('/shelves/detail', 'raw'),
+        get('/shelves/{shelf_id}', 'show'),
+        put('/shelves/{shelf_id}', 'update'),
+        delete('/shelves/{shelf_id}', 'delete'),
+        action('/shelves/{shelf_id}/action'),
+        get('/shelves/{shelf_id}/books/{book}', 'book'),
+        get('/odd', 'odd', since='2.3', until='2.80'),
+        get('/age', 'old', until='2.6'),
+        get('/age', 'new', since='2.7', experimental='2.11-2.55'),
+        get('/fail/{how}', 'fail'),
+        post('/echo', 'echo'),
+    ),
 ]
-# fmt: on

@@ -9,8 +9,8 @@ import webob
 
 from manila_lite import context
 from manila_lite.api import app
+from manila_lite.api import routes
 from manila_lite.api import versions
-from manila_lite.api.v2 import routes_plain
 from manila_lite.db import models
 from manila_lite.db.queries.admin import services
 from manila_lite.scheduler.filters import extra_specs
@@ -19,6 +19,22 @@ from manila_lite.scheduler.pools import Pool
 MINE = 'e1284adea3ee4d2482af5ed214f3ad90'
 FOREIGN = '818a3f48dcd644909b3fa2e45a399a27'
 ADMIN, MEMBER, READER, GUEST = 'admin', 'member,reader', 'reader', 'guest'
+
+
+PLAIN_CONTROLLERS = {
+    'AvailabilityZonesController',
+    'MessagesController',
+    'SchedulerStatsController',
+    'ServicesController',
+    'ShareTypeAccessController',
+    'ShareTypeExtraSpecsController',
+    'ShareTypesController',
+}
+PLAIN_ROUTES = [
+    route
+    for route in routes.ROUTES
+    if route.controller.__name__ in PLAIN_CONTROLLERS
+]
 
 
 class HeaderAuth:
@@ -70,9 +86,8 @@ class Api:
                 db=db, conf=conf, enforcer=enforcer, pool_matches=pool_matches
             ),
             enforcer,
-            routes_plain.CONTROLLERS,
             lambda v2: HeaderAuth(v2, enforcer),
-            table=routes_plain.ROUTES,
+            table=PLAIN_ROUTES,
         )
 
     def __call__(self, method, path, body=None, *, expect=200, **how):

@@ -7,12 +7,12 @@ import pytest
 from manila_lite import messages
 from manila_lite.api import router
 from manila_lite.api import versions
-from manila_lite.api.v2 import routes_plain
 from manila_lite.db.queries.admin import pools
 from tests.functional.api.plain.client import ADMIN
 from tests.functional.api.plain.client import GUEST
 from tests.functional.api.plain.client import MEMBER
 from tests.functional.api.plain.client import MINE
+from tests.functional.api.plain.client import PLAIN_ROUTES
 from tests.functional.api.plain.client import READER
 from tests.support import reference
 
@@ -66,7 +66,7 @@ def fields_of(resource, view, minor):
 
 @functools.cache
 def index():
-    return router.RouteIndex(routes_plain.ROUTES, '[0-9a-f-]+')
+    return router.RouteIndex(PLAIN_ROUTES, '[0-9a-f-]+')
 
 
 def declared(row, minor):
@@ -75,7 +75,7 @@ def declared(row, minor):
     for route in found.routes if found else ():
         if minor not in route.window:
             continue
-        controller = routes_plain.CONTROLLERS[route.controller]
+        controller = route.controller
         if route.handler != router.ACTION:
             return getattr(controller, route.handler).declared
         for handler in vars(controller).values():
@@ -107,9 +107,7 @@ def test_every_route_is_published():
         for row in operations()
     }
     shapes = {(method, route.shape) for method, route in paths}
-    assert {
-        (route.method, route.shape) for route in routes_plain.ROUTES
-    } == shapes
+    assert {(route.method, route.shape) for route in PLAIN_ROUTES} == shapes
 
 
 @pytest.fixture
