@@ -1,1 +1,1 @@
-"""What may happen to a resource, as data: one table per machine."""
+"""The state machines of all resources, as data: one table each."""

@@ -1,8 +1,8 @@
-"""How far an access rule has come on an instance, and the sum of it.
+"""The state of an access rule on an instance, and `access_rules_status`.
 
-Two machines of the access rules design: the state of a rule on a share
-instance (or on a snapshot instance), and `access_rules_status` of the
-share instance.
+Both machines follow the access rules design: the state of a rule on a
+share instance (or on a snapshot instance), and `access_rules_status` of
+the share instance, which sums up the states of its rules.
 """
 
 from collections.abc import Iterable
@@ -49,24 +49,24 @@ STATES_BY_RANK = (
     A.DENYING,
     A.ACTIVE,
 )
-"""Of the states on several instances, a rule shows the first of these."""
+"""A rule with several states is shown with the first of them here."""
 
 RULES_EDITABLE = SHARE_INSTANCE.at_rest - HIDDEN_FROM_TENANTS
-"""The statuses in which an instance takes changes of its rules."""
+"""The statuses in which the rules of an instance may be changed."""
 
 LEAVING = HIDDEN_FROM_TENANTS | {
     InstanceStatus.DELETING,
     InstanceStatus.UNMANAGE_STARTING,
 }
-"""The statuses in which the rules of an instance go with it."""
+"""The statuses in which an instance is removed together with its rules."""
 
 SYNC_EXCLUDED = LEAVING | {
     InstanceStatus.CREATING,
     InstanceStatus.CREATING_FROM_SNAPSHOT,
 }
-"""The statuses in which a back end is not told of rules by themselves.
+"""The statuses in which rules are not sent to the back end separately.
 
-A new replica has rules from its birth, and whoever creates it tells them.
+A new replica starts with rules, and the work that creates it sends them.
 """
 
 
@@ -75,8 +75,8 @@ _CHANGED = frozenset({A.QUEUED_TO_UPDATE, A.UPDATING})
 # fmt: off
 _LEVEL_MOVES = [
     # event            from                           to
-    # Who changes or denies a rule that is on its way does not wait for it:
-    # what becomes of it is no news then.
+    # A rule may be changed or denied while the back end still applies it;
+    # the outcome of the earlier request is then ignored.
     ('change',         {A.ACTIVE, A.ERROR, A.APPLYING, A.UPDATING},
                                                       A.QUEUED_TO_UPDATE),
     ('update',         {A.QUEUED_TO_UPDATE},          A.UPDATING),
@@ -90,9 +90,9 @@ _LEVEL_MOVES = [
 def _rules(
     resource: str, table: str, kind: str, *, levels: bool = True
 ) -> Machine:
-    """The machine of rules whose work is of this kind.
+    """Return the machine of rules that work of this kind applies.
 
-    Without levels there is nothing about a rule to be changed.
+    Without levels there is nothing about a rule that can change.
     """
     states = ALL if levels else ALL - _CHANGED
     rescues = {
@@ -123,10 +123,10 @@ def _rules(
             ('deny_failed',   {A.DENYING},            A.ERROR),
             ('requeue_deny',  {A.DENYING},            A.QUEUED_TO_DENY),
 
-            # The back end says so of what was in force.
+            # The back end reports that an active rule has failed.
             ('broke',         {A.ACTIVE},             A.ERROR),
 
-            # The instance itself goes.
+            # The instance itself is removed.
             ('removed',       states,                 GONE),
         ],
         at_rest={A.ACTIVE, A.ERROR},
@@ -161,7 +161,7 @@ R = RulesStatus
 
 
 def aggregate_status(statuses: Iterable[str]) -> str:
-    """What a share shows of the `access_rules_status` of its instances."""
+    """Return the `access_rules_status` that a share is shown with."""
     found = set(statuses)
     return next(
         (status for status in (R.ERROR, R.OUT_OF_SYNC) if status in found),
@@ -179,7 +179,7 @@ SHARE_INSTANCE_ACCESS = Machine(
         ('change',  {R.ACTIVE},                     R.OUT_OF_SYNC),
         ('synced',  {R.OUT_OF_SYNC},                R.ACTIVE),
         ('failed',  {R.ACTIVE, R.OUT_OF_SYNC},      R.ERROR),
-        # The last rule in error is gone.
+        # No rule in error is left.
         ('cleared', {R.ERROR},                      R.ACTIVE),
     ],
     at_rest={R.ACTIVE, R.ERROR},

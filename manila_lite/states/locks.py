@@ -1,25 +1,25 @@
-"""The words of resource locks."""
+"""The values that resource locks use on the wire."""
 
 from manila_lite.states.access_rule import RuleState
 from manila_lite.states.share_instance import InstanceStatus
 
 
 class ResourceAction:
-    """Which action a lock forbids."""
+    """The action that a lock forbids."""
 
     DELETE = 'delete'
     SHOW = 'show'
 
 
 class ResourceType:
-    """What can be locked."""
+    """The kinds of resources that can be locked."""
 
     SHARE = 'share'
     ACCESS_RULE = 'access_rule'
 
 
 class LockContext:
-    """In which capacity somebody has locked."""
+    """The capacity in which the creator of a lock acted."""
 
     USER = 'user'
     ADMIN = 'admin'
@@ -30,7 +30,7 @@ ACTIONS = {
     ResourceType.SHARE: (ResourceAction.DELETE,),
     ResourceType.ACCESS_RULE: (ResourceAction.DELETE, ResourceAction.SHOW),
 }
-"""The actions that can be forbidden, by what they are done to."""
+"""The actions that can be forbidden, by resource type."""
 
 NOT_LOCKABLE = {
     ResourceType.SHARE: frozenset(
@@ -48,4 +48,4 @@ NOT_LOCKABLE = {
         {RuleState.QUEUED_TO_DENY, RuleState.DENYING, RuleState.ERROR}
     ),
 }
-"""Statuses in which it is of no use any more to forbid deletion."""
+"""Statuses in which forbidding deletion comes too late."""

@@ -1,21 +1,21 @@
-"""State tables: statuses, the moves between them, and the rescues.
+"""State machines: statuses, the moves between them, and the rescues.
 
 A machine describes one status column of one table. A status is either at
-rest, or in flight: somebody owes the next move. For every status in
-flight the table names a rescue, which says what is done about it when
-whoever owed the move is gone. Nothing here touches a database.
+rest or in flight, that is, some work owes the next move. For every status
+in flight the machine names a rescue: what recovery does when that work is
+lost. Nothing here touches a database.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 
 GONE = None
-"""The target of a move after which the row no longer exists."""
+"""The target of a move that deletes the row."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """Ask the back end with a driver method, then fire what it shows."""
+    """Ask the back end through a driver method; fire what it reports."""
 
     driver_method: str
     yes: str
@@ -27,13 +27,13 @@ class Ask:
 
     @property
     def description(self) -> str:
-        """What is done, in words."""
+        """The rescue in words, for operators."""
         return f'the back end is asked: {self.driver_method}'
 
 
 @dataclasses.dataclass(frozen=True)
 class Repeat:
-    """Submit the idempotent work of this kind once more."""
+    """Submit work of this kind again; the work is idempotent."""
 
     kind: str
     done: str
@@ -50,7 +50,7 @@ class Repeat:
 
 @dataclasses.dataclass(frozen=True)
 class GiveUp:
-    """Fire this event, which says visibly that the work was lost."""
+    """Fire this event, which makes the loss of the work visible."""
 
     event: str
 
@@ -65,10 +65,10 @@ class GiveUp:
 
 @dataclasses.dataclass(frozen=True)
 class Resume:
-    """Submit the work of this kind, which finds out what is to be done.
+    """Submit work of this kind; the work itself finds what is left to do.
 
-    Whatever was in somebody's hands is first put back by the event; what
-    only waits has none.
+    The event first moves a row that was being processed back to its
+    queue; a status that only waits needs no event.
     """
 
     kind: str
@@ -88,7 +88,7 @@ Rescue = Ask | Repeat | GiveUp | Resume
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One named step: the statuses it may leave and the one it enters."""
+    """A named move: the statuses it may leave and the one it enters."""
 
     event: str
     sources: frozenset[str]
@@ -99,13 +99,13 @@ class Move:
 
 
 class Machine:
-    """The table of one status column.
+    """The state machine of one status column.
 
-    `born` names the events that create a row and the status they give.
-    `resets` are statuses an administrator may set; each becomes the move
-    `reset_<status>`, which leaves every status but those of `final`. The
-    status `null`, if there is one, is stored as no value at all. A
-    broken table raises ValueError when it is built, that is, imported.
+    `initial` maps the events that create a row to the status they give.
+    `resets` are the statuses that an administrator may set; each becomes
+    the move `reset_<status>`, which may leave every status except those
+    of `final`. The status `null`, if any, is stored as NULL. An
+    inconsistent table raises ValueError when it is built, on import.
     """
 
     def __init__(
@@ -162,28 +162,31 @@ class Machine:
         return self.at_rest | frozenset(self.in_flight)
 
     def to_column(self, status: str | None) -> str | None:
-        """What the column has for a status."""
+        """Return the column value that stands for a status."""
         return None if status == self.null else status
 
     def from_column(self, stored: str | None) -> str | None:
-        """The status that the column says."""
+        """Return the status that a column value stands for."""
         return self.null if stored is None else stored
 
     def reset_event(self, status: str) -> str:
-        """The event that sets this status; KeyError when it may not."""
+        """Return the event that resets to this status.
+
+        Raises KeyError when the status may not be set.
+        """
         if status not in self.resets:
             raise KeyError(status)
         return f'reset_{status}'
 
     def rescue_targets(self, status: str) -> tuple[str | None, ...]:
-        """Where the rescue of a status in flight may lead."""
+        """Return the statuses that the rescue of a status may lead to."""
         return tuple(
             self._moves[event].target
             for event in self.in_flight[status].events
         )
 
     def moves_from(self, status: str) -> list[Move]:
-        """The moves that may leave a status, resets left out."""
+        """Return the moves that may leave a status, without resets."""
         return [
             move
             for move in self.moves
@@ -197,7 +200,7 @@ class Machine:
         used = {*self.initial.values(), *self.resets}
         for move in self.moves:
             if move.event.startswith('reset_'):
-                continue  # they leave every status there is
+                continue  # resets leave every status
             used |= move.sources
             if move.target is not GONE:
                 used.add(move.target)
@@ -208,8 +211,8 @@ class Machine:
             )
         for status, rescue in self.in_flight.items():
             for event in rescue.events:
-                offered = self._moves.get(event)
-                if offered is None or not offered.can_leave(status):
+                known = self._moves.get(event)
+                if known is None or not known.can_leave(status):
                     raise ValueError(
                         f'{self!r}: the rescue of {status} cannot fire {event}'
                     )

@@ -1,7 +1,7 @@
 """The status of a share instance.
 
-Statuses and who may leave them: statuses.csv of the published API; the
-rescues: the start-up reconciliation design.
+The statuses and the moves out of them follow statuses.csv of the published
+API, the rescues the start-up reconciliation design.
 """
 
 from manila_lite.states.machine import GONE
@@ -48,20 +48,20 @@ S = InstanceStatus
 HIDDEN_FROM_TENANTS = frozenset(
     {S.DEFERRED_DELETING, S.ERROR_DEFERRED_DELETING}
 )
-"""Deferred deletion has given the share up as far as its project sees.
+"""Deferred deletion hides a share in these statuses from its project.
 
-Its quota is free already, so nothing may bring such a share back.
+Its quota has been given back, so no move may make it available again.
 """
 
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR})
 
 OVERRIDING_STATUSES = (S.REVERTING, S.REPLICATION_CHANGE)
-"""What one copy of a share is in is what the share is in.
+"""A share is shown with these if any of its instances is in one.
 
-Else active replicas come before others, and then the better status.
+Otherwise active replicas come before others, then the better status.
 """
 
-_BY_WEIGHT = (
+_BY_RANK = (
     *OVERRIDING_STATUSES,
     S.MIGRATING,
     S.SERVER_MIGRATING,
@@ -71,13 +71,16 @@ _BY_WEIGHT = (
 
 
 def display_rank(status: str) -> int:
-    """How well it speaks for a share; the least is shown (statuses.csv)."""
-    if status in _BY_WEIGHT:
-        return _BY_WEIGHT.index(status)
-    return len(_BY_WEIGHT) + (status in SHARE_INSTANCE.in_flight)
+    """Return the rank of a status for display; the lowest one is shown.
+
+    The order is that of statuses.csv.
+    """
+    if status in _BY_RANK:
+        return _BY_RANK.index(status)
+    return len(_BY_RANK) + (status in SHARE_INSTANCE.in_flight)
 
 
-_BEING_MADE = frozenset({S.CREATING, S.CREATING_FROM_SNAPSHOT})
+_CREATING = frozenset({S.CREATING, S.CREATING_FROM_SNAPSHOT})
 
 _UNMANAGEABLE = frozenset(
     {
@@ -91,11 +94,11 @@ _UNMANAGEABLE = frozenset(
     }
 )
 
-_BEING_UNMANAGED = frozenset(
+_UNMANAGING = frozenset(
     {S.UNMANAGE_STARTING, S.MANAGE_ERROR_UNMANAGE_STARTING}
 )
 
-_KEPT = (
+_VISIBLE = (
     frozenset(
         status
         for name, status in vars(InstanceStatus).items()
@@ -110,10 +113,10 @@ SHARE_INSTANCE = Machine(
     initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING},
     moves=[
         # event            from                           to
-        # A driver may copy a snapshot while nobody waits for it.
+        # A driver may go on copying a snapshot after its call returned.
         ('copy',           {S.CREATING},        S.CREATING_FROM_SNAPSHOT),
-        ('created',        _BEING_MADE,                   S.AVAILABLE),
-        ('create_failed',  _BEING_MADE,                   S.ERROR),
+        ('created',        _CREATING,                   S.AVAILABLE),
+        ('create_failed',  _CREATING,                   S.ERROR),
 
         ('extend',         {S.AVAILABLE},                 S.EXTENDING),
         ('extended',       {S.EXTENDING},                 S.AVAILABLE),
@@ -137,17 +140,17 @@ SHARE_INSTANCE = Machine(
         ('manage_failed',  {S.MANAGE_STARTING},           S.MANAGE_ERROR),
 
         ('unmanage',       _UNMANAGEABLE,             S.UNMANAGE_STARTING),
-        # What was never taken over is let go under a name of its own.
+        # A share that was never managed is unmanaged by its own status.
         ('abandon', {S.MANAGE_ERROR}, S.MANAGE_ERROR_UNMANAGE_STARTING),
-        ('unmanaged',      _BEING_UNMANAGED,              GONE),
-        ('unmanage_failed', _BEING_UNMANAGED,             S.UNMANAGE_ERROR),
+        ('unmanaged',      _UNMANAGING,              GONE),
+        ('unmanage_failed', _UNMANAGING,             S.UNMANAGE_ERROR),
 
         ('ensure',         {S.AVAILABLE},                 S.ENSURING),
         ('ensured',        {S.ENSURING},                  S.AVAILABLE),
         ('ensure_failed',  {S.ENSURING},                  S.ERROR),
 
         ('delete',         DELETABLE,                     S.DELETING),
-        ('force_delete',   _KEPT,                         S.DELETING),
+        ('force_delete',   _VISIBLE,                         S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('defer_delete',   DELETABLE,             S.DEFERRED_DELETING),
         ('retry_deferred', {S.ERROR_DEFERRED_DELETING},
@@ -156,7 +159,7 @@ SHARE_INSTANCE = Machine(
                                             S.ERROR_DEFERRED_DELETING),
         ('deleted',        {S.DELETING, S.DEFERRED_DELETING}, GONE),
 
-        # With the share server it is on: there and back, or arrived.
+        # Moves with its share server: to the destination, or back.
         ('migrate_server', {S.AVAILABLE},           S.SERVER_MIGRATING),
         ('server_migrated', {S.SERVER_MIGRATING},         S.AVAILABLE),
         ('server_returned', {S.SERVER_MIGRATING},         S.AVAILABLE),
@@ -168,8 +171,8 @@ SHARE_INSTANCE = Machine(
         ('migration_lost', {S.MIGRATING, S.MIGRATING_TO,
                             S.SERVER_MIGRATING},          S.ERROR),
 
-        # What is to become the active replica; when that fails, all
-        # replicas of the share are in error until each is well again.
+        # The replica that is to become active. When promotion fails, all
+        # replicas of the share are in error until each is healthy again.
         ('promote',        {S.AVAILABLE},           S.REPLICATION_CHANGE),
         ('promoted',       {S.REPLICATION_CHANGE},        S.AVAILABLE),
         ('promote_refused', {S.REPLICATION_CHANGE},       S.AVAILABLE),
@@ -193,7 +196,7 @@ SHARE_INSTANCE = Machine(
             'get_share_status', 'created', 'create_failed'),
         S.EXTENDING: Ask('get_share_status', 'extended', 'extend_failed'),
         S.SHRINKING: Ask('get_share_status', 'shrunk', 'shrink_failed'),
-        # The snapshot has a rescue of its own; the share is as it was.
+        # The snapshot has its own rescue; the share is unchanged.
         S.SNAPSHOTTING: GiveUp('snapshotted'),
         S.REVERTING: GiveUp('revert_lost'),
         S.MANAGE_STARTING: GiveUp('manage_failed'),

@@ -1,7 +1,7 @@
-"""Statuses of share networks and the moves between them.
+"""The status of a share network.
 
-A network is changed while its share servers are: it is at rest again when
-the last of them is.
+A network is in flight while any of its share servers is being changed,
+and at rest again when the last of them is done.
 """
 
 from manila_lite.states.machine import GONE

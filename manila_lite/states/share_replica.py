@@ -1,8 +1,8 @@
-"""How well a replica follows its share: `replica_state` of an instance.
+"""`replica_state` of an instance: how well a replica follows its share.
 
-Values: statuses.csv of the published API; moves: the share replication
-design. Instances of shares that cannot be replicated have none. Nobody is
-owed a move here: what a replica is to become is its `status`.
+The values follow statuses.csv of the published API, the moves the share
+replication design. Instances of shares without replication have no value.
+No state here is in flight: work in progress shows in `status`.
 """
 
 from manila_lite.states.machine import Machine
@@ -13,7 +13,7 @@ DR = 'dr'
 
 TYPES = (WRITABLE, READABLE, DR)
 PROMOTABLE = frozenset({READABLE, DR})
-"""The types of which one replica is active, and another can become so."""
+"""The types with one active replica, and others that can be promoted."""
 
 
 class ReplicaState:
@@ -31,7 +31,7 @@ P = ReplicaState
 
 PASSIVE = frozenset({P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR})
 UP_TO_DATE = frozenset({P.ACTIVE, P.IN_SYNC})
-"""Those whose snapshots say whether a snapshot is complete."""
+"""The states whose replicas decide the status of a snapshot."""
 
 # fmt: off
 SHARE_REPLICA = Machine(
@@ -43,13 +43,13 @@ SHARE_REPLICA = Machine(
         ('fell_behind',    {P.IN_SYNC, P.ERROR},              P.OUT_OF_SYNC),
         ('failed',         {P.IN_SYNC, P.OUT_OF_SYNC},        P.ERROR),
         ('activated',      PASSIVE,                           P.ACTIVE),
-        # Another has been promoted.
+        # Another replica has been promoted.
         ('retired',        {P.ACTIVE},                        P.OUT_OF_SYNC),
         ('retired_in_sync', {P.ACTIVE},                       P.IN_SYNC),
         ('retired_broken', {P.ACTIVE},                        P.ERROR),
     ],
     resets={P.ACTIVE, P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR},
-    # An active replica is not reset: its share would be left without.
+    # Resetting the active replica would leave its share without one.
     final={P.ACTIVE},
     at_rest={P.ACTIVE, P.IN_SYNC, P.OUT_OF_SYNC, P.ERROR},
     in_flight={},

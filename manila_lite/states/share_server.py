@@ -1,8 +1,8 @@
-"""The status of a share server, and what a migration has come to with it.
+"""The status of a share server, and the state of its migration.
 
-Statuses and who may leave them: statuses.csv of the published API; the
-rescues: the start-up reconciliation design; the names of `task_state`:
-the share server migration design.
+The statuses and the moves out of them follow statuses.csv of the published
+API, the rescues the start-up reconciliation design, the values of
+`task_state` the share server migration design.
 """
 
 from manila_lite.states.machine import GONE
@@ -42,7 +42,7 @@ _MIGRATING = frozenset({S.SERVER_MIGRATING, S.SERVER_MIGRATING_TO})
 SHARE_SERVER = Machine(
     'share_server', 'share_servers',
     initial={'create': S.CREATING, 'manage': S.MANAGE_STARTING,
-          'migrate_here': S.SERVER_MIGRATING_TO},
+             'migrate_here': S.SERVER_MIGRATING_TO},
     moves=[
         # event            from                           to
         ('created',        {S.CREATING},                  S.ACTIVE),
@@ -68,7 +68,7 @@ SHARE_SERVER = Machine(
         ('migrated_away',  {S.SERVER_MIGRATING},          S.INACTIVE),
         ('arrived',        {S.SERVER_MIGRATING_TO},       S.ACTIVE),
         ('migration_withdrawn', {S.SERVER_MIGRATING_TO},  S.INACTIVE),
-        # A driver may choose a server that is there as the destination.
+        # A driver may choose an existing server as the destination.
         ('adopt',          {S.ACTIVE},               S.SERVER_MIGRATING_TO),
         ('let_go',         {S.SERVER_MIGRATING_TO},       S.ACTIVE),
         ('migration_failed', _MIGRATING,                  S.ERROR),
@@ -78,14 +78,14 @@ SHARE_SERVER = Machine(
     at_rest={S.ACTIVE, S.ERROR, S.MANAGE_ERROR, S.UNMANAGE_ERROR,
              S.INACTIVE},
     in_flight={
-        # The shares that wait for it are rescued as any that are creating.
+        # Shares that wait for it are rescued like others in creating.
         S.CREATING: GiveUp('create_failed'),
         S.DELETING: Repeat('share_servers.delete_share_server',
                            'deleted', 'delete_failed'),
         S.MANAGE_STARTING: GiveUp('manage_failed'),
         S.UNMANAGE_STARTING: GiveUp('unmanage_failed'),
         S.NETWORK_CHANGE: GiveUp('network_change_failed'),
-        # Waits for its task; one without a task is put to rest.
+        # Waits for its task; without a task the work brings it to rest.
         S.SERVER_MIGRATING: Resume(
             'server_migration.settle_server_migration'),
         S.SERVER_MIGRATING_TO: GiveUp('migration_failed'),
@@ -113,7 +113,7 @@ T = TaskState
 
 
 NO_MIGRATION = frozenset({T.NONE, T.COMPLETED, T.CANCELLED, T.ERROR})
-"""Where no migration is under way, and another may be started."""
+"""The states without a running migration, in which one may be started."""
 
 # fmt: off
 SHARE_SERVER_TASK = Machine(
@@ -127,14 +127,14 @@ SHARE_SERVER_TASK = Machine(
         ('phase1_done', {T.MIGRATING},                   T.PHASE1_DONE),
         ('complete',    {T.PHASE1_DONE},                 T.COMPLETING),
         ('completed',   {T.COMPLETING},                  T.COMPLETED),
-        # Said of the destination, whose source is gone soon.
+        # Fired on the destination; the source is removed soon.
         ('arrived',     NO_MIGRATION,                    T.COMPLETED),
         ('cancel',      {T.MIGRATING, T.PHASE1_DONE},    T.CANCELLING),
         ('cancelled',   {T.CANCELLING},                  T.CANCELLED),
         ('failed',      {T.STARTING, T.MIGRATING, T.PHASE1_DONE,
                          T.COMPLETING, T.CANCELLING},    T.ERROR),
     ],
-    # Those of the published list that have a name in the design.
+    # The published values that have a name in the design.
     resets={T.NONE, T.STARTING, T.MIGRATING, T.PHASE1_DONE, T.COMPLETING,
             T.CANCELLING, T.COMPLETED, T.CANCELLED, T.ERROR},
     # After phase one an administrator owes the next move, not a service.

@@ -1,7 +1,7 @@
 """The status of a snapshot instance.
 
-Statuses and who may leave them: statuses.csv of the published API; the
-rescues: the start-up reconciliation design.
+The statuses and the moves out of them follow statuses.csv of the published
+API, the rescues the start-up reconciliation design.
 """
 
 from collections.abc import Iterable
@@ -42,11 +42,11 @@ ALL = frozenset(
 )
 DELETABLE = frozenset({S.AVAILABLE, S.ERROR, S.MANAGE_ERROR})
 LEAVING = frozenset({S.DELETING, S.UNMANAGE_STARTING})
-"""The statuses in which the access rules of an instance go with it."""
+"""The statuses in which an instance is removed together with its rules."""
 SYNC_EXCLUDED = LEAVING | {S.CREATING}
-"""The statuses in which no back end is told of its access rules."""
+"""The statuses in which access rules are not sent to the back end."""
 
-_BY_WEIGHT = (
+_BY_RANK = (
     S.DELETING,
     S.CREATING,
     S.ERROR,
@@ -57,22 +57,20 @@ _BY_WEIGHT = (
 
 
 def aggregate_status(statuses: Iterable[str]) -> str | None:
-    """What a snapshot shows of its instances, on copies that count.
+    """Return the status that a snapshot with such instances is shown with.
 
-    None when there are none.
+    None when there are no instances.
     """
     found = sorted(set(statuses))
     return min(found, key=display_rank, default=None)
 
 
 def display_rank(status: str) -> int:
-    """How well it speaks for a snapshot; the least is shown."""
-    return (
-        _BY_WEIGHT.index(status) if status in _BY_WEIGHT else len(_BY_WEIGHT)
-    )
+    """Return the rank of a status for display; the lowest one is shown."""
+    return _BY_RANK.index(status) if status in _BY_RANK else len(_BY_RANK)
 
 
-# What an administrator may set; the published lists differ.
+# The statuses an administrator may set; the published lists differ.
 SNAPSHOT_RESETS = ALL - {S.SERVER_MIGRATING}
 INSTANCE_RESETS = frozenset(
     {
@@ -98,7 +96,7 @@ SNAPSHOT_INSTANCE = Machine(
 
         ('restore',        {S.AVAILABLE},                 S.RESTORING),
         ('restored',       {S.RESTORING},                 S.AVAILABLE),
-        # What the share became is said by the share.
+        # The status of the share says what became of its data.
         ('restore_failed', {S.RESTORING},                 S.AVAILABLE),
         ('restore_lost',   {S.RESTORING},                 S.ERROR),
 
@@ -114,10 +112,10 @@ SNAPSHOT_INSTANCE = Machine(
         ('force_delete',   ALL,                           S.DELETING),
         ('delete_failed',  {S.DELETING},                  S.ERROR_DELETING),
         ('deleted',        {S.DELETING},                  GONE),
-        # The replica that it was on is gone.
+        # Its replica has been removed.
         ('removed',        ALL,                           GONE),
 
-        # With the share server that its share is on.
+        # Moves with the share server of its share.
         ('migrate_server', {S.AVAILABLE},           S.SERVER_MIGRATING),
         ('server_migrated', {S.SERVER_MIGRATING},         S.AVAILABLE),
         ('server_returned', {S.SERVER_MIGRATING},         S.AVAILABLE),

@@ -1,4 +1,4 @@
-"""What a state table refuses to be, and what it answers."""
+"""A machine rejects inconsistent tables and answers questions about moves."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from manila_lite.states.machine import Ask
 from manila_lite.states.machine import GiveUp
 from manila_lite.states.machine import Machine
 
-SOUND = {
+VALID = {
     'initial': {'create': 'making'},
     'moves': [
         ('made', {'making'}, 'ready'),
@@ -23,11 +23,11 @@ SOUND = {
 
 
 def machine(**changes):
-    return Machine('thing', 'things', **(SOUND | changes))
+    return Machine('thing', 'things', **(VALID | changes))
 
 
 def with_move(*move):
-    return {'moves': [*SOUND['moves'], move]}
+    return {'moves': [*VALID['moves'], move]}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_broken_table_is_refused(changes, complaint):
         machine(**changes)
 
 
-def test_resets_leave_everything_but_what_is_final():
+def test_resets_may_leave_every_status_except_final_ones():
     assert machine()[machine().reset_event('ready')].sources == {
         'making',
         'ready',
@@ -63,7 +63,7 @@ def test_other_statuses_cannot_be_reset_to():
         machine().reset_event('hidden')
 
 
-def test_leaving_tells_the_moves_but_not_the_resets():
+def test_moves_from_leaves_out_resets():
     assert [move.event for move in machine().moves_from('ready')] == [
         'remove',
         'hide',

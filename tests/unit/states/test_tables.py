@@ -1,4 +1,4 @@
-"""What holds for every state table there is, and will be."""
+"""The rules that hold for every state machine."""
 
 import importlib
 import inspect
@@ -42,7 +42,7 @@ CONTRACTS = [
     and found.__module__ == contracts.__name__
 ]
 
-# How the published tables call a resource of ours.
+# The names of our resources in the published tables.
 PUBLISHED = {
     ('share_instance', 'status'): 'share / share instance',
     ('share_instance_access', 'access_rules_status'): 'share / share instance',
@@ -55,12 +55,12 @@ PUBLISHED = {
     ('share_server_task', 'task_state'): 'share server',
 }
 
-# Decision D1: the names of the designs, for those of the published tables.
+# Decision D1: the names of the designs, by those of the published tables.
 TRANSLATED = {
     'share_server_task': {
         '(null)': share_server.TaskState.NONE,
         'migration_starting': share_server.TaskState.STARTING,
-        # Nothing but drivers migrates a server: one word for three.
+        # Only drivers migrate servers: one name stands for three.
         'migration_in_progress': share_server.TaskState.MIGRATING,
         'migration_driver_starting': share_server.TaskState.STARTING,
         'migration_driver_in_progress': share_server.TaskState.MIGRATING,
@@ -73,11 +73,11 @@ TRANSLATED = {
     }
 }
 
-# A person, no service, owes the next move there.
+# Statuses in which an administrator, not a service, owes the next move.
 WAITING = {'share_server_task': {share_server.TaskState.PHASE1_DONE}}
 
-# Words of our own that clients see: decision D5 of the designs.
-NEW_WORDS = {
+# Statuses of our own that clients see: decision D5 of the designs.
+OWN_STATUSES = {
     'share_instance': {'snapshotting'},
     'share_instance_access': {'out_of_sync'},
 }
@@ -88,44 +88,46 @@ every_machine = pytest.mark.parametrize(
 
 
 def reachable(machine, *, resets):
-    """The statuses that can come about from birth."""
-    found, fresh = set(), set(machine.initial.values())
-    while fresh:
-        found |= fresh
+    """Return the statuses that a row can reach from an initial one."""
+    reached, added = set(), set(machine.initial.values())
+    while added:
+        reached |= added
         moves = (
             machine.moves
             if resets
             else [
-                move for status in found for move in machine.moves_from(status)
+                move
+                for status in reached
+                for move in machine.moves_from(status)
             ]
         )
-        fresh = (
-            {move.target for move in moves if move.sources & found}
-            - found
+        added = (
+            {move.target for move in moves if move.sources & reached}
+            - reached
             - {GONE}
         )
-    return found
+    return reached
 
 
-def ends_well(machine, status):
-    """Nothing more is owed, or work that finds it is."""
-    waiting = machine.in_flight.get(status)
+def is_settled(machine, status):
+    """Whether no move is owed, or submitted work makes it by itself."""
+    rescue = machine.in_flight.get(status)
     return status in machine.at_rest | {GONE} or (
-        isinstance(waiting, Resume) and not waiting.events
+        isinstance(rescue, Resume) and not rescue.events
     )
 
 
 def published(machine):
     name = PUBLISHED[machine.resource, machine.column]
-    words = TRANSLATED.get(machine.resource, {})
+    names = TRANSLATED.get(machine.resource, {})
     return [
-        {**row, 'value': words.get(row['value'], row['value'])}
+        {**row, 'value': names.get(row['value'], row['value'])}
         for row in reference.table('statuses.csv')
         if row['resource'] == name
     ]
 
 
-def test_there_are_tables():
+def test_machines_are_found():
     assert '<Machine share_instances.status>' in MACHINES
 
 
@@ -145,20 +147,20 @@ def test_every_rescue_ends_at_rest_or_gone(machine):
     for status, rescue in machine.in_flight.items():
         for event in rescue.events:
             assert machine[event].can_leave(status), (status, event)
-            assert ends_well(machine, machine[event].target), (status, event)
+            assert is_settled(machine, machine[event].target), (status, event)
 
 
 @every_machine
-def test_every_status_can_come_about(machine):
+def test_every_status_can_be_reached(machine):
     assert reachable(machine, resets=True) == machine.statuses
 
 
 @every_machine
-def test_what_only_an_administrator_sets_is_given_up(machine):
-    # Nobody works there: there is nothing to ask about or to repeat.
-    by_hand = machine.statuses - reachable(machine, resets=False)
-    assert by_hand <= machine.resets
-    for status in by_hand & set(machine.in_flight):
+def test_statuses_set_only_by_reset_are_given_up(machine):
+    # No work is in progress: there is nothing to ask about or to repeat.
+    reset_only = machine.statuses - reachable(machine, resets=False)
+    assert reset_only <= machine.resets
+    for status in reset_only & set(machine.in_flight):
         assert isinstance(machine.in_flight[status], GiveUp), status
 
 
@@ -169,16 +171,16 @@ def test_every_status_has_a_way_out(machine):
 
 
 @every_machine
-def test_column_is_one_of_the_models(machine):
+def test_column_exists_in_the_models(machine):
     assert machine.column in models.metadata.tables[machine.table].columns
 
 
 @every_machine
-def test_rescues_repeat_what_can_be_repeated(machine):
+def test_rescues_repeat_only_repeatable_work(machine):
     kinds = {
         kind: durable
-        for offered in CONTRACTS
-        for kind, durable in contract.work_kinds(offered).items()
+        for one in CONTRACTS
+        for kind, durable in contract.work_kinds(one).items()
     }
     for status, rescue in machine.in_flight.items():
         if isinstance(rescue, (Repeat, Resume)):
@@ -186,7 +188,7 @@ def test_rescues_repeat_what_can_be_repeated(machine):
 
 
 @every_machine
-def test_rescues_ask_what_drivers_answer(machine):
+def test_rescues_call_methods_of_the_driver_interface(machine):
     for status, rescue in machine.in_flight.items():
         if isinstance(rescue, Ask):
             assert callable(getattr(base.ShareDriver, rescue.driver_method)), (
@@ -208,12 +210,12 @@ def test_resets_are_the_published_ones(machine):
         if row['field'] == machine.column
         and row['admin_reset'].partition(' ')[0] in ('yes', 'generic')
     }
-    wanted = set(lists[0].split(', ')) if lists else marked
+    expected = set(lists[0].split(', ')) if lists else marked
     if machine is SNAPSHOT_INSTANCE:
-        # Snapshots have a list of their own, their instances the general.
-        assert wanted == SNAPSHOT_RESETS
-        wanted |= INSTANCE_RESETS
-    assert machine.resets == wanted
+        # Snapshots have their own list, their instances the general one.
+        assert expected == SNAPSHOT_RESETS
+        expected |= INSTANCE_RESETS
+    assert machine.resets == expected
 
 
 @every_machine
@@ -223,7 +225,9 @@ def test_statuses_are_published_ones(machine):
         for row in published(machine)
         if row['field'] == machine.column
     }
-    assert machine.statuses - NEW_WORDS.get(machine.resource, set()) <= known
+    assert (
+        machine.statuses - OWN_STATUSES.get(machine.resource, set()) <= known
+    )
 
 
 @every_machine
@@ -241,7 +245,7 @@ def test_published_transient_statuses_are_in_flight(machine):
 
 @every_machine
 @given(data=st.data())
-def test_whatever_happens_one_rescue_brings_rest(machine, data):
+def test_after_any_moves_one_rescue_reaches_rest(machine, data):
     status = data.draw(st.sampled_from(sorted(machine.initial.values())))
     for _ in range(data.draw(st.integers(0, 20))):
         moves = sorted(
@@ -254,7 +258,7 @@ def test_whatever_happens_one_rescue_brings_rest(machine, data):
     if status in machine.in_flight:
         rescue = machine.in_flight[status]
         if not rescue.events:
-            return  # it only waits for work that will find it
+            return  # it only waits for work that makes the next move
         event = data.draw(st.sampled_from(rescue.events))
         assert machine[event].can_leave(status)
-        assert ends_well(machine, machine[event].target)
+        assert is_settled(machine, machine[event].target)
