@@ -1,1 +1,1 @@
-"""Accepted requests that are still owed, and what runs them."""
+"""Accepted requests that are not done yet, and the runner that does them."""

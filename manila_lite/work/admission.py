@@ -1,4 +1,4 @@
-"""Refuses new work while too much of it waits."""
+"""Admission control: refuse new work while the queue is full."""
 
 from collections.abc import Callable
 import functools
@@ -11,11 +11,11 @@ from manila_lite.work import table
 
 
 class AdmissionControl:
-    """Knows, to the second, whether the queue is full.
+    """Checks the length of the queue, at most once per `interval` seconds.
 
-    The API accepts faster than workers finish, and an answer of 503 with
-    Retry-After is better than a wait without end. A limit of 0 never
-    refuses.
+    The API accepts requests faster than workers finish them, and a 503
+    with Retry-After is better than an endless wait. A limit of 0 disables
+    the check.
     """
 
     def __init__(
@@ -23,33 +23,36 @@ class AdmissionControl:
         db: Database,
         limit: int,
         *,
-        every: float = 1.0,
+        interval: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._db = db
         self._limit = limit
-        self._every = every
+        self._interval = interval
         self._clock = clock
-        self._looked_at: float | None = None
+        self._checked_at: float | None = None
         self._full = False
 
     def check(self) -> None:
-        """Return when there is room; raises ServiceUnavailable."""
+        """Raise ServiceUnavailable while the queue is full."""
         if not self._limit:
             return
         now = self._clock()
-        if self._looked_at is None or now - self._looked_at >= self._every:
-            self._looked_at = now
+        if (
+            self._checked_at is None
+            or now - self._checked_at >= self._interval
+        ):
+            self._checked_at = now
             self._full = self._db.read(table.queue_length) >= self._limit
         if self._full:
             raise exception.ServiceUnavailable(
-                f'More than {self._limit} operations wait to be carried '
-                'out; try again later.'
+                f'More than {self._limit} operations are queued; '
+                'try again later.'
             )
 
 
 def admission_controlled(method: Callable) -> Callable:
-    """Have a method of an object with a `brake` refused while it is full."""
+    """Make a method of an object check its `admission` before it runs."""
 
     @functools.wraps(method)
     def run(self: typing.Any, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""Tells the project's user what became of work, in published words."""
+"""Write user messages about the outcome of work, by published codes."""
 
 import typing
 
@@ -31,52 +31,56 @@ _SNAPSHOT_OF = (
 
 def notify_user(
     session: Session,
-    job: Claim,
+    claim: Claim,
     action: messages.Action,
     detail: messages.Detail | None,
     ttl: int,
 ) -> None:
-    """Write a user message about what the job worked on.
+    """Write a user message about the resource of the claimed work.
 
-    Users know shares and snapshots, not their instances, but for replicas
-    that follow the active one. An administrator may have asked without a
-    project; then that of the share is told.
+    Users see shares and snapshots, not their instances; of the replicas
+    they see those that are not active. When an administrator made the
+    request without a project, the message goes to the project that owns
+    the share.
     """
-    of_snapshot = job.resource == SNAPSHOT_INSTANCE.resource
-    found = session.one(
-        _SNAPSHOT_OF if of_snapshot else _SHARE_OF, instance_id=job.resource_id
+    of_snapshot = claim.resource == SNAPSHOT_INSTANCE.resource
+    parent = session.one(
+        _SNAPSHOT_OF if of_snapshot else _SHARE_OF,
+        instance_id=claim.resource_id,
     )
-    project_id = job.project_id or (found and found.project_id)
+    project_id = claim.project_id or (parent and parent.project_id)
     if project_id is None:
-        return  # there is nobody to tell
+        return  # no project to notify
     messages.record(
         session,
         project_id=project_id,
-        request_id=job.request_id,
+        request_id=claim.request_id,
         action=action,
         detail=detail,
-        **_known_as(job.resource_id, found, of_snapshot),
+        **_displayed(claim.resource_id, parent, of_snapshot),
         ttl=ttl,
     )
 
 
-def _known_as(id: str, found: typing.Any, of_snapshot: bool) -> dict[str, str]:
+def _displayed(
+    id: str, parent: typing.Any, of_snapshot: bool
+) -> dict[str, str]:
     kind = 'SHARE_SNAPSHOT' if of_snapshot else 'SHARE'
-    if found and not of_snapshot:
-        return displayed_resource(id, found.id, found.replica_state)
-    return {'resource_type': kind, 'resource_id': found.id if found else id}
+    if parent and not of_snapshot:
+        return displayed_resource(id, parent.id, parent.replica_state)
+    return {'resource_type': kind, 'resource_id': parent.id if parent else id}
 
 
 def displayed_resource(
     id: str, share_id: str, replica_state: str | None
 ) -> dict[str, str]:
-    """The resource that users know a share instance as."""
+    """Return the resource under which users see a share instance."""
     if replica_state in PASSIVE:
         return {'resource_type': 'SHARE_REPLICA', 'resource_id': id}
     return {'resource_type': 'SHARE', 'resource_id': share_id}
 
 
 def detail_of(error: Exception, failure: typing.Any) -> messages.Detail:
-    """The detail to tell: the error's own, or the declared one."""
+    """Return the detail the error carries, else the declared one."""
     own = getattr(error, 'params', {}).get('message_detail')
     return own or failure.detail or messages.Detail.UNKNOWN_ERROR

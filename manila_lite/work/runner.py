@@ -1,12 +1,12 @@
-"""Runs claimed work, and owns the unhappy end of it.
+"""Run claimed work and handle its failures.
 
-One runner serves some queues with some handlers. Work reaches it by a
-hint (an id to look at now) or by the sweep, which finds what no hint
-announced and what another process abandoned. A handler holds the happy
-way only: it ends with `job.finish`-like calls on its desk. When it
-raises, the runner decides: stale work is dropped, a passing trouble is
-tried again later, and anything else fires the declared failure, returns
-the reserved quota and writes the user message.
+A runner serves some queues with some handlers. Work reaches it by a hint
+(the id of a row) or by the sweep, which finds work without a hint and
+work abandoned by another process. A handler contains the successful path
+only and ends with a call such as `job.finish`. When it raises, the runner
+decides: stale work is dropped, a transient error is retried later, and
+any other error fires the declared failure event, releases the reserved
+quota and writes the user message.
 """
 
 import collections
@@ -33,12 +33,12 @@ from manila_lite.work import table
 LOG = logging.getLogger(__name__)
 
 CLOCK_SKEW = 0.02
-"""Seconds by which work is looked at later than it is due."""
+"""Seconds to wait beyond the due time, for clocks that differ."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a runner behaves; times are seconds."""
+    """Settings of a runner; times are in seconds."""
 
     lease: float = 30.0
     sweep_interval: float = 2.0
@@ -52,11 +52,11 @@ class Settings:
 
 
 class JobContext:
-    """One claimed job and what a handler may do with it."""
+    """The claimed work that a handler runs, and how the handler ends it."""
 
-    def __init__(self, db: Database, job: table.Claim, settings: Settings):
+    def __init__(self, db: Database, claim: table.Claim, settings: Settings):
         self.db = db
-        self.claim = job
+        self.claim = claim
         self.settings = settings
         self.closed = False
         self.wake_after: float | None = None
@@ -66,19 +66,19 @@ class JobContext:
         return getattr(self.claim, name)
 
     def read(self, query: Callable, *args: typing.Any) -> typing.Any:
-        """What a query answers, in a short transaction of its own."""
+        """Run a query in a short transaction of its own."""
         return self.db.read(query, *args, by=self.claim)
 
     def checkpoint(self, step: str) -> None:
-        """Note progress; raises WorkLost when another took over."""
+        """Record progress; raise ClaimLost when another worker took over."""
         self.db.write(table.checkpoint, self.claim, step, by=self.claim)
         self.progress_at = time.monotonic()
 
     def finish(self, function: Callable, *args: typing.Any) -> None:
         """End the work and write its results in one transaction.
 
-        After a power cut the work may be run again; handlers end in the
-        same place then.
+        The commit may be lost in a power cut. The work is then run again,
+        and handlers are idempotent.
         """
         self.db.write(self._finish, function, args, by=self.claim, fsync=False)
         self.closed = True
@@ -94,20 +94,22 @@ class JobContext:
         function: Callable,
         *function_args: typing.Any,
     ) -> None:
-        """Write the results of a part; the rest is queued, as `args`."""
+        """Write the results so far; queue the rest as work with `args`."""
         self.db.write(
-            self._go_on, args, function, function_args, by=self.claim
+            self._continue_with, args, function, function_args, by=self.claim
         )
         self.closed = True
 
-    def _go_on(self, session: Session, args, function, function_args) -> None:
+    def _continue_with(
+        self, session: Session, args, function, function_args
+    ) -> None:
         table.continue_with(session, self.claim, args)
         function(session, *function_args)
 
     def pause(
         self, delay: float, function: Callable, *args: typing.Any
     ) -> None:
-        """Write how far it has come; the same work goes on after a while."""
+        """Write the progress; run the same work again after `delay`."""
         self.db.write(self._pause, delay, function, args, by=self.claim)
         self.closed = True
 
@@ -116,12 +118,12 @@ class JobContext:
         function(session, *args)
 
     def release(self, delay: float) -> None:
-        """Leave the work to somebody else, for now."""
+        """Give up the claim; any worker may claim it after `delay`."""
         self.db.write(table.release, self.claim, delay, by=self.claim)
         self.closed = True
 
     def hand_over(self, function: Callable, *args: typing.Any) -> None:
-        """Run a transaction that gives the work to another queue."""
+        """Run a transaction that moves the work to another queue."""
         self.db.write(function, *args, by=self.claim, fsync=False)
         self.closed = True
 
@@ -132,13 +134,13 @@ Rescuer = Callable[[JobContext], None]
 class Runner:
     """Claims and runs the work of some queues.
 
-    `handlers` is what `contract.endpoint_handlers` gives. `rescue` is
-    called with abandoned work whose handler may not simply run again, and
-    `recheck` with a session and work whose handler did something that
-    could not be written down.
-    Handlers that act outside of the database run when their claim is on
-    the disk. `step` runs one piece of work in the calling thread; `start`
-    runs the same in threads, for as long as the service lives.
+    `handlers` is the result of `contract.endpoint_handlers`. `rescue` is
+    called with abandoned work whose handler must not simply run again.
+    `recheck` is called with a session and a claim when the effects of a
+    handler could not be recorded.
+    Handlers with side effects outside of the database run only after
+    their claim has reached the disk. `step` runs one piece of work in the
+    calling thread; `start` does the same in threads until `stop`.
     """
 
     def __init__(
@@ -163,42 +165,42 @@ class Runner:
         self.settings = settings or Settings()
         self.rng = rng or random.Random()
         self.has_side_effects = has_side_effects
-        self._hinted: collections.deque[tuple[str, bool]] = collections.deque()
-        self._known: set[str] = set()
-        self._later: list[tuple[float, str]] = []
-        self._wanted = threading.Condition()
+        self._hints: collections.deque[tuple[str, bool]] = collections.deque()
+        self._queued_ids: set[str] = set()
+        self._delayed: list[tuple[float, str]] = []
+        self._changed = threading.Condition()
         self._running: set[JobContext] = set()
-        self._dry = threading.Event()
+        self._idle = threading.Event()
         self._stop = threading.Event()
-        self._ended = threading.Event()
+        self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._lease_keeper: threading.Thread | None = None
+        self._renewer: threading.Thread | None = None
 
-    # What others call
+    # Public interface
 
     def wake(self, work_id: str, abandoned: bool = False) -> None:
-        """Look at this work soon; never blocks."""
-        with self._wanted:
-            if work_id in self._known:
+        """Schedule this work to be claimed soon; never blocks."""
+        with self._changed:
+            if work_id in self._queued_ids:
                 return
-            self._known.add(work_id)
-            self._hinted.append((work_id, abandoned))
-            self._wanted.notify()
+            self._queued_ids.add(work_id)
+            self._hints.append((work_id, abandoned))
+            self._changed.notify()
 
     def step(self) -> bool:
-        """Run one piece of due work now; False when there was none."""
-        with self._wanted:
-            found = self._hinted.popleft() if self._hinted else None
-        if found is None:
+        """Run one piece of due work now; return False when there is none."""
+        with self._changed:
+            hint = self._hints.popleft() if self._hints else None
+        if hint is None:
             if not self.sweep():
                 return False
             return self.step()
-        self._known.discard(found[0])
-        self._run(*found)
+        self._queued_ids.discard(hint[0])
+        self._run(*hint)
         return True
 
     def sweep(self) -> int:
-        """Find due and abandoned work that no hint announced."""
+        """Find due and abandoned work without a hint; return the count."""
         found = self.db.read(
             table.sweep, self.queues, self.handlers, self.settings.batch
         )
@@ -210,36 +212,36 @@ class Runner:
         for number in range(self.settings.workers):
             self._spawn(self._work, f'worker-{number}')
         self._spawn(self._sweep_forever, 'sweep')
-        self._lease_keeper = threading.Thread(
+        self._renewer = threading.Thread(
             target=self._renew_forever,
             name=f'{self.queues[0]}-lease',
             daemon=True,
         )
-        self._lease_keeper.start()
+        self._renewer.start()
 
     def stop(self, timeout: float = 60.0) -> bool:
-        """Claim nothing more; True when the work in hand has ended.
+        """Claim no more work; return True when running work has ended.
 
-        Until then its leases are kept.
+        Its leases are renewed until then.
         """
         self._stop.set()
-        self._dry.set()
-        with self._wanted:
-            self._wanted.notify_all()
+        self._idle.set()
+        with self._changed:
+            self._changed.notify_all()
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in self._threads):
             return False
-        self._ended.set()
-        if self._lease_keeper is None:
+        self._stopped.set()
+        if self._renewer is None:
             return True
-        self._lease_keeper.join(max(0.0, deadline - time.monotonic()))
-        return not self._lease_keeper.is_alive()
+        self._renewer.join(max(0.0, deadline - time.monotonic()))
+        return not self._renewer.is_alive()
 
     @property
     def in_hand(self) -> int:
-        """How much work this runner holds at the moment."""
+        """The number of jobs that are running now."""
         return len(self._running)
 
     # Threads
@@ -253,75 +255,77 @@ class Runner:
 
     def _work(self) -> None:
         while True:
-            with self._wanted:
-                while not (self._ripe() or self._stop.is_set()):
-                    self._dry.set()
-                    self._wanted.wait(self._until_ripe())
+            with self._changed:
+                while not (self._has_due_work() or self._stop.is_set()):
+                    self._idle.set()
+                    self._changed.wait(self._next_due_in())
                 if self._stop.is_set():
                     return
-                work_id, abandoned = self._hinted.popleft()
-                self._known.discard(work_id)
+                work_id, abandoned = self._hints.popleft()
+                self._queued_ids.discard(work_id)
             try:
                 self._run(work_id, abandoned)
             except Exception:
-                # The database is away, say; the sweep comes back to it.
-                LOG.exception('Work %s could not be run', work_id)
+                # For instance, the database is down; the sweep retries.
+                LOG.exception('Could not run work %s', work_id)
 
-    def _ripe(self) -> bool:
-        """Whether there is work to look at now."""
-        while self._later and self._later[0][0] <= time.monotonic():
-            work_id = heapq.heappop(self._later)[1]
-            if work_id not in self._known:
-                self._known.add(work_id)
-                self._hinted.append((work_id, False))
-        return bool(self._hinted)
+    def _has_due_work(self) -> bool:
+        """Whether there is work to claim now."""
+        while self._delayed and self._delayed[0][0] <= time.monotonic():
+            work_id = heapq.heappop(self._delayed)[1]
+            if work_id not in self._queued_ids:
+                self._queued_ids.add(work_id)
+                self._hints.append((work_id, False))
+        return bool(self._hints)
 
-    def _until_ripe(self) -> float | None:
-        if not self._later:
+    def _next_due_in(self) -> float | None:
+        if not self._delayed:
             return None
-        return max(0.0, self._later[0][0] - time.monotonic())
+        return max(0.0, self._delayed[0][0] - time.monotonic())
 
-    def _wake_in(self, delay: float, work_id: str) -> None:
-        """Look at this work when it is due again."""
+    def _wake_after(self, delay: float, work_id: str) -> None:
+        """Schedule this work for when it is due again."""
         if not self._threads:
-            return  # whoever steps this runner has a clock of his own
-        with self._wanted:
+            return  # the caller of `step` has a clock of its own
+        with self._changed:
             heapq.heappush(
-                self._later, (time.monotonic() + delay + CLOCK_SKEW, work_id)
+                self._delayed, (time.monotonic() + delay + CLOCK_SKEW, work_id)
             )
-            self._wanted.notify()
+            self._changed.notify()
 
     def _sweep_forever(self) -> None:
         while not self._stop.is_set():
-            self._dry.clear()
-            # After a full batch there may be more, for when this is done.
-            pause = self._dry if self._sweep_once() else self._stop
+            self._idle.clear()
+            # After a full batch, sweep again as soon as it is done.
+            pause = self._idle if self._sweep_once() else self._stop
             pause.wait(self.settings.sweep_interval)
 
     def _sweep_once(self) -> bool:
-        """Whether there may be more than was found."""
-        if len(self._hinted) >= self.settings.batch:
+        """Sweep; return whether there may be more work than was found."""
+        if len(self._hints) >= self.settings.batch:
             return True
         try:
             return self.sweep() >= self.settings.batch
         except Exception:
-            LOG.exception('The sweep of %s failed', self.queues)
+            LOG.exception('The sweep of queues %s failed', self.queues)
             return False
 
     def _renew_forever(self) -> None:
-        while not self._ended.wait(self.settings.lease / 3):
+        while not self._stopped.wait(self.settings.lease / 3):
             try:
                 self.renew()
             except Exception:
-                LOG.exception('Leases of %s were not renewed', self.queues)
+                LOG.exception(
+                    'Could not renew the leases of queues %s', self.queues
+                )
 
     def renew(self) -> None:
-        """Keep the work in hand that has not been still for too long."""
-        jobs = self._alive()
-        if jobs:
-            self.db.write(table.renew, jobs, self.settings.lease)
+        """Renew the leases of running jobs that have made progress."""
+        claims = self._live_claims()
+        if claims:
+            self.db.write(table.renew, claims, self.settings.lease)
 
-    def _alive(self) -> list[table.Claim]:
+    def _live_claims(self) -> list[table.Claim]:
         limit = time.monotonic() - self.settings.operation_timeout
         return [
             job.claim for job in list(self._running) if job.progress_at > limit
@@ -330,11 +334,13 @@ class Runner:
     # One piece of work
 
     def _run(self, work_id: str, abandoned: bool) -> None:
-        if abandoned and any(job.id == work_id for job in self._alive()):
-            # The database was away for a lease, and we were not.
+        if abandoned and any(
+            claim.id == work_id for claim in self._live_claims()
+        ):
+            # The database was down for a whole lease; this process was not.
             self.renew()
             return
-        job = self._prepared(work_id, abandoned)
+        job = self._claim_and_prepare(work_id, abandoned)
         if job is None:
             return
         self._running.add(job)
@@ -343,40 +349,42 @@ class Runner:
         finally:
             self._running.discard(job)
 
-    def _prepared(self, work_id: str, abandoned: bool) -> JobContext | None:
-        """Work that is ours now; None when it is not, or needs no more."""
+    def _claim_and_prepare(
+        self, work_id: str, abandoned: bool
+    ) -> JobContext | None:
+        """Claim the work; return None when there is nothing to run."""
         try:
             return self.db.write(
                 self._prepare, work_id, abandoned, fsync=self.has_side_effects
             )
         except _UnknownKind as unknown:
-            LOG.info('Work %s is left to others: %s', work_id, unknown)
+            LOG.info('Work %s has an unknown kind: %s', work_id, unknown)
         except _STALE as error:
-            LOG.info('Work %s is out of date: %s', work_id, error)
+            LOG.info('Work %s is stale: %s', work_id, error)
             self.db.write(self._drop_unclaimed, work_id, abandoned)
         except db_exc.DBConnectionError:
-            raise  # not the fault of this work; the sweep comes back to it
+            raise  # not caused by this work; the sweep retries
         except Exception as error:  # noqa: BLE001 handled as declared
-            job = self.db.write(self._claim, work_id, abandoned)
-            if job is not None:
-                self._unhappy(job, self.handlers[job.kind], error)
+            claim = self.db.write(self._claim, work_id, abandoned)
+            if claim is not None:
+                self._handle_failure(claim, self.handlers[claim.kind], error)
         return None
 
     def _prepare(
         self, session: Session, work_id: str, abandoned: bool
     ) -> JobContext | None:
-        job = self._claim(session, work_id, abandoned)
-        if job is None:
+        claim = self._claim(session, work_id, abandoned)
+        if claim is None:
             return None
-        handler = self.handlers[job.kind]
-        if handler.prepare and not self._needs_rescue(job, handler):
-            job.prepared = handler.prepare(session, job)
-        return JobContext(self.db, job, self.settings)
+        handler = self.handlers[claim.kind]
+        if handler.prepare and not self._needs_rescue(claim, handler):
+            claim.prepared = handler.prepare(session, claim)
+        return JobContext(self.db, claim, self.settings)
 
     def _claim(
         self, session: Session, work_id: str, abandoned: bool
     ) -> table.Claim | None:
-        job = table.claim(
+        claim = table.claim(
             session,
             work_id,
             self.queues,
@@ -384,21 +392,21 @@ class Runner:
             self.settings.lease,
             abandoned=abandoned,
         )
-        if job is not None and job.kind not in self.handlers:
-            raise _UnknownKind(job.kind)
-        session.by = job
-        return job
+        if claim is not None and claim.kind not in self.handlers:
+            raise _UnknownKind(claim.kind)
+        session.by = claim
+        return claim
 
     def _drop_unclaimed(
         self, session: Session, work_id: str, abandoned: bool
     ) -> None:
-        job = self._claim(session, work_id, abandoned)
-        if job is not None:
-            self._drop(session, job)
+        claim = self._claim(session, work_id, abandoned)
+        if claim is not None:
+            self._drop(session, claim)
 
-    def _needs_rescue(self, job: table.Claim, handler) -> bool:
+    def _needs_rescue(self, claim: table.Claim, handler) -> bool:
         return (
-            job.abandoned
+            claim.abandoned
             and self.rescue is not None
             and not handler.durable.repeatable
         )
@@ -411,105 +419,111 @@ class Runner:
             else:
                 handler.run(job, **job.claim.args)
             if not job.closed:
-                raise RuntimeError(f'{job.claim.kind} ended without an end')
+                raise RuntimeError(
+                    f'the handler of {job.claim.kind} did not end its job'
+                )
             if job.wake_after is not None:
-                self._wake_in(job.wake_after, job.claim.id)
+                self._wake_after(job.wake_after, job.claim.id)
         except exception.ClaimLost as error:
-            self._lost(job.claim, error)
+            self._handle_lost_claim(job.claim, error)
         except _STALE as error:
-            LOG.info('Work %s is out of date: %s', job.claim.id, error)
-            self._quietly(self._drop, job.claim)
-            self._look_again(job.claim)
+            LOG.info('Work %s is stale: %s', job.claim.id, error)
+            self._write_if_held(self._drop, job.claim)
+            self._recheck(job.claim)
         except Exception as error:  # noqa: BLE001 handled as declared
-            self._unhappy(job.claim, handler, error)
+            self._handle_failure(job.claim, handler, error)
 
-    def _unhappy(self, job: table.Claim, handler, error: Exception) -> None:
-        if _passes(error) and job.attempt < self.settings.max_attempts:
+    def _handle_failure(
+        self, claim: table.Claim, handler, error: Exception
+    ) -> None:
+        if _is_transient(error) and claim.attempt < self.settings.max_attempts:
             delay = (
                 self.settings.retry_delay
-                * 2 ** (job.attempt - 1)
+                * 2 ** (claim.attempt - 1)
                 * self.rng.uniform(0.5, 1.5)
             )
             LOG.warning(
-                '%s %s is tried again in %.1f s: %s',
-                job.kind,
-                job.resource_id,
+                '%s %s will be retried in %.1f s: %s',
+                claim.kind,
+                claim.resource_id,
                 delay,
                 error,
             )
-            self._quietly(table.retry, job, delay, str(error))
+            self._write_if_held(table.retry, claim, delay, str(error))
             return
-        # That no storage fits is an answer, not a fault to be traced.
+        # NoValidHost is a regular outcome; a traceback would not help.
         LOG.error(
             '%s %s failed: %s',
-            job.kind,
-            job.resource_id,
+            claim.kind,
+            claim.resource_id,
             error,
             exc_info=(
                 None if isinstance(error, exception.NoValidHost) else error
             ),
         )
         try:
-            self._quietly(self.fail, job, handler, error)
+            self._write_if_held(self.fail, claim, handler, error)
         except db_exc.DBConnectionError:
             raise
         except Exception:
-            LOG.exception('The end of %s itself failed', job.kind)
+            LOG.exception('The failure hook of %s failed', claim.kind)
             plain = dataclasses.replace(handler, failed=None)
-            self._quietly(self.fail, job, plain, error)
+            self._write_if_held(self.fail, claim, plain, error)
 
-    def _quietly(
-        self, function: Callable, job: table.Claim, *args: typing.Any
+    def _write_if_held(
+        self, function: Callable, claim: table.Claim, *args: typing.Any
     ) -> None:
         try:
-            self.db.write(function, job, *args, by=job)
+            self.db.write(function, claim, *args, by=claim)
         except exception.ClaimLost as error:
-            self._lost(job, error)
+            self._handle_lost_claim(claim, error)
 
-    def _lost(self, job: table.Claim, error: exception.ClaimLost) -> None:
+    def _handle_lost_claim(
+        self, claim: table.Claim, error: exception.ClaimLost
+    ) -> None:
         LOG.warning('%s', error)
-        self._look_again(job)
+        self._recheck(claim)
 
-    def _look_again(self, job: table.Claim) -> None:
-        if self.recheck and not self.handlers[job.kind].durable.repeatable:
-            self.db.write(self.recheck, job, by=job)
+    def _recheck(self, claim: table.Claim) -> None:
+        if self.recheck and not self.handlers[claim.kind].durable.repeatable:
+            self.db.write(self.recheck, claim, by=claim)
 
-    def _drop(self, session: Session, job: table.Claim) -> None:
-        table.finish(session, job)
-        charges.release_reservations(session, job.charges)
-        handler = self.handlers[job.kind]
+    def _drop(self, session: Session, claim: table.Claim) -> None:
+        table.finish(session, claim)
+        charges.release_reservations(session, claim.charges)
+        handler = self.handlers[claim.kind]
         if handler.dropped:
-            handler.dropped(session, job)
+            handler.dropped(session, claim)
 
     def fail(
-        self, session: Session, job: table.Claim, handler, error: Exception
+        self, session: Session, claim: table.Claim, handler, error: Exception
     ) -> None:
-        """End the work visibly: failure event, quota back, user message.
+        """End failed work: fire the event, release quota, notify the user.
 
-        A handler may have an end of its own for the error. Where the
-        resource has moved on by itself only the work goes.
+        A handler may end the work itself for this error. When the status
+        of the resource has changed meanwhile, only the work is deleted.
         """
-        self._drop(session, job)
+        self._drop(session, claim)
         try:
-            self._fire_failure(session, job, handler, error)
+            self._fire_failure(session, claim, handler, error)
         except _STALE as stale:
             LOG.info('%s', stale)
 
     def _fire_failure(
-        self, session: Session, job: table.Claim, handler, error: Exception
+        self, session: Session, claim: table.Claim, handler, error: Exception
     ) -> None:
-        if handler.failed and handler.failed(session, job, error):
+        if handler.failed and handler.failed(session, claim, error):
             return
         failure = handler.durable.failure_of(error)
         if failure is None:
             return
         transitions.fire(
-            session, failure.machine, job.resource_id, failure.event
+            session, failure.machine, claim.resource_id, failure.event
         )
-        if failure.action is not None:  # else there is no user to tell
+        if failure.action is not None:  # else users are not notified
             notify.notify_user(
                 session,
-                job,
+                claim,
                 failure.action,
                 notify.detail_of(error, failure),
                 self.settings.message_ttl,
@@ -517,18 +531,18 @@ class Runner:
 
 
 class _UnknownKind(Exception):
-    """Work of a kind that nobody here knows; it stays as it is."""
+    """Work of a kind without a handler here; it is left alone."""
 
 
 _STALE = (exception.InvalidStatus, exception.ResourceNotFound)
 
-_PASSING = (
+_TRANSIENT = (
     db_exc.DBConnectionError,
     db_exc.DBDeadlock,
     exception.ServiceUnavailable,
 )
 
 
-def _passes(error: Exception) -> bool:
-    """Whether trying again later may well help."""
-    return isinstance(error, _PASSING)
+def _is_transient(error: Exception) -> bool:
+    """Whether a later retry may succeed."""
+    return isinstance(error, _TRANSIENT)

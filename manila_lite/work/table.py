@@ -1,9 +1,9 @@
 """The work table: submit, claim, renew, hand over, retry, finish, sweep.
 
-A row is inserted in the transaction that moves the status and charges
-the quota, so that a request is either accepted with its work or not at
-all. It is claimed by one guarded UPDATE that raises its fence; whoever
-holds an older fence can finish nothing. Design: engineering, section 1.
+A row is inserted in the transaction that changes the status and charges
+the quota, so a request is accepted together with its work or not at all.
+One guarded UPDATE claims the row and increments its fence; a worker with
+an older fence can no longer write. Design: engineering, section 1.
 """
 
 from collections.abc import Collection, Mapping
@@ -35,8 +35,11 @@ _INSERT = sa.insert(WORK).values(
 )
 
 
-def _ask(dialect: str) -> sa.Insert:
-    """Insert work, or ask once more for that of its key; which it is."""
+def _upsert(dialect: str) -> sa.Insert:
+    """Return an upsert: insert the row, or count one more request for it.
+
+    The statement returns id and state of the row.
+    """
     first: dict[str, typing.Any] = {
         'state': QUEUED,
         'attempt': 0,
@@ -64,18 +67,18 @@ def _ask(dialect: str) -> sa.Insert:
     )
 
 
-_ASK = {
-    dialect: _ask(dialect) for dialect in ('sqlite', 'mysql', 'postgresql')
+_UPSERT = {
+    dialect: _upsert(dialect) for dialect in ('sqlite', 'mysql', 'postgresql')
 }
 
-_MINE = (
+_HELD = (
     WORK.c.id == sa.bindparam('work_id'),
     WORK.c.state == RUNNING,
     WORK.c.fence == sa.bindparam('held_fence'),
 )
 _DUE = sa.and_(WORK.c.state == QUEUED, WORK.c.next_try_at <= db_now())
 _OTHER = WORK.alias('other')
-# To a back end a share instance and its access rules are one thing.
+# A back end treats a share instance and its access rules as one object.
 _IS_BUSY = sa.exists().where(
     _OTHER.c.resource.in_(
         (
@@ -103,39 +106,39 @@ _CLAIM = {
     )
     for abandoned, condition in ((False, _DUE), (True, _ABANDONED))
 }
-_IS_FOLLOWED = sa.select(
+_HAS_OTHER_WORK = sa.select(
     sa.exists().where(
         WORK.c.resource == sa.bindparam('of_resource'),
         WORK.c.resource_id == sa.bindparam('of_id'),
         WORK.c.id != sa.bindparam('work_id'),
     )
 )
-# Not part of the claim: MariaDB would lock what it looks at.
+# Not part of the claim: MariaDB would lock the rows of the subquery.
 _READ = sa.select(WORK, _IS_BUSY.label('is_busy')).where(
     WORK.c.id == sa.bindparam('work_id')
 )
 _UNCLAIM = (
     sa.update(WORK)
-    .where(*_MINE)
+    .where(*_HELD)
     .values(
         state=QUEUED, owner=None, lease_until=None, attempt=WORK.c.attempt - 1
     )
 )
 _RENEW = (
     sa.update(WORK)
-    .where(*_MINE)
+    .where(*_HELD)
     .values(lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
 )
-_STEP = sa.update(WORK).where(*_MINE).values(step=sa.bindparam('new_step'))
+_STEP = sa.update(WORK).where(*_HELD).values(step=sa.bindparam('new_step'))
 _CHARGE = (
-    sa.update(WORK).where(*_MINE).values(charges=sa.bindparam('new_charges'))
+    sa.update(WORK).where(*_HELD).values(charges=sa.bindparam('new_charges'))
 )
 _REMOVE = sa.delete(WORK).where(
-    *_MINE, WORK.c.asked == sa.bindparam('seen_asked')
+    *_HELD, WORK.c.asked == sa.bindparam('seen_asked')
 )
-_PUT_BACK = (
+_REQUEUE = (
     sa.update(WORK)
-    .where(*_MINE)
+    .where(*_HELD)
     .values(
         state=QUEUED,
         owner=None,
@@ -147,7 +150,7 @@ _PUT_BACK = (
 )
 _RETRY = (
     sa.update(WORK)
-    .where(*_MINE)
+    .where(*_HELD)
     .values(
         state=QUEUED,
         owner=None,
@@ -156,20 +159,20 @@ _RETRY = (
         next_try_at=db_now() + sa.bindparam('delay', type_=sa.Double()),
     )
 )
-# Abandoned work stays so: whoever claims it next must rescue it, too.
-_LEAVE = (
+# Abandoned work stays abandoned: the next claim has to rescue it, too.
+_KEEP_ABANDONED = (
     sa.update(WORK)
-    .where(*_MINE)
+    .where(*_HELD)
     .values(
         owner=None,
         lease_until=db_now() + sa.bindparam('delay', type_=sa.Double()),
     )
 )
-_LEAVE_FOR_RETRY = _LEAVE.values(error=sa.bindparam('new_error'))
-_LEAVE_TO_OTHERS = _LEAVE.values(attempt=0)
-_GO_ON = (
+_RETRY_ABANDONED = _KEEP_ABANDONED.values(error=sa.bindparam('new_error'))
+_RELEASE_ABANDONED = _KEEP_ABANDONED.values(attempt=0)
+_CONTINUE = (
     sa.update(WORK)
-    .where(*_MINE, WORK.c.asked == sa.bindparam('seen_asked'))
+    .where(*_HELD, WORK.c.asked == sa.bindparam('seen_asked'))
     .values(
         state=QUEUED,
         owner=None,
@@ -183,7 +186,7 @@ _GO_ON = (
 )
 _HAND_OVER = (
     sa.update(WORK)
-    .where(*_MINE)
+    .where(*_HELD)
     .values(
         state=QUEUED,
         owner=None,
@@ -216,21 +219,21 @@ _SWEEP = (
 )
 _JOURNAL = engine.Transition.__table__
 _PRUNE = sa.delete(_JOURNAL).where(_JOURNAL.c.made_at < sa.bindparam('before'))
-_TAKE_OVER = (
+_EXPIRE = (
     sa.update(WORK)
     .where(WORK.c.state == RUNNING, _IN_QUEUES)
     .values(lease_until=0.0)
 )
-_TAKE_OVER_FROM = _TAKE_OVER.where(WORK.c.owner == sa.bindparam('of_owner'))
+_EXPIRE_OWNER = _EXPIRE.where(WORK.c.owner == sa.bindparam('of_owner'))
 
 
 @dataclasses.dataclass(slots=True)
 class Claim:
-    """Work that this process has claimed; also who makes its moves.
+    """Work claimed by this process; also the actor of its transitions.
 
-    `abandoned` says that another process had claimed it before and did
-    not come back. `prepared` is what the handler's `prepare` read inside
-    the claiming transaction.
+    `abandoned` is true when another process claimed the work before and
+    let its lease expire. `prepared` is the result of the handler's
+    `prepare`, read in the claiming transaction.
     """
 
     id: str
@@ -279,10 +282,10 @@ def submit(
     charges: list[typing.Any] | None = None,
     one_key: str | None = None,
 ) -> str:
-    """Leave work in the transaction; the hint goes out after its commit.
+    """Add work in this transaction; its hint is sent after the commit.
 
-    With `one_key`, work of that key that is still owed is asked for once
-    more instead, with these arguments. Returns the id of the work.
+    With `one_key`, unfinished work of the same key is requested once more
+    instead, with these arguments. Returns the id of the work.
     """
     values = {
         'id': session.new_id(),
@@ -303,7 +306,7 @@ def submit(
         work_id, state = values['id'], QUEUED
     else:
         work_id, state = session.rows(
-            _ASK[session.dialect], **values, new_args=values['args']
+            _UPSERT[session.dialect], **values, new_args=values['args']
         )[0]
     if state == QUEUED:
         session.hints.append(Hint(topic, queue, work_id))
@@ -317,13 +320,13 @@ def submit_durable(
     queue: str,
     args: dict[str, typing.Any],
 ) -> str:
-    """Submit what a contract declares (`rpc.contract.Durable`).
+    """Submit work declared by a contract (`rpc.contract.Durable`).
 
-    Quota that was reserved in this transaction now belongs to the work.
+    The work takes over the quota reserved in this transaction.
     """
     charges, session.charges = session.charges, []
     failure = durable.failure
-    one = durable.one_per and f'{durable.kind}:{args[durable.one_per]}'
+    one_key = durable.one_per and f'{durable.kind}:{args[durable.one_per]}'
     return submit(
         session,
         {
@@ -342,7 +345,7 @@ def submit_durable(
         resource_id=str(args[durable.resource]),
         args=args,
         charges=charges,
-        one_key=one,
+        one_key=one_key,
     )
 
 
@@ -357,8 +360,8 @@ def claim(
 ) -> Claim | None:
     """Claim work that is due (or abandoned) in one of the queues.
 
-    None when somebody else was faster, when other work on the same
-    resource is running, or when it is not for these queues.
+    Returns None when another worker was faster, when other work on the
+    same resource is running, or when the work is not in these queues.
     """
     if not session.run(
         _CLAIM[abandoned],
@@ -370,7 +373,7 @@ def claim(
         return None
     row = session.one(_READ, work_id=work_id)
     if row.is_busy and not abandoned:
-        # Who deletes by force must not overtake who is still creating.
+        # A force delete must not overtake a create that is still running.
         session.run(_UNCLAIM, work_id=work_id, held_fence=row.fence)
         return None
     return Claim(
@@ -391,113 +394,122 @@ def claim(
     )
 
 
-def renew(session: Session, jobs: Collection[Claim], lease: float) -> None:
-    """Extend the leases of the jobs that are still held."""
+def renew(session: Session, claims: Collection[Claim], lease: float) -> None:
+    """Extend the leases of the claims that still hold their fence."""
     session.run_many(
         _RENEW,
         [
-            {'work_id': job.id, 'held_fence': job.fence, 'lease': lease}
-            for job in jobs
+            {'work_id': claim.id, 'held_fence': claim.fence, 'lease': lease}
+            for claim in claims
         ],
     )
 
 
-def checkpoint(session: Session, job: Claim, step: str) -> None:
-    """Note how far the work has come; raises WorkLost when fenced off."""
-    _held(session.run(_STEP, **_fence(job), new_step=step), job)
+def checkpoint(session: Session, claim: Claim, step: str) -> None:
+    """Record the current step; raise ClaimLost when fenced off."""
+    _require_held(session.run(_STEP, **_fence(claim), new_step=step), claim)
 
 
 def set_charges(
-    session: Session, job: Claim, charges: list[typing.Any]
+    session: Session, claim: Claim, charges: list[typing.Any]
 ) -> None:
-    """Replace the quota reservations that this work will settle."""
-    _held(session.run(_CHARGE, **_fence(job), new_charges=_dump(charges)), job)
+    """Replace the quota reservations that belong to this work."""
+    _require_held(
+        session.run(_CHARGE, **_fence(claim), new_charges=_dump(charges)),
+        claim,
+    )
 
 
-def finish(session: Session, job: Claim, *, pause: float = 0.0) -> bool:
-    """Take the work off the table; raises WorkLost when fenced off.
+def finish(session: Session, claim: Claim, *, pause: float = 0.0) -> bool:
+    """Delete finished work; raise ClaimLost when fenced off.
 
-    Coalesced work that was asked for again meanwhile goes back to the
-    queue instead, due after `pause` seconds; then the answer is False.
+    Returns False when coalesced work was requested again meanwhile; it
+    is queued again instead, due after `pause` seconds.
     """
-    if session.run(_REMOVE, **_fence(job), seen_asked=job.asked):
+    if session.run(_REMOVE, **_fence(claim), seen_asked=claim.asked):
         return True
-    _held(session.run(_PUT_BACK, **_fence(job), delay=pause), job)
+    _require_held(session.run(_REQUEUE, **_fence(claim), delay=pause), claim)
     if not pause:
-        session.hints.append(Hint(job.topic, job.queue, job.id))
+        session.hints.append(Hint(claim.topic, claim.queue, claim.id))
     return False
 
 
 def continue_with(
-    session: Session, job: Claim, args: Mapping[str, typing.Any]
+    session: Session, claim: Claim, args: Mapping[str, typing.Any]
 ) -> None:
-    """Queue the rest of the work, which other arguments describe.
+    """Queue the rest of the work, described by new arguments.
 
-    Coalesced work that was asked for again meanwhile begins anew instead.
-    Raises WorkLost when fenced off.
+    Coalesced work that was requested again meanwhile starts over instead.
+    Raises ClaimLost when fenced off.
     """
     if not session.run(
-        _GO_ON, **_fence(job), seen_asked=job.asked, new_args=_dump(args)
+        _CONTINUE,
+        **_fence(claim),
+        seen_asked=claim.asked,
+        new_args=_dump(args),
     ):
-        _held(session.run(_PUT_BACK, **_fence(job), delay=0.0), job)
-    session.hints.append(Hint(job.topic, job.queue, job.id))
+        _require_held(session.run(_REQUEUE, **_fence(claim), delay=0.0), claim)
+    session.hints.append(Hint(claim.topic, claim.queue, claim.id))
 
 
-def release(session: Session, job: Claim, delay: float) -> None:
-    """Let go of work that another is better placed to do just now."""
-    _held(
+def release(session: Session, claim: Claim, delay: float) -> None:
+    """Give up the claim; the work is due again after `delay` seconds.
+
+    Abandoned work stays abandoned.
+    """
+    _require_held(
         session.run(
-            _LEAVE_TO_OTHERS if job.abandoned else _PUT_BACK,
-            **_fence(job),
+            _RELEASE_ABANDONED if claim.abandoned else _REQUEUE,
+            **_fence(claim),
             delay=delay,
         ),
-        job,
+        claim,
     )
 
 
-def retry(session: Session, job: Claim, delay: float, error: str) -> None:
-    """Put the work back, due after `delay` seconds."""
-    _held(
+def retry(session: Session, claim: Claim, delay: float, error: str) -> None:
+    """Record the error; the work is due again after `delay` seconds."""
+    _require_held(
         session.run(
-            _LEAVE_FOR_RETRY if job.abandoned else _RETRY,
-            **_fence(job),
+            _RETRY_ABANDONED if claim.abandoned else _RETRY,
+            **_fence(claim),
             delay=delay,
             new_error=error[:1000],
         ),
-        job,
+        claim,
     )
 
 
 def hand_over(
     session: Session,
-    job: Claim,
+    claim: Claim,
     *,
     kind: str,
     topic: str,
     queue: str,
     args: Mapping[str, typing.Any],
 ) -> None:
-    """Give the same work to another queue, as work of another kind."""
-    _held(
+    """Move the work to another queue, as work of another kind."""
+    _require_held(
         session.run(
             _HAND_OVER,
-            **_fence(job),
+            **_fence(claim),
             new_kind=kind,
             new_topic=topic,
             new_queue=queue,
             new_args=_dump(args),
         ),
-        job,
+        claim,
     )
-    session.hints.append(Hint(topic, queue, job.id))
+    session.hints.append(Hint(topic, queue, claim.id))
 
 
 def withdraw(
     session: Session, resource: str, resource_id: str, kind: str
 ) -> int:
-    """Forget work of a kind that waits and has nothing to do any more.
+    """Delete queued work that is no longer needed; return the count.
 
-    Only for work without quota; what is running is left alone.
+    Only for work without quota. Running work is left alone.
     """
     return session.run(
         _WITHDRAW, of_resource=resource, of_id=resource_id, of_kind=kind
@@ -510,9 +522,9 @@ def sweep(
     kinds: Collection[str],
     batch: int,
 ) -> list[tuple[str, bool]]:
-    """Up to `batch` pairs (work id, abandoned) that may be claimed now.
+    """Return up to `batch` pairs (work id, abandoned) that can be claimed.
 
-    Oldest first; a kind that nobody here knows stays where it is.
+    Oldest first. Work of other kinds is left alone.
     """
     rows = session.rows(
         _SWEEP, queues=list(queues), kinds=list(kinds), batch=batch
@@ -523,42 +535,45 @@ def sweep(
 def expire_leases(
     session: Session, queues: Collection[str], owner: str | None = None
 ) -> int:
-    """Declare every running work of the queues abandoned.
+    """Mark running work of the queues as abandoned; return the count.
 
-    Only for a process that knows, by an operating system lock, that the
-    owner does not live, or, without one, that nobody else does.
+    Only for a process that knows from an operating system lock that the
+    owner is dead or, without `owner`, that no other process is alive.
     """
     if owner is None:
-        return session.run(_TAKE_OVER, queues=list(queues))
-    return session.run(_TAKE_OVER_FROM, queues=list(queues), of_owner=owner)
+        return session.run(_EXPIRE, queues=list(queues))
+    return session.run(_EXPIRE_OWNER, queues=list(queues), of_owner=owner)
 
 
 def prune_journal(session: Session, older_than: datetime.datetime) -> int:
-    """Forget the moves made before a moment; how many there were."""
+    """Delete journal entries made before a time; return the count."""
     return session.run(_PRUNE, before=older_than)
 
 
 def queue_length(session: Session) -> int:
-    """How much work waits to be claimed."""
+    """Return the number of queued rows."""
     return session.value(
         sa.select(sa.func.count()).where(WORK.c.state == QUEUED)
     )
 
 
-def has_other_work(session: Session, job: Claim) -> bool:
-    """Whether other work is owed for what the job is about."""
+def has_other_work(session: Session, claim: Claim) -> bool:
+    """Whether there is other unfinished work on the resource."""
     return bool(
         session.value(
-            _IS_FOLLOWED,
-            of_resource=job.resource,
-            of_id=job.resource_id,
-            work_id=job.id,
+            _HAS_OTHER_WORK,
+            of_resource=claim.resource,
+            of_id=claim.resource_id,
+            work_id=claim.id,
         )
     )
 
 
 def list_work(session: Session) -> typing.Sequence[sa.Row]:
-    """All work that is owed, oldest first, with its age in seconds."""
+    """Return all unfinished work, oldest first.
+
+    `lease_left` is the rest of the lease in seconds, None when queued.
+    """
     return session.rows(
         sa.select(
             WORK, (WORK.c.lease_until - db_now()).label('lease_left')
@@ -570,10 +585,10 @@ def _dump(value: typing.Any) -> str:
     return orjson.dumps(value).decode()
 
 
-def _fence(job: Claim) -> dict[str, object]:
-    return {'work_id': job.id, 'held_fence': job.fence}
+def _fence(claim: Claim) -> dict[str, object]:
+    return {'work_id': claim.id, 'held_fence': claim.fence}
 
 
-def _held(count: int, job: Claim) -> None:
+def _require_held(count: int, claim: Claim) -> None:
     if count != 1:
-        raise exception.ClaimLost(id=job.id)
+        raise exception.ClaimLost(id=claim.id)

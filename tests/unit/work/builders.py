@@ -1,13 +1,13 @@
-"""Work with sensible facts, changed by name."""
+"""Build work rows with defaults that a test may override."""
 
 import sqlalchemy as sa
 
 from manila_lite.work import table
 
 
-def submit(session, **facts):
-    """Leave work about something of its own; its id."""
-    values = {
+def submit(session, **values):
+    """Submit work on a resource of its own; return its id."""
+    defaults = {
         'kind': 'painting.paint',
         'topic': 'painters',
         'queue': 'blue',
@@ -15,21 +15,22 @@ def submit(session, **facts):
         'resource_id': session.new_id(),
         'args': {},
     }
-    return table.submit(session, facts.pop('context', {}), **values | facts)
+    context = values.pop('context', {})
+    return table.submit(session, context, **defaults | values)
 
 
-def put(db, **facts):
-    return db.write(submit, **facts)
+def submit_work(db, **values):
+    return db.write(submit, **values)
 
 
-def claim(db, work_id, owner='me', lease=60.0, queues=('blue',), **facts):
-    """The job, or None; a lease below nothing is over at once."""
-    return db.write(table.claim, work_id, queues, owner, lease, **facts)
+def claim(db, work_id, owner='me', lease=60.0, queues=('blue',), **values):
+    """Return the claim or None; a negative lease has expired already."""
+    return db.write(table.claim, work_id, queues, owner, lease, **values)
 
 
-def taken_over(db, **facts):
-    """One job twice: of who has lost it, and of who has it now."""
-    work_id = put(db, **facts)
+def taken_over(db, **values):
+    """Return two claims of one row: the lost one and the current one."""
+    work_id = submit_work(db, **values)
     lost = claim(db, work_id, lease=-1.0)
     return lost, claim(db, work_id, 'another', abandoned=True)
 

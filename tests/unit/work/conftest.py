@@ -1,4 +1,4 @@
-"""Databases, and instances for work to be about."""
+"""Databases, and share instances that work refers to."""
 
 import pytest
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ _FLAGS = [
 
 @pytest.fixture
 def new_database(database_url):
-    """`new_database(**given)`: one more way into the same database."""
+    """`new_database(**options)`: one more connection to the database."""
     made = []
 
     def make(**given):
@@ -37,7 +37,7 @@ def db(new_database):
 
 @pytest.fixture
 def add_instance(db):
-    """`add_instance(id, *events)`: an instance after these moves."""
+    """`add_instance(id, *events)`: an instance after these events."""
 
     def insert(session, id, events):
         session.run(

@@ -1,4 +1,4 @@
-"""The brake refuses while the queue is full, and looks once a second."""
+"""Admission control refuses work while the queue is full."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from manila_lite import exception
 from manila_lite.work.admission import AdmissionControl
 from manila_lite.work.admission import admission_controlled
 from tests.unit.work.builders import claim
-from tests.unit.work.builders import put
+from tests.unit.work.builders import submit_work
 
 
 class Clock:
@@ -22,11 +22,11 @@ def clock():
 
 
 @pytest.fixture
-def looks(db):
-    """One entry for every statement since the last look here."""
-    seen = []
-    db.on_step = seen.append
-    return seen
+def statements(db):
+    """The SQL statements run since the list was last cleared."""
+    executed = []
+    db.on_step = executed.append
+    return executed
 
 
 def is_refused(admission):
@@ -37,39 +37,39 @@ def is_refused(admission):
     return False
 
 
-def test_it_refuses_while_too_much_waits(db, clock):
+def test_work_is_refused_while_the_queue_is_full(db, clock):
     admission = AdmissionControl(db, 2, clock=clock)
-    first = put(db)
+    first = submit_work(db)
     assert not is_refused(admission)
-    put(db)
+    submit_work(db)
     clock.now += 1.0
     assert is_refused(admission)
-    claim(db, first)  # what is being carried out does not wait
+    claim(db, first)  # running work is not queued
     clock.now += 1.0
     assert not is_refused(admission)
 
 
-def test_it_looks_at_most_once_a_second(db, clock, looks):
+def test_the_queue_is_checked_at_most_once_a_second(db, clock, statements):
     admission = AdmissionControl(db, 1, clock=clock)
     assert not is_refused(admission)
-    put(db)
-    looks.clear()
+    submit_work(db)
+    statements.clear()
     for _ in range(9):
         clock.now += 0.1
         assert not is_refused(admission)
-    assert looks == []
+    assert statements == []
     clock.now += 0.2
     assert [is_refused(admission) for _ in range(5)] == [True] * 5
-    assert looks == ['statement']
+    assert statements == ['statement']
 
 
-def test_without_a_limit_it_never_looks(db, looks):
+def test_without_a_limit_the_queue_is_never_checked(db, statements):
     assert not is_refused(AdmissionControl(db, 0))
-    assert looks == []
+    assert statements == []
 
 
-def test_a_braked_method_is_not_begun(db, clock):
-    class Office:
+def test_a_controlled_method_does_not_run_when_refused(db, clock):
+    class Operations:
         admission = AdmissionControl(db, 1, clock=clock)
         accepted = 0
 
@@ -79,11 +79,11 @@ def test_a_braked_method_is_not_begun(db, clock):
             self.accepted += count * times
             return self.accepted
 
-    office = Office()
-    assert office.accept(2, times=3) == 6
-    put(db)
+    operations = Operations()
+    assert operations.accept(2, times=3) == 6
+    submit_work(db)
     clock.now += 1.0
     with pytest.raises(exception.ServiceUnavailable):
-        office.accept(1)
-    assert office.accepted == 6
-    assert Office.accept.__doc__ == 'Take on some more.'
+        operations.accept(1)
+    assert operations.accepted == 6
+    assert Operations.accept.__doc__ == 'Take on some more.'

@@ -1,4 +1,4 @@
-"""Users are told about shares, in published words."""
+"""User messages about work name the share, by published codes."""
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work.notify import detail_of
 from manila_lite.work.notify import notify_user
 from tests.unit.work.builders import claim
-from tests.unit.work.builders import put
+from tests.unit.work.builders import submit_work
 
 MESSAGE = services.Message.__table__
 DECLARED = Failure(
@@ -20,10 +20,10 @@ DECLARED = Failure(
 )
 
 
-def told(db, instance_id, **context):
+def notified(db, instance_id, **context):
     job = claim(
         db,
-        put(
+        submit_work(
             db,
             resource='share_instance',
             resource_id=instance_id,
@@ -46,24 +46,26 @@ def told(db, instance_id, **context):
     )
 
 
-def test_who_asked_is_told_about_the_share(db, add_instance):
+def test_the_requesting_project_is_notified_about_the_share(db, add_instance):
     add_instance('i')
-    assert told(db, 'i', project_id='p', request_id='r') == [
+    assert notified(db, 'i', project_id='p', request_id='r') == [
         ('p', 'SHARE', 'share-of-i', 'ERROR', 'r', 60)
     ]
 
 
-def test_the_owner_is_told_of_what_nobodys_project_asked(db, add_instance):
+def test_the_owner_is_notified_when_the_request_has_no_project(
+    db, add_instance
+):
     add_instance('i')
-    assert told(db, 'i')[0][0] == 'owner'
+    assert notified(db, 'i')[0][0] == 'owner'
 
 
-def test_what_is_gone_goes_by_the_id_it_had(db):
-    assert told(db, 'gone', project_id='p')[0][2] == 'gone'
+def test_a_deleted_instance_is_named_by_its_own_id(db):
+    assert notified(db, 'gone', project_id='p')[0][2] == 'gone'
 
 
-def test_when_there_is_nobody_nobody_is_told(db):
-    assert told(db, 'gone') == []
+def test_without_any_project_no_message_is_written(db):
+    assert notified(db, 'gone') == []
 
 
 @pytest.mark.parametrize(
@@ -89,5 +91,7 @@ def test_when_there_is_nobody_nobody_is_told(db):
         ),
     ],
 )
-def test_an_error_knows_best_what_to_tell(error, declared, detail):
+def test_the_detail_of_the_error_comes_before_the_declared_one(
+    error, declared, detail
+):
     assert detail_of(error, declared) is detail

@@ -1,4 +1,4 @@
-"""One piece of work: its happy end, and all the unhappy ones."""
+"""One piece of work: success, and every kind of failure."""
 
 import random
 
@@ -21,8 +21,8 @@ from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.work import table
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
-from tests.unit.work.builders import put
 from tests.unit.work.builders import row
+from tests.unit.work.builders import submit_work
 from tests.unit.work.builders import sweep
 
 MESSAGE = services.Message.__table__
@@ -58,7 +58,7 @@ class PaintingRpc(contract.Contract):
 
 @implements(PaintingRpc)
 class Painter:
-    """Does what a test told it to, and remembers what it was asked."""
+    """Runs the functions in `does` and records its calls."""
 
     def __init__(self):
         self.calls = []
@@ -101,7 +101,7 @@ class Clock:
         self.now = 1_800_000_000.0
 
     def __call__(self):
-        self.now += 0.001  # so that what comes later is later
+        self.now += 0.001  # so that later events have later times
         return self.now
 
 
@@ -145,7 +145,7 @@ def runner(new_runner):
 
 @pytest.fixture
 def ask(db, add_instance):
-    """`ask(method, event)`: work about an instance that event moved."""
+    """`ask(method, event)`: submit work together with a transition."""
 
     def submit(session, method, instance_id, event):
         fire(session, SHARE_INSTANCE, instance_id, event)
@@ -173,7 +173,7 @@ def ask(db, add_instance):
 
 @pytest.fixture
 def messages(db):
-    """`messages()`: what the users are told."""
+    """`messages()`: the user messages that were written."""
     return lambda: db.read(
         lambda session: [
             tuple(one)
@@ -214,7 +214,7 @@ def run_all(runner):
 
 
 def abandon(db, work_id):
-    """Have somebody claim the work who does not come back."""
+    """Claim the work for a dead owner, with an expired lease."""
     assert db.write(table.claim, work_id, ['blue'], 'dead', -1.0)
 
 
@@ -227,7 +227,7 @@ FAILED = (
 )
 
 
-# How work comes here
+# How work reaches the runner
 
 
 def test_hinted_work_is_run(runner, ask, painter, status_of):
@@ -254,8 +254,8 @@ def test_work_without_a_hint_is_found(runner, ask, painter, db):
     assert painter.calls == ['prepare', 'widen']
 
 
-def test_a_kind_nobody_here_knows_stays_queued(runner, db):
-    work_id = put(db, kind='gilding.gild')
+def test_work_of_an_unknown_kind_stays_queued(runner, db):
+    work_id = submit_work(db, kind='gilding.gild')
     runner.wake(work_id)
     assert runner.step()
     assert not runner.step()
@@ -263,10 +263,10 @@ def test_a_kind_nobody_here_knows_stays_queued(runner, db):
     assert (found.state, found.attempt, found.fence) == ('queued', 0, 0)
 
 
-# The happy way
+# Success
 
 
-def test_what_was_prepared_is_found(runner, ask, painter):
+def test_the_handler_gets_what_was_prepared(runner, ask, painter):
     seen = []
     painter.does = {
         'prepare': lambda session, job: f'for {job.id}',
@@ -277,7 +277,7 @@ def test_what_was_prepared_is_found(runner, ask, painter):
     assert seen == [f'for {work_id}']
 
 
-def test_moves_are_made_by_the_owner_for_the_request(runner, ask, db):
+def test_the_journal_names_the_owner_and_the_request(runner, ask, db):
     ask()
     run_all(runner)
     made = db.read(
@@ -294,7 +294,7 @@ def test_moves_are_made_by_the_owner_for_the_request(runner, ask, db):
 # Failure
 
 
-def test_an_error_ends_visibly_and_gives_back(
+def test_an_error_fires_the_failure_and_releases_quota(
     runner, ask, painter, db, status_of, messages
 ):
     painter.does['widen'] = raising(RuntimeError('out of paint'))
@@ -307,7 +307,7 @@ def test_an_error_ends_visibly_and_gives_back(
     assert row(db, work_id) is None
 
 
-def test_some_errors_have_an_end_of_their_own(
+def test_some_errors_fire_their_own_event(
     runner, ask, painter, status_of, messages
 ):
     painter.does['widen'] = raising(
@@ -319,7 +319,9 @@ def test_some_errors_have_an_end_of_their_own(
     assert messages()[0][2] == Detail.DRIVER_REFUSED_SHRINK.value
 
 
-def test_an_error_may_know_better_what_to_tell(runner, ask, painter, messages):
+def test_the_detail_of_an_error_replaces_the_declared_one(
+    runner, ask, painter, messages
+):
     painter.does['widen'] = raising(
         exception.NoValidHost(
             reason='full', message_detail=Detail.FILTER_CAPACITY
@@ -330,7 +332,7 @@ def test_an_error_may_know_better_what_to_tell(runner, ask, painter, messages):
     assert messages()[0][2] == Detail.FILTER_CAPACITY.value
 
 
-def test_a_handler_may_end_failed_work_itself(
+def test_a_failed_hook_may_replace_the_declared_failure(
     runner, ask, painter, db, status_of, messages
 ):
     painter.does['widen'] = raising(RuntimeError('out of paint'))
@@ -356,7 +358,9 @@ def test_a_hook_that_fails_does_not_hide_the_failure(
     assert (reserved(db), row(db, work_id)) == (0, None)
 
 
-def test_a_handler_that_forgets_to_end_fails(runner, ask, painter, status_of):
+def test_a_handler_that_does_not_end_its_job_fails(
+    runner, ask, painter, status_of
+):
     painter.widen = lambda job, instance_id: None
     runner.handlers = contract.endpoint_handlers(painter)
     ask()
@@ -364,7 +368,7 @@ def test_a_handler_that_forgets_to_end_fails(runner, ask, painter, status_of):
     assert status_of('i') == 'extending_error'
 
 
-def test_a_failure_of_what_has_moved_on_is_not_told(
+def test_no_message_when_the_status_has_changed_meanwhile(
     runner, ask, painter, db, status_of, messages
 ):
     def reset_and_fail(job):
@@ -379,7 +383,7 @@ def test_a_failure_of_what_has_moved_on_is_not_told(
     assert (reserved(db), row(db, work_id)) == (0, None)
 
 
-def test_an_error_in_preparing_fails_the_work(
+def test_an_error_in_prepare_fails_the_work(
     runner, ask, painter, status_of, messages
 ):
     painter.does['prepare'] = raising(KeyError('canvas'))
@@ -390,7 +394,7 @@ def test_an_error_in_preparing_fails_the_work(
     assert messages() == [FAILED]
 
 
-def test_who_asked_without_a_project_does_not_keep_it_from_ending(
+def test_work_without_a_project_ends_too(
     runner, ask, painter, monkeypatch, messages
 ):
     monkeypatch.setattr(CTX, 'project_id', None)
@@ -400,7 +404,7 @@ def test_who_asked_without_a_project_does_not_keep_it_from_ending(
     assert messages() == [('owner', *FAILED[1:])]
 
 
-# Out of date
+# Stale work
 
 
 def stale(session, *args):
@@ -420,7 +424,7 @@ def stale(session, *args):
         ('widen', ['prepare', 'widen', 'dropped']),
     ],
 )
-def test_work_that_is_out_of_date_is_dropped(
+def test_stale_work_is_dropped(
     runner, ask, painter, db, status_of, messages, where, calls
 ):
     painter.does[where] = stale
@@ -445,13 +449,13 @@ def test_results_for_another_status_are_not_written(
     assert (reserved(db), row(db, work_id)) == (0, None)
 
 
-# Trouble that passes
+# Transient errors
 
 AWAY = exception.ServiceUnavailable()
 
 
 def delays_until_the_end(runner, db, clock, work_id):
-    """Run until the work is gone; the pauses between its tries."""
+    """Run until the work is gone; return the delays between attempts."""
     delays = []
     while True:
         run_all(runner)
@@ -464,7 +468,7 @@ def delays_until_the_end(runner, db, clock, work_id):
 
 
 @pytest.mark.parametrize('where', ['prepare', 'widen'])
-def test_passing_trouble_is_tried_again_later_and_later(
+def test_transient_errors_are_retried_with_growing_delays(
     runner, ask, painter, db, clock, status_of, messages, where
 ):
     painter.does[where] = raising(AWAY)
@@ -480,7 +484,7 @@ def test_passing_trouble_is_tried_again_later_and_later(
 @pytest.mark.parametrize(
     'error', [AWAY, db_exc.DBConnectionError(), db_exc.DBDeadlock()]
 )
-def test_when_trouble_has_passed_the_work_succeeds(
+def test_the_work_succeeds_after_a_transient_error(
     runner, ask, painter, db, clock, status_of, messages, error
 ):
     errors = iter([error])
@@ -499,8 +503,8 @@ def test_when_trouble_has_passed_the_work_succeeds(
     assert messages() == []
 
 
-def test_a_database_that_is_away_costs_no_try(runner, ask, painter, db):
-    """Nobody can say whose fault it is; the sweep comes back to it."""
+def test_a_lost_database_connection_costs_no_attempt(runner, ask, painter, db):
+    """The error is not caused by the work; the sweep retries."""
     painter.does['prepare'] = raising(db_exc.DBConnectionError())
     work_id = ask()
     with pytest.raises(db_exc.DBConnectionError):
@@ -538,7 +542,7 @@ def test_without_a_rescue_abandoned_work_runs_again(runner, ask, painter, db):
     assert painter.calls == ['prepare', 'widen']
 
 
-def test_a_rescue_that_fails_ends_visibly(
+def test_a_rescue_that_fails_fires_the_failure(
     runner, ask, painter, db, status_of, messages
 ):
     painter.does['rescue'] = raising(RuntimeError('no answer'))
@@ -549,9 +553,7 @@ def test_a_rescue_that_fails_ends_visibly(
     assert reserved(db) == 0
 
 
-def test_a_rescue_that_is_tried_again_is_still_a_rescue(
-    runner, ask, painter, db, clock
-):
+def test_a_retried_rescue_is_still_a_rescue(runner, ask, painter, db, clock):
     errors = iter([AWAY])
 
     def fail_once(job):
@@ -569,7 +571,7 @@ def test_a_rescue_that_is_tried_again_is_still_a_rescue(
     assert row(db, work_id) is None
 
 
-def test_work_left_to_another_is_abandoned_still(
+def test_released_abandoned_work_stays_abandoned(
     runner, ask, painter, db, clock
 ):
     turns = iter([lambda job: job.release(5.0)])
@@ -585,13 +587,13 @@ def test_work_left_to_another_is_abandoned_still(
     assert row(db, work_id) is None
 
 
-# Work that was lost
+# Lost claims
 
 
-def test_who_lost_work_changes_nothing(
+def test_a_worker_that_lost_its_claim_changes_nothing(
     runner, ask, painter, db, status_of, messages
 ):
-    """It slept too long: another has rescued the instance since."""
+    """The worker slept too long; another rescued the instance."""
 
     def oversleep(job):
         db.write(table.expire_leases, ['blue'])
@@ -614,10 +616,10 @@ def test_who_lost_work_changes_nothing(
     assert runner.in_hand == 0
 
 
-def test_who_lost_work_does_not_drop_what_took_it_over(
+def test_a_lost_job_does_not_discard_its_successor(
     runner, ask, painter, db, clock
 ):
-    """The same runner claimed it again: both are in hand, one is held."""
+    """The runner claimed it again: two jobs run, one holds the fence."""
     seen = []
 
     def oversleep(job):
@@ -640,10 +642,10 @@ def test_who_lost_work_does_not_drop_what_took_it_over(
     assert runner.in_hand == 0
 
 
-def test_a_runner_does_not_take_over_what_it_is_doing(
+def test_a_runner_does_not_take_over_its_own_running_work(
     runner, ask, painter, db, clock, status_of
 ):
-    """The database was away for longer than a lease."""
+    """The database was down for longer than a lease."""
 
     def widen(job):
         db.write(table.expire_leases, ['blue'])
@@ -665,7 +667,7 @@ def lease_after_renewal(runner, db, job):
     return row(db, job.id).lease_until
 
 
-def test_work_in_hand_is_renewed_unless_it_stands_still(
+def test_running_work_is_renewed_while_it_makes_progress(
     runner, ask, painter, db, clock
 ):
     leases = []
@@ -687,7 +689,7 @@ def test_work_in_hand_is_renewed_unless_it_stands_still(
     assert first == still < moved
 
 
-def test_nothing_in_hand_renews_nothing(runner, db):
+def test_without_running_work_nothing_is_renewed(runner, db):
     statements = []
     db.on_step = statements.append
     runner.renew()

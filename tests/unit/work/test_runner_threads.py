@@ -1,4 +1,4 @@
-"""A runner with its threads: it wakes, looks around, stops."""
+"""A runner with threads: hints, sweeps, leases and stopping."""
 
 from concurrent import futures
 import threading
@@ -13,8 +13,8 @@ from manila_lite.rpc.contract import implements
 from manila_lite.work import table
 from manila_lite.work.runner import Runner
 from manila_lite.work.runner import Settings
-from tests.unit.work.builders import put
 from tests.unit.work.builders import row
+from tests.unit.work.builders import submit_work
 
 NEVER = 3600.0
 PATIENCE = 20.0
@@ -31,19 +31,19 @@ class PaintingRpc(Contract):
 
 @implements(PaintingRpc)
 class Painter:
-    """Takes its time where a test wants it to; counts what is done."""
+    """Blocks while a test holds `may_finish` clear; counts what is done."""
 
     def __init__(self):
         self.begun = threading.Event()
-        self.go_on = threading.Event()
-        self.go_on.set()
+        self.may_finish = threading.Event()
+        self.may_finish.set()
         self.done = []
         self.threads = set()
         self._changed = threading.Condition()
 
     def paint(self, job, instance_id):
         self.begun.set()
-        assert self.go_on.wait(PATIENCE)
+        assert self.may_finish.wait(PATIENCE)
         self.threads.add(threading.current_thread().name)
         job.finish(lambda session: None)
         with self._changed:
@@ -51,7 +51,7 @@ class Painter:
             self._changed.notify_all()
 
     def wait_for(self, count):
-        """Wait until so many are done; their ids."""
+        """Wait until `count` are done; return their ids."""
         with self._changed:
             assert self._changed.wait_for(
                 lambda: len(self.done) >= count, PATIENCE
@@ -66,7 +66,7 @@ def painter():
 
 @pytest.fixture
 def start(db, painter):
-    """`start(**settings)`: a runner that runs; stopped at the end."""
+    """`start(**settings)`: a started runner; stopped after the test."""
     started = []
 
     def make(**settings):
@@ -84,30 +84,30 @@ def start(db, painter):
         return runner
 
     yield make
-    painter.go_on.set()
+    painter.may_finish.set()
     for runner in started:
         assert runner.stop(PATIENCE)
 
 
 def ask(db):
-    return put(db, args={'instance_id': 'i'})
+    return submit_work(db, args={'instance_id': 'i'})
 
 
 def test_a_hint_wakes_a_worker_at_once(db, start, painter):
-    """The sweep would come an hour later."""
+    """The next sweep is an hour away."""
     runner = start()
     for number in range(1, 6):
         runner.wake(ask(db))
         painter.wait_for(number)
 
 
-def test_the_sweep_finds_what_no_hint_announced(db, start, painter):
+def test_the_sweep_finds_work_without_a_hint(db, start, painter):
     start(sweep_interval=0.01)
     work_id = ask(db)
     assert painter.wait_for(1) == [work_id]
 
 
-def test_a_start_finds_what_waits_and_sweeps_until_dry(db, start, painter):
+def test_a_start_sweeps_until_the_queue_is_empty(db, start, painter):
     """Full batches follow each other without a pause."""
     ids = [ask(db) for _ in range(11)]
     start(batch=2)
@@ -149,10 +149,10 @@ def test_two_runners_share_the_work(db, start, painter):
     assert len(painter.done) == 20
 
 
-def test_stopping_waits_for_the_work_in_hand_and_begins_no_more(
+def test_stopping_waits_for_running_work_and_claims_no_more(
     db, start, painter
 ):
-    painter.go_on.clear()
+    painter.may_finish.clear()
     runner = start(workers=1)
     first, second = ask(db), ask(db)
     runner.wake(first)
@@ -162,7 +162,7 @@ def test_stopping_waits_for_the_work_in_hand_and_begins_no_more(
     assert not runner.stop(0.0)
     with futures.ThreadPoolExecutor(1) as pool:
         stopping = pool.submit(runner.stop, PATIENCE)
-        painter.go_on.set()
+        painter.may_finish.set()
         assert stopping.result()
     assert painter.done == [first]
     assert runner.in_hand == 0
@@ -174,8 +174,8 @@ def test_stopping_waits_for_the_work_in_hand_and_begins_no_more(
     ]
 
 
-def test_the_work_in_hand_keeps_its_lease_while_stopping(db, start, painter):
-    painter.go_on.clear()
+def test_running_work_keeps_its_lease_while_stopping(db, start, painter):
+    painter.may_finish.clear()
     runner = start(lease=0.3)
     work_id = ask(db)
     runner.wake(work_id)
@@ -196,7 +196,7 @@ def test_a_runner_that_never_started_stops(db, painter):
 
 
 def test_a_start_after_the_stop_runs_nothing(db, painter):
-    """A slow driver came up when the process was ending already."""
+    """A slow driver became ready while the process was stopping."""
     runner = Runner(
         db, queues=['blue'], handlers=endpoint_handlers(painter), owner='me'
     )
@@ -208,8 +208,8 @@ def test_a_start_after_the_stop_runs_nothing(db, painter):
 
 
 @pytest.mark.parametrize('place', ['statement', 'commit'])
-def test_workers_survive_a_database_that_is_away(db, start, painter, place):
-    """Whatever fails in a worker, in the sweep or in the renewal."""
+def test_workers_survive_database_errors(db, start, painter, place):
+    """Database errors in a worker, in the sweep or in the renewal."""
     failures = iter(range(10))
 
     def fail(name):

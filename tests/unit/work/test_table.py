@@ -1,4 +1,4 @@
-"""Work is claimed once, held by its fence, and never lost."""
+"""Work is claimed once, protected by its fence, and never lost."""
 
 from concurrent import futures
 import datetime
@@ -16,9 +16,9 @@ from manila_lite.rpc.share import ProvisioningRpc
 from manila_lite.rpc.share import ReconciliationRpc
 from manila_lite.work import table
 from tests.unit.work.builders import claim
-from tests.unit.work.builders import put
 from tests.unit.work.builders import row
 from tests.unit.work.builders import submit
+from tests.unit.work.builders import submit_work
 from tests.unit.work.builders import sweep
 from tests.unit.work.builders import taken_over
 
@@ -27,7 +27,7 @@ SOON = 3600.0
 
 
 def at_once(*calls):
-    """Run the calls at the same moment; their answers."""
+    """Run the calls at the same moment; return their results."""
     start = threading.Barrier(len(calls))
 
     def run(call):
@@ -40,7 +40,7 @@ def at_once(*calls):
 
 @pytest.fixture
 def hints(db):
-    """The hints that have been sent, as they come."""
+    """The hints that have been sent, in order."""
     sent = []
     db.deliver = sent.extend
     return sent
@@ -57,13 +57,13 @@ def test_work_and_its_hint_appear_with_the_commit(db, hints):
     with pytest.raises(KeyboardInterrupt):
         db.write(interrupted)
     assert (hints, sweep(db)) == ([], [])
-    work_id = put(db)
+    work_id = submit_work(db)
     assert hints == [Hint('painters', 'blue', work_id)]
     assert sweep(db) == [(work_id, False)]
 
 
 def test_a_job_carries_what_was_submitted(db):
-    work_id = put(
+    work_id = submit_work(
         db,
         args={'colour': 'red'},
         charges=[['p', None, None, {}]],
@@ -126,9 +126,9 @@ def test_work_of_a_contract_is_coalesced_as_declared(db):
 # Claiming
 
 
-def test_of_many_who_claim_exactly_one_wins(db):
+def test_of_concurrent_claims_exactly_one_wins(db):
     for _ in range(5):
-        work_id = put(db)
+        work_id = submit_work(db)
         jobs = at_once(
             *[
                 functools.partial(claim, db, work_id, f'worker-{n}')
@@ -144,8 +144,8 @@ def test_of_many_who_claim_exactly_one_wins(db):
         )
 
 
-def test_of_many_who_take_abandoned_work_over_exactly_one_wins(db):
-    work_id = put(db)
+def test_of_concurrent_takeovers_exactly_one_wins(db):
+    work_id = submit_work(db)
     claim(db, work_id, lease=-1.0)
     jobs = at_once(
         *[
@@ -159,14 +159,14 @@ def test_of_many_who_take_abandoned_work_over_exactly_one_wins(db):
     assert (winner.fence, winner.attempt, winner.abandoned) == (2, 2, True)
 
 
-def test_only_work_of_own_queues_is_claimed(db):
-    work_id = put(db, queue='green')
+def test_only_work_in_the_given_queues_is_claimed(db):
+    work_id = submit_work(db, queue='green')
     assert claim(db, work_id) is None
     assert claim(db, work_id, queues=('blue', 'green')).queue == 'green'
 
 
 def test_only_work_that_is_due_is_claimed(db):
-    job = claim(db, put(db))
+    job = claim(db, submit_work(db))
     db.write(table.retry, job, SOON, 'wet')
     assert claim(db, job.id) is None
     assert sweep(db) == []
@@ -176,15 +176,15 @@ def test_work_that_is_gone_is_not_claimed(db):
     assert claim(db, 'nothing') is None
 
 
-def test_a_lease_that_is_not_over_protects_work(db):
-    work_id = put(db)
+def test_an_unexpired_lease_protects_work(db):
+    work_id = submit_work(db)
     claim(db, work_id)
     assert claim(db, work_id, 'another', abandoned=True) is None
     assert sweep(db) == []
 
 
-def test_work_whose_lease_is_over_is_abandoned(db):
-    work_id = put(db)
+def test_work_with_an_expired_lease_is_abandoned(db):
+    work_id = submit_work(db)
     claim(db, work_id, lease=-1.0)
     assert claim(db, work_id, 'another') is None  # not simply queued
     assert sweep(db) == [(work_id, True)]
@@ -192,12 +192,12 @@ def test_work_whose_lease_is_over_is_abandoned(db):
 
 
 def test_renewal_keeps_work(db):
-    jobs = [claim(db, put(db), lease=-1.0) for _ in range(3)]
+    jobs = [claim(db, submit_work(db), lease=-1.0) for _ in range(3)]
     db.write(table.renew, jobs[:2], 60.0)
     assert sweep(db) == [(jobs[2].id, True)]
 
 
-def test_who_has_lost_work_cannot_renew_it(db):
+def test_a_lost_claim_cannot_be_renewed(db):
     lost, held = taken_over(db)
     before = row(db, held.id).lease_until
     db.write(table.renew, [lost], 9999.0)
@@ -206,9 +206,9 @@ def test_who_has_lost_work_cannot_renew_it(db):
 
 @pytest.mark.parametrize('abandoned', [False, True])
 def test_work_waits_while_other_work_on_the_same_resource_runs(db, abandoned):
-    first, second = (put(db, resource_id='w') for _ in range(2))
-    another = put(db, resource_id='x')
-    same_id = put(db, resource='ceiling', resource_id='w')
+    first, second = (submit_work(db, resource_id='w') for _ in range(2))
+    another = submit_work(db, resource_id='x')
+    same_id = submit_work(db, resource='ceiling', resource_id='w')
     job = claim(db, first, lease=-1.0 if abandoned else 60.0)
     assert claim(db, second) is None
     assert (row(db, second).state, row(db, second).attempt) == ('queued', 0)
@@ -222,7 +222,7 @@ def test_work_waits_while_other_work_on_the_same_resource_runs(db, abandoned):
 
 
 def test_abandoned_work_does_not_wait_for_other_abandoned_work(db):
-    first, second = (put(db, resource_id='w') for _ in range(2))
+    first, second = (submit_work(db, resource_id='w') for _ in range(2))
     claim(db, first, lease=-1.0)
     db.write(
         lambda session: session.run(
@@ -255,7 +255,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize('name', WRITES)
-def test_who_has_lost_work_changes_nothing(db, hints, name):
+def test_a_lost_claim_writes_nothing(db, hints, name):
     lost, held = taken_over(db)
     before = row(db, held.id)
     hints.clear()
@@ -272,8 +272,8 @@ def test_who_has_lost_work_changes_nothing(db, hints, name):
 @pytest.mark.parametrize(
     'name', ['release', 'retry', 'hand_over', 'continue_with']
 )
-def test_who_has_let_go_of_work_changes_nothing_more(db, name):
-    job = claim(db, put(db))
+def test_a_released_claim_writes_nothing(db, name):
+    job = claim(db, submit_work(db))
     db.write(WRITES[name], job)
     with pytest.raises(exception.ClaimLost):
         db.write(table.finish, job)
@@ -283,7 +283,7 @@ def test_the_end_and_its_results_are_one_transaction(
     db, add_instance, status_of
 ):
     add_instance('i')
-    job = claim(db, put(db))
+    job = claim(db, submit_work(db))
 
     def half(session):
         table.finish(session, job)
@@ -304,7 +304,9 @@ def test_the_end_and_its_results_are_one_transaction(
 def test_many_requests_of_one_key_are_one_row(db):
     ids = at_once(
         *[
-            functools.partial(put, db, one_key='wall-1', resource_id='w')
+            functools.partial(
+                submit_work, db, one_key='wall-1', resource_id='w'
+            )
             for _ in range(THREADS)
         ]
     )
@@ -313,12 +315,12 @@ def test_many_requests_of_one_key_are_one_row(db):
     assert len(sweep(db)) == 1
 
 
-def test_a_request_while_it_runs_has_it_run_again(db, hints):
-    work_id = put(db, one_key='wall-1', args={'n': 1})
+def test_a_request_during_a_run_causes_another_run(db, hints):
+    work_id = submit_work(db, one_key='wall-1', args={'n': 1})
     job = claim(db, work_id)
     hints.clear()
-    assert put(db, one_key='wall-1', args={'n': 2}) == work_id
-    assert hints == []  # whoever runs it finds out
+    assert submit_work(db, one_key='wall-1', args={'n': 2}) == work_id
+    assert hints == []  # the worker that runs it sees the request
     db.write(table.finish, job)
     again = claim(db, work_id)
     assert (again.attempt, again.args) == (1, {'n': 2})
@@ -326,26 +328,26 @@ def test_a_request_while_it_runs_has_it_run_again(db, hints):
     assert row(db, work_id) is None
 
 
-def test_the_next_round_keeps_a_distance(db):
-    job = claim(db, put(db, one_key='wall-1'))
-    put(db, one_key='wall-1')
+def test_the_next_run_waits_for_the_pause(db):
+    job = claim(db, submit_work(db, one_key='wall-1'))
+    submit_work(db, one_key='wall-1')
     db.write(table.finish, job, pause=SOON)
     assert claim(db, job.id) is None
 
 
-def test_a_new_round_begins_when_the_last_has_ended(db):
-    job = claim(db, put(db, one_key='wall-1'))
+def test_a_request_after_the_end_is_a_new_row(db):
+    job = claim(db, submit_work(db, one_key='wall-1'))
     db.write(table.finish, job)
-    assert put(db, one_key='wall-1') != job.id
+    assert submit_work(db, one_key='wall-1') != job.id
 
 
-def test_requests_and_ends_at_once_lose_no_request(db):
-    """Whatever was asked after a claim is seen by a later claim."""
+def test_concurrent_requests_and_ends_lose_no_request(db):
+    """A request made after a claim is seen by a later claim."""
     seen, asked = [], iter(range(1000))
 
     def ask():
         for _ in range(12):
-            put(db, one_key='wall-1', args={'n': next(asked)})
+            submit_work(db, one_key='wall-1', args={'n': next(asked)})
 
     def work(done):
         while True:
@@ -363,7 +365,7 @@ def test_requests_and_ends_at_once_lose_no_request(db):
         workers = [pool.submit(work, done) for _ in range(2)]
         for asking in [pool.submit(ask) for _ in range(3)]:
             asking.result()
-        final = put(db, one_key='wall-1', args={'n': 'final'})
+        final = submit_work(db, one_key='wall-1', args={'n': 'final'})
         done.set()
         for worker in workers:
             worker.result()
@@ -371,11 +373,11 @@ def test_requests_and_ends_at_once_lose_no_request(db):
     assert row(db, final) is None
 
 
-# Going on, handing over, putting back
+# Continuing, handing over, releasing
 
 
-def test_work_goes_on_with_other_arguments(db, hints):
-    job = claim(db, put(db, args={'after': ''}))
+def test_work_continues_with_other_arguments(db, hints):
+    job = claim(db, submit_work(db, args={'after': ''}))
     hints.clear()
     db.write(table.continue_with, job, {'after': 'm'})
     assert hints == [Hint('painters', 'blue', job.id)]
@@ -383,15 +385,15 @@ def test_work_goes_on_with_other_arguments(db, hints):
     assert (again.args, again.attempt, again.fence) == ({'after': 'm'}, 1, 2)
 
 
-def test_work_begins_anew_when_asked_for_while_it_goes_on(db):
-    job = claim(db, put(db, one_key='k', args={'after': ''}))
-    put(db, one_key='k', args={'after': 'anew'})
+def test_a_request_during_a_run_starts_continued_work_over(db):
+    job = claim(db, submit_work(db, one_key='k', args={'after': ''}))
+    submit_work(db, one_key='k', args={'after': 'start'})
     db.write(table.continue_with, job, {'after': 'm'})
-    assert claim(db, job.id).args == {'after': 'anew'}
+    assert claim(db, job.id).args == {'after': 'start'}
 
 
 def test_handed_over_work_keeps_its_id_and_drops_the_fence(db, hints):
-    job = claim(db, put(db, charges=[['p', None, None, {}]]))
+    job = claim(db, submit_work(db, charges=[['p', None, None, {}]]))
     hints.clear()
     db.write(
         table.hand_over,
@@ -414,16 +416,16 @@ def test_handed_over_work_keeps_its_id_and_drops_the_fence(db, hints):
     assert (given.fence, given.attempt, given.abandoned) == (2, 1, False)
 
 
-def test_retried_work_remembers_tries_and_the_error(db):
-    job = claim(db, put(db))
+def test_retried_work_keeps_attempts_and_error(db):
+    job = claim(db, submit_work(db))
     db.write(table.retry, job, 0.0, 'x' * 5000)
     assert row(db, job.id).error == 'x' * 1000
     assert claim(db, job.id).attempt == 2
 
 
 @pytest.mark.parametrize('name', ['release', 'retry'])
-def test_abandoned_work_that_is_let_go_stays_abandoned(db, name):
-    """Otherwise the next would run again what has to be rescued."""
+def test_released_abandoned_work_stays_abandoned(db, name):
+    """Otherwise the next claim would run again what has to be rescued."""
     _, held = taken_over(db)
     db.write(
         getattr(table, name), held, SOON, *['wet'] if name == 'retry' else []
@@ -435,46 +437,46 @@ def test_abandoned_work_that_is_let_go_stays_abandoned(db, name):
     assert claim(db, held.id, abandoned=True).abandoned
 
 
-# Looking around
+# Queries
 
 
 def test_a_sweep_finds_the_oldest_of_known_kinds_first(db):
-    ids = [put(db) for _ in range(4)]
-    put(db, kind='gilding.gild')
-    put(db, queue='green')
+    ids = [submit_work(db) for _ in range(4)]
+    submit_work(db, kind='gilding.gild')
+    submit_work(db, queue='green')
     claim(db, ids[1], lease=-1.0)
     claim(db, ids[2])
     assert sweep(db) == [(ids[0], False), (ids[1], True), (ids[3], False)]
     assert sweep(db, batch=2) == [(ids[0], False), (ids[1], True)]
 
 
-def test_take_over_may_be_from_one_owner(db):
-    dead, living = put(db), put(db)
+def test_leases_of_one_owner_can_be_expired(db):
+    dead, living = submit_work(db), submit_work(db)
     claim(db, dead, 'dead')
     claim(db, living, 'living')
     assert db.write(table.expire_leases, ['blue'], 'dead') == 1
     assert sweep(db) == [(dead, True)]
 
 
-def test_take_over_is_of_own_queues_only(db):
-    mine, others = put(db), put(db, queue='green')
+def test_only_leases_of_the_given_queues_are_expired(db):
+    mine, others = submit_work(db), submit_work(db, queue='green')
     claim(db, mine)
     claim(db, others, queues=('green',))
-    put(db)
+    submit_work(db)
     assert db.write(table.expire_leases, ['blue', 'red']) == 1
     assert claim(db, mine, 'another', abandoned=True)
     assert claim(db, others, queues=('green',), abandoned=True) is None
 
 
-def test_the_queue_is_what_waits(db):
-    claim(db, put(db))
-    put(db)
-    put(db, queue='green')
+def test_the_queue_length_counts_queued_work(db):
+    claim(db, submit_work(db))
+    submit_work(db)
+    submit_work(db, queue='green')
     assert db.read(table.queue_length) == 2
 
 
-def test_work_is_listed_with_what_is_left_of_its_lease(db):
-    ids = [put(db) for _ in range(2)]
+def test_listed_work_has_the_rest_of_its_lease(db):
+    ids = [submit_work(db) for _ in range(2)]
     claim(db, ids[0], 'someone', lease=100.0)
     held, waiting = db.read(table.list_work)
     assert [held.id, waiting.id] == ids
@@ -483,15 +485,15 @@ def test_work_is_listed_with_what_is_left_of_its_lease(db):
     assert waiting.lease_left is None
 
 
-def test_work_is_followed_by_other_work_on_its_resource(db):
-    job = claim(db, put(db, resource_id='w'))
-    put(db, resource='ceiling', resource_id='w')
+def test_other_work_is_found_by_resource(db):
+    job = claim(db, submit_work(db, resource_id='w'))
+    submit_work(db, resource='ceiling', resource_id='w')
     assert not db.read(table.has_other_work, job)
-    put(db, resource_id='w')
+    submit_work(db, resource_id='w')
     assert db.read(table.has_other_work, job)
 
 
-def test_the_journal_forgets_what_is_old(db, add_instance):
+def test_old_journal_entries_are_pruned(db, add_instance):
     add_instance('i')
     journal = engine.Transition.__table__
     assert (
