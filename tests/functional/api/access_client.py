@@ -1,4 +1,4 @@
-"""Who is let into a share: rules and locks, asked for over the API."""
+"""Requests for access rules and resource locks."""
 
 import typing
 
@@ -14,7 +14,7 @@ def allow_access(
     version: str | None = None,
     **body: object,
 ) -> typing.Any:
-    """Ask for a rule; what is answered of it, or the fault."""
+    """Request a rule; return the rule or the fault."""
     name = (
         'os-allow_access'
         if version and len(version) == 3 and (version < '2.7')
@@ -32,12 +32,12 @@ def deny_access(
     access_id: str,
     expect: int = 202,
     version: str | None = None,
-    **more: object,
+    **args: object,
 ) -> typing.Any:
     return api.act(
         share_id,
         'deny_access',
-        {'access_id': access_id, **more},
+        {'access_id': access_id, **args},
         expect=expect,
         version=version,
     )
@@ -46,13 +46,13 @@ def deny_access(
 def list_rules(
     api: ApiClient,
     share_id: str,
-    more: str = '',
+    query: str = '',
     expect: int = 200,
     version: str | None = None,
 ) -> typing.Any:
-    """The rules of a share, or what is answered instead."""
+    """Return the rules of a share, or the fault."""
     answer = api.get(
-        f'/share-access-rules?share_id={share_id}{more}',
+        f'/share-access-rules?share_id={share_id}{query}',
         expect=expect,
         version=version,
     )
@@ -78,9 +78,9 @@ def create_lock(
     action: str = 'delete',
     expect: int = 200,
     version: str | None = None,
-    **more: object,
+    **args: object,
 ) -> typing.Any:
-    """Ask for a lock; what is answered of it, or the fault."""
+    """Request a lock; return the lock or the fault."""
     answer = api.request(
         'POST',
         '/resource-locks',
@@ -89,7 +89,7 @@ def create_lock(
                 'resource_id': resource_id,
                 'resource_type': kind,
                 'resource_action': action,
-                **more,
+                **args,
             }
         },
         expect=expect,

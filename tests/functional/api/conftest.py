@@ -21,28 +21,28 @@ EXAMPLES = (
     server_examples,
     server_views,
 )
-"""What is found when it has been imported."""
+"""Modules that register examples and views when imported."""
 
 
 @pytest.fixture(scope='module')
 def sample(tmp_path_factory):
-    """A service with a share of a tenant, for all tests of a module."""
-    sample = SampleCloud(tmp_path_factory.mktemp('world'))
+    """Return a cloud with sample resources, shared by the module's tests."""
+    sample = SampleCloud(tmp_path_factory.mktemp('sample'))
     yield sample
     sample.cloud.db.dispose()
 
 
 @pytest.fixture
 def make_cloud(tmp_path):
-    """Makes a service with nothing but a share type."""
-    made = []
+    """Return a function that builds a cloud with only a share type."""
+    clouds = []
 
-    def make(extra_conf='', **how):
-        made.append(Cloud(tmp_path, extra_conf=extra_conf, **how))
-        return made[-1]
+    def make(extra_conf='', **options):
+        clouds.append(Cloud(tmp_path, extra_conf=extra_conf, **options))
+        return clouds[-1]
 
     yield make
-    for cloud in made:
+    for cloud in clouds:
         cloud.db.dispose()
 
 
@@ -53,7 +53,7 @@ def cloud(make_cloud):
 
 @pytest.fixture
 def admin(cloud):
-    """An administrator, in the project of the member."""
+    """Return the client of an administrator in the member's project."""
     return cloud.api
 
 
@@ -64,7 +64,7 @@ def member(cloud):
 
 @pytest.fixture
 def stranger(cloud):
-    """A member of another project."""
+    """Return the client of a member of another project."""
     return member_of(cloud, 'another')
 
 
@@ -79,7 +79,7 @@ def member_of(cloud, project='project'):
 
 @pytest.fixture
 def make_type(cloud):
-    """Makes a share type with some extra specs; its name."""
+    """Return a function that creates a share type and returns its name."""
 
     def make(name='special', public=True, **extra_specs):
         specs = {'driver_handles_share_servers': 'False'} | {
@@ -104,10 +104,10 @@ def make_type(cloud):
 
 @pytest.fixture
 def fail_next_call(cloud):
-    """Has the next call of a driver method fail, on any back end."""
+    """Return a function that makes the next driver call fail, anywhere."""
 
-    def order(method, error=None):
+    def fail(method, error=None):
         for name in BACKENDS:
             cloud.driver(name).faults.fail_next(method, error=error)
 
-    return order
+    return fail

@@ -1,8 +1,8 @@
-"""Every difference from the published API, and its reason.
+"""Every difference from the published API, with its reason.
 
-A test fails for a difference that is not listed here, and for one that is
-listed and no longer there. The keys of operations are method, path and
-action as the table of the API surface has them.
+A test fails for a difference that is not listed here, and for a listed one
+that no longer exists. The key of an operation is its method, path and action
+as in the table of the API surface.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar('T')
 
-LATER = {
+PLANNED = {
     'migration': (
         'POST /v2/shares/{id}/action migration_start',
         'POST /v2/shares/{id}/action migration_complete',
@@ -19,46 +19,46 @@ LATER = {
         'GET /v2/shares/{id}/migration-progress',
     )
 }
-"""Operations of capabilities that are still to come."""
+"""Operations of capabilities that are planned."""
 
-SURFACE = {
-    operation: f'comes with {capability}'
-    for capability, operations in LATER.items()
+UNSUPPORTED_OPERATIONS = {
+    operation: f'planned with {capability}'
+    for capability, operations in PLANNED.items()
     for operation in operations
 } | {
     'GET /v2/extensions/{alias}': (
         'there are no extensions, so every alias is unknown'
     )
 }
-"""Operations that do not answer as published."""
+"""Operations that are not supported."""
 
-CODES = {
+UNREACHABLE_CODES = {
     (
         f'{method} /v2/os-quota-sets/{{project_id}}',
         404,
-    ): 'projects and users are not known here, so none is unknown; share '
-    'types, which may be, have quotas from 2.39 on'
+    ): 'any project or user id is accepted, so none is unknown; share '
+    'types can be unknown and have quotas from 2.39'
     for method in ('GET', 'PUT', 'DELETE')
 } | {
-    (
-        operation,
-        500,
-    ): 'a service that is down is a conflict there as elsewhere, 409'
+    (operation, 500): 'answers 409 if a service is down, like other operations'
     for operation in (
         'POST /v2/share-networks/{id}/subnets',
         'POST /v2/share-networks/{id}/action '
         'share_network_subnet_create_check',
     )
 }
-"""Error codes that nothing leads to."""
+"""Published error codes that never occur."""
 
-CODES['POST /v2/share-servers/{id}/action migration_get_progress', 409] = (
-    'where the service is down, what was heard last is told, and when'
+UNREACHABLE_CODES[
+    'POST /v2/share-servers/{id}/action migration_get_progress', 409
+] = (
+    'if the service is down, the answer is the last known progress with '
+    'its time'
 )
 
-WITHOUT_HEADER = {
+HEADER_NOT_REQUIRED = {
     f'POST /v2/share-servers/{{id}}/action {action}': (
-        'the design asks for no header; clients that send it are served'
+        'the header is not required; requests that send it work as well'
     )
     for action in (
         'migration_check',
@@ -69,85 +69,86 @@ WITHOUT_HEADER = {
         'reset_task_state',
     )
 }
-"""Experiments that answer without the header, too."""
+"""Experimental operations that also answer without the header."""
 
-FIELDS = {
+MISSING_FIELDS = {
     (
         'share instance',
         'share_instances_links',
-    ): 'the list of share instances is never cut, so no page follows'
+    ): 'the list of share instances is not paged, so there is no next page'
 }
-"""Published fields that are never there, by resource and name."""
+"""Published fields that never appear, by resource and name."""
 
-VIEWS = {
+MISSING_VIEWS = {
     ('extension', 'item'): 'there are no extensions',
-    ('limits', 'rate[]'): 'no rate is limited, and the list is empty',
+    ('limits', 'rate[]'): 'there are no rate limits, so the list is empty',
     (
         'quota set',
         'detail',
-    ): 'one row for every quota key, walked as the fields of `show`',
+    ): 'one row for every quota key, tested as the fields of `show`',
 }
-"""Published views that are not seen, by resource and name."""
+"""Published views that never appear, by resource and name."""
 
 RULES = {
     'name~ and description~': (
-        'a literal part of the text, not a regular expression: one of a '
-        'tenant could stop the database'
+        'match a literal part of the text, not a regular expression: a '
+        'regular expression of a tenant could overload the database'
     ),
     'required fields': (
-        'a body without one answers 400, where the published 500 helps nobody'
+        'a body without one answers 400; the published code is 500'
     ),
     'metadata filter of shares': (
-        'what is no object answers 400 as in other lists, not 500'
+        'a value that is no object answers 400 as in other lists, not 500'
     ),
     'POST metadata/{key} of shares': (
-        'the body has metadata with that key; that there must be an object '
-        'meta besides is no rule that clients could know'
+        'the body has metadata with that key; the undocumented additional '
+        'object `meta` is not required'
     ),
     'quota keys of later versions': (
         'every version refuses all keys that it does not know, not only '
-        'those of the version after it'
+        'those of the next version'
     ),
     'access rules being updated': (
-        'shown as being applied before 2.88, whose clients know no other word'
+        'shown as being applied before 2.88, as older clients do not know the '
+        'newer states'
     ),
     'resource locks changed to show': (
-        'answer 400, where the published 500 helps nobody'
+        'answer 400; the published code is 500'
     ),
     'lock of a share for a rule': (
-        'goes with the lock of the rule, which it would outlive otherwise'
+        'is deleted with the lock of the rule instead of being left behind'
     ),
     'filters of hidden rules': (
-        'do not find by target or key what is hidden: that would tell it'
+        'do not match hidden targets and keys, which would reveal them'
     ),
     'next links': (
-        'carry the offset besides the marker, since markers are ignored'
+        'have an offset as well as a marker, since markers are ignored'
     ),
     'marker of replicas': (
-        'is honoured without an offset: clients that do not know the name '
-        'of the link to the next page would get the first one again'
+        'is honoured if there is no offset: clients that do not know the '
+        'name of the link to the next page would repeat the first page'
     ),
-    'reset_task_state': 'takes null only, until shares can migrate',
+    'reset_task_state': 'accepts only null until shares can be migrated',
 }
-"""Rules of behaviour that are not those of the published notes."""
+"""Behaviour that differs from the published notes."""
 
 
 def proves(rule: str) -> Callable[[T], T]:
-    """Mark the test that fails when the rule is no longer broken."""
+    """Mark the test that fails when the difference no longer exists."""
     if rule not in RULES:
         raise LookupError(f'{rule} is not listed as a difference')
     return lambda test: test
 
 
-FORBIDDEN = {
+ADDITIONAL_403 = {
     'POST /v2/share-networks/{id}/action share_network_subnet_create_check': (
-        'its policy is enforced, as those of all other operations'
+        'its policy is enforced like those of all other operations'
     )
 }
-"""Operations that answer 403 where the table has no such code."""
+"""Operations that can answer 403 although the table has no such code."""
 
-OWN = {
-    '/v2/recovery/': 'what is in flight, who has it and what is done about '
-    'it has no place in the published API'
+EXTENSION_PATHS = {
+    '/v2/recovery/': 'resources in flight and their recovery are not part '
+    'of the published API'
 }
-"""Paths that the published API does not have; no published one begins so."""
+"""Paths that are not in the published API and do not collide with it."""

@@ -1,8 +1,8 @@
-"""How to provoke each published error code of the walked operations.
+"""Requests that provoke each published error code of the tested operations.
 
-Most codes have one cause that every operation knows: a caller without a
-role, an unknown id, a broken body. `SPECIAL` has those of single
-operations.
+Most codes have a cause that is common to all operations: a caller without a
+role, an unknown id, a malformed body. `ERROR_CASES` has those that are
+specific to an operation.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from manila_lite import conf
 from manila_lite.api import versions
 from manila_lite.api.auth import http_basic
 from manila_lite.cmd import build
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.examples import example
 from tests.functional.api.examples import latest_key
 from tests.functional.api.sample_cloud import DOWN_HOST
@@ -30,10 +30,13 @@ _ACTION = 'POST /v2/shares/{id}/action'
 
 
 class RefusedRequest(typing.NamedTuple):
-    """A request that is refused, and what of it is not the usual."""
+    """A request that is refused, with the options that `send` needs for it.
 
-    what: RequestArgs
-    how: dict[str, typing.Any] = {}
+    It is not sent in versions below `since`.
+    """
+
+    args: RequestArgs
+    options: dict[str, typing.Any] = {}
     since: int = 0
 
 
@@ -42,34 +45,34 @@ ERROR_CASES: dict[tuple[str, int], ErrorCase] = {}
 
 
 def register(code: int, *keys: str) -> Callable[[ErrorCase], ErrorCase]:
-    def keep(function: ErrorCase) -> ErrorCase:
+    def add(function: ErrorCase) -> ErrorCase:
         for key in keys:
             assert (key, code) not in ERROR_CASES, (key, code)
             ERROR_CASES[key, code] = function
         return function
 
-    return keep
+    return add
 
 
 def refused_request(
-    sample: SampleCloud, operation: published.Operation, code: int
+    sample: SampleCloud, operation: published_api.Operation, code: int
 ) -> RefusedRequest:
-    """A request for the operation that is answered with this code."""
-    special = ERROR_CASES.get((latest_key(operation.key), code))
-    if special:
-        return special(sample)
-    what = example(operation)(sample)
+    """Return a request for the operation that is answered with this code."""
+    case = ERROR_CASES.get((latest_key(operation.key), code))
+    if case:
+        return case(sample)
+    args = example(operation)(sample)
     if code == 403:
-        return RefusedRequest(what, {'by': 'guest'})
+        return RefusedRequest(args, {'persona': 'guest'})
     if code == 404:
-        first = next(iter(what.variables))
+        first = next(iter(args.variables))
         return RefusedRequest(
-            what._replace(variables=what.variables | {first: UNKNOWN})
+            args._replace(variables=args.variables | {first: UNKNOWN})
         )
     if code == 400 and operation.method in ('POST', 'PUT'):
-        return RefusedRequest(what, {'raw': b'{"broken": '})
+        return RefusedRequest(args, {'raw': b'{"broken": '})
     if code == 422:
-        return RefusedRequest(what._replace(body={'other': {}}))
+        return RefusedRequest(args._replace(body={'other': {}}))
     raise LookupError((operation.key, code))
 
 
@@ -81,24 +84,24 @@ def version_out_of_range(sample):
 
 
 @register(401, 'GET /v2/')
-def nobody(sample):
-    """With a sign-in by password that knows no user."""
+def unknown_user(sample):
+    """With password authentication and an empty file of users."""
     users = sample.cloud.folder / 'no_users'
     users.touch(mode=0o600)
 
-    def signed_in(app):
+    def authenticate(app):
         return http_basic.HttpBasicMiddleware(
             app,
             sample.cloud.services.enforcer,
             http_basic.PasswordVerifier(str(users)),
         )
 
-    app, _ = build.api(sample.cloud.process, auth=signed_in)
+    app, _ = build.api(sample.cloud.process, auth=authenticate)
     return RefusedRequest(request_args(), {'app': app})
 
 
 @register(503, 'GET /healthcheck')
-def ill(sample):
+def unhealthy(sample):
     app, _ = build.api(
         sample.cloud.process, checks={'back end': lambda: 'is on fire'}
     )
@@ -187,7 +190,7 @@ def ensured_on_unknown_host(sample):
 
 
 @register(409, 'POST /v2/services/ensure-shares')
-def ensured_by_a_silent_service(sample):
+def ensured_by_a_service_that_is_down(sample):
     return RefusedRequest(request_args({'ensure_shares': {'host': DOWN_HOST}}))
 
 
@@ -204,7 +207,7 @@ def broken_expression(sample):
 
 
 @register(400, 'GET /v2/snapshots', 'GET /v2/snapshots/detail')
-def snapshots_of_no_usage(sample):
+def snapshots_with_unknown_usage(sample):
     return RefusedRequest(request_args(query='?usage=none'))
 
 
@@ -257,7 +260,7 @@ def unmanaged_snapshot_with_replicas(sample):
 
 
 @register(400, 'GET /v2/snapshots/{id}/access-list')
-def rules_of_what_cannot_be_mounted(sample):
+def rules_of_an_unmountable_snapshot(sample):
     return RefusedRequest(request_args(id=sample.new_unmountable_snapshot()))
 
 
@@ -281,14 +284,14 @@ def no_default_type(sample):
 
 
 @register(409, 'POST /v2/types')
-def type_of_known_name(sample):
+def type_with_existing_name(sample):
     body = sample.type_body()
     body['share_type']['name'] = 'default'
     return RefusedRequest(request_args(body))
 
 
 @register(409, 'PUT /v2/types/{id}')
-def renamed_to_known_name(sample):
+def renamed_to_existing_name(sample):
     return RefusedRequest(
         request_args(
             {'share_type': {'name': 'default'}}, id=sample.private_type
@@ -339,7 +342,7 @@ def quota_of_unknown_type(sample):
 
 
 @register(400, 'GET /v2/messages', 'GET /v2/resource-locks')
-def wordy_limit(sample):
+def limit_that_is_no_number(sample):
     return RefusedRequest(request_args(query='?limit=all'))
 
 
@@ -347,7 +350,7 @@ def wordy_limit(sample):
 
 
 @register(409, 'POST /v2/resource-locks')
-def lock_of_what_is_deleted(sample):
+def lock_of_a_deleted_share(sample):
     body = sample.lock_body()
     body['resource_lock']['resource_id'] = id = sample.idle_share()
     sample.admin.act(id, 'reset_status', {'status': 'deleting'})
@@ -358,5 +361,5 @@ def lock_of_what_is_deleted(sample):
 
 
 @register(400, 'GET /v2/share-access-rules')
-def rules_of_no_share(sample):
+def rules_without_share(sample):
     return RefusedRequest(request_args())

@@ -1,12 +1,13 @@
-"""A valid request for every walked operation.
+"""A valid request for every tested operation.
 
-An example prepares what it needs and gives the rest of the request. It is
-found by the key of the operation, in the spelling of the latest version.
+An example prepares the resources it needs and returns the arguments of the
+request. It is registered under the key of the operation, in the spelling of
+the latest version.
 """
 
 from collections.abc import Callable
 
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.sample_cloud import SERVICE
 from tests.functional.api.sample_cloud import TENANT
 from tests.functional.api.sample_cloud import RequestArgs
@@ -27,25 +28,25 @@ _EXPORT = '/v2/shares/{id}/export_locations/{el}'
 _VALUES = {'metadata': {'color': 'blue'}}
 
 
-def example(operation: published.Operation) -> Example:
+def example(operation: published_api.Operation) -> Example:
     return EXAMPLES[latest_key(operation.key)]
 
 
 def latest_key(key: str) -> str:
-    """The key in the spelling of the latest version."""
+    """Return the key in the spelling of the latest version."""
     for old, new in _LATEST.items():
         key = key.replace(old, new)
     return key.replace(' os-', ' ').replace('/os-', '/')
 
 
 def example_for(*keys: str) -> Callable[[Example], Example]:
-    def keep(function: Example) -> Example:
+    def add(function: Example) -> Example:
         for key in keys:
             assert key not in EXAMPLES, key
             EXAMPLES[key] = function
         return function
 
-    return keep
+    return add
 
 
 @example_for(
@@ -292,7 +293,7 @@ def reset_snapshot_instance_status(sample):
     )
 
 
-# Who may mount snapshots, and where
+# Snapshot access rules and export locations
 
 
 @example_for(f'{_SNAPSHOT_ACTION} allow_access')

@@ -1,4 +1,4 @@
-"""Bodies, ids and queries that no client should send."""
+"""Malformed bodies, ids, queries and versions."""
 
 import json
 import typing
@@ -184,7 +184,7 @@ VALUES = (
 
 
 def variations(valid: typing.Any) -> typing.Iterator[typing.Any]:
-    """The valid body, each of its values replaced, removed or joined."""
+    """Yield the valid body with one value replaced, removed or added."""
     yield from VALUES
     if not isinstance(valid, dict):
         return
@@ -199,7 +199,7 @@ def variations(valid: typing.Any) -> typing.Iterator[typing.Any]:
 
 @st.composite
 def corrupted_body(draw: st.DrawFn, valid: typing.Any) -> typing.Any:
-    """The valid body with one of its values replaced, lost or added."""
+    """Draw the valid body with one value replaced, removed or added."""
     if not isinstance(valid, dict) or draw(st.integers(0, 5)) == 0:
         return draw(JSON)
     key = draw(st.sampled_from([*valid, None]))

@@ -1,7 +1,7 @@
-"""Examples and refusals of what moves share servers."""
+"""Examples and error cases of share server migrations."""
 
 from manila_lite.db.queries.servers import migrations as server_migrations
-from tests.functional.api import error_cases as refusals
+from tests.functional.api import error_cases
 from tests.functional.api.error_cases import RefusedRequest
 from tests.functional.api.examples import example_for
 from tests.functional.api.sample_cloud import DOWN_HOST
@@ -19,7 +19,7 @@ MIGRATION_OPTIONS = {
 
 
 def movable(sample, status='active'):
-    """A server with a share, and the host it could move to."""
+    """Return a server with a share, and a host it could move to."""
     share = sample.migrating_share
     sample.admin.act(share, 'reset_status', {'status': 'available'})
     host, _, _ = sample.admin.show(share)['host'].partition('#')
@@ -38,14 +38,14 @@ def movable(sample, status='active'):
 
 
 def migrating(sample):
-    """A server whose first phase is done."""
+    """Return a server whose first migration phase is done."""
     server = sample.insert_server(
         sample.used_network,
         sample.used_subnet,
         status='server_migrating',
         task_state='server_migrating_phase1_done',
     )
-    there = sample.insert_server(
+    destination = sample.insert_server(
         sample.used_network,
         sample.used_subnet,
         host='node@beta',
@@ -54,7 +54,7 @@ def migrating(sample):
     sample.cloud.db.write(
         server_migrations.insert,
         source_server_id=server,
-        destination_server_id=there,
+        destination_server_id=destination,
         source_host='node@alpha',
         destination_host='node@beta',
         can_cancel=True,
@@ -66,7 +66,7 @@ def migrating(sample):
 
 
 @example_for(f'{_ACTION} migration_check', f'{_ACTION} migration_start')
-def begin(sample):
+def start(sample):
     server, host = movable(sample)
     return request_args({'host': host, **MIGRATION_OPTIONS}, id=server)
 
@@ -76,7 +76,7 @@ def begin(sample):
     f'{_ACTION} migration_cancel',
     f'{_ACTION} migration_get_progress',
 )
-def go_on(sample):
+def continue_migration(sample):
     return request_args(id=migrating(sample))
 
 
@@ -87,7 +87,7 @@ def reset_task_state(sample):
     )
 
 
-@refusals.register(
+@error_cases.register(
     400, f'{_ACTION} migration_check', f'{_ACTION} migration_start'
 )
 def to_a_service_that_is_down(sample):
@@ -97,7 +97,7 @@ def to_a_service_that_is_down(sample):
     )
 
 
-@refusals.register(
+@error_cases.register(
     409, f'{_ACTION} migration_check', f'{_ACTION} migration_start'
 )
 def not_active(sample):
@@ -107,7 +107,7 @@ def not_active(sample):
     )
 
 
-@refusals.register(
+@error_cases.register(
     400,
     f'{_ACTION} migration_complete',
     f'{_ACTION} migration_cancel',
@@ -117,8 +117,8 @@ def not_migrating(sample):
     return RefusedRequest(request_args(id=sample.spare_server()))
 
 
-@refusals.register(400, f'{_ACTION} reset_task_state')
-def no_such_state(sample):
+@error_cases.register(400, f'{_ACTION} reset_task_state')
+def unknown_task_state(sample):
     return RefusedRequest(
         request_args({'task_state': 'moon'}, id=sample.spare_server())
     )

@@ -1,6 +1,6 @@
-"""Examples and refusals of share networks and security services."""
+"""Examples and error cases of share networks and security services."""
 
-from tests.functional.api import error_cases as refusals
+from tests.functional.api import error_cases
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.error_cases import RefusedRequest
 from tests.functional.api.examples import example_for
@@ -192,15 +192,15 @@ def unused_service(sample):
     return request_args(id=sample.new_security_service())
 
 
-# Refusals
+# Error cases
 
 
-@refusals.register(400, f'GET {_NETWORKS}', f'GET {_NETWORKS}/detail')
-def wordy_limit(sample):
+@error_cases.register(400, f'GET {_NETWORKS}', f'GET {_NETWORKS}/detail')
+def limit_that_is_no_number(sample):
     return RefusedRequest(request_args(query='?limit=all'))
 
 
-@refusals.register(413, f'POST {_NETWORKS}')
+@error_cases.register(413, f'POST {_NETWORKS}')
 def above_the_quota(sample):
     sample.admin.request(
         'PUT',
@@ -208,17 +208,17 @@ def above_the_quota(sample):
         {'quota_set': {'share_networks': 0}},
         expect=200,
     )
-    return RefusedRequest(create(sample), {'by': 'foreign'})
+    return RefusedRequest(create(sample), {'persona': 'foreign'})
 
 
-@refusals.register(409, f'DELETE {_NETWORK}')
+@error_cases.register(409, f'DELETE {_NETWORK}')
 def network_of_two_subnets(sample):
     id = sample.new_network()
     sample.new_subnet(id)
     return RefusedRequest(request_args(id=id))
 
 
-@refusals.register(409, f'{_ACTION} add_security_service')
+@error_cases.register(409, f'{_ACTION} add_security_service')
 def second_service_of_a_type(sample):
     return RefusedRequest(
         request_args(
@@ -228,7 +228,7 @@ def second_service_of_a_type(sample):
     )
 
 
-@refusals.register(409, f'{_ACTION} add_security_service_check')
+@error_cases.register(409, f'{_ACTION} add_security_service_check')
 def check_of_a_second_service_of_a_type(sample):
     return RefusedRequest(
         request_args(
@@ -238,7 +238,7 @@ def check_of_a_second_service_of_a_type(sample):
     )
 
 
-@refusals.register(
+@error_cases.register(
     409,
     f'{_ACTION} update_security_service',
     f'{_ACTION} update_security_service_check',
@@ -251,25 +251,25 @@ def service_of_another_type(sample):
     return RefusedRequest(request_args(services, id=sample.used_network))
 
 
-@refusals.register(409, f'{_ACTION} share_network_subnet_create_check')
+@error_cases.register(409, f'{_ACTION} share_network_subnet_create_check')
 def check_of_the_same_subnet_again(sample):
     return RefusedRequest(request_args(NEUTRON, id=sample.network))
 
 
-@refusals.register(409, f'POST {_SUBNETS}')
+@error_cases.register(409, f'POST {_SUBNETS}')
 def the_same_subnet_again(sample):
     return RefusedRequest(
         request_args({'share-network-subnet': NEUTRON}, id=sample.network)
     )
 
 
-@refusals.register(409, f'DELETE {_SUBNET}')
+@error_cases.register(409, f'DELETE {_SUBNET}')
 def subnet_in_use(sample):
     return RefusedRequest(
         request_args(id=sample.used_network, sid=sample.used_subnet)
     )
 
 
-@refusals.register(404, f'GET {_SERVICES}')
+@error_cases.register(404, f'GET {_SERVICES}')
 def services_of_unknown_network(sample):
     return RefusedRequest(request_args(query=f'?share_network_id={UNKNOWN}'))

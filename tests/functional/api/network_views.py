@@ -1,6 +1,6 @@
-"""Where the views of share networks and security services are seen."""
+"""Requests that show the views of share networks and security services."""
 
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.sample_networks import NEUTRON
 from tests.functional.api.views import register_get_view
 from tests.functional.api.views import register_view
@@ -48,7 +48,7 @@ def created(sample, api, minor):
             '/share-networks',
             {'share_network': {**NEUTRON}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['share_network']
     ]
 
@@ -61,14 +61,12 @@ def updated(sample, api, minor):
             _network(sample),
             {'share_network': {'name': 'other'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['share_network']
     ]
 
 
-@register_view(
-    'network with a service more, and less', 'share network', 'detail'
-)
+@register_view('network add and remove service', 'share network', 'detail')
 def changed(sample, api, minor):
     id = sample.new_network()
     return [
@@ -77,7 +75,7 @@ def changed(sample, api, minor):
             f'/share-networks/{id}/action',
             {name: {'security_service_id': sample.security_service}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['share_network']
         for name in ('add_security_service', 'remove_security_service')
     ]
@@ -90,14 +88,12 @@ def _checked(api, minor, network_id, action, body):
             f'/share-networks/{network_id}/action',
             {action: body},
             expect=202,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json
     ]
 
 
-@register_view(
-    'network with another service', 'share network', 'detail', since=63
-)
+@register_view('network replace service', 'share network', 'detail', since=63)
 def replaced(sample, api, minor):
     id = sample.new_network()
     return [
@@ -112,7 +108,7 @@ def replaced(sample, api, minor):
 
 
 @register_view(
-    'check of a service, network not in use',
+    'check of a service, unused network',
     'share network',
     'security service check',
     since=63,
@@ -127,7 +123,7 @@ def added_unused(sample, api, minor):
     )
 
 
-# Nobody has answered yet.
+# No back end has replied yet.
 _PENDING = {
     'boolean|null': 'null',
     'object host -> boolean|null': 'object host -> null',
@@ -199,7 +195,7 @@ def subnet_created(sample, api, minor):
             f'/share-networks/{sample.new_network()}/subnets',
             {'share-network-subnet': {'availability_zone': 'nova'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['share_network_subnet']
     ]
 
@@ -244,7 +240,7 @@ def service_created(sample, api, minor):
             '/security-services',
             {'security_service': {'type': 'ldap', 'ou': 'CN=Computers'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['security_service']
     ]
 
@@ -257,6 +253,6 @@ def service_updated(sample, api, minor):
             f'/security-services/{sample.security_service}',
             {'security_service': {'user': 'other'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['security_service']
     ]

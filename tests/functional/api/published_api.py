@@ -1,4 +1,4 @@
-"""The published tables as operations and views, for tests to walk."""
+"""The tables of the published API as operations and views."""
 
 import re
 import typing
@@ -8,7 +8,7 @@ import pytest
 from tests.support import reference
 
 VERSIONS = range(100)
-"""Every N of the versions 2.N."""
+"""All minor versions N of 2.N."""
 
 RESOURCES = (
     'versions',
@@ -55,22 +55,22 @@ RESOURCES = (
     'share replica metadata',
     'share replica export location',
 )
-"""The resources of api-surface.csv that are walked."""
+"""The resources of api-surface.csv that are tested."""
 
 
 class Operation(typing.NamedTuple):
-    """One row of api-surface.csv; `key` is how other tables name it."""
+    """One row of api-surface.csv; other tables refer to it by `key`."""
 
     resource: str
     method: str
     path: str
     action: str
     versions: range
-    experimental: range
+    experimental_versions: range
     policies: tuple[str, ...]
     persona: str
-    success: int
-    errors: tuple[int, ...]
+    success_code: int
+    error_codes: tuple[int, ...]
 
     @property
     def key(self) -> str:
@@ -78,17 +78,17 @@ class Operation(typing.NamedTuple):
 
     @property
     def is_versioned(self) -> bool:
-        """Whether the path lies within /v2."""
+        """Tell whether the path is below /v2."""
         return self.path.startswith('/v2')
 
     @property
     def accepts_project_id(self) -> bool:
-        """Whether there is a URL with the project id in it."""
+        """Tell whether the URL may contain the project id."""
         return self.is_versioned and self.path != '/v2/'
 
 
 def operations() -> list[Operation]:
-    """The rows of all walked resources."""
+    """Return the rows of all tested resources."""
     return [
         _operation(row)
         for row in _table('api-surface.csv')
@@ -97,7 +97,7 @@ def operations() -> list[Operation]:
 
 
 def _table(name: str) -> tuple[dict[str, str], ...]:
-    """The rows of a table; without it the module that asks is skipped."""
+    """Return the rows of a table; skip the test module if it is missing."""
     try:
         return reference.table(name)
     except pytest.skip.Exception as skipped:
@@ -120,7 +120,7 @@ def _operation(row: dict[str, str]) -> Operation:
 
 
 def version_range(since: str, until: str) -> range:
-    """The versions from one to another, both within."""
+    """Return the versions from one to another, both inclusive."""
     if since == 'unversioned':
         return VERSIONS
     return range(minor(since or '2.0'), minor(until or '2.99') + 1)
@@ -153,9 +153,9 @@ class PublishedField(typing.NamedTuple):
 
 
 def view_fields(resource: str, *names: str) -> list[PublishedField]:
-    """The fields of a view, which may be several views of the table.
+    """Return the fields of a view, which may be several views of the table.
 
-    Rows that say how a value is rewritten are no fields of their own.
+    Rows that only describe the format of a value are left out.
     """
     rows = [
         row
@@ -176,7 +176,7 @@ def view_fields(resource: str, *names: str) -> list[PublishedField]:
 
 
 def view_names(resources: typing.Container[str]) -> set[tuple[str, str]]:
-    """The views of some resources, as resource and name."""
+    """Return the views of some resources, as pairs of resource and name."""
     return {
         (row['resource'], row['view'])
         for row in _table('response-fields.csv')
@@ -185,7 +185,7 @@ def view_names(resources: typing.Container[str]) -> set[tuple[str, str]]:
 
 
 def inferred_extra_specs() -> list[tuple[str, range]]:
-    """The extra specs that tenants are shown in any case, and when."""
+    """Return the extra specs always shown to tenants, and their versions."""
     found = []
     for row in _table('response-fields.csv'):
         if (
@@ -206,7 +206,7 @@ def inferred_extra_specs() -> list[tuple[str, range]]:
 def visible_fields(
     shown: list[PublishedField], version: int, admin: bool
 ) -> dict[str, str]:
-    """Name and type of the fields one role sees at a version."""
+    """Return name and type of the fields one role sees in a version."""
     return {
         row.field: row.type
         for row in shown

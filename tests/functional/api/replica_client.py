@@ -1,4 +1,4 @@
-"""Replicas of the tests about them, and requests about those."""
+"""Requests for share replicas."""
 
 import typing
 
@@ -15,7 +15,7 @@ def create_replica(
     version: str | None = None,
     **body: object,
 ) -> typing.Any:
-    """Ask for a replica; what is answered of it, or the fault."""
+    """Request a replica; return the replica or the fault."""
     answer = api.request(
         'POST',
         '/share-replicas',

@@ -1,6 +1,6 @@
-"""Examples and refusals of replicas of shares."""
+"""Examples and error cases of share replicas."""
 
-from tests.functional.api import error_cases as refusals
+from tests.functional.api import error_cases
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.error_cases import RefusedRequest
 from tests.functional.api.examples import example_for
@@ -35,7 +35,7 @@ def replica(sample):
 @example_for(
     f'DELETE {_REPLICA}', f'{_ACTION} resync', f'{_ACTION} force_delete'
 )
-def idle(sample):
+def idle_replica(sample):
     return request_args(id=sample.idle_replica())
 
 
@@ -81,19 +81,19 @@ def export(sample):
     return request_args(id=sample.replica, el=sample.replica_export)
 
 
-@refusals.register(404, f'GET {_REPLICAS}', f'GET {_REPLICAS}/detail')
-def of_an_unknown_share(sample):
+@error_cases.register(404, f'GET {_REPLICAS}', f'GET {_REPLICAS}/detail')
+def replicas_of_unknown_share(sample):
     return RefusedRequest(request_args(query=f'?share_id={UNKNOWN}'))
 
 
-@refusals.register(404, f'POST {_REPLICAS}')
-def made_of_an_unknown_share(sample):
+@error_cases.register(404, f'POST {_REPLICAS}')
+def replica_of_unknown_share(sample):
     return RefusedRequest(
         request_args({'share_replica': {'share_id': UNKNOWN}})
     )
 
 
-@refusals.register(413, f'POST {_REPLICAS}')
+@error_cases.register(413, f'POST {_REPLICAS}')
 def above_the_quota(sample):
     return RefusedRequest(
         request_args(
@@ -102,7 +102,7 @@ def above_the_quota(sample):
     )
 
 
-@refusals.register(400, f'DELETE {_REPLICA}')
-def last_active_one(sample):
+@error_cases.register(400, f'DELETE {_REPLICA}')
+def last_active_replica(sample):
     sample.idle_replica()
     return RefusedRequest(request_args(id=sample.active_replica))

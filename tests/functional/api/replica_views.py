@@ -1,22 +1,22 @@
-"""Where the views of replicas are seen."""
+"""Requests that show the views of replicas."""
 
 from manila_lite.api import versions
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.views import register_view
 from tests.functional.api.views import register_wrapper_view
 
 _EXPERIMENT = {versions.EXPERIMENTAL_HEADER: 'true'}
 
 
-def _in_get(place, key, path, resource, *parts, **more):
-    @register_view(place, resource, *parts, **more)
+def _in_get(title, key, path, resource, *parts, **options):
+    @register_view(title, resource, *parts, **options)
     def fetch_items(sample, api, minor):
         found = _get(sample, api, minor, path)[key]
         return found if isinstance(found, list) else [found]
 
 
-def _around(place, path, *parts, **more):
-    @register_view(place, *parts, **more)
+def _around(title, path, *parts, **options):
+    @register_view(title, *parts, **options)
     def fetch_items(sample, api, minor):
         return [_get(sample, api, minor, path)]
 
@@ -24,7 +24,7 @@ def _around(place, path, *parts, **more):
 def _get(sample, api, minor, path):
     return api.get(
         path if isinstance(path, str) else path(sample),
-        version=published.version_text(minor),
+        version=published_api.version_text(minor),
         **_EXPERIMENT,
     )
 
@@ -74,7 +74,7 @@ def created(sample, api, minor):
             '/share-replicas',
             {'share_replica': {'share_id': sample.spare_replicated_share}},
             expect=202,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
             **_EXPERIMENT,
         ).json['share_replica']
     ]
@@ -88,7 +88,7 @@ def promoted(sample, api, minor):
             f'/share-replicas/{sample.idle_replica()}/action',
             {'promote': None},
             expect=202,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
             **_EXPERIMENT,
         ).json['share_replica']
     ]

@@ -1,7 +1,7 @@
-"""One service with a resource of every kind, and those who ask for them.
+"""A cloud with one resource of every kind, and clients for all personas.
 
-Nothing is carried out by itself: what a request has asked for stays owed,
-and `idle` makes the share ready for the next request.
+Nothing runs by itself: the work of a request stays pending, and
+`idle_share` makes the share ready for the next request.
 """
 
 import json
@@ -21,7 +21,7 @@ from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
 from manila_lite.db.queries.admin import services
 from manila_lite.db.queries.snapshots import exports as snapshot_exports
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.sample_replicas import SampleReplicas
 from tests.functional.api.sample_servers import SampleServers
 from tests.support.cloud import ApiClient
@@ -34,11 +34,11 @@ GROUP = '44444444-4444-4444-8444-444444444444'
 SERVICE = {'host': 'node@alpha', 'binary': 'manila-share'}
 DOWN_HOST = 'node@silent'
 LARGEST_SHARE = 500
-"""GiB that one share may have."""
+"""Limit of one share, in GiB."""
 SNAPSHOT_GIGABYTES = 1_000_000
-"""GiB that the snapshots of a project may have."""
+"""Limit of the snapshots of a project, in GiB."""
 REPLICA_GIGABYTES = 1_000_000
-"""GiB that the replicas of a project may have together."""
+"""Limit of the replicas of a project, in GiB."""
 
 _CONF = f"""
 admin_only_metadata = __sealed
@@ -61,13 +61,13 @@ PERSONAS = {
     'guest': (TENANT, 'guest'),
     'foreign': (FOREIGN, 'member,reader'),
 }
-"""Project and roles; all but admin and foreign are of the share's."""
+"""Project and roles; all but admin and foreign are in the share's project."""
 
 
 class RequestArgs(typing.NamedTuple):
-    """What a request needs besides its operation.
+    """Path variables, body and query of a request for an operation.
 
-    The body of an action is what stands below its name.
+    For an action, `body` is the value below the name of the action.
     """
 
     variables: dict[str, str]
@@ -82,12 +82,12 @@ def request_args(
 
 
 class SampleCloud(SampleReplicas, SampleServers):
-    """See the module."""
+    """See the module docstring."""
 
     def __init__(self, folder: pathlib.Path, extra_conf: str = ''):
         self._types = self._managed = self._clients = 0
         self.cloud = Cloud(folder, extra_conf=_CONF + extra_conf)
-        self._add_silent_service()
+        self._add_down_service()
         self.apis = {
             name: ApiClient(
                 self.cloud, project=project, roles=roles, user=name
@@ -115,8 +115,8 @@ class SampleCloud(SampleReplicas, SampleServers):
         self.minimal_type = self.new_type(public=True)
         self.private_type = self.new_type()
         self.grant_type_access(self.private_type, TENANT)
-        self._plant(self.grouped_share, share_group_id=GROUP)
-        self._take_snapshots()
+        self._update_share(self.grouped_share, share_group_id=GROUP)
+        self._create_snapshots()
         self.make_networks()
         self.make_servers()
         self.make_replicas()
@@ -126,8 +126,8 @@ class SampleCloud(SampleReplicas, SampleServers):
         for api in (self.admin, self.member):
             self.new_lock(api)
 
-    def _add_silent_service(self) -> None:
-        """A service that was heard of an hour ago for the last time."""
+    def _add_down_service(self) -> None:
+        """Register a service whose last heartbeat is one hour old."""
         self.cloud.db.write(
             services.register,
             host=DOWN_HOST,
@@ -142,7 +142,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         self.cloud.beat()
 
     def idle_share(self) -> str:
-        """The share that requests may change, ready for one."""
+        """Return the share that requests may change, reset to available."""
         if self.admin.show(self.spare_share)['is_soft_deleted']:
             self.admin.act(self.spare_share, 'restore')
         self.admin.act(
@@ -150,8 +150,8 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
         return self.spare_share
 
-    def _take_snapshots(self) -> None:
-        """Two of one share, of which the newer one is for changes."""
+    def _create_snapshots(self) -> None:
+        """Create two snapshots of one share; requests may change the newer."""
         (
             self.snapshotted_share,
             self.spare_snapshot_source,
@@ -163,30 +163,33 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
         self.snapshot = self.new_snapshot(name='first')
         self.spare_snapshot = self.new_snapshot(name='second')
-        self._plant(
+        self._update_share(
             self.snapshotted_share,
             revert_to_snapshot_support=True,
             mount_snapshot_support=True,
         )
-        self._plant_snapshot_export()
-        self._plant(
+        self._insert_snapshot_export()
+        self._update_share(
             self.oversized_snapshot_source, size=SNAPSHOT_GIGABYTES + 1
         )
-        self._plant(
+        self._update_share(
             self.oversized_replicated_share, size=REPLICA_GIGABYTES + 1
         )
 
-    def new_snapshot(self, of: str | None = None, **body: object) -> str:
-        """A snapshot of `pictured`, or another share, as if it were taken."""
-        share = of or self.snapshotted_share
+    def new_snapshot(self, share_id: str | None = None, **body: object) -> str:
+        """Create a snapshot of a share, `snapshotted_share` by default.
+
+        It is made available without the back end; return its id.
+        """
+        share_id = share_id or self.snapshotted_share
         made = self.member.request(
             'POST',
             '/snapshots',
-            {'snapshot': {'share_id': share, **body}},
+            {'snapshot': {'share_id': share_id, **body}},
             expect=202,
         )
         id = made.json['snapshot']['id']
-        for path in (f'/shares/{share}', f'/snapshots/{id}'):
+        for path in (f'/shares/{share_id}', f'/snapshots/{id}'):
             self.admin.request(
                 'POST',
                 f'{path}/action',
@@ -196,7 +199,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         return id
 
     def idle_snapshotted_share(self) -> str:
-        """The share of the snapshots, ready to go back to the newer."""
+        """Return the share of the snapshots, ready to revert to the newer."""
         self.admin.act(
             self.snapshotted_share, 'reset_status', {'status': 'available'}
         )
@@ -204,14 +207,14 @@ class SampleCloud(SampleReplicas, SampleServers):
         return self.snapshotted_share
 
     def idle_snapshot_source(self) -> str:
-        """The share that requests may take snapshots of."""
+        """Return the share that requests may take snapshots of."""
         self.admin.act(
             self.spare_snapshot_source, 'reset_status', {'status': 'available'}
         )
         return self.spare_snapshot_source
 
     def idle_snapshot(self, status: str = 'available') -> str:
-        """The snapshot that requests may change, in this status."""
+        """Return the snapshot that requests may change, in this status."""
         self.admin.request(
             'POST',
             f'/snapshots/{self.spare_snapshot}/action',
@@ -226,7 +229,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         )['snapshot_instances'][0]['id']
 
     def manage_body(self) -> dict:
-        """The body that takes over a share at a new path."""
+        """Return a body that manages a share at a new path."""
         self._managed += 1
         return {
             'share': {
@@ -238,7 +241,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         }
 
     def manage_snapshot_body(self) -> dict:
-        """The body that takes over a snapshot at a new location."""
+        """Return a body that manages a snapshot at a new location."""
         self._managed += 1
         return {
             'snapshot': {
@@ -253,7 +256,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         ][0]['path']
 
     def delete_share_rows(self, share_id: str) -> None:
-        """Have there be no such share, nor work about it."""
+        """Delete the rows of a share and its work."""
         instance = shares.ShareInstance.__table__
         share, work = shares.Share.__table__, engine.Work.__table__
         id = self.instance_of(share_id)
@@ -269,7 +272,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
 
     def clear_ensuring(self) -> None:
-        """Have no service be ensuring its shares."""
+        """Clear the `ensuring` flag of all services."""
         table = service_models.Service.__table__
         self.cloud.db.write(
             lambda session: session.run(
@@ -293,7 +296,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
 
     def rule_body(self) -> dict:
-        """A rule for a client that no share has met."""
+        """Return a rule for a client that has no rule yet."""
         self._clients += 1
         high, low = divmod(self._clients, 256)
         return {'access_type': 'ip', 'access_to': f'10.0.{high}.{low}'}
@@ -316,7 +319,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         ).json['snapshot_access']['id']
 
     def new_unmountable_snapshot(self) -> str:
-        """A snapshot of a share that does not have them mounted."""
+        """Create a snapshot of a share without mountable snapshots."""
         made = self.member.request(
             'POST',
             '/snapshots',
@@ -331,7 +334,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         ][0]['id']
 
     def new_lock(self, api: ApiClient | None = None) -> str:
-        """A lock of the share that nothing else is done to; its id."""
+        """Create a lock of `locked_share`; return its id."""
         return (
             (api or self.member)
             .request('POST', '/resource-locks', self.lock_body(), expect=200)
@@ -349,7 +352,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         }
 
     def type_body(self, public: bool = False) -> dict:
-        """The body that makes a share type of a new name."""
+        """Return a body that creates a share type with a new name."""
         self._types += 1
         return {
             'share_type': {
@@ -365,7 +368,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         ).json['share_type']['id']
 
     def grant_type_access(self, type_id: str, project: str) -> None:
-        """Let a project use a private share type."""
+        """Give a project access to a private share type."""
         self.admin.request(
             'POST',
             f'/types/{type_id}/action',
@@ -374,7 +377,7 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
 
     def new_message(self, project: str = TENANT) -> str:
-        """A message as a failure leaves it; its id."""
+        """Record a user message as for a failure; return its id."""
         self.cloud.db.write(
             messages.record,
             project_id=project,
@@ -390,8 +393,8 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
         return listed['messages'][0]['id']
 
-    def _plant(self, share_id: str, **columns: object) -> None:
-        """Make a share what a capability to come would make of it."""
+    def _update_share(self, share_id: str, **columns: object) -> None:
+        """Overwrite columns of a share."""
         share = shares.Share.__table__
         self.cloud.db.write(
             lambda session: session.run(
@@ -401,7 +404,7 @@ class SampleCloud(SampleReplicas, SampleServers):
             )
         )
 
-    def _plant_snapshot_export(self) -> None:
+    def _insert_snapshot_export(self) -> None:
         instance_id = self.instance_of_snapshot(self.snapshot)
         self.cloud.db.write(
             snapshot_exports.replace,
@@ -410,16 +413,18 @@ class SampleCloud(SampleReplicas, SampleServers):
         )
 
     def all_rows(self) -> dict[str, list[tuple]]:
-        """All rows of all tables, to tell whether anything changed.
+        """Return all rows of all tables, to detect changes.
 
-        A row that counts no usage yet is as good as none.
+        Usage rows that are still zero are left out.
         """
         return self.cloud.db.read(
             lambda session: {
                 table.name: [
                     tuple(row)
                     for row in session.rows(
-                        sa.select(table).where(*_TELLING.get(table.name, ()))
+                        sa.select(table).where(
+                            *_RELEVANT_ROWS.get(table.name, ())
+                        )
                     )
                 ]
                 for table in models.metadata.sorted_tables
@@ -428,24 +433,27 @@ class SampleCloud(SampleReplicas, SampleServers):
 
     def send_request(
         self,
-        operation: published.Operation,
-        what: RequestArgs,
-        **how: typing.Any,
+        operation: published_api.Operation,
+        args: RequestArgs,
+        **options: typing.Any,
     ) -> typing.Any:
-        """The answer to a request for the operation."""
-        body = what.body
+        """Send a request for the operation; return the response.
+
+        `options` are those of `send`.
+        """
+        body = args.body
         if operation.action:
             body = {operation.action: body}
-        if how.get('minor', 99) in operation.experimental:
-            how['headers'] = {
+        if options.get('minor', 99) in operation.experimental_versions:
+            options['headers'] = {
                 versions.EXPERIMENTAL_HEADER: 'true',
-                **how.get('headers', {}),
+                **options.get('headers', {}),
             }
         return self.send(
             operation.method,
-            operation.path.format(**what.variables) + what.query,
+            operation.path.format(**args.variables) + args.query,
             body,
-            **how,
+            **options,
         )
 
     def send(
@@ -454,26 +462,26 @@ class SampleCloud(SampleReplicas, SampleServers):
         path: str,
         body: object = None,
         *,
-        by: str = 'admin',
+        persona: str = 'admin',
         minor: int = 99,
         project: bool = False,
         raw: bytes | None = None,
         headers: dict | None = None,
         app: typing.Callable | None = None,
     ) -> typing.Any:
-        """The answer; `project` puts the caller's project into the URL.
+        """Send a request; return the response.
 
-        `raw` is a body that is sent as it is, `app` another application
-        than the usual.
+        `project` puts the caller's project into the URL, `raw` is a body
+        that is sent as it is, `app` replaces the application.
         """
         if project:
-            path = path.replace('/v2', f'/v2/{PERSONAS[by][0]}', 1)
+            path = path.replace('/v2', f'/v2/{PERSONAS[persona][0]}', 1)
         request = webob.Request.blank(
             path,
             method=method,
             headers={
-                **self.apis[by].headers,
-                versions.HEADER: published.version_text(minor),
+                **self.apis[persona].headers,
+                versions.HEADER: published_api.version_text(minor),
             },
         )
         if body is not None or raw is not None:
@@ -483,26 +491,26 @@ class SampleCloud(SampleReplicas, SampleServers):
         return request.get_response(app or self.cloud.app)
 
 
-_TELLING = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}
+_RELEVANT_ROWS = {_USAGE.name: (_USAGE.c.in_use + _USAGE.c.reserved > 0,)}
 
 
 def _copy_snapshot(
     session: typing.Any, snapshot_id: str, replica_id: str
 ) -> None:
-    """Have a snapshot be on a replica, too."""
+    """Insert an instance of a snapshot for a replica."""
     table = snapshots.SnapshotInstance.__table__
-    one = session.one(
+    instance = session.one(
         sa.select(table).where(table.c.snapshot_id == snapshot_id)
     )
     session.run(
         sa.insert(table),
-        **dict(one._mapping)
+        **dict(instance._mapping)
         | {'id': session.new_id(), 'share_instance_id': replica_id},
     )
 
 
 def pending_work_kinds(session: typing.Any) -> list[str]:
-    """The kinds of all work that is owed."""
+    """Return the kinds of all pending work."""
     work = engine.Work.__table__
     return [
         row.kind

@@ -1,4 +1,4 @@
-"""The share networks of the world, and what is on them."""
+"""The share networks of the sample cloud, with subnets and servers."""
 
 import sqlalchemy as sa
 
@@ -13,14 +13,14 @@ NEUTRON = {'neutron_net_id': NET, 'neutron_subnet_id': SUBNET}
 
 
 class SampleNetworks:
-    """Makes networks and services of the tenant, as requests need them."""
+    """Creates networks and security services of the tenant."""
 
     admin: ApiClient
     member: ApiClient
     apis: dict[str, ApiClient]
 
     def make_networks(self) -> None:
-        """A network with a subnet, one in use, and services."""
+        """Create a network with a subnet, one in use, and services."""
         self._named = 0
         self.network = self.new_network(**NEUTRON)
         self.subnet = self.subnet_of(self.network)
@@ -42,9 +42,9 @@ class SampleNetworks:
             security_service_id=self.used_security_service,
         )
         self.server = self.insert_server(self.used_network, self.used_subnet)
-        for api in (self.admin,):  # whose lists are seen as well
-            self.new_network(api)
-            self.new_security_service(api)
+        # The lists of the administrator are tested as well.
+        self.new_network(self.admin)
+        self.new_security_service(self.admin)
 
     def new_network(self, api: ApiClient | None = None, **body: object) -> str:
         self._named += 1
@@ -65,7 +65,7 @@ class SampleNetworks:
         ][0]['id']
 
     def new_subnet(self, network_id: str | None = None) -> str:
-        """A subnet of a network, the usual one unless told."""
+        """Create a subnet of a network, `network` by default."""
         return self.member.request(
             'POST',
             f'/share-networks/{network_id or self.network}/subnets',
@@ -106,7 +106,7 @@ class SampleNetworks:
     def service_replacement(
         self, network_id: str, type: str = 'ldap'
     ) -> dict[str, str]:
-        """A service that a network has, and one that could replace it."""
+        """Return a service of the network and one that could replace it."""
         current = self.new_security_service(type=type)
         self.act_on_network(
             network_id, 'add_security_service', security_service_id=current
@@ -119,11 +119,11 @@ class SampleNetworks:
     def insert_server(
         self, network_id: str, subnet_id: str, **columns: object
     ) -> str:
-        """A share server as a share on the network would have made it."""
+        """Insert a share server, as if for a share on the network."""
         server = share_servers.ShareServer.__table__
         mapping = share_servers.ShareServerSubnet.__table__
 
-        def plant(session):
+        def insert(session):
             id = session.new_id()
             session.run(
                 sa.insert(server),
@@ -147,4 +147,4 @@ class SampleNetworks:
             )
             return id
 
-        return self.cloud.db.write(plant)
+        return self.cloud.db.write(insert)

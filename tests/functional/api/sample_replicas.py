@@ -1,4 +1,4 @@
-"""The replicas of the world, as back ends would have left them."""
+"""The replicas of the sample cloud, inserted without back ends."""
 
 import datetime
 import typing
@@ -24,7 +24,7 @@ HOSTS = ('node@alpha#pool', 'node@beta#pool')
 def make_replicable(
     cloud: Cloud, share_id: str, replication_type: str = 'readable'
 ) -> str:
-    """Have a share be one that can be replicated; its active replica."""
+    """Make a share replicable; return the id of its active replica."""
 
     def change(session: Session) -> str:
         session.run(
@@ -50,7 +50,7 @@ def make_replicable(
 
 
 def insert_replica(cloud: Cloud, share_id: str, **columns: object) -> str:
-    """Give a share one more replica, in sync unless told; its id."""
+    """Insert a replica of a share, in sync by default; return its id."""
     (id,) = insert_replicas(cloud, share_id, 1, **columns)
     return id
 
@@ -58,7 +58,7 @@ def insert_replica(cloud: Cloud, share_id: str, **columns: object) -> str:
 def insert_replicas(
     cloud: Cloud, share_id: str, number: int, **columns: object
 ) -> list[str]:
-    """The same with many, the oldest first."""
+    """Insert several replicas; return their ids, oldest first."""
 
     def copy(session: Session) -> list[str]:
         one = session.one(
@@ -67,19 +67,19 @@ def insert_replicas(
                 _INSTANCE.c.replica_state == 'active',
             )
         )
-        (there,) = set(HOSTS) - {one.host}
+        (host,) = set(HOSTS) - {one.host}
         rows = [
             dict(one._mapping)
             | {
                 'id': session.new_id(),
                 'replica_state': 'in_sync',
                 'sole_active_of': None,
-                'host': there,
+                'host': host,
                 'cast_rules_to_readonly': True,
-                'created_at': session.now + place * _MICROSECOND,
+                'created_at': session.now + position * _MICROSECOND,
                 **columns,
             }
-            for place in range(number)
+            for position in range(number)
         ]
         session.run_many(sa.insert(_INSTANCE), rows)
         return [row['id'] for row in rows]
@@ -90,7 +90,7 @@ def insert_replicas(
 def insert_export(
     cloud: Cloud, replica_id: str, path: str, **columns: object
 ) -> str:
-    """Export a replica at one more path; the id of that."""
+    """Insert an export location of a replica; return its id."""
 
     def insert(session: Session) -> str:
         id = session.new_id()
@@ -111,10 +111,11 @@ def insert_export(
 
 
 class SampleReplicas:
-    """Has replicas, as requests need them.
+    """Inserts replicas for requests.
 
-    The share `replicated` is looked at, `mirrored` is for changes, and
-    `vast`, which has a snapshot, is larger than a quota allows.
+    Requests read `replicated_share` and may change
+    `spare_replicated_share`. `oversized_replicated_share`, which has a
+    snapshot, is larger than the quota allows.
     """
 
     cloud: Cloud
@@ -132,30 +133,32 @@ class SampleReplicas:
         self.active_replica = make_replicable(
             self.cloud, self.spare_replicated_share
         )
-        self._mirror = insert_replica(self.cloud, self.spare_replicated_share)
+        self._spare_replica = insert_replica(
+            self.cloud, self.spare_replicated_share
+        )
         make_replicable(self.cloud, self.oversized_replicated_share)
         self.oversized_replica = insert_replica(
             self.cloud, self.oversized_replicated_share
         )
 
     def idle_replica(self, **columns: object) -> str:
-        """The replica that a request may change; nothing happens to it.
+        """Return the replica that requests may change, with no work pending.
 
-        Its share has the active one besides, and no other.
+        Besides it, its share has only the active replica.
         """
 
-        def ready(session: Session) -> None:
-            ours = (self.active_replica, self._mirror)
+        def reset(session: Session) -> None:
+            kept = (self.active_replica, self._spare_replica)
             session.run(
                 sa.delete(_INSTANCE).where(
                     _INSTANCE.c.share_id == self.spare_replicated_share,
-                    _INSTANCE.c.id.not_in(ours),
+                    _INSTANCE.c.id.not_in(kept),
                 )
             )
-            session.run(sa.delete(_WORK).where(_WORK.c.resource_id.in_(ours)))
-            for id, known in (
+            session.run(sa.delete(_WORK).where(_WORK.c.resource_id.in_(kept)))
+            for id, state in (
                 (
-                    self._mirror,
+                    self._spare_replica,
                     {
                         'replica_state': 'in_sync',
                         'sole_active_of': None,
@@ -172,7 +175,7 @@ class SampleReplicas:
             ):
                 values: dict[str, typing.Any] = {
                     'status': 'available',
-                    **known,
+                    **state,
                 }
                 session.run(
                     sa.update(_INSTANCE)
@@ -180,5 +183,5 @@ class SampleReplicas:
                     .values(**values)
                 )
 
-        self.cloud.db.write(ready)
-        return self._mirror
+        self.cloud.db.write(reset)
+        return self._spare_replica

@@ -1,4 +1,4 @@
-"""The share servers of the world."""
+"""The share servers of the sample cloud."""
 
 from tests.functional.api.sample_networks import SampleNetworks
 from tests.support.cloud import Cloud
@@ -7,34 +7,34 @@ from tests.support.share_servers import assign_share_server
 
 
 class SampleServers(SampleNetworks):
-    """Makes share servers, as requests need them."""
+    """Inserts share servers for requests."""
 
     cloud: Cloud
     grouped_share: str
 
     def make_servers(self) -> None:
-        """One with a share, besides that of the networks."""
-        self._adopted = 0
+        """Insert a server with a share, besides that of the networks."""
+        self._managed_servers = 0
         self.used_server = self.spare_server()
         assign_share_server(
             self.cloud, self.grouped_share, self.used_server, self.used_network
         )
 
     def spare_server(self, status: str = 'active') -> str:
-        """A server that one request may change."""
+        """Insert a server that one request may change."""
         return self.insert_server(
             self.used_network, self.used_subnet, status=status
         )
 
     def manage_server_body(self) -> dict:
-        """The body that takes over a server of a new identifier."""
-        self._adopted += 1
+        """Return a body that manages a server with a new identifier."""
+        self._managed_servers += 1
         return {
             'share_server': {
                 'host': HOST,
                 'share_network_id': self.used_network,
                 'share_network_subnet_id': self.used_subnet,
-                'identifier': f'vs{self._adopted}',
+                'identifier': f'vs{self._managed_servers}',
                 'driver_options': {'key': 'value'},
             }
         }

@@ -1,6 +1,6 @@
-"""Examples and refusals of share servers."""
+"""Examples and error cases of share servers."""
 
-from tests.functional.api import error_cases as refusals
+from tests.functional.api import error_cases
 from tests.functional.api.error_cases import RefusedRequest
 from tests.functional.api.examples import example_for
 from tests.functional.api.sample_cloud import request_args
@@ -40,6 +40,6 @@ def reset_status(sample):
     return request_args({'status': 'error'}, id=sample.spare_server())
 
 
-@refusals.register(409, f'DELETE {_SERVER}')
+@error_cases.register(409, f'DELETE {_SERVER}')
 def used(sample):
     return RefusedRequest(request_args(id=sample.used_server))

@@ -1,12 +1,12 @@
-"""Where the views of share servers are seen."""
+"""Requests that show the views of share servers."""
 
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.views import ADMIN_ONLY
 from tests.functional.api.views import register_get_view
 from tests.functional.api.views import register_view
 from tests.functional.api.views import register_wrapper_view
 
-# Until something happens to a server, nothing has.
+# A server that was never updated has no time of it.
 _UNCHANGED = {'datetime': 'datetime|null'}
 
 
@@ -20,7 +20,7 @@ register_get_view(
     '/share-servers',
     'share server',
     'list item',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     types=_UNCHANGED,
 )
 register_get_view(
@@ -29,7 +29,7 @@ register_get_view(
     _server,
     'share server',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     types=_UNCHANGED,
 )
 register_wrapper_view(
@@ -37,7 +37,7 @@ register_wrapper_view(
     lambda sample: f'{_server(sample)}/details',
     'share server',
     'details wrapper',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
 )
 
 
@@ -45,7 +45,7 @@ register_wrapper_view(
     'server manage',
     'share server',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=49,
     types=_UNCHANGED,
 )
@@ -56,6 +56,6 @@ def managed(sample, api, minor):
             '/share-servers/manage',
             sample.manage_server_body(),
             expect=202,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['share_server']
     ]

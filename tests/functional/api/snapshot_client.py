@@ -1,4 +1,4 @@
-"""Shares of the tests about snapshots, and snapshots of those."""
+"""Requests for snapshots."""
 
 import typing
 
@@ -15,7 +15,7 @@ def create_snapshot(
     version: str | None = None,
     **body: object,
 ) -> typing.Any:
-    """Ask for a snapshot; what is answered of it, or the fault."""
+    """Request a snapshot; return the snapshot or the fault."""
     answer = api.request(
         'POST',
         '/snapshots',
@@ -29,7 +29,7 @@ def create_snapshot(
 def create_available_snapshot(
     cloud: Cloud, api: ApiClient, share_id: str, **body: object
 ) -> str:
-    """A snapshot that is available; its id."""
+    """Create a snapshot, wait until it is available and return its id."""
     snapshot_id = create_snapshot(api, share_id, **body)['id']
     cloud.settle()
     assert show_snapshot(api, snapshot_id)['status'] == 'available'

@@ -1,4 +1,4 @@
-"""Nothing that is sent is answered with 5xx, or changes what it may not."""
+"""Malformed requests never answer 5xx and change nothing when refused."""
 
 import json
 
@@ -9,17 +9,17 @@ import pytest
 from manila_lite.api import versions
 from tests.functional.api import differences
 from tests.functional.api import hostile_input as hostile
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.examples import example
 from tests.functional.api.test_published_surface import fault
 from tests.support.seeds import seeds
 
 OPERATIONS = [
     operation
-    for operation in published.operations()
-    if operation.key not in differences.SURFACE
+    for operation in published_api.operations()
+    if operation.key not in differences.UNSUPPORTED_OPERATIONS
     and operation.accepts_project_id
-    and operation.versions[-1] == published.VERSIONS[-1]
+    and operation.versions[-1] == published_api.VERSIONS[-1]
 ]
 WRITES = [
     operation
@@ -50,32 +50,32 @@ def by_key(operations):
 
 
 def refused(answer, codes=range(400, 500)):
-    """Whether a request was refused; an error has the published form."""
+    """Tell whether a request was refused; check the form of its error."""
     assert answer.status_int < 500, answer.text
     if answer.status_int < 400:
         return False
     assert answer.status_int in codes, answer.text
     if answer.content_type == 'application/json':
         assert fault(answer)
-    else:  # no route is so called
+    else:  # there is no such route
         assert answer.status_int == 404
     return True
 
 
-def url(operation, what):
-    return operation.path.format(**what.variables) + what.query
+def url(operation, args):
+    return operation.path.format(**args.variables) + args.query
 
 
 @by_key(WRITES)
 def test_body_with_another_value(sample, operation):
-    """In each place; nothing changes unless the request is accepted."""
-    what = example(operation)(sample)
-    valid = {operation.action: what.body} if operation.action else what.body
+    """Replace each value; nothing changes unless the request is accepted."""
+    args = example(operation)(sample)
+    valid = {operation.action: args.body} if operation.action else args.body
     before = sample.all_rows()
     for body in hostile.variations(valid):
         answer = sample.send(
             operation.method,
-            url(operation, what),
+            url(operation, args),
             body,
             raw=json.dumps(body).encode(),
         )
@@ -87,14 +87,14 @@ def test_body_with_another_value(sample, operation):
 @by_key(WRITES)
 @hypothesis.settings(hypothesis.settings.get_profile('hostile'))
 @hypothesis.given(data=st.data())
-def test_body_that_is_spoilt(sample, operation, data):
-    """Whatever it is made of, nothing changes unless it is accepted."""
-    what = example(operation)(sample)
-    valid = {operation.action: what.body} if operation.action else what.body
+def test_body_that_is_corrupted(sample, operation, data):
+    """Nothing changes unless the request is accepted."""
+    args = example(operation)(sample)
+    valid = {operation.action: args.body} if operation.action else args.body
     body = data.draw(hostile.corrupted_body(valid))
     before = sample.all_rows()
     answer = sample.send(
-        operation.method, url(operation, what), raw=json.dumps(body).encode()
+        operation.method, url(operation, args), raw=json.dumps(body).encode()
     )
     if refused(answer):
         assert sample.all_rows() == before
@@ -102,10 +102,12 @@ def test_body_that_is_spoilt(sample, operation, data):
 
 @pytest.mark.parametrize('raw', hostile.RAW.values(), ids=hostile.RAW)
 def test_body_that_is_no_json_object(sample, raw):
-    whats = [(operation, example(operation)(sample)) for operation in WRITES]
+    requests = [
+        (operation, example(operation)(sample)) for operation in WRITES
+    ]
     before = sample.all_rows()
-    for operation, what in whats:
-        answer = sample.send(operation.method, url(operation, what), raw=raw)
+    for operation, args in requests:
+        answer = sample.send(operation.method, url(operation, args), raw=raw)
         assert refused(answer, codes=(400, 413, 422)), operation.key
     assert sample.all_rows() == before
 
@@ -123,13 +125,15 @@ def test_body_that_is_no_json_object(sample, raw):
     ],
 )
 def test_body_that_is_not_declared_as_json(sample, kind):
-    whats = [(operation, example(operation)(sample)) for operation in WRITES]
+    requests = [
+        (operation, example(operation)(sample)) for operation in WRITES
+    ]
     before = sample.all_rows()
-    for operation, what in whats:
-        body = {operation.action: what.body} if operation.action else what.body
+    for operation, args in requests:
+        body = {operation.action: args.body} if operation.action else args.body
         answer = sample.send(
             operation.method,
-            url(operation, what),
+            url(operation, args),
             raw=json.dumps(body).encode(),
             headers={'Content-Type': kind},
         )
@@ -138,30 +142,34 @@ def test_body_that_is_not_declared_as_json(sample, kind):
 
 
 @by_key(WITH_ID)
-def test_id_that_nothing_has(sample, operation):
-    """In every variable of the path, whoever asks."""
-    what = example(operation)(sample)
+def test_unknown_id(sample, operation):
+    """In every variable of the path, for every persona."""
+    args = example(operation)(sample)
     before = sample.all_rows()
-    for name in what.variables:
+    for name in args.variables:
         if name in ('project_id', 'class'):
-            continue  # nobody knows which projects and classes there are
+            continue  # any project and any class is accepted
         for id in hostile.IDS:
-            spoilt = what._replace(variables=what.variables | {name: id})
-            for by in ('admin', 'member'):
-                answer = sample.send_request(operation, spoilt, by=by)
+            corrupted = args._replace(variables=args.variables | {name: id})
+            for persona in ('admin', 'member'):
+                answer = sample.send_request(
+                    operation, corrupted, persona=persona
+                )
                 assert refused(answer, codes=(400, 403, 404)), (name, id)
     assert sample.all_rows() == before
 
 
 @by_key(READS)
-def test_query_that_makes_no_sense(sample, operation):
-    what = example(operation)(sample)
+def test_malformed_query(sample, operation):
+    args = example(operation)(sample)
     before = sample.all_rows()
     for query in hostile.QUERIES:
-        for by in ('admin', 'member'):
+        for persona in ('admin', 'member'):
             refused(
                 sample.send_request(
-                    operation, what._replace(query=f'?{query}'), by=by
+                    operation,
+                    args._replace(query=f'?{query}'),
+                    persona=persona,
                 ),
                 codes=(400, 403, 404),
             )
@@ -171,7 +179,7 @@ def test_query_that_makes_no_sense(sample, operation):
 @pytest.mark.parametrize(
     'version', hostile.VERSIONS, ids=lambda version: version[:10]
 )
-def test_version_that_is_none(sample, version):
+def test_malformed_version(sample, version):
     for path in ('/v2/shares', f'/v2/shares/{sample.share}', '/v2/'):
         answer = sample.send('GET', path, headers={versions.HEADER: version})
         assert refused(answer, codes=(400, 406))
@@ -179,10 +187,10 @@ def test_version_that_is_none(sample, version):
 
 @by_key(OPERATIONS)
 def test_project_in_the_url_is_the_callers(sample, operation):
-    what = example(operation)(sample)
+    args = example(operation)(sample)
     before = sample.all_rows()
-    path = url(operation, what).replace('/v2', '/v2/' + '0' * 32, 1)
-    answer = sample.send(operation.method, path, what.body)
+    path = url(operation, args).replace('/v2', '/v2/' + '0' * 32, 1)
+    answer = sample.send(operation.method, path, args.body)
     assert refused(answer, codes=(400,))
     assert fault(answer)['message'] == 'Malformed request url'
     assert sample.all_rows() == before
@@ -219,7 +227,7 @@ def test_path_that_no_route_has(sample, path):
     assert refused(sample.send('GET', path), codes=(404,))
 
 
-def test_length_that_lies(sample):
+def test_wrong_content_length(sample):
     for length in ('-1', 'x', '1e3', '99999999999999999999'):
         answer = sample.send(
             'POST',

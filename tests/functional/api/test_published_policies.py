@@ -1,9 +1,9 @@
-"""Who may do what, by the published default persona of each operation."""
+"""Every operation is allowed for its published default personas only."""
 
 import pytest
 
 from tests.functional.api import differences
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.error_cases import UNKNOWN
 from tests.functional.api.examples import example
 from tests.functional.api.sample_cloud import PERSONAS
@@ -11,8 +11,9 @@ from tests.functional.api.sample_cloud import TENANT
 
 OPERATIONS = [
     operation
-    for operation in published.operations()
-    if operation.policies and operation.key not in differences.SURFACE
+    for operation in published_api.operations()
+    if operation.policies
+    and operation.key not in differences.UNSUPPORTED_OPERATIONS
 ]
 _ALLOWED = {
     'admin': {'admin'},
@@ -22,7 +23,7 @@ _ALLOWED = {
     'admin/service or project reader': {'admin', 'member', 'reader'},
     'owner user of the lock or admin/service': {'admin', 'member'},
 }
-"""Which personas of the project, and admins of any, the words allow."""
+"""Personas of the project, and admins, that the published text allows."""
 
 OF_A_PROJECT = [
     operation
@@ -41,7 +42,7 @@ OF_A_PROJECT = [
     )
     or (operation.method, operation.path) == ('GET', '/v2/types/{id}')
 ]
-"""Operations on what belongs to a project and is kept from others."""
+"""Operations on resources that belong to a project."""
 
 
 def by_key(operations):
@@ -58,36 +59,41 @@ def allowed(operation):
 def test_operation_is_for_its_published_personas(sample, operation):
     minor = operation.versions[-1]
     for persona in set(PERSONAS) - {'foreign'}:
-        what = example(operation)(sample)
+        args = example(operation)(sample)
         before = sample.all_rows()
-        answer = sample.send_request(operation, what, by=persona, minor=minor)
+        answer = sample.send_request(
+            operation, args, persona=persona, minor=minor
+        )
         if persona in allowed(operation):
-            assert answer.status_int == operation.success, persona
+            assert answer.status_int == operation.success_code, persona
         else:
             assert answer.status_int == refused_code(operation), persona
             assert sample.all_rows() == before
 
 
 def refused_code(operation):
-    """A share is never forbidden to read: it does not exist then."""
+    """Return 403, or 404 if the operation hides the existence of resources."""
     return (
         403
-        if (403 in operation.errors or operation.key in differences.FORBIDDEN)
+        if (
+            403 in operation.error_codes
+            or operation.key in differences.ADDITIONAL_403
+        )
         else 404
     )
 
 
 @by_key(OF_A_PROJECT)
-def test_what_is_foreign_cannot_be_told_from_unknown(sample, operation):
+def test_foreign_resource_answers_like_an_unknown_one(sample, operation):
     minor = operation.versions[-1]
-    what = example(operation)(sample)
-    name, real = next(iter(what.variables.items()))
+    args = example(operation)(sample)
+    name, real = next(iter(args.variables.items()))
     before = sample.all_rows()
     answers = []
     for id in (real, UNKNOWN):
-        what.variables[name] = id
+        args.variables[name] = id
         answer = sample.send_request(
-            operation, what, by='foreign', minor=minor
+            operation, args, persona='foreign', minor=minor
         )
         assert answer.status_int == 404
         answers.append(answer.text.replace(id, 'the id'))
@@ -98,14 +104,14 @@ def test_what_is_foreign_cannot_be_told_from_unknown(sample, operation):
 @by_key(
     [operation for operation in OPERATIONS if 'instances/{' in operation.path]
 )
-def test_tenants_do_not_learn_of_instances(sample, operation):
-    what = example(operation)(sample)
+def test_tenants_do_not_learn_about_instances(sample, operation):
+    args = example(operation)(sample)
     answers = set()
-    for id in (what.variables['id'], UNKNOWN):
-        what.variables['id'] = id
+    for id in (args.variables['id'], UNKNOWN):
+        args.variables['id'] = id
         for persona in ('member', 'foreign'):
             answer = sample.send_request(
-                operation, what, by=persona, minor=operation.versions[-1]
+                operation, args, persona=persona, minor=operation.versions[-1]
             )
             assert answer.status_int == 403
             answers.add(answer.text)
@@ -119,7 +125,7 @@ def test_quotas_of_another_project_are_forbidden(sample, operation):
     answer = sample.send_request(
         operation,
         example(operation)(sample),
-        by='foreign',
+        persona='foreign',
         minor=operation.versions[-1],
     )
     assert answer.status_int == 403

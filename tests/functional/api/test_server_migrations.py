@@ -7,7 +7,7 @@ from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
 from manila_lite.db.models import shares
 from manila_lite.db.models import snapshots
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.test_published_fields import fits
 from tests.support.cloud import TYPE_ID
 from tests.support.server_migrations import MIGRATION_OPTIONS
@@ -226,7 +226,7 @@ def test_answers_have_the_published_fields_and_ours(tmp_path):
     answers['progress (flat)'] = cloud.progress(server)
     answers['complete (flat)'] = cloud.complete(server)
     for view, answer in answers.items():
-        rows = published.view_fields('share server migration', view)
+        rows = published_api.view_fields('share server migration', view)
         assert set(answer) == {row.field for row in rows} | OWN[view]
         for row in rows:
             value, kind = answer[row.field], row.type

@@ -1,9 +1,9 @@
-"""Where each published view is seen: a request, and what it shows."""
+"""Requests that show each published view, and the items they return."""
 
 from collections.abc import Callable
 import typing
 
-from tests.functional.api import published_api as published
+from tests.functional.api import published_api
 from tests.functional.api.sample_cloud import SERVICE
 from tests.functional.api.sample_cloud import TENANT
 from tests.functional.api.sample_cloud import SampleCloud
@@ -26,18 +26,18 @@ _BELOW_7 = {
 
 
 class View(typing.NamedTuple):
-    """A view of response-fields.csv in one place where it is seen.
+    """A view of response-fields.csv as one request shows it.
 
-    `look` gives the items shown to the caller at a version; `who` may see
-    them, `since` the first version. In this place a published type may
-    stand for another one, as `types` tells.
+    `fetch_items` returns the items shown to a caller in a version;
+    `personas` may see them, from the version `since`. `types` maps
+    published types to those of this request.
     """
 
-    place: str
+    title: str
     resource: str
     parts: tuple[str, ...]
     fetch_items: FetchItems
-    who: tuple[str, ...]
+    personas: tuple[str, ...]
     since: int
     types: dict[str, str]
 
@@ -46,48 +46,56 @@ VIEWS: list[View] = []
 
 
 def register_view(
-    place: str,
+    title: str,
     resource: str,
     *parts: str,
-    who: tuple[str, ...] = ALL_PERSONAS,
+    personas: tuple[str, ...] = ALL_PERSONAS,
     since: int = 0,
     types: dict[str, str] | None = None,
 ) -> Callable[[FetchItems], FetchItems]:
-    def keep(fetch_items: FetchItems) -> FetchItems:
+    def add(fetch_items: FetchItems) -> FetchItems:
         VIEWS.append(
-            View(place, resource, parts, fetch_items, who, since, types or {})
+            View(
+                title,
+                resource,
+                parts,
+                fetch_items,
+                personas,
+                since,
+                types or {},
+            )
         )
         return fetch_items
 
-    return keep
+    return add
 
 
 def register_get_view(
-    place: str,
+    title: str,
     key: str,
     path: str | Path,
     resource: str,
     *parts: str,
-    **more: typing.Any,
+    **options: typing.Any,
 ) -> None:
-    """A view that a GET shows below a key, one item or a list of them."""
+    """Register a view that a GET shows below a key, as one item or a list."""
 
-    @register_view(place, resource, *parts, **more)
+    @register_view(title, resource, *parts, **options)
     def fetch_items(sample, api, minor):
         found = _get(sample, api, minor, path)[key]
         return found if isinstance(found, list) else [found]
 
 
 def register_wrapper_view(
-    place: str,
+    title: str,
     path: str | Path,
     resource: str,
     *parts: str,
-    **more: typing.Any,
+    **options: typing.Any,
 ) -> None:
-    """The keys around what a GET shows."""
+    """Register the top-level keys of the answer to a GET."""
 
-    @register_view(place, resource, *parts, **more)
+    @register_view(title, resource, *parts, **options)
     def fetch_items(sample, api, minor):
         return [_get(sample, api, minor, path)]
 
@@ -97,12 +105,12 @@ def _get(sample, api, minor, path):
         path_at_version(
             path if isinstance(path, str) else path(sample), minor
         ),
-        version=published.version_text(minor),
+        version=published_api.version_text(minor),
     )
 
 
 def path_at_version(path: str, minor: int) -> str:
-    """The path as it was called at the version."""
+    """Return the path that the version uses."""
     if minor < 7:
         for new, old in _BELOW_7.items():
             if path.startswith(new):
@@ -121,7 +129,12 @@ register_get_view(
     'item',
 )
 register_get_view(
-    'services', 'services', '/services', 'service', 'list item', who=ADMIN_ONLY
+    'services',
+    'services',
+    '/services',
+    'service',
+    'list item',
+    personas=ADMIN_ONLY,
 )
 register_get_view(
     'pools',
@@ -129,7 +142,7 @@ register_get_view(
     '/scheduler-stats/pools',
     'scheduler stats',
     'pool summary',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
 )
 register_get_view(
     'pools in detail',
@@ -138,16 +151,19 @@ register_get_view(
     'scheduler stats',
     'pool summary',
     'pool detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
 )
 
 
 for verb in ('disable', 'enable'):
 
     @register_view(
-        f'service {verb}', 'service', 'update answer (flat)', who=ADMIN_ONLY
+        f'service {verb}',
+        'service',
+        'update answer (flat)',
+        personas=ADMIN_ONLY,
     )
-    def told(sample, api, minor, verb=verb):
+    def service_updated(sample, api, minor, verb=verb):
         path = path_at_version(f'/services/{verb}', minor)
         return [
             api.request(
@@ -155,7 +171,7 @@ for verb in ('disable', 'enable'):
                 path,
                 SERVICE,
                 expect=200,
-                version=published.version_text(minor),
+                version=published_api.version_text(minor),
             ).json
         ]
 
@@ -184,7 +200,7 @@ register_get_view('share', 'share', _share, 'share', 'detail')
 
 @register_view('share create', 'share', 'detail')
 def created(sample, api, minor):
-    return [api.create(version=published.version_text(minor))]
+    return [api.create(version=published_api.version_text(minor))]
 
 
 @register_view('share update', 'share', 'detail')
@@ -195,7 +211,7 @@ def updated(sample, api, minor):
             _share(sample),
             {'share': {'display_name': 'new'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['share']
     ]
 
@@ -204,7 +220,7 @@ def updated(sample, api, minor):
     'share manage',
     'share',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     types={'integer GiB': 'null'},
 )
 def managed(sample, api, minor):
@@ -214,7 +230,7 @@ def managed(sample, api, minor):
         path,
         sample.manage_body(),
         expect=200,
-        version=published.version_text(minor),
+        version=published_api.version_text(minor),
     ).json['share']
     sample.delete_share_rows(
         share['id']
@@ -242,7 +258,7 @@ register_wrapper_view(
     '/share_instances',
     'share instance',
     'list wrapper',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=3,
 )
 register_get_view(
@@ -251,7 +267,7 @@ register_get_view(
     '/share_instances',
     'share instance',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=3,
 )
 register_get_view(
@@ -260,7 +276,7 @@ register_get_view(
     _instance,
     'share instance',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=3,
 )
 register_get_view(
@@ -269,7 +285,7 @@ register_get_view(
     lambda sample: f'{_share(sample)}/instances',
     'share instance',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=3,
 )
 
@@ -313,7 +329,7 @@ def snapshot_created(sample, api, minor):
             '/snapshots',
             {'snapshot': {'share_id': sample.idle_snapshot_source()}},
             expect=202,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['snapshot']
     ]
 
@@ -326,13 +342,13 @@ def snapshot_updated(sample, api, minor):
             _snapshot(sample),
             {'snapshot': {'display_name': 'new'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['snapshot']
     ]
 
 
 @register_view(
-    'snapshot manage', 'snapshot', 'detail', who=ADMIN_ONLY, since=12
+    'snapshot manage', 'snapshot', 'detail', personas=ADMIN_ONLY, since=12
 )
 def snapshot_managed(sample, api, minor):
     return [
@@ -341,7 +357,7 @@ def snapshot_managed(sample, api, minor):
             '/snapshots/manage',
             sample.manage_snapshot_body(),
             expect=202,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['snapshot']
     ]
 
@@ -360,7 +376,7 @@ register_get_view(
     '/snapshot-instances',
     'snapshot instance',
     'summary',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=19,
 )
 register_get_view(
@@ -369,7 +385,7 @@ register_get_view(
     '/snapshot-instances/detail',
     'snapshot instance',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=19,
 )
 register_get_view(
@@ -378,12 +394,12 @@ register_get_view(
     _snapshot_instance,
     'snapshot instance',
     'detail',
-    who=ADMIN_ONLY,
+    personas=ADMIN_ONLY,
     since=19,
 )
 
 
-# Who may mount snapshots, and where
+# Snapshot access rules and export locations
 
 
 @register_view(
@@ -399,7 +415,7 @@ def allowed_to_mount(sample, api, minor):
             f'{_snapshot(sample)}/action',
             {'allow_access': sample.rule_body()},
             expect=202,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['snapshot_access']
     ]
 
@@ -417,7 +433,7 @@ def listed_snapshot_rules(sample, api, minor):
     ]
 
 
-for of, parent, who in (
+for of, parent, personas in (
     ('snapshot', _snapshot, ALL_PERSONAS),
     ('snapshot instance', _snapshot_instance, ADMIN_ONLY),
 ):
@@ -430,14 +446,14 @@ for of, parent, who in (
             f'{parent(sample)}/export-locations/{sample.export_of_snapshot()}'
         )
 
-    more = {'who': who, 'since': 32}
+    options = {'personas': personas, 'since': 32}
     register_get_view(
         f'exports of {of}',
         'share_snapshot_export_locations',
         listed,
         'snapshot export location',
         'list and show',
-        **more,
+        **options,
     )
     register_get_view(
         f'export of {of}',
@@ -446,7 +462,7 @@ for of, parent, who in (
         'snapshot export location',
         'list and show',
         'show',
-        **more,
+        **options,
     )
 
 
@@ -457,7 +473,7 @@ def _export_of(sample):
     return f'/export_locations/{sample.export_of(sample.share)}'
 
 
-for of, parent, who in (
+for of, parent, personas in (
     ('share', _share, ALL_PERSONAS),
     ('instance', _instance, ADMIN_ONLY),
 ):
@@ -468,9 +484,13 @@ for of, parent, who in (
     def one(sample, parent=parent):
         return parent(sample) + _export_of(sample)
 
-    more = {'who': who, 'since': 9}
+    options = {'personas': personas, 'since': 9}
     register_wrapper_view(
-        f'exports of {of}', listed, 'export location', 'list wrapper', **more
+        f'exports of {of}',
+        listed,
+        'export location',
+        'list wrapper',
+        **options,
     )
     register_get_view(
         f'exports of {of}',
@@ -478,10 +498,10 @@ for of, parent, who in (
         listed,
         'export location',
         'summary',
-        **more,
+        **options,
     )
     register_wrapper_view(
-        f'export of {of}', one, 'export location', 'show wrapper', **more
+        f'export of {of}', one, 'export location', 'show wrapper', **options
     )
     register_get_view(
         f'export of {of}',
@@ -489,7 +509,7 @@ for of, parent, who in (
         one,
         'export location',
         'detail',
-        **more,
+        **options,
     )
 
 register_wrapper_view(
@@ -517,7 +537,9 @@ register_get_view(
 )
 
 
-@register_view('type create', 'share type', 'show wrapper', who=ADMIN_ONLY)
+@register_view(
+    'type create', 'share type', 'show wrapper', personas=ADMIN_ONLY
+)
 def type_created(sample, api, minor):
     return [
         api.request(
@@ -525,12 +547,14 @@ def type_created(sample, api, minor):
             '/types',
             sample.type_body(),
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json
     ]
 
 
-@register_view('type update', 'share type', 'item', who=ADMIN_ONLY, since=50)
+@register_view(
+    'type update', 'share type', 'item', personas=ADMIN_ONLY, since=50
+)
 def type_updated(sample, api, minor):
     return [
         api.request(
@@ -538,7 +562,7 @@ def type_updated(sample, api, minor):
             f'/types/{sample.new_type()}',
             {'share_type': {'description': 'new'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['share_type']
     ]
 
@@ -550,7 +574,7 @@ for word in ('os-share-type-access', 'share_type_access'):
         lambda sample, word=word: f'/types/{sample.private_type}/{word}',
         'share type access',
         'share_type_access[]',
-        who=ADMIN_ONLY,
+        personas=ADMIN_ONLY,
     )
 
 
@@ -588,7 +612,7 @@ for key, path in (('quota_set', _QUOTA), ('quota_class_set', _CLASS)):
         f'{key} update',
         key.replace('_', ' '),
         'show and update',
-        who=ADMIN_ONLY,
+        personas=ADMIN_ONLY,
     )
     def quota_updated(sample, api, minor, key=key, path=path):
         return [
@@ -597,7 +621,7 @@ for key, path in (('quota_set', _QUOTA), ('quota_class_set', _CLASS)):
                 path_at_version(path, minor),
                 {key: {'snapshots': 70000}},
                 expect=200,
-                version=published.version_text(minor),
+                version=published_api.version_text(minor),
             ).json[key]
         ]
 
@@ -660,7 +684,7 @@ def lock_created(sample, api, minor):
             '/resource-locks',
             sample.lock_body(),
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['resource_lock']
     ]
 
@@ -673,7 +697,7 @@ def lock_updated(sample, api, minor):
             f'/resource-locks/{sample.new_lock()}',
             {'resource_lock': {'lock_reason': 'it is ours'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['resource_lock']
     ]
 
@@ -688,7 +712,7 @@ def _acted(sample, api, minor, action, body):
         name,
         body,
         expect=200,
-        version=published.version_text(minor),
+        version=published_api.version_text(minor),
     ).json
 
 
@@ -733,7 +757,7 @@ def rule_updated(sample, api, minor):
             _rule(sample),
             {'update_access': {'access_level': 'ro'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json['access']
     ]
 
@@ -746,6 +770,6 @@ def rule_metadata(sample, api, minor):
             f'{_rule(sample)}/metadata',
             {'metadata': {'color': 'blue'}},
             expect=200,
-            version=published.version_text(minor),
+            version=published_api.version_text(minor),
         ).json
     ]
