@@ -1,8 +1,8 @@
-"""How a contract is declared, asked and kept.
+"""RPC contracts: declarations, clients, endpoints and handlers.
 
-A contract says once what one service asks of another. Clients are made
-from it and endpoints are checked against it when they are imported, so
-that a method cannot be asked for in one way and answered in another.
+A contract declares once what one service may ask of another. Clients are
+generated from it and endpoints are checked against it on import, so
+caller and callee cannot disagree about a method.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ RESOURCE = 'instance_id'
 
 
 class Machine(typing.Protocol):
-    """What a declared failure needs of a state table."""
+    """The part of a state machine that a declared failure uses."""
 
     @property
     def resource(self) -> str: ...
@@ -33,7 +33,7 @@ class Machine(typing.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """What is fired when work has failed, and what the user is told."""
+    """The event to fire when work has failed, and the user message."""
 
     machine: Machine
     event: str
@@ -42,14 +42,15 @@ class Failure:
 
 
 Refused = Mapping[type[Exception], tuple[str, typing.Any]]
-"""An event of its own, and a detail, for some errors."""
+"""Event and message detail by class of error."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Method:
-    """One method of a contract: its arguments after `ctx`, in order.
+    """One method of a contract.
 
-    `defaults` has the values of those that may be left out.
+    `args` are the names of its arguments after `ctx`, in order;
+    `defaults` holds the values of the optional ones.
     """
 
     topic: str
@@ -59,23 +60,22 @@ class Method:
     defaults: Mapping[str, typing.Any]
 
     def complete(self, given: Args) -> Args:
-        """The arguments with defaults filled in; TypeError: do not fit."""
+        """Return the arguments with defaults; TypeError if they do not fit."""
         values = {**self.defaults, **given}
         if values.keys() != set(self.args):
             raise TypeError(
-                f'{self.kind} takes {list(self.args)}, '
-                f'given were {sorted(given)}'
+                f'{self.kind} takes {list(self.args)}, not {sorted(given)}'
             )
         return values
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Durable(Method):
-    """A method that is stored as work and run by whoever claims it.
+    """A method that is stored as work and run by the worker that claims it.
 
-    `resource` names the argument with the id of what is worked on.
-    Requests that agree in the argument `one_per` are run as one. Work
-    that is `repeatable` may be run again after its holder is gone.
+    `resource` names the argument that holds the id of the resource.
+    Requests with the same value of the argument `one_per` are coalesced.
+    Abandoned work that is `repeatable` may simply run again.
     """
 
     failures: tuple[tuple[type[Exception], Failure], ...]
@@ -85,11 +85,11 @@ class Durable(Method):
 
     @property
     def failure(self) -> Failure | None:
-        """What is fired in general; None when nothing is to be fired."""
+        """The failure for all other errors; None when nothing is fired."""
         return self.failures[-1][1] if self.failures else None
 
     def failure_of(self, error: Exception) -> Failure | None:
-        """What this error fires."""
+        """Return the failure declared for this error."""
         for kind, failure in self.failures:
             if isinstance(error, kind):
                 return failure
@@ -98,7 +98,7 @@ class Durable(Method):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Call(Method):
-    """A method that answers at once, within `timeout` seconds."""
+    """A method whose caller waits for the result, up to `timeout` seconds."""
 
     timeout: float
 
@@ -113,11 +113,11 @@ def durable(
     resource: str = RESOURCE,
     repeatable: bool = False,
 ) -> Callable[[Stub], Stub]:
-    """Declare a stub to be work; it is stored with what asked for it.
+    """Declare a stub as durable: stored as work with the transaction.
 
-    `failure` is the move to make when the work has failed for good,
-    `refused` has other moves for certain errors. `action` and `detail`
-    name what the user's message is about.
+    `failure` is the event to fire when the work has failed for good,
+    `refused` has other events for certain errors. `action` and `detail`
+    are the codes of the user message.
     """
     failures: list[tuple[type[Exception], Failure]] = []
     if failure is not None:
@@ -145,23 +145,23 @@ def _failure(
         machine[event]
     except KeyError:
         raise TypeError(
-            f'{machine.resource} has no move {event}, which a '
-            'contract declares as a failure'
+            f'a contract declares the failure event {event}, which '
+            f'{machine.resource} does not have'
         ) from None
     return Failure(machine, event, action, detail)
 
 
 def call(*, timeout: float = 30) -> Callable[[Stub], Stub]:
-    """Declare a stub to be answered while its caller waits."""
+    """Declare a stub as a call: its caller waits for the result."""
     return _declare(Call, timeout=timeout)
 
 
 def _declare(
-    made: type[Method], **facts: typing.Any
+    kind: type[Method], **options: typing.Any
 ) -> Callable[[Stub], Stub]:
     def mark(stub: Stub) -> Stub:
         stub._declared = functools.partial(  # type: ignore[attr-defined]
-            made, **facts
+            kind, **options
         )
         return stub
 
@@ -169,10 +169,10 @@ def _declare(
 
 
 class Contract:
-    """The base of contracts; a subclass holds nothing but stubs.
+    """Base class of contracts; a subclass contains only stubs.
 
-    `name` is the class name in snake case without `Rpc`, unless given.
-    It begins the kind of stored work and must not change afterwards.
+    `name` defaults to the class name without `Rpc`, in snake case. It is
+    the prefix of the kind of stored work, so it must never change.
     """
 
     topic: typing.ClassVar[str]
@@ -198,13 +198,12 @@ def _method(
     declared = getattr(stub, '_declared', None)
     if declared is None:
         raise TypeError(
-            f'{contract.__name__}.{name} is declared neither '
-            '@durable nor @call'
+            f'{contract.__name__}.{name} is neither @durable nor @call'
         )
     parameters = _parameters(stub)
     if list(parameters)[:2] != ['self', 'ctx']:
         raise TypeError(
-            f'{contract.__name__}.{name} takes self and ctx '
+            f'{contract.__name__}.{name} must take self and ctx '
             'before its arguments'
         )
     args = tuple(parameters)[2:]
@@ -223,7 +222,7 @@ def _method(
 
 
 def _parameters(function: Callable[..., typing.Any]) -> Args:
-    """The default of every parameter, by name and in order."""
+    """Return the default of every parameter by name, in order."""
     return {
         name: parameter.default
         for name, parameter in inspect.signature(function).parameters.items()
@@ -239,7 +238,7 @@ def _defaults(parameters: Args) -> Args:
 
 
 def work_kinds(contract: type[Contract]) -> dict[str, Durable]:
-    """The durable methods of a contract by the kind of their work."""
+    """Return the durable methods of a contract by kind of work."""
     return {
         method.kind: method
         for method in contract.methods.values()
@@ -248,7 +247,7 @@ def work_kinds(contract: type[Contract]) -> dict[str, Durable]:
 
 
 class Submit(typing.Protocol):
-    """How work is stored: `manila_lite.work.table` does it."""
+    """Stores work; implemented by `manila_lite.work.table`."""
 
     def __call__(
         self,
@@ -262,11 +261,11 @@ class Submit(typing.Protocol):
 
 
 class Client:
-    """Asks what a contract offers, under the names of the contract.
+    """The client of a contract, with the methods of the contract.
 
     A durable method takes `(session, ctx, **args)` and stores the work in
-    the session's transaction. A call takes `(ctx, **args)` and gives the
-    answer. Without `on` whoever serves the topic is asked.
+    the session's transaction. A call takes `(ctx, **args)` and returns
+    the result. Without `on`, requests go to any server of the topic.
     """
 
     def __init__(
@@ -282,7 +281,7 @@ class Client:
         self._queue = queue
 
     def on(self, host: str) -> 'Client':
-        """The same for the queue of one host; a pool is of its back end."""
+        """Return a client for the queue of the back end of this host."""
         return Client(
             self.contract,
             self._submit,
@@ -334,12 +333,13 @@ _HOOKS = {
 
 
 def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
-    """Check a class of endpoints against its contract, or TypeError.
+    """Check an endpoint class against its contract; raise TypeError.
 
-    Durable methods are `(self, job, ...)`, calls `(self, ctx, ...)` and
-    may be reached from outside. Beside a durable method may stand
-    `prepare_<durable>(self, session, job)`, `dropped_<durable>` with the
-    same and `failed_<durable>(self, session, job, error)`.
+    Durable methods take `(self, job, ...)`. Calls take `(self, ctx, ...)`
+    and are exposed to RPC. A durable method may have the hooks
+    `prepare_<durable>(self, session, job)`,
+    `dropped_<durable>(self, session, job)` and
+    `failed_<durable>(self, session, job, error)`.
     """
 
     def check(endpoint: Endpoint) -> Endpoint:
@@ -356,8 +356,8 @@ def implements(contract: type[Contract]) -> Callable[[Endpoint], Endpoint]:
                 _require(endpoint, name, _HOOKS[prefix], {})
                 if not isinstance(contract.methods.get(durable), Durable):
                     raise TypeError(
-                        f'{endpoint.__name__}.{name} belongs to '
-                        f'nothing durable in {contract.name}'
+                        f'{endpoint.__name__}.{name} is a hook of '
+                        f'no durable method of {contract.name}'
                     )
         endpoint.contract = contract  # type: ignore[attr-defined]
         return endpoint
@@ -373,7 +373,7 @@ def _require(
 ) -> None:
     function = getattr(endpoint, name, None)
     if function is None:
-        raise TypeError(f'{endpoint.__name__} lacks {name}')
+        raise TypeError(f'{endpoint.__name__} has no method {name}')
     found = _parameters(function)
     if tuple(found) != wanted or _defaults(found) != defaults:
         raise TypeError(
@@ -384,13 +384,13 @@ def _require(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Handler:
-    """What does one kind of work.
+    """Runs one kind of work.
 
     `prepare(session, job)` runs in the claiming transaction. When the
-    work has failed, `failed(session, job, error)` runs in the one that
-    ends it, and returns True when that is all that is to be done.
-    `dropped(session, job)` gives back what work had taken, beside quota,
-    that has failed or has become out of date.
+    work has failed, `failed(session, job, error)` runs in the transaction
+    that ends it, and returns True when nothing else is to be done.
+    `dropped(session, job)` releases what failed or stale work had
+    reserved besides quota.
     """
 
     durable: Durable
@@ -401,7 +401,7 @@ class Handler:
 
 
 def endpoint_handlers(endpoint: typing.Any) -> dict[str, Handler]:
-    """The handlers that an endpoint has, by the kind of work."""
+    """Return the handlers of an endpoint by kind of work."""
     return {
         kind: Handler(
             durable,

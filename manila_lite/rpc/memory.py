@@ -1,9 +1,9 @@
 """Messages within one process: the oslo.messaging driver of `memory://`.
 
-A message goes straight into the executor of the server that gets it, so
-nobody polls and this module owns no thread. What arrives is a JSON copy,
-as it would be over a broker; nothing that was sent is ever shared.
-`memory://one` and `memory://two` are separate, as virtual hosts are.
+A message goes straight into the executor of the receiving server, so
+nothing polls and this module owns no thread. The receiver gets a JSON
+copy, as over a broker; no object is shared with the sender.
+`memory://one` and `memory://two` are separate, like virtual hosts.
 """
 
 import collections
@@ -19,34 +19,34 @@ from oslo_messaging._drivers import common
 from oslo_serialization import jsonutils
 
 Address = tuple[str, str, str | None]
-"""Exchange, topic, and the server or None for any of them."""
+"""Exchange, topic, and server (None: any server of the topic)."""
 
 
 class MemoryMessage(base.RpcIncomingMessage):
-    """A message at its receiver, and the way back for the answer."""
+    """A received message, with the future for its reply."""
 
-    def __init__(self, text: str, answer: 'futures.Future[str] | None'):
+    def __init__(self, text: str, reply_future: 'futures.Future[str] | None'):
         super().__init__(*jsonutils.loads(text))
-        self._answer = answer
+        self._reply_future = reply_future
 
     def reply(
         self, reply: typing.Any = None, failure: typing.Any = None
     ) -> None:
-        if self._answer is None:
+        if self._reply_future is None:
             return
         if failure is not None:
             failure = common.serialize_remote_exception(failure)
-        self._answer.set_result(jsonutils.dumps((reply, failure)))
+        self._reply_future.set_result(jsonutils.dumps((reply, failure)))
 
     def requeue(self) -> None:
         raise NotImplementedError('memory:// delivers at most once')
 
     def heartbeat(self) -> None:
-        """Nothing: a caller in the same process waits its timeout out."""
+        """Do nothing: a caller in the same process uses its timeout only."""
 
 
 class MemoryListener(base.Listener):
-    """What one server listens with, at its addresses."""
+    """The listener of one server, at its addresses."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class MemoryListener(base.Listener):
         super().stop()
 
     def cleanup(self) -> None:
-        """Nothing: a stopped listener holds nothing."""
+        """Do nothing: a stopped listener holds no resources."""
 
 
 class Broker:
-    """Who listens where in one virtual host."""
+    """The listeners of one virtual host, by address."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ class Broker:
                 ).append(listener)
 
     def unsubscribe(self, listener: MemoryListener) -> None:
-        """Return when the listener gets nothing any more."""
+        """Remove the listener; it gets no messages after the return."""
         with self._lock:
             for address in listener.addresses:
                 self._listeners[address].remove(listener)
@@ -98,12 +98,13 @@ class Broker:
         text: str,
         *,
         fanout: bool = False,
-        answer: 'futures.Future[str] | None' = None,
+        reply_future: 'futures.Future[str] | None' = None,
     ) -> bool:
-        """Hand over to the next listener in turn or to all; False: to none.
+        """Deliver to the next listener in turn, or to all with `fanout`.
 
-        Under the lock, so that a stopped listener is never called; the
-        call only puts the message into the executor's queue.
+        Returns False when there is no listener. The lock is held, so a
+        stopped listener is never called; the call only puts the message
+        into the executor's queue.
         """
         with self._lock:
             listeners = self._listeners.get(address)
@@ -112,7 +113,9 @@ class Broker:
             chosen = tuple(listeners) if fanout else (listeners[0],)
             listeners.rotate(-1)
             for listener in chosen:
-                listener.on_incoming_callback([MemoryMessage(text, answer)])
+                listener.on_incoming_callback(
+                    [MemoryMessage(text, reply_future)]
+                )
             return True
 
 
@@ -123,7 +126,7 @@ _brokers_lock = threading.Lock()
 
 
 def _broker_of(url: typing.Any) -> Broker:
-    """The broker of a virtual host; it lives as long as a driver does."""
+    """Return the broker of a virtual host; it lives as long as a driver."""
     name = (tuple(host.hostname for host in url.hosts), url.virtual_host)
     with _brokers_lock:
         broker = _brokers.get(name)
@@ -133,11 +136,11 @@ def _broker_of(url: typing.Any) -> Broker:
 
 
 class MemoryDriver(base.BaseDriver):
-    """RPC within one process, with the manners of a broker.
+    """RPC within one process, with the semantics of a broker.
 
-    As over a broker, a cast that nobody listens for is lost. A call that
-    nobody listens for, and a cast sent `at_least_once`, are refused at
-    once with MessageUndeliverable.
+    As over a broker, a cast without a listener is lost. A call without a
+    listener, and a cast sent with `at_least_once`, raise
+    MessageUndeliverable at once.
     """
 
     def __init__(
@@ -161,37 +164,41 @@ class MemoryDriver(base.BaseDriver):
         retry: int | None = None,
         transport_options: typing.Any = None,
     ) -> typing.Any:
-        answer: futures.Future[str] | None = (
+        reply_future: futures.Future[str] | None = (
             futures.Future() if wait_for_reply else None
         )
         address = self._address(target, target.server)
-        heard = self._broker.deliver(
+        delivered = self._broker.deliver(
             address,
             jsonutils.dumps((ctxt, message)),
             fanout=bool(target.fanout),
-            answer=answer,
+            reply_future=reply_future,
         )
-        must_be_heard = wait_for_reply or (
+        must_be_delivered = wait_for_reply or (
             transport_options is not None and transport_options.at_least_once
         )
-        if not heard and must_be_heard:
+        if not delivered and must_be_delivered:
             raise exceptions.MessageUndeliverable(
                 None, address[0], address[1:], message
             )
-        return None if answer is None else self._result(answer, timeout)
+        return (
+            None
+            if reply_future is None
+            else self._result(reply_future, timeout)
+        )
 
     def _address(self, target: typing.Any, server: str | None) -> Address:
         exchange = target.exchange or self._default_exchange
         return exchange, target.topic, None if target.fanout else server
 
     def _result(
-        self, answer: 'futures.Future[str]', timeout: float | None
+        self, reply_future: 'futures.Future[str]', timeout: float | None
     ) -> typing.Any:
         try:
-            reply, failure = jsonutils.loads(answer.result(timeout))
+            reply, failure = jsonutils.loads(reply_future.result(timeout))
         except futures.TimeoutError:
             raise exceptions.MessagingTimeout(
-                f'no answer within {timeout} seconds'
+                f'no reply within {timeout} seconds'
             ) from None
         if failure is not None:
             raise common.deserialize_remote_exception(
@@ -228,4 +235,4 @@ class MemoryDriver(base.BaseDriver):
         raise NotImplementedError('memory:// carries no notifications')
 
     def cleanup(self) -> None:
-        """Nothing: the driver holds no connection and no thread."""
+        """Do nothing: the driver has no connection and no thread."""

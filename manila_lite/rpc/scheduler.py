@@ -1,4 +1,4 @@
-"""What may be asked of a scheduler."""
+"""The RPC contract of the scheduler."""
 
 import typing
 
@@ -14,9 +14,10 @@ TOPIC = 'manila-scheduler'
 
 
 class PlacementRpc(Contract):
-    """Find a pool, then hand the work to the service that runs it.
+    """Choose a pool, then hand the work over to its share service.
 
-    A scheduler touches no back end, so its work may always run again.
+    The scheduler does not touch back ends, so all of its work is
+    repeatable.
     """
 
     topic, version = TOPIC, '1.0'

@@ -1,4 +1,4 @@
-"""What may be asked of a share service."""
+"""The RPC contracts of the share service."""
 
 import typing
 
@@ -20,7 +20,7 @@ BINARY = 'manila-share'
 
 
 class ProvisioningRpc(Contract):
-    """What others may ask of a share service about share instances."""
+    """Create, extend, shrink and delete share instances."""
 
     topic, version = TOPIC, '1.0'
 
@@ -94,7 +94,7 @@ class ProvisioningRpc(Contract):
 
 
 class ReconciliationRpc(Contract):
-    """What is done about a resource in flight that nobody works on."""
+    """Rescue resources that are in flight without work."""
 
     topic, version = TOPIC, '1.0'
 
@@ -165,11 +165,11 @@ RESCUES = {
     'share_instance_access': 'rescue_access',
     'snapshot_access_rule': 'rescue_snapshot_access',
 }
-"""What is asked about a resource, by the name of its state table."""
+"""The method that rescues a resource, by the name of its state table."""
 
 
 class EnsuringRpc(Contract):
-    """That shares can be reached as users were told."""
+    """Ensure that shares are exported at their export locations."""
 
     topic, version = TOPIC, '1.0'
 
@@ -184,7 +184,7 @@ class EnsuringRpc(Contract):
 
 
 class AccessRpc(Contract):
-    """That a share lets in whom its access rules say, and nobody else."""
+    """Apply the access rules of a share to its back end."""
 
     topic, version = TOPIC, '1.0'
 
@@ -198,7 +198,7 @@ class AccessRpc(Contract):
 
 
 class SnapshotsRpc(Contract):
-    """What others may ask of a share service about snapshots."""
+    """Create and delete snapshots, and revert shares to them."""
 
     topic, version = TOPIC, '1.0'
 
@@ -231,7 +231,7 @@ class SnapshotsRpc(Contract):
 
 
 class SnapshotAccessRpc(Contract):
-    """That a snapshot can be mounted by those its rules name."""
+    """Apply the access rules of a snapshot to its back end."""
 
     topic, version = TOPIC, '1.0'
 
@@ -246,7 +246,7 @@ class SnapshotAccessRpc(Contract):
 
 
 class ManagingRpc(Contract):
-    """Taking over what a back end has already, and letting it go again."""
+    """Manage and unmanage shares and snapshots that exist on a back end."""
 
     topic, version = TOPIC, '1.0'
 
@@ -281,7 +281,7 @@ class ManagingRpc(Contract):
 
 
 class ShareServersRpc(Contract):
-    """What others may ask of a share service about share servers."""
+    """Delete, manage and unmanage share servers."""
 
     topic, version = TOPIC, '1.0'
 
@@ -317,10 +317,9 @@ class ShareServersRpc(Contract):
 
 
 class NetworkUpdatesRpc(Contract):
-    """Changing share networks that share servers of a back end are on.
+    """Apply changes of share networks to the share servers on them.
 
-    A driver that is asked twice ends in the same place, so all of this
-    may run again.
+    The driver methods are idempotent, so all of this is repeatable.
     """
 
     topic, version = TOPIC, '1.0'
@@ -385,10 +384,10 @@ class NetworkUpdatesRpc(Contract):
 
 
 class ServerMigrationRpc(Contract):
-    """Moving a share server to another back end, which does all of it.
+    """Migrate a share server; the destination back end does all of it.
 
-    `share_server_id` is that of the source. Drivers end in the same place
-    when they are asked twice, so all of this may run again.
+    `share_server_id` is the id of the source. The driver methods are
+    idempotent, so all of this is repeatable.
     """
 
     topic, version = TOPIC, '1.0'
@@ -458,9 +457,9 @@ class ServerMigrationRpc(Contract):
 
 
 class ReplicationRpc(Contract):
-    """Making, promoting and removing replicas, on the back end of each.
+    """Create, promote and delete replicas, each on its own back end.
 
-    What is promoted may be so twice: drivers end in the same place.
+    Promotion is repeatable: the driver method is idempotent.
     """
 
     topic, version = TOPIC, '1.0'
@@ -488,7 +487,7 @@ class ReplicationRpc(Contract):
 
 
 class ReplicaUpdatesRpc(Contract):
-    """How well replicas follow: on a timer, and when it is asked for."""
+    """Update the state of replicas, periodically and on request."""
 
     topic, version = TOPIC, '1.0'
 
@@ -508,11 +507,11 @@ class ReplicaUpdatesRpc(Contract):
 
 
 class ReplicatedSnapshotsRpc(Contract):
-    """Snapshots of a share that has replicas.
+    """Create, delete and revert to snapshots of a share with replicas.
 
-    All of it is asked of the back end with the active replica, about its
-    own instance of the snapshot. What is on others is looked for when
-    these are updated.
+    The back end of the active replica does the work, on its own instance
+    of the snapshot. Replica updates track the instances on other back
+    ends.
     """
 
     topic, version = TOPIC, '1.0'

@@ -1,11 +1,11 @@
-"""What carries messages: oslo.messaging, set up our way.
+"""The message transport: oslo.messaging with our settings.
 
-Two kinds of message exist. A call is answered while its sender waits. A
-hint says that a work row is waiting; it may come late, twice or never.
+There are two kinds of message. The sender of a call waits for the reply.
+A hint says that a work row is due; it may arrive late, twice or never.
 
-oslo.messaging is imported inside functions: its import settles for the
-life of the process whether oslo.service uses threads or eventlet, and
-only `cmd` may decide that, by `prepare`.
+oslo.messaging is imported inside functions: its import fixes for the life
+of the process whether oslo.service uses threads or eventlet, and only
+`cmd` may choose that, with `init_backend`.
 """
 
 import collections
@@ -23,16 +23,16 @@ from manila_lite import exception
 LOG = logging.getLogger(__name__)
 
 POOL_SIZE = 2
-"""Threads of one server, unless configured: they only pass hints."""
+"""Default number of threads of a server: they only pass hints on."""
 
 BROKER_TIMEOUT = 5.0
-"""Seconds that a start waits for a broker which does not answer."""
+"""Seconds that a start waits for a broker that does not respond."""
 
 RABBIT = 'oslo_messaging_rabbit'
 
 
 def init_backend(*, threading: bool) -> None:
-    """Choose threads or eventlet; comes before any other oslo import."""
+    """Choose threads or eventlet; call before any other oslo import."""
     from oslo_service import backend
 
     backend.init_backend(
@@ -43,10 +43,10 @@ def init_backend(*, threading: bool) -> None:
 
 
 class ContextSerializer:
-    """Carries the caller along with a message, without the token.
+    """Sends the caller's context with a message, without the token.
 
-    Nobody acts with the caller's token on the other side, and what is not
-    sent cannot be read from a queue. Arguments are JSON already.
+    The receiver does not need the caller's token, and what is not sent
+    cannot be read from a queue. Arguments are JSON already.
     """
 
     def serialize_context(
@@ -71,7 +71,7 @@ class ContextSerializer:
 
 
 class Transport:
-    """The connection of one process to the others, by `transport_url`."""
+    """The connection of this process to others, by `transport_url`."""
 
     def __init__(self, conf: typing.Any, default_url: str = 'rabbit://'):
         import oslo_messaging
@@ -104,11 +104,12 @@ class Transport:
         )
 
     def _prepare_rabbit(self) -> None:
-        """Make queues survive the loss of a broker, unless configured.
+        """Use quorum queues, which survive a broker, unless configured.
 
-        Transient queues keep their random names, which expire: the queue
-        manager gives two services of one program on one host the same
-        reply queue, and each would take answers meant for the other.
+        The queue manager stays off, and transient queues keep random
+        names that expire: it would give two services of one program on
+        one host the same reply queue, and each would take replies meant
+        for the other.
         """
         from kombu import exceptions as kombu
         from oslo_messaging import opts
@@ -118,7 +119,7 @@ class Transport:
         if not conf[RABBIT].rabbit_ha_queues:
             conf.set_default('rabbit_quorum_queue', True, RABBIT)
             conf.set_default('rabbit_transient_quorum_queue', True, RABBIT)
-        # oslo lets it through when a broker refuses the connection.
+        # oslo does not wrap this error when a broker refuses connections.
         self._failures += (kombu.KombuError,)
 
     def client(
@@ -129,7 +130,7 @@ class Transport:
         namespace: str | None = None,
         version: str = '1.0',
     ) -> 'RpcClient':
-        """What sends to any server of a topic, or to the one named."""
+        """Return a client of any server of a topic, or of the one named."""
         target = self._oslo.Target(
             topic=topic, server=server, namespace=namespace, version=version
         )
@@ -149,10 +150,10 @@ class Transport:
     def serve(
         self, topic: str, server: str, endpoints: Iterable[typing.Any]
     ) -> 'Server':
-        """What answers on a topic under a name, once started.
+        """Return a server for a topic and server name, not yet started.
 
-        Only methods marked as exposed can be reached from outside:
-        `contract.implements` marks the calls, durable work stays closed.
+        Only exposed methods can be called: `contract.implements` exposes
+        calls, but not durable methods.
         """
         endpoints = list(endpoints)
         for endpoint in endpoints:
@@ -176,7 +177,7 @@ class Transport:
 
 
 def _register_global_options(conf: typing.Any) -> None:
-    """Give a conf of its own the options oslo puts on the global one."""
+    """Register the options that oslo registers on the global conf only."""
     from oslo_messaging._metrics import client as metrics
     from oslo_messaging._tracing import client as tracing
 
@@ -197,7 +198,7 @@ class RpcClient:
         self._failures = failures
 
     def to(self, server: str | None) -> 'RpcClient':
-        """The same for one server of the topic; None: for any."""
+        """Return a client of one server of the topic; None: of any."""
         return RpcClient(self._client.prepare(server=server), self._failures)
 
     def call(
@@ -207,9 +208,10 @@ class RpcClient:
         args: Mapping[str, typing.Any],
         timeout: float,
     ) -> typing.Any:
-        """The other side's answer, or the error of ours it raised.
+        """Return the reply, or raise the error of ours that the server raised.
 
-        Raises ServiceUnavailable when nobody listens or answers in time.
+        Raises ServiceUnavailable when no server listens or replies in
+        time.
         """
         import oslo_messaging
 
@@ -218,7 +220,7 @@ class RpcClient:
                 ctx, method, **args
             )
         except oslo_messaging.RemoteError:
-            raise  # a fault of the other side, and no news of the carrier
+            raise  # a fault of the server, not of the transport
         except exception.ManilaLiteError as error:
             raise _as_raised(error) from error
         except self._failures as error:
@@ -232,7 +234,7 @@ class RpcClient:
         method: str,
         args: Mapping[str, typing.Any],
     ) -> None:
-        """Send and wait for no answer; ServiceUnavailable: not sent."""
+        """Send without waiting; raise ServiceUnavailable if not sent."""
         try:
             self._client.cast(ctx, method, **args)
         except self._failures as error:
@@ -242,17 +244,17 @@ class RpcClient:
 
 
 def _as_raised(error: exception.ManilaLiteError) -> exception.ManilaLiteError:
-    """The error as the other side raised it.
+    """Return the error as the server raised it.
 
-    oslo derives a class of its own from ours, whose text is the remote
-    traceback; that must not become the text of an answer.
+    oslo derives a class from ours whose text is the remote traceback,
+    which must not end up in a response.
     """
     original = type(error).__mro__[1]
     return original(error.msg, **error.params)
 
 
 class Server:
-    """Answers calls and hears hints between `start` and `stop`."""
+    """Receives calls and hints between `start` and `stop`."""
 
     def __init__(self, server: typing.Any, name: str):
         self._server = server
@@ -262,22 +264,22 @@ class Server:
             target=self._listen, name=f'listen-{name}', daemon=True
         )
         if server.executor_type == 'threading':
-            # oslo's choice wakes every idle thread once a second and
-            # needs as long to stop; the one of Python does neither.
+            # oslo's executor wakes every idle thread once a second and
+            # takes as long to stop; the one of Python does neither.
             server._executor_cls = futures.ThreadPoolExecutor
 
     def start(self) -> None:
-        """Listen; a broker that is away is awaited in the background.
+        """Listen; wait in the background for a broker that is down.
 
-        Work does not need messages, it only starts sooner by them, so a
-        service comes up without its broker.
+        Messages only make work start sooner, so a service starts without
+        its broker.
         """
         self._starter.start()
         self._starter.join(BROKER_TIMEOUT)
         if self._starter.is_alive():
             LOG.warning(
-                '%s: the message broker does not answer; work is '
-                'found by the sweep until it does',
+                '%s: the message broker does not answer; until it does, '
+                'only the sweep finds work',
                 self._name,
             )
         elif not self._listening:
@@ -290,7 +292,7 @@ class Server:
         self._listening = True
 
     def stop(self) -> None:
-        """Return when nothing more is heard and what was is handled."""
+        """Stop listening; return when received messages are handled."""
         if self._listening:
             self._listening = False
             self._server.stop()
@@ -298,10 +300,10 @@ class Server:
 
 
 class HintSender:
-    """Tells services of waiting work, from one small thread.
+    """Sends hints about due work to services, from one thread.
 
-    `sent`, `failed` and `dropped` count hints since the start. No loss is
-    an error: the sweep of the service finds the work a little later.
+    `sent`, `failed` and `dropped` count hints since the start. A lost
+    hint is no error: the sweep of the service finds the work a bit later.
     """
 
     LOG_INTERVAL = 60.0
@@ -329,9 +331,9 @@ class HintSender:
         self._thread: threading.Thread | None = None
 
     def send(self, topic: str, queue: str, work_id: str) -> None:
-        """Have a hint sent soon; never waits and never fails.
+        """Queue a hint for sending; never waits and never fails.
 
-        A queue named like its topic is that of any server of the topic.
+        A queue with the name of its topic means any server of the topic.
         """
         hint = (topic, queue, work_id)
         with self._changed:
@@ -341,7 +343,7 @@ class HintSender:
                 self.dropped += 1
                 return
             self._waiting[hint] = None
-            # Started by the first hint, for a server may fork before it.
+            # Started by the first hint, as a server may fork before that.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._run, name='hints', daemon=True
@@ -350,7 +352,7 @@ class HintSender:
             self._changed.notify()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Send what is waiting, as far as that is done in the time."""
+        """Send queued hints for at most `timeout` seconds, drop the rest."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -389,8 +391,8 @@ class HintSender:
         if self._clock() - self._logged_at >= self.LOG_INTERVAL:
             self._logged_at = self._clock()
             LOG.warning(
-                'A hint for %s was lost, %d since the start; '
-                'the sweep will find the work. %s',
+                'Lost a hint for %s (%d since the start); '
+                'the sweep will find the work: %s',
                 queue,
                 self.failed,
                 error,
@@ -398,10 +400,10 @@ class HintSender:
 
 
 class HintListener:
-    """Wakes a runner by hints, and answers the calls of its endpoints.
+    """Passes hints to a runner and calls to its endpoints.
 
-    Both share one server, for two of them on one queue would take
-    messages from each other.
+    One server receives both; two servers on one queue would take messages
+    from each other.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A real RabbitMQ, on topics of the test's own that are removed again."""
+"""A real RabbitMQ; each test has its own topic, removed afterwards."""
 
 import os
 import socket
@@ -39,7 +39,7 @@ def broker():
 
 @pytest.fixture
 def topic(broker):
-    """A topic of the test's own; its queues are deleted afterwards."""
+    """A topic for this test; its queues are deleted afterwards."""
     import kombu
 
     topic = f'test-{uuid.uuid4().hex}'

@@ -1,4 +1,4 @@
-"""Hints and calls over a real broker, and when the broker goes away."""
+"""Hints and calls over a real broker, and when the broker is lost."""
 
 import contextlib
 import queue
@@ -23,7 +23,7 @@ def ctx():
 
 
 class Endpoint:
-    """Answers, refuses, or waits until the test lets it go."""
+    """Answers, refuses, or waits until the test opens the gate."""
 
     def __init__(self):
         self.gate = threading.Event()
@@ -85,14 +85,12 @@ def test_errors_come_back_as_they_were_raised(
     assert str(caught.value) == 'Share s1 could not be found.'
 
 
-def test_call_without_an_answer_ends_in_time(
-    rpc_transport, listener, topic, ctx
-):
+def test_call_without_a_reply_times_out(rpc_transport, listener, topic, ctx):
     with pytest.raises(exception.ServiceUnavailable):
         rpc_transport.client(topic, 'one').call(ctx, 'wait', {}, timeout=0.3)
 
 
-def test_what_nobody_listens_for_is_refused_at_once(
+def test_messages_without_a_listener_fail_at_once(
     rpc_transport, listener, topic, ctx
 ):
     begin = time.monotonic()
@@ -121,13 +119,13 @@ def test_hint_waits_for_a_service_that_is_down(
     assert woken.get(timeout=10) == 'w1'
 
 
-class Wire:
-    """A way to the broker that can be cut and mended."""
+class BrokerProxy:
+    """A TCP proxy to the broker whose connections can be cut."""
 
     def __init__(self):
         self._pairs = []
         self.port = free_port()
-        self.mend()
+        self.restore()
 
     def _accept(self):
         threading.Thread(
@@ -162,22 +160,20 @@ class Wire:
                     end.shutdown(socket.SHUT_RDWR)
                 end.close()
 
-    def mend(self):
+    def restore(self):
         self._entrance = socket.create_server((HOST, self.port))
         self._accept()
 
 
 @pytest.fixture
-def wire(broker):
-    wire = Wire()
-    yield wire
-    wire.cut()
+def proxy(broker):
+    proxy = BrokerProxy()
+    yield proxy
+    proxy.cut()
 
 
-def test_cut_connection_costs_hints_and_nothing_else(
-    wire, listener, topic, woken
-):
-    far = transport_to(port=wire.port)
+def test_a_lost_connection_loses_only_hints(proxy, listener, topic, woken):
+    far = transport_to(port=proxy.port)
 
     def send(work_id):
         sender = transport.HintSender(far)
@@ -187,25 +183,25 @@ def test_cut_connection_costs_hints_and_nothing_else(
 
     assert send('before') == (1, 0)
     assert woken.get(timeout=10) == 'before'
-    wire.cut()
+    proxy.cut()
     assert send('during') == (0, 1)
-    wire.mend()
+    proxy.restore()
     assert send('after') == (1, 0)
     assert woken.get(timeout=10) == 'after'
     far.close()
 
 
 def test_service_starts_without_its_broker_and_listens_later(
-    wire, rpc_transport, topic, woken, monkeypatch, caplog
+    proxy, rpc_transport, topic, woken, monkeypatch, caplog
 ):
     monkeypatch.setattr(transport, 'PATIENCE', 0.2)
-    wire.cut()
+    proxy.cut()
     listener = transport.HintListener(
-        transport_to(port=wire.port), topic, 'one', woken.put
+        transport_to(port=proxy.port), topic, 'one', woken.put
     )
     listener.start()
     assert 'does not answer' in caplog.text
-    wire.mend()
+    proxy.restore()
     listener._server._starter.join(20)
     sender = transport.HintSender(rpc_transport)
     sender.send(topic, 'one', 'w1')

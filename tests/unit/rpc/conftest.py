@@ -1,4 +1,4 @@
-"""Transports over `memory://`, each test with an exchange of its own."""
+"""Transports over `memory://`, with one exchange per test."""
 
 import threading
 import uuid
@@ -14,7 +14,7 @@ transport.init_backend(threading=True)
 
 def transport_to(url):
     conf = options.new()
-    # oslo.messaging makes the option known with the first transport.
+    # oslo.messaging registers the option with the first transport.
     import oslo_messaging
 
     oslo_messaging.TransportURL(conf)
@@ -58,8 +58,8 @@ def ctx():
     )
 
 
-class Heard:
-    """What arrived, to be waited for."""
+class Received:
+    """A list of received items that a test can wait for."""
 
     def __init__(self):
         self.items = []
@@ -79,8 +79,8 @@ class Heard:
 
 
 @pytest.fixture
-def heard():
-    return Heard()
+def received():
+    return Received()
 
 
 def exposed(function):

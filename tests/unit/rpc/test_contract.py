@@ -1,4 +1,4 @@
-"""What a contract says is what clients send and endpoints take."""
+"""Clients and endpoints follow their contract."""
 
 import pytest
 
@@ -70,7 +70,7 @@ class Things:
 
 
 class Submitted:
-    """The end of the line for stored work."""
+    """Records submitted work instead of storing it."""
 
     def __init__(self):
         self.items = []
@@ -221,12 +221,12 @@ def test_client_refuses_arguments_that_do_not_fit(
     assert submitted.items == []
 
 
-def test_client_knows_no_other_method(client):
+def test_client_has_no_other_methods(client):
     with pytest.raises(AttributeError, match='shrink'):
         client.on('host').shrink('session')
 
 
-def test_call_is_answered_by_the_host_asked(
+def test_call_is_answered_by_the_given_host(
     client, rpc_transport, serving, ctx
 ):
     serving(rpc_transport.serve('manila-things', 'host@one', [Things()]))
@@ -250,8 +250,8 @@ def test_call_without_a_host_is_answered_by_any(
     ]
 
 
-def test_contracts_of_one_topic_do_not_meet(
-    rpc_transport, serving, ctx, heard
+def test_contracts_of_one_topic_are_separate(
+    rpc_transport, serving, ctx, received
 ):
     class OtherRpc(Contract):
         topic, version = 'manila-things', '2.0'
@@ -269,7 +269,7 @@ def test_contracts_of_one_topic_do_not_meet(
             rpc_transport,
             'manila-things',
             'host',
-            heard.add,
+            received.add,
             [Things(), Other()],
         )
     )
@@ -277,7 +277,9 @@ def test_contracts_of_one_topic_do_not_meet(
     assert ask.check(ctx, instance_id='i') == 'other'
 
 
-def test_durable_work_is_not_reached_by_messages(rpc_transport, serving, ctx):
+def test_durable_methods_cannot_be_called_by_message(
+    rpc_transport, serving, ctx
+):
     things = Things()
     serving(rpc_transport.serve('manila-things', 'host', [things]))
     with pytest.raises(Exception, match='sync'):
@@ -287,7 +289,7 @@ def test_durable_work_is_not_reached_by_messages(rpc_transport, serving, ctx):
     assert things.calls == []
 
 
-def test_handlers_are_bound_and_bring_their_hooks():
+def test_handlers_are_bound_and_have_their_hooks():
     things = Things()
     handlers = contract.endpoint_handlers(things)
     extend = handlers['thing_care.extend']

@@ -1,4 +1,4 @@
-"""The driver of memory:// behaves as a broker does, only faster."""
+"""The driver of memory:// behaves like a broker, only faster."""
 
 import datetime
 import pathlib
@@ -13,7 +13,7 @@ import pytest
 
 from manila_lite import conf as options
 from manila_lite import exception
-from tests.unit.rpc.conftest import Heard
+from tests.unit.rpc.conftest import Received
 from tests.unit.rpc.conftest import exposed
 from tests.unit.rpc.conftest import transport_to
 
@@ -23,15 +23,15 @@ class Fault(Exception):
 
 
 class Recorder:
-    """Hears casts, and answers calls in several ways."""
+    """Records casts, and answers calls in several ways."""
 
-    def __init__(self, heard=None):
-        self.heard = heard or Heard()
+    def __init__(self, received=None):
+        self.received = received or Received()
         self.gate = threading.Event()
 
     @exposed
     def note(self, ctx, **args):
-        self.heard.add((ctx, args))
+        self.received.add((ctx, args))
 
     @exposed
     def echo(self, ctx, value):
@@ -39,7 +39,7 @@ class Recorder:
 
     @exposed
     def wait(self, ctx):
-        self.heard.add('waiting')
+        self.received.add('waiting')
         self.gate.wait(10)
         return 'late'
 
@@ -52,7 +52,7 @@ class Recorder:
         raise Fault('a fault of the other side')
 
     def secret(self, ctx):
-        self.heard.add('secret')
+        self.received.add('secret')
 
 
 @pytest.fixture
@@ -67,15 +67,13 @@ def test_cast_arrives_as_a_copy(rpc_transport, recorder, ctx):
     sent = {'rows': [{'id': 1}], 'pair': (1, 2)}
     rpc_transport.client('topic').cast(ctx, 'note', sent)
     sent['rows'][0]['id'] = 2
-    ((_, args),) = recorder.heard.wait(1)
+    ((_, args),) = recorder.received.wait(1)
     assert args == {'rows': [{'id': 1}], 'pair': [1, 2]}
 
 
-def test_caller_is_carried_along_without_the_token(
-    rpc_transport, recorder, ctx
-):
+def test_caller_is_sent_without_the_token(rpc_transport, recorder, ctx):
     rpc_transport.client('topic').cast(ctx, 'note', {})
-    ((arrived, _),) = recorder.heard.wait(1)
+    ((arrived, _),) = recorder.received.wait(1)
     assert arrived is not ctx
     assert (
         arrived.user_id,
@@ -87,7 +85,7 @@ def test_caller_is_carried_along_without_the_token(
     assert ctx.auth_token == 'secret'
 
 
-def test_call_gives_the_answer_as_json(rpc_transport, recorder, ctx):
+def test_call_returns_the_reply_as_json(rpc_transport, recorder, ctx):
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5)
     answer = rpc_transport.client('topic', 'one').call(
         ctx, 'echo', {'value': {'at': moment, 'pair': (1, 2)}}, timeout=5
@@ -95,7 +93,7 @@ def test_call_gives_the_answer_as_json(rpc_transport, recorder, ctx):
     assert answer == {'at': '2026-01-02T03:04:05.000000', 'pair': [1, 2]}
 
 
-def test_call_raises_our_error_as_the_other_side_raised_it(
+def test_call_raises_our_error_as_the_server_raised_it(
     rpc_transport, recorder, ctx
 ):
     with pytest.raises(exception.ShareNotFound) as caught:
@@ -104,14 +102,14 @@ def test_call_raises_our_error_as_the_other_side_raised_it(
     assert str(caught.value) == 'Share s1 could not be found.'
 
 
-def test_call_tells_a_fault_of_the_other_side_apart(
+def test_call_raises_remote_error_for_a_fault_of_the_server(
     rpc_transport, recorder, ctx
 ):
     with pytest.raises(oslo_messaging.RemoteError, match='fault of the'):
         rpc_transport.client('topic').call(ctx, 'break_down', {}, timeout=5)
 
 
-def test_call_times_out_and_the_late_answer_harms_nobody(
+def test_call_times_out_and_a_late_reply_is_ignored(
     rpc_transport, recorder, ctx
 ):
     client = rpc_transport.client('topic')
@@ -121,9 +119,7 @@ def test_call_times_out_and_the_late_answer_harms_nobody(
     assert client.call(ctx, 'echo', {'value': 1}, timeout=5) == 1
 
 
-def test_call_and_cast_that_nobody_hears_are_refused_at_once(
-    rpc_transport, ctx
-):
+def test_call_and_cast_without_a_listener_fail_at_once(rpc_transport, ctx):
     client = rpc_transport.client('topic', 'nobody')
     begin = time.monotonic()
     with pytest.raises(exception.ServiceUnavailable):
@@ -133,10 +129,10 @@ def test_call_and_cast_that_nobody_hears_are_refused_at_once(
     assert time.monotonic() - begin < 5
 
 
-def test_only_exposed_methods_are_reached(rpc_transport, recorder, ctx):
+def test_only_exposed_methods_can_be_called(rpc_transport, recorder, ctx):
     with pytest.raises(oslo_messaging.RemoteError):
         rpc_transport.client('topic').call(ctx, 'secret', {}, timeout=5)
-    assert recorder.heard.items == []
+    assert recorder.received.items == []
 
 
 def test_servers_of_one_topic_take_turns(rpc_transport, serving, ctx):
@@ -147,12 +143,10 @@ def test_servers_of_one_topic_take_turns(rpc_transport, serving, ctx):
     for _ in range(6):
         client.cast(ctx, 'note', {})
     for recorder in recorders:
-        assert len(recorder.heard.wait(2)) == 2
+        assert len(recorder.received.wait(2)) == 2
 
 
-def test_named_server_alone_hears_what_is_sent_to_it(
-    rpc_transport, serving, ctx
-):
+def test_a_named_server_alone_gets_its_messages(rpc_transport, serving, ctx):
     recorders = {name: Recorder() for name in ('one', 'two')}
     for name, recorder in recorders.items():
         serving(rpc_transport.serve('topic', name, [recorder]))
@@ -160,8 +154,8 @@ def test_named_server_alone_hears_what_is_sent_to_it(
         rpc_transport.client('topic').to('two').call(
             ctx, 'note', {}, timeout=5
         )
-    assert len(recorders['two'].heard.items) == 4
-    assert recorders['one'].heard.items == []
+    assert len(recorders['two'].received.items) == 4
+    assert recorders['one'].received.items == []
 
 
 def test_fanout_reaches_every_server(rpc_transport, serving, ctx):
@@ -172,7 +166,9 @@ def test_fanout_reaches_every_server(rpc_transport, serving, ctx):
     oslo_messaging.get_rpc_client(rpc_transport._transport, target).cast(
         {}, 'note', value=[1]
     )
-    values = [recorder.heard.wait(1)[0][1]['value'] for recorder in recorders]
+    values = [
+        recorder.received.wait(1)[0][1]['value'] for recorder in recorders
+    ]
     assert values == [[1], [1]]
     assert values[0] is not values[1]
 
@@ -184,7 +180,7 @@ def test_virtual_hosts_are_separate(exchange, rpc_transport, recorder, ctx):
     assert same.client('topic').call(ctx, 'echo', {'value': 1}, 5) == 1
 
 
-def test_stop_handles_what_was_heard_and_hears_no_more(
+def test_stop_handles_received_messages_and_gets_no_more(
     rpc_transport, serving, ctx
 ):
     recorder = Recorder()
@@ -194,17 +190,17 @@ def test_stop_handles_what_was_heard_and_hears_no_more(
     client.cast(ctx, 'wait', {})
     client.cast(ctx, 'wait', {})
     client.cast(ctx, 'note', {'behind': 'both threads'})
-    recorder.heard.wait(2)
+    recorder.received.wait(2)
     stopper = threading.Thread(target=server.stop)
     stopper.start()
     recorder.gate.set()
     stopper.join(10)
-    assert recorder.heard.items[2][1] == {'behind': 'both threads'}
+    assert recorder.received.items[2][1] == {'behind': 'both threads'}
     with pytest.raises(exception.ServiceUnavailable):
         client.cast(ctx, 'note', {})
 
 
-def test_unknown_driver_is_named_as_a_broken_option():
+def test_unknown_driver_is_reported_as_a_bad_option():
     with pytest.raises(options.BadConfiguration, match='transport_url'):
         transport_to('nosuch://')
 
@@ -215,23 +211,23 @@ def test_cast_arrives_within_half_a_millisecond(rpc_transport, recorder):
     for number in range(200):
         begin = time.perf_counter()
         client.cast(None, 'note', {})
-        recorder.heard.wait(number + 1)
+        recorder.received.wait(number + 1)
         taken.append(time.perf_counter() - begin)
-    # Most of them, were it not for what else the machine does.
+    # The lowest decile, as other processes disturb the machine.
     assert statistics.quantiles(taken, n=10)[0] < 0.0005
 
 
 IDLE = """
 import resource, threading
 from tests.unit.rpc import conftest, test_memory
-carrier = conftest.transport_to('memory://')
+rpc_transport = conftest.transport_to('memory://')
 recorder = test_memory.Recorder()
-servers = [carrier.serve('topic', f'server{n}', [recorder])
+servers = [rpc_transport.serve('topic', f'server{n}', [recorder])
            for n in range(10)]
 for server in servers:
     server.start()
-    carrier.client('topic').cast(None, 'note', {})
-recorder.heard.wait(10)
+    rpc_transport.client('topic').cast(None, 'note', {})
+recorder.received.wait(10)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 threading.Event().wait(1.5)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before)
@@ -247,24 +243,25 @@ import oslo_messaging, threading
 conf = options.new()
 oslo_messaging.TransportURL(conf)
 conf.set_override('transport_url', 'memory://')
-carrier = transport.Transport(conf)
-heard = threading.Event()
+rpc_transport = transport.Transport(conf)
+received = threading.Event()
 
 class Endpoint:
     def slow(self, ctx, value):
-        heard.wait(5)
+        received.wait(5)
         return value
     slow.exposed = True
 
 listener = transport.HintListener(
-    carrier, 'topic', 'one', lambda work_id: heard.set(), [Endpoint()])
+    rpc_transport, 'topic', 'one', lambda work_id: received.set(),
+    [Endpoint()])
 listener.start()
-sender = transport.HintSender(carrier)
-green = eventlet.spawn(carrier.client('topic', 'one').call,
+sender = transport.HintSender(rpc_transport)
+green = eventlet.spawn(rpc_transport.client('topic', 'one').call,
                        None, 'slow', {'value': 7}, 5)
 eventlet.sleep(0)
 sender.send('topic', 'one', 'w1')
-print(listener._server._server.executor_type, green.wait(), heard.is_set())
+print(listener._server._server.executor_type, green.wait(), received.is_set())
 sender.stop()
 listener.stop()
 """
@@ -283,9 +280,9 @@ def output_of(script):
     return done.stdout.split()
 
 
-def test_idle_servers_wake_for_nothing():
+def test_idle_servers_do_not_wake():
     assert int(output_of(IDLE)[0]) <= 5
 
 
-def test_works_with_everything_patched_by_eventlet():
+def test_works_with_eventlet_monkey_patching():
     assert output_of(EVENTLET) == ['eventlet', '7', 'True']

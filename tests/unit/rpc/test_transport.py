@@ -1,4 +1,4 @@
-"""Hints never hold up or harm who sends them; rabbit is set up safely."""
+"""Hints never block or break their sender; rabbit is set up safely."""
 
 import itertools
 import logging
@@ -15,38 +15,38 @@ from manila_lite.rpc import transport
 from tests.unit.rpc.conftest import exposed
 
 
-class Held:
-    """A carrier whose messages leave when the test opens the gate."""
+class GatedTransport:
+    """A transport whose messages leave when the test opens the gate."""
 
     def __init__(self, rpc_transport):
         self.gate = threading.Event()
         self.reached = threading.Event()
-        self._carrier = rpc_transport
+        self._transport = rpc_transport
 
     def client(self, topic):
         self.reached.set()
         assert self.gate.wait(10)
-        return self._carrier.client(topic)
+        return self._transport.client(topic)
 
 
 @pytest.fixture
-def listener(rpc_transport, serving, heard):
+def listener(rpc_transport, serving, received):
     return serving(
         transport.HintListener(
-            rpc_transport, 'manila-share', 'host@one', heard.add
+            rpc_transport, 'manila-share', 'host@one', received.add
         )
     )
 
 
 @pytest.fixture
-def held(rpc_transport):
-    held = Held(rpc_transport)
-    yield held
-    held.gate.set()
+def gated(rpc_transport):
+    gated = GatedTransport(rpc_transport)
+    yield gated
+    gated.gate.set()
 
 
 def test_hint_wakes_the_service_of_the_queue(
-    rpc_transport, listener, heard, serving
+    rpc_transport, listener, received, serving
 ):
     others = []
     serving(
@@ -58,29 +58,31 @@ def test_hint_wakes_the_service_of_the_queue(
     for work_id in ('w1', 'w2'):
         sender.send('manila-share', 'host@one', work_id)
     sender.stop()
-    assert sorted(heard.wait(2)) == ['w1', 'w2']
+    assert sorted(received.wait(2)) == ['w1', 'w2']
     assert others == []
     assert (sender.sent, sender.failed, sender.dropped) == (2, 0, 0)
 
 
 def test_hint_to_the_queue_of_a_topic_wakes_any_service(
-    rpc_transport, serving, heard
+    rpc_transport, serving, received
 ):
     for server in ('here', 'there'):
         serving(
             transport.HintListener(
-                rpc_transport, 'manila-scheduler', server, heard.add
+                rpc_transport, 'manila-scheduler', server, received.add
             )
         )
     sender = transport.HintSender(rpc_transport)
     for number in range(4):
         sender.send('manila-scheduler', 'manila-scheduler', f'w{number}')
-    assert sorted(heard.wait(4)) == ['w0', 'w1', 'w2', 'w3']
+    assert sorted(received.wait(4)) == ['w0', 'w1', 'w2', 'w3']
     sender.stop()
     assert sender.sent == 4
 
 
-def test_hints_and_calls_share_one_server(rpc_transport, serving, heard, ctx):
+def test_hints_and_calls_share_one_server(
+    rpc_transport, serving, received, ctx
+):
     class Endpoint:
         @exposed
         def ask(self, ctx):
@@ -88,7 +90,11 @@ def test_hints_and_calls_share_one_server(rpc_transport, serving, heard, ctx):
 
     serving(
         transport.HintListener(
-            rpc_transport, 'manila-share', 'host@one', heard.add, [Endpoint()]
+            rpc_transport,
+            'manila-share',
+            'host@one',
+            received.add,
+            [Endpoint()],
         )
     )
     sender = transport.HintSender(rpc_transport)
@@ -96,45 +102,47 @@ def test_hints_and_calls_share_one_server(rpc_transport, serving, heard, ctx):
     for number in range(5):
         sender.send('manila-share', 'host@one', f'w{number}')
         assert client.call(ctx, 'ask', {}, 5) == 'answer'
-    heard.wait(5)
+    received.wait(5)
     sender.stop()
 
 
-def test_doubles_are_sent_once(held, listener, heard):
-    sender = transport.HintSender(held)
+def test_duplicate_hints_are_sent_once(gated, listener, received):
+    sender = transport.HintSender(gated)
     sender.send('manila-share', 'host@one', 'first')
-    assert held.reached.wait(10)
+    assert gated.reached.wait(10)
     for _ in range(50):
         sender.send('manila-share', 'host@one', 'again')
-    held.gate.set()
+    gated.gate.set()
     sender.stop()
-    assert sorted(heard.wait(2)) == ['again', 'first']
+    assert sorted(received.wait(2)) == ['again', 'first']
     assert (sender.sent, sender.dropped) == (2, 0)
 
 
-def test_hint_beyond_the_capacity_is_dropped_and_never_waits(held, listener):
-    sender = transport.HintSender(held, capacity=3)
+def test_hint_beyond_the_capacity_is_dropped_and_never_waits(gated, listener):
+    sender = transport.HintSender(gated, capacity=3)
     sender.send('manila-share', 'host@one', 'in hand')
-    assert held.reached.wait(10)
+    assert gated.reached.wait(10)
     for number in range(10):
         sender.send('manila-share', 'host@one', f'w{number}')
     assert sender.dropped == 7
-    held.gate.set()
+    gated.gate.set()
     sender.stop()
     assert sender.sent == 4
 
 
-def test_stop_leaves_what_cannot_be_sent_in_time(held, listener, heard):
-    sender = transport.HintSender(held)
+def test_stop_drops_hints_that_cannot_be_sent_in_time(
+    gated, listener, received
+):
+    sender = transport.HintSender(gated)
     sender.send('manila-share', 'host@one', 'in hand')
-    assert held.reached.wait(10)
+    assert gated.reached.wait(10)
     sender.send('manila-share', 'host@one', 'left')
     sender.stop(timeout=0.05)
     sender.send('manila-share', 'host@one', 'too late')
     assert (sender.sent, sender.dropped) == (0, 2)
-    held.gate.set()
+    gated.gate.set()
     sender.stop(timeout=10)
-    assert heard.wait(1) == ['in hand']
+    assert received.wait(1) == ['in hand']
     assert (sender.sent, sender.dropped) == (1, 2)
 
 
@@ -149,7 +157,7 @@ def test_lost_hints_are_counted_and_logged_now_and_then(rpc_transport, caplog):
     assert '1 since the start' in caplog.text
 
 
-def test_losses_are_logged_again_after_a_minute(rpc_transport, caplog):
+def test_lost_hints_are_logged_again_after_a_minute(rpc_transport, caplog):
     minutes = itertools.count(step=60)
     sender = transport.HintSender(rpc_transport, clock=lambda: next(minutes))
     with caplog.at_level(logging.WARNING, transport.__name__):
@@ -192,11 +200,11 @@ def test_executor_is_small_unless_configured(rpc_transport):
     assert conf.executor_thread_pool_size == 9
 
 
-def test_published_exchange_is_kept(rpc_transport):
+def test_the_published_exchange_is_used(rpc_transport):
     assert rpc_transport._conf.control_exchange == 'openstack'
 
 
-def test_prepare_chooses_threads_and_may_be_repeated():
+def test_init_backend_chooses_threads_and_may_be_repeated():
     transport.init_backend(threading=True)
     assert backend.get_backend_type() is backend.BackendType.THREADING
 
