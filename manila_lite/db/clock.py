@@ -1,4 +1,4 @@
-"""The time in guards: the clock of the database, as an SQL element."""
+"""The clock of the database as an SQL element, for guards."""
 
 import sqlalchemy as sa
 from sqlalchemy.ext import compiler
@@ -6,10 +6,10 @@ from sqlalchemy.sql import expression
 
 
 class db_now(expression.FunctionElement):  # noqa: N801 reads as SQL
-    """Seconds since 1970 as the database sees it when it runs.
+    """Seconds since 1970 by the clock of the database.
 
     On SQLite it calls back into the process, so that a simulation can
-    own the time there.
+    control the time.
     """
 
     type = sa.Double()

@@ -1,4 +1,4 @@
-"""Engines of the three databases, set up the same way for everybody.
+"""Engines of the three databases, configured in one place.
 
 Writers run at READ COMMITTED (on SQLite: BEGIN IMMEDIATE), readers in
 one snapshot (REPEATABLE READ, read only; on SQLite a plain BEGIN in WAL).
@@ -17,10 +17,10 @@ from sqlalchemy import event
 from sqlalchemy import pool
 
 WRITE = 'manila_lite_write'
-"""Execution option of connections whose transactions will write."""
+"""The execution option of connections whose transactions write."""
 
 BUSY_TIMEOUT = 10
-"""Seconds SQLite waits for another process before it says busy."""
+"""Seconds that SQLite waits for another process before it is busy."""
 
 _SETTINGS = {
     ('mysql', 'write'): (
@@ -41,7 +41,7 @@ _SETTINGS = {
 
 
 def dialect_of(url: str) -> str:
-    """`sqlite`, `mysql` or `postgresql`; MariaDB counts as mysql."""
+    """Return `sqlite`, `mysql` (also for MariaDB) or `postgresql`."""
     name = sa.make_url(url).get_backend_name()
     return 'mysql' if name == 'mariadb' else name
 
@@ -55,7 +55,7 @@ def create_engine(
     max_overflow: int = 50,
     recycle: int = 3600,
 ) -> sa.Engine:
-    """An engine for one use: `read` or `write`."""
+    """Return an engine for one use: `read` or `write`."""
     if dialect_of(url) == 'sqlite':
         return _sqlite(url, clock)
     engine = oslo_engines.create_engine(
@@ -81,7 +81,7 @@ def create_engine(
         try:
             return dialect.connect(*args, **options)
         except dialect.loaded_dbapi.OperationalError as error:
-            # oslo.db knows the words of older PostgreSQL libraries only.
+            # oslo.db knows the messages of older PostgreSQL libraries only.
             raise db_exc.DBConnectionError(error) from error
 
     @event.listens_for(engine, 'connect')
@@ -112,14 +112,14 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         connection.isolation_level = None
         connection.create_function('epoch_now', 0, clock)
         connection.create_function('regexp', 2, _regexp, deterministic=True)
-        _keep_a_log(connection, engine.dialect.loaded_dbapi)
+        _enable_wal(connection, engine.dialect.loaded_dbapi)
         connection.execute('PRAGMA synchronous = FULL')
         connection.execute('PRAGMA foreign_keys = ON')
 
     @event.listens_for(engine, 'begin')
     def begin(connection: sa.Connection) -> None:
         if connection.get_execution_options().get(WRITE):
-            # Not by the driver: "busy" must look like other errors do.
+            # Through SQLAlchemy, so that "busy" is translated like others.
             connection.exec_driver_sql('BEGIN IMMEDIATE')
         else:  # takes no lock yet, so it cannot fail
             driver: typing.Any = connection.connection.dbapi_connection
@@ -128,11 +128,11 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
     return engine
 
 
-def _keep_a_log(connection: typing.Any, dbapi: typing.Any) -> None:
-    """Have the database in WAL mode, which it stays in.
+def _enable_wal(connection: typing.Any, dbapi: typing.Any) -> None:
+    """Switch the database to WAL mode, which is persistent.
 
-    SQLite waits for nobody here: on a new file, somebody else who does the
-    same makes it say at once that the database is locked.
+    SQLite does not wait here: on a new file it reports "locked" at once
+    when another process does the same, so this retries.
     """
     deadline = time.monotonic() + BUSY_TIMEOUT
     while True:
@@ -146,7 +146,7 @@ def _keep_a_log(connection: typing.Any, dbapi: typing.Any) -> None:
 
 
 def set_synchronous(connection: sa.Connection, fsync: bool) -> None:
-    """Whether the commits of a SQLite connection wait for the disk."""
+    """Set whether commits of a SQLite connection wait for the disk."""
     driver: typing.Any = connection.connection.dbapi_connection
     driver.execute(f'PRAGMA synchronous = {"FULL" if fsync else "NORMAL"}')
 

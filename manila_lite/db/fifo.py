@@ -1,14 +1,14 @@
-"""A lock that serves its waiters in the order they came."""
+"""A lock that serves its waiters in order of arrival."""
 
 import collections
 import threading
 
 
 class FifoLock:
-    """A mutual exclusion lock without starvation, for `with`.
+    """A mutual exclusion lock without starvation, used in `with`.
 
-    SQLite lets waiting writers poll, and an unlucky one may wait for
-    seconds; behind this lock each waits for those before it and no more.
+    Writers that wait for SQLite poll, and an unlucky one may wait for
+    seconds. With this lock each waits only for those before it.
     """
 
     def __init__(self) -> None:
@@ -21,10 +21,10 @@ class FifoLock:
             if not self._held:
                 self._held = True
                 return
-            turn = threading.Lock()
-            turn.acquire()
-            self._waiting.append(turn)
-        turn.acquire()
+            released = threading.Lock()
+            released.acquire()
+            self._waiting.append(released)
+        released.acquire()
 
     def __exit__(self, *exc: object) -> None:
         with self._guard:

@@ -1,8 +1,8 @@
-"""The schema of a database: which one it has, and bringing it to ours.
+"""The schema version of a database, and its upgrade to ours.
 
-An empty database is made from the models, which a test holds equal to
-what the migrations make. alembic is imported only to migrate one that
-already has an older schema.
+The tables of an empty database are created from the models; a test checks
+that the migrations produce the same. alembic is imported only to migrate
+an older schema.
 """
 
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ LOG = logging.getLogger(__name__)
 HEAD = '0008'
 """The newest revision of the migrations; this release needs it."""
 
-# MariaDB has one set of lock names for all databases of a server, and
-# waits for an hour here; PostgreSQL has numbers, and waits for ever.
+# In MariaDB all databases of a server share the lock names; the lock is
+# awaited for one hour. PostgreSQL has numbers, and waits for ever.
 _NAME = sa.func.sha1(sa.func.concat('manila_lite/', sa.func.database()))
 _NUMBER = 0x6D616E696C61
 _LOCKS = {
@@ -40,7 +40,7 @@ _LOCKS = {
     ),
 }
 
-# As alembic would make it.
+# As alembic creates it.
 _VERSION = sa.Table(
     'alembic_version',
     sa.MetaData(),
@@ -50,18 +50,18 @@ _VERSION = sa.Table(
 
 
 class SchemaMismatch(exception.ManilaLiteError):
-    """The database has another schema than this release needs."""
+    """The schema of the database is not the one this release needs."""
 
     message = 'The database {found}; {advice}.'
 
 
 def version(db: Database) -> str | None:
-    """The revision the database has; None when it has no schema."""
+    """Return the revision of the database; None without a schema."""
     return db.read(_version)
 
 
 def check(db: Database) -> None:
-    """Return when the database has our schema; raises WrongSchema."""
+    """Check that the database has our schema, or raise SchemaMismatch."""
     found = version(db)
     if found == HEAD:
         return
@@ -77,12 +77,12 @@ def check(db: Database) -> None:
 
 
 def sync(db: Database) -> None:
-    """Bring the database to our schema; any number may do so at once.
+    """Bring the database to our schema; safe to run concurrently.
 
-    Raises WrongSchema when it holds something we cannot migrate.
+    Raises SchemaMismatch when it holds something we cannot migrate.
     """
     if version(db) != HEAD:
-        with _alone(db):
+        with _schema_lock(db):
             db.write(_sync)
 
 
@@ -105,7 +105,7 @@ def migrate(session: Session, revision: str) -> None:
 
 
 def configuration(connection: sa.Connection | None = None) -> 'config.Config':
-    """What alembic needs to find the migrations, and the database."""
+    """Return the alembic configuration: migrations and connection."""
     from alembic import config
 
     options = config.Config(attributes={'connection': connection})
@@ -116,8 +116,8 @@ def configuration(connection: sa.Connection | None = None) -> 'config.Config':
 def _sync(session: Session) -> None:
     found = _version(session)
     if found == HEAD:
-        return  # another process was faster
-    LOG.info('Bringing the database from schema %s to %s', found, HEAD)
+        return  # another process has done it
+    LOG.info('Upgrading the database from schema %s to %s', found, HEAD)
     if found is None:
         _create(session)
     else:
@@ -135,11 +135,11 @@ def _create(session: Session) -> None:
     ours = set(models.metadata.tables)
     found = ours.intersection(sa.inspect(connection).get_table_names())
     if found:
-        # MariaDB commits each table by itself, so this may be half of an
-        # earlier attempt; it may as well be somebody else's data.
+        # MariaDB commits each table separately, so these may be left from
+        # an interrupted attempt; they may also be foreign data.
         raise SchemaMismatch(
             found=f'has tables ({", ".join(sorted(found))}) but no version',
-            advice='empty it if they are left from an interrupted start',
+            advice='empty it if they were left by an interrupted start',
         )
     models.metadata.create_all(connection, checkfirst=False)
     _VERSION.create(connection, checkfirst=True)
@@ -147,25 +147,25 @@ def _create(session: Session) -> None:
 
 
 @contextlib.contextmanager
-def _alone(db: Database) -> Iterator[None]:
-    """Keep other processes from changing the schema meanwhile.
+def _schema_lock(db: Database) -> Iterator[None]:
+    """Prevent other processes from changing the schema in the meantime.
 
-    The lock has a connection of its own: MariaDB commits with every
-    table, and the last commit must come before the lock is given back.
+    The lock has its own connection: MariaDB commits with every table, and
+    the last commit must come before the lock is released.
     """
     if db.dialect not in _LOCKS:
-        yield  # a writer on SQLite is alone
+        yield  # SQLite has one writer at a time
         return
-    take, give_back = _LOCKS[db.dialect]
+    acquire, release = _LOCKS[db.dialect]
     with db.engine.connect() as connection:
-        if connection.scalar(take) == 0:
+        if connection.scalar(acquire) == 0:
             raise SchemaMismatch(
-                found='is being migrated by somebody else',
-                advice='try again when that is over',
+                found='is being migrated by another process',
+                advice='try again when it has finished',
             )
         connection.commit()
         try:
             yield
         finally:
-            connection.execute(give_back)
+            connection.execute(release)
             connection.commit()

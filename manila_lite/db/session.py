@@ -1,10 +1,10 @@
-"""Transactions as functions, and the session they are given.
+"""Transactions as functions, and the session passed to them.
 
-A function that writes is run by `Database.write`: whole, in one
-transaction, and again from its beginning when the database asks for that
-(deadlock, lost serialisation, busy). It must therefore do nothing but
-talk to its session. What is to happen after the commit, such as sending
-hints about new work, is left with the session.
+`Database.write` runs a function in one transaction, and runs it again
+from the beginning after a transient error (deadlock, serialization
+failure, busy). The function must therefore have no effects outside its
+session. Hints about new work are collected in the session and delivered
+after the commit.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ _POSTGRESQL_STATES = {'40P01', '40001'}
 
 
 class Initiator(typing.Protocol):
-    """Who makes the moves of a transaction: a context, or a job."""
+    """The initiator of a transaction: a request context, or a job."""
 
     @property
     def request_id(self) -> str | None: ...
@@ -47,7 +47,7 @@ class Initiator(typing.Protocol):
 
 
 class Hint(typing.NamedTuple):
-    """Word of new work for the service that may claim it."""
+    """A message about new work to the service that may claim it."""
 
     topic: str
     queue: str
@@ -55,7 +55,7 @@ class Hint(typing.NamedTuple):
 
 
 class Session:
-    """One transaction. `now` is naive UTC, one moment for all of it."""
+    """One transaction. `now` is naive UTC and constant throughout."""
 
     def __init__(
         self, db: 'Database', connection: sa.Connection, by: Initiator | None
@@ -72,7 +72,7 @@ class Session:
         self._after: list[Callable[[], object]] = []
 
     def run(self, statement: sa.Executable, **params: object) -> int:
-        """Run one statement; the number of rows it matched."""
+        """Run one statement; return the number of rows it matched."""
         return self.execute(statement, params).rowcount
 
     def run_many(
@@ -83,9 +83,9 @@ class Session:
             self.execute(statement, rows)
 
     def insert_unique(self, statement: sa.Insert, **values: object) -> None:
-        """Insert a row that somebody else may be inserting just now.
+        """Insert a row that another transaction may insert at the same time.
 
-        Whoever is second begins the whole transaction anew, and finds it.
+        The transaction that comes second runs again and finds the row.
         """
         try:
             self.execute(statement, values)
@@ -98,11 +98,11 @@ class Session:
         return self.execute(statement, params).all()
 
     def one(self, statement: sa.Executable, **params: object) -> sa.Row | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return self.execute(statement, params).first()
 
     def value(self, statement: sa.Executable, **params: object) -> typing.Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         return self.execute(statement, params).scalar()
 
     def execute(
@@ -116,21 +116,21 @@ class Session:
 
 
 class ConcurrentChange(exception.ManilaLiteError):
-    """A row came into being since it was looked for."""
+    """Another transaction changed the rows that this one had read."""
 
-    message = 'Somebody else was faster to insert into {table}.'
+    message = 'Another transaction has changed {table} in the meantime.'
 
     def repair(self, db: 'Database') -> None:
-        """Nothing to mend: the next try finds the row."""
+        """Do nothing: the next attempt reads the new rows."""
 
 
 class Database:
     """Runs functions in transactions on one database.
 
-    `clock` (seconds since 1970), `new_id` and `chance` come from outside,
-    so that a simulation can own them. `deliver` takes the hints of a
-    transaction after its commit. `probe` is called with a name before
-    every statement and around every commit.
+    `clock` (seconds since 1970), `new_id` and `rng` are injected so that a
+    simulation can control them. `deliver` is called with the hints of a
+    transaction after its commit, `on_step` with a name before every
+    statement and before and after every commit.
     """
 
     def __init__(
@@ -152,17 +152,19 @@ class Database:
         self.deliver: Callable[[list[Hint]], None] = lambda hints: None
         self.on_step: Callable[[str], None] = lambda name: None
         self.retries = 0
-        self._writing = engines.create_engine(
+        self._write_engine = engines.create_engine(
             url, 'write', clock=clock, **engine_options
         )
         if self.dialect == 'sqlite':
-            self._reading = self._writing
-            self._turn: contextlib.AbstractContextManager = fifo.FifoLock()
+            self._read_engine = self._write_engine
+            self._write_lock: contextlib.AbstractContextManager = (
+                fifo.FifoLock()
+            )
         else:
-            self._reading = engines.create_engine(
+            self._read_engine = engines.create_engine(
                 url, 'read', clock=clock, **engine_options
             )
-            self._turn = contextlib.nullcontext()
+            self._write_lock = contextlib.nullcontext()
         self._writer: sa.Connection | None = None
 
     def utcnow(self) -> datetime.datetime:
@@ -172,8 +174,8 @@ class Database:
 
     @property
     def engine(self) -> sa.Engine:
-        """The engine for writers; migrations use it."""
-        return self._writing
+        """The engine of writers; migrations use it too."""
+        return self._write_engine
 
     def write(
         self,
@@ -183,15 +185,15 @@ class Database:
         fsync: bool = True,
         **kwargs: typing.Any,
     ) -> T:
-        """Run the function in one transaction and return its answer.
+        """Run a function in one transaction and return its result.
 
-        It is run again, whole, when the database says so, and when it
-        raises an error with a method `repair(db)`, after that was called.
+        The function is run again after a transient error, and after an
+        error that has a method `repair(db)`, which is called first.
 
-        Without `synced`, SQLite does not wait for the disk, and a power
-        cut, but no death of the process, may take the transaction back:
-        for what would simply be done again. The next transaction that is
-        synced brings all before it to the disk.
+        Without `fsync`, SQLite does not wait for the disk: a power
+        failure, but not the death of the process, may lose the
+        transaction. Use it where the work would simply be repeated. The
+        next transaction with `fsync` makes all earlier ones durable.
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
@@ -220,8 +222,8 @@ class Database:
         by: Initiator | None = None,
         **kwargs: typing.Any,
     ) -> T:
-        """Run a function that only reads, in one snapshot."""
-        with self._reading.connect() as connection, connection.begin():
+        """Run a read-only function on one snapshot; return its result."""
+        with self._read_engine.connect() as connection, connection.begin():
             return function(Session(self, connection, by), *args, **kwargs)
 
     def _write_once(
@@ -232,34 +234,34 @@ class Database:
         by: Initiator | None,
         fsync: bool,
     ) -> T:
-        with self._turn, self._connection(fsync) as connection:
+        with self._write_lock, self._connection(fsync) as connection:
             session = Session(self, connection, by)
             with connection.begin():
-                answer = function(session, *args, **kwargs)
+                result = function(session, *args, **kwargs)
                 self.on_step('commit')
         self.on_step('committed')
         if session.hints:
             self.deliver(session.hints)
         for call in session._after:
             call()
-        return answer
+        return result
 
     @contextlib.contextmanager
     def _connection(self, fsync: bool) -> Iterator[sa.Connection]:
         if self.dialect != 'sqlite':
-            with self._writing.connect() as connection:
+            with self._write_engine.connect() as connection:
                 yield connection
             return
-        # One kept connection: only the holder of the turn uses it.
+        # One cached connection: only the holder of the lock uses it.
         if self._writer is None:
-            self._writer = self._writing.connect().execution_options(
+            self._writer = self._write_engine.connect().execution_options(
                 **{engines.WRITE: True}
             )
         engines.set_synchronous(self._writer, fsync)
         yield self._writer
 
     def _is_transient(self, error: Exception) -> bool:
-        """Whether the same transaction may well pass when run again."""
+        """Whether the same transaction may succeed when it is run again."""
         cause: typing.Any = getattr(error, 'inner_exception', error)
         cause = getattr(cause, 'orig', cause)
         if self.dialect == 'sqlite':
@@ -274,15 +276,15 @@ class Database:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        self._writing.dispose()
-        self._reading.dispose()
+        self._write_engine.dispose()
+        self._read_engine.dispose()
 
 
 def transaction(method: Callable[..., T]) -> Callable[..., T]:
-    """Make a method a transaction: `def f(self, session, ctx, ...)`.
+    """Make `def f(self, session, ctx, ...)` a transaction.
 
-    It is called without the session, runs whole in `self.db.write`, and
-    the context it is given first is who makes its moves.
+    Callers omit the session; the method runs in `self.db.write`. The
+    context, its first argument, is the initiator of its moves.
     """
 
     @functools.wraps(method)
@@ -296,7 +298,7 @@ def transaction(method: Callable[..., T]) -> Callable[..., T]:
 
 
 def read_transaction(method: Callable[..., T]) -> Callable[..., T]:
-    """Like `transaction`, for a method that only reads."""
+    """Like `transaction`, for a read-only method."""
 
     @functools.wraps(method)
     def run(self: typing.Any, *args: typing.Any, **kwargs: typing.Any) -> T:

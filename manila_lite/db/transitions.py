@@ -1,10 +1,9 @@
-"""The one door to every status column.
+"""The only code that writes status columns.
 
-`born` writes a first status, `fire` makes one move of a state table, and
-`fire_all` and `fire_matching` make the same move for several rows;
-`Together` is for births and moves of several tables at once. Each leaves
-a row in the journal, in the same transaction. Nothing else writes a
-status.
+`insert_row` and `insert_rows` write initial statuses, `fire` makes one
+move of a state machine, `fire_all` and `fire_matching` make the same move
+for several rows, and `TransitionBatch` combines inserts and moves of
+several tables. Each writes to the journal in the same transaction.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,27 +21,27 @@ from manila_lite.states import machine as machines
 
 JOURNAL = engine.Transition.__table__
 
-_BIRTH = sa.insert(JOURNAL)
+_INSERT_JOURNAL = sa.insert(JOURNAL)
 
 _ONE = (('id', False),)
 _AT_ONCE = 500
-"""How many ids are named in one statement."""
+"""The most ids named in one statement."""
 
 
 def insert_row(
     session: Session, machine: machines.Machine, event: str, **values: object
 ) -> None:
-    """Insert a row with the status its birth event gives."""
+    """Insert a row with the initial status that the event gives."""
     values[machine.column] = machine.to_column(machine.initial[event])
     session.run(_insert(machine), **values)
     session.run(
-        _BIRTH,
+        _INSERT_JOURNAL,
         resource=machine.resource,
         resource_id=values['id'],
         event=event,
         from_status=None,
         to_status=machine.initial[event],
-        **_who(session),
+        **_initiator_values(session),
     )
 
 
@@ -53,20 +52,25 @@ def fire(
     event: str,
     **values: object,
 ) -> None:
-    """Make one move of the state table, or refuse; never half of it.
+    """Make one move of a state machine, or change nothing.
 
-    `values` are further columns that change with it. Raises InvalidStatus
-    with the status found, or ResourceNotFound.
+    `values` are other columns to change with the status. Raises
+    InvalidStatus with the current status, or ResourceNotFound.
     """
     move = machine[event]
     journal, guarded = _statements(machine, event, tuple(sorted(values)), _ONE)
-    # The journal row is written first: it reads, under a row lock, which
-    # of the statuses the move may leave is being left.
-    if session.run(journal, guard_id=id, event=event, **_who(session)) != 1:
-        raise _why_not(session, machine, id, move)
+    # The journal row is written first: under a row lock, its SELECT finds
+    # which of the source statuses the row is in.
+    if (
+        session.run(
+            journal, guard_id=id, event=event, **_initiator_values(session)
+        )
+        != 1
+    ):
+        raise _refusal(session, machine, id, move)
     changed = {f'new_{name}': value for name, value in values.items()}
     if session.run(guarded, guard_id=id, **changed) != 1:
-        raise _why_not(session, machine, id, move)
+        raise _refusal(session, machine, id, move)
 
 
 def fire_all(
@@ -76,7 +80,10 @@ def fire_all(
     event: str,
     **values: object,
 ) -> None:
-    """Make the same move for every row, or refuse for all."""
+    """Make the same move for every row, or for none.
+
+    Raises InvalidStatus or ResourceNotFound for one that cannot make it.
+    """
     wanted = sorted(set(ids))
     for begin in range(0, len(wanted), _AT_ONCE):
         part = wanted[begin : begin + _AT_ONCE]
@@ -92,11 +99,11 @@ def fire_matching(
     match: Mapping[str, object],
     **values: object,
 ) -> int:
-    """Make a move for all rows that match and may make it; how many.
+    """Make a move for all matching rows that may make it; return the count.
 
-    `match` has values of columns, or lists of which one must be met.
-    Rows in other statuses are left alone. Two statements, however many
-    rows there are.
+    `match` maps columns to a value, or to a list of accepted values. Rows
+    in other statuses are left alone. Takes two statements for any number
+    of rows.
     """
     return _fire_where(session, machine, event, match, values)
 
@@ -107,14 +114,14 @@ def insert_rows(
     event: str,
     rows: Collection[dict[str, object]],
 ) -> None:
-    """Insert rows with the status their birth event gives."""
-    status, who = machine.initial[event], _who(session)
+    """Insert rows with the initial status that the event gives."""
+    status, who = machine.initial[event], _initiator_values(session)
     session.run_many(
         _insert(machine),
         [{**row, machine.column: machine.to_column(status)} for row in rows],
     )
     session.run_many(
-        _BIRTH,
+        _INSERT_JOURNAL,
         [
             {
                 'resource': machine.resource,
@@ -130,10 +137,10 @@ def insert_rows(
 
 
 class TransitionBatch:
-    """Births and moves of one transaction with one write to the journal.
+    """Inserts and moves of one transaction with a single journal write.
 
-    For rows whose status the caller has read under a row lock; the moves
-    are guarded all the same. Nothing is journalled before `write`.
+    It is for rows whose status the caller has read under a row lock; the
+    moves are guarded nevertheless. `write` writes the journal.
     """
 
     def __init__(self, session: Session):
@@ -146,7 +153,7 @@ class TransitionBatch:
         event: str,
         rows: Collection[dict[str, object]],
     ) -> None:
-        """Insert rows with the status their birth event gives."""
+        """Insert rows with the initial status that the event gives."""
         status = machine.initial[event]
         self.session.run_many(
             _insert(machine),
@@ -156,19 +163,22 @@ class TransitionBatch:
             ],
         )
         for row in rows:
-            self._note(machine, row['id'], event, None, status)
+            self._record(machine, row['id'], event, None, status)
 
     def fire(
-        self, machine: machines.Machine, event: str, found: Mapping[str, str]
+        self,
+        machine: machines.Machine,
+        event: str,
+        statuses: Mapping[str, str],
     ) -> None:
-        """Make a move for those of the rows that may make it.
+        """Make a move for those rows that may make it.
 
-        `found` has the status by the id of the row.
+        `statuses` maps the ids of the rows to their statuses.
         """
         move = machine[event]
         leaving = {
             id: status
-            for id, status in found.items()
+            for id, status in statuses.items()
             if move.can_leave(status)
         }
         if not leaving:
@@ -177,21 +187,21 @@ class TransitionBatch:
         if self.session.run(guarded, guard_id=sorted(leaving)) != len(leaving):
             raise ConcurrentChange(table=machine.table)
         for id, status in sorted(leaving.items()):
-            self._note(machine, id, event, status, move.target)
+            self._record(machine, id, event, status, move.target)
 
     def fire_one(self, machine: machines.Machine, id: str, event: str) -> None:
-        """Make a move that leaves one status only; refuses as `fire` does.
+        """Make a move that has one source status; raises as `fire` does.
 
-        Nothing need be known of the row: the guard says what was left.
+        The row need not have been read: the guard proves its status.
         """
         move = machine[event]
         (source,) = move.sources
         _, guarded = _statements(machine, event, (), _ONE)
         if self.session.run(guarded, guard_id=id) != 1:
-            raise _why_not(self.session, machine, id, move)
-        self._note(machine, id, event, source, move.target)
+            raise _refusal(self.session, machine, id, move)
+        self._record(machine, id, event, source, move.target)
 
-    def _note(
+    def _record(
         self,
         machine: machines.Machine,
         id: object,
@@ -206,13 +216,13 @@ class TransitionBatch:
                 'event': event,
                 'from_status': before,
                 'to_status': after,
-                **_who(self.session),
+                **_initiator_values(self.session),
             }
         )
 
     def write(self) -> None:
-        """Leave what was done in the journal."""
-        self.session.run_many(_BIRTH, self._journal)
+        """Write all inserts and moves to the journal."""
+        self.session.run_many(_INSERT_JOURNAL, self._journal)
         self._journal = []
 
 
@@ -236,9 +246,11 @@ def _fire_where(
         ),
     )
     matched = {f'guard_{name}': value for name, value in match.items()}
-    count = session.run(journal, **matched, event=event, **_who(session))
+    count = session.run(
+        journal, **matched, event=event, **_initiator_values(session)
+    )
     if expected is not None and count != expected:
-        raise _why_not_all(session, machine, match['id'], machine[event])
+        raise _refusal_of_any(session, machine, match['id'], machine[event])
     if not count:
         return 0
     changed = {f'new_{name}': value for name, value in values.items()}
@@ -247,7 +259,8 @@ def _fire_where(
     return count
 
 
-def _who(session: Session) -> dict[str, object]:
+def _initiator_values(session: Session) -> dict[str, object]:
+    """Return the journal columns that say who makes a move, and when."""
     by = session.by
     return {
         'request_id': by and by.request_id,
@@ -268,7 +281,7 @@ def _statements(
     names: tuple[str, ...],
     match: tuple[tuple[str, bool], ...],
 ) -> tuple[sa.Insert, sa.Update | sa.Delete]:
-    """The journal insert and the guarded change of one move, prebuilt."""
+    """Return the journal insert and the guarded change of a move."""
     move = machine[event]
     table = models.metadata.tables[machine.table]
     column = table.c[machine.column]
@@ -296,7 +309,7 @@ def _statements(
         .with_for_update()
     )
     if match != _ONE:
-        found = found.order_by(table.c.id)  # one order of locks for all
+        found = found.order_by(table.c.id)  # one lock order for everyone
     journal = sa.insert(JOURNAL).from_select(
         [
             'resource',
@@ -337,7 +350,7 @@ def _matches(column: sa.Column, many: bool) -> sa.ColumnElement[bool]:
     return column == sa.bindparam(name)
 
 
-def _why_not_all(
+def _refusal_of_any(
     session: Session,
     machine: machines.Machine,
     ids: Collection[str],
@@ -354,11 +367,11 @@ def _why_not_all(
     }
     for id in ids:
         if not move.can_leave(found.get(id) or ''):
-            return _why_not(session, machine, id, move)
+            return _refusal(session, machine, id, move)
     return ConcurrentChange(table=machine.table)
 
 
-def _why_not(
+def _refusal(
     session: Session, machine: machines.Machine, id: str, move: machines.Move
 ) -> exception.ManilaLiteError:
     table = models.metadata.tables[machine.table]

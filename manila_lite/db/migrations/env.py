@@ -1,7 +1,7 @@
-"""How alembic reaches the database: by the connection it is given.
+"""The alembic environment.
 
-`manila_lite.db.schema` hands over the one that holds the lock; a command
-line names a database with `-x url=...`.
+`manila_lite.db.schema` passes its connection; on a command line the
+database is named with `-x url=...`.
 """
 
 from alembic import context
@@ -11,7 +11,7 @@ from manila_lite.db import models
 
 
 def run(connection: sa.Connection) -> None:
-    # SQLite cannot alter most things: there, tables are copied instead.
+    # SQLite can alter little: there, tables are copied instead.
     context.configure(
         connection=connection,
         target_metadata=models.metadata,
@@ -23,9 +23,9 @@ def run(connection: sa.Connection) -> None:
         context.run_migrations()
 
 
-given = context.config.attributes.get('connection')
-if given is not None:
-    run(given)
+connection = context.config.attributes.get('connection')
+if connection is not None:
+    run(connection)
 else:
     url = context.get_x_argument(as_dictionary=True)['url']
     with sa.create_engine(url).connect() as own:

@@ -1,7 +1,7 @@
-"""Column kinds and table options as they are since the first revision.
+"""Column types and table options of the migrations.
 
-Models may change, migrations that were released may not: so these are
-no more the models' own than the rest of a migration is.
+Models may change, released migrations may not, so the migrations have
+their own definitions.
 """
 
 import typing

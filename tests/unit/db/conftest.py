@@ -1,4 +1,4 @@
-"""Databases of every kind, and rows to try things on."""
+"""Databases of every kind, and rows to test with."""
 
 import pytest
 
@@ -25,15 +25,15 @@ _FLAGS = (
 
 @pytest.fixture
 def new_database(database_url):
-    """`new_database(**given)`: one more way into the same database."""
-    made = []
+    """`new_database(**options)`: another Database on the same database."""
+    created = []
 
-    def make(**given):
-        made.append(Database(database_url, **given))
-        return made[-1]
+    def create(**options):
+        created.append(Database(database_url, **options))
+        return created[-1]
 
-    yield make
-    for db in made:
+    yield create
+    for db in created:
         db.dispose()
 
 
@@ -44,7 +44,7 @@ def db(new_database):
 
 @pytest.fixture
 def add_share(db):
-    """`add_share(id, size=1)`: a share without instances."""
+    """`add_share(id, size=1)`: insert a share without instances."""
 
     def insert(session, id, size=1):
         session.run(
@@ -62,7 +62,7 @@ def add_share(db):
 
 @pytest.fixture
 def add_instance(db, add_share):
-    """`add_instance(id)`: a share instance that is being created."""
+    """`add_instance(id)`: insert a share instance in creating."""
 
     def add(id, by=None):
         add_share(f'share-of-{id}')

@@ -1,4 +1,4 @@
-"""Which commits wait for the disk; on servers that is their business."""
+"""Which commits wait for the disk on SQLite."""
 
 import pytest
 import sqlalchemy as sa
@@ -13,12 +13,12 @@ def mode(session):
 
 
 @on_sqlite
-def test_a_commit_waits_unless_told_otherwise(db):
+def test_commit_waits_for_the_disk_by_default(db):
     modes = [db.write(mode), db.write(mode, fsync=False), db.write(mode)]
     assert modes == [FULL, NORMAL, FULL]
 
 
-def test_what_does_not_wait_is_seen_at_once(db, new_database, add_share):
+def test_commit_without_fsync_is_visible_at_once(db, new_database, add_share):
     add_share('s', fsync=False)
     found = new_database().read(
         lambda session: session.value(sa.text('SELECT id FROM shares'))

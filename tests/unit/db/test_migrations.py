@@ -1,4 +1,4 @@
-"""The migrations, the models and what an empty database is given agree."""
+"""Migrations, models and newly created databases have the same schema."""
 
 from concurrent import futures
 import contextlib
@@ -20,7 +20,7 @@ from tests.support import databases
 
 @pytest.fixture(params=databases.KINDS)
 def make_empty(request, tmp_path):
-    """`make_empty()`: one more database without tables, of the same kind."""
+    """`make_empty()`: create another empty database of the same kind."""
     with contextlib.ExitStack() as stack:
 
         def make():
@@ -44,7 +44,7 @@ def tables(db):
 
 
 def catalog(db):
-    """Everything the database knows about its tables."""
+    """Return everything the database knows about its tables."""
     inspector = sa.inspect(db.engine)
 
     def known(table):
@@ -84,12 +84,12 @@ def stamp(db, version):
         )
 
 
-def test_head_is_the_newest_of_the_migrations():
+def test_head_is_the_newest_migration():
     directory = script.ScriptDirectory.from_config(schema.configuration())
     assert directory.get_heads() == [schema.HEAD]
 
 
-def test_migrated_schema_is_that_of_the_models(empty):
+def test_migrated_schema_equals_the_models(empty):
     empty.write(schema.migrate, 'head')
     with empty.engine.connect() as connection:
         context = migration.MigrationContext.configure(
@@ -99,7 +99,7 @@ def test_migrated_schema_is_that_of_the_models(empty):
         assert autogenerate.compare_metadata(context, models.metadata) == []
 
 
-def test_empty_database_is_given_what_migrations_would_make(make_empty):
+def test_created_schema_equals_the_migrated_one(make_empty):
     migrated, created = make_empty(), make_empty()
     migrated.write(schema.migrate, 'head')
     schema.sync(created)
@@ -107,7 +107,7 @@ def test_empty_database_is_given_what_migrations_would_make(make_empty):
     assert schema.version(created) == schema.version(migrated)
 
 
-def test_downgrade_leaves_nothing(empty):
+def test_downgrade_to_base_leaves_nothing(empty):
     empty.write(schema.migrate, 'head')
     assert tables(empty) == {*models.metadata.tables, 'alembic_version'}
     empty.write(schema.migrate, 'base')
@@ -122,7 +122,7 @@ def test_downgraded_database_can_be_used_again(empty):
     schema.check(empty)
 
 
-def test_sync_again_keeps_what_is_there(empty):
+def test_second_sync_keeps_existing_rows(empty):
     schema.sync(empty)
     empty.write(
         lambda session: session.run(
@@ -143,7 +143,7 @@ def test_sync_again_keeps_what_is_there(empty):
     )
 
 
-def test_many_may_sync_at_once(empty):
+def test_concurrent_syncs_succeed(empty):
     others = [Database(empty.url) for _ in range(4)]
     ready = threading.Barrier(len(others))
 
@@ -168,7 +168,7 @@ def test_many_may_sync_at_once(empty):
     )
 
 
-def test_database_without_schema_is_told_apart(empty):
+def test_database_without_schema_is_refused(empty):
     assert schema.version(empty) is None
     with pytest.raises(schema.SchemaMismatch, match='db sync'):
         schema.check(empty)
@@ -183,7 +183,7 @@ def test_schema_of_another_release_is_refused(empty):
     assert tables(empty) == {'alembic_version'}
 
 
-def test_tables_of_unknown_origin_are_left_alone(empty):
+def test_tables_of_unknown_origin_are_refused_and_kept(empty):
     with empty.engine.begin() as connection:
         connection.exec_driver_sql('CREATE TABLE shares (id INTEGER)')
     with pytest.raises(schema.SchemaMismatch, match='shares'):
@@ -192,7 +192,7 @@ def test_tables_of_unknown_origin_are_left_alone(empty):
 
 
 @pytest.mark.parametrize('version', [None, schema.HEAD])
-def test_alembic_stays_unloaded_when_nothing_is_to_migrate(tmp_path, version):
+def test_alembic_is_not_imported_without_migrations(tmp_path, version):
     db = Database(f'sqlite:///{tmp_path}/db')
     if version:
         schema.sync(db)

@@ -26,7 +26,7 @@ from tests.support import databases
 
 SHARE = shares.Share.__table__
 
-# Writers on SQLite do not run side by side.
+# Writers on SQLite do not run concurrently.
 on_servers = pytest.mark.parametrize(
     'database_url', ['mysql', 'postgresql'], indirect=True
 )
@@ -47,10 +47,10 @@ def size(session, which):
     return session.value(SIZE, which=which)
 
 
-# What a session answers
+# Results of a session
 
 
-def test_rows_that_match_are_counted_changed_or_not(db, add_share):
+def test_count_includes_matched_rows_without_change(db, add_share):
     add_share('s', size=3)
     same = (
         sa.update(SHARE)
@@ -94,14 +94,14 @@ def test_one_statement_for_many_rows(db, add_share):
     assert [db.read(size, id) for id in 'abc'] == [2, 1, 2]
 
 
-def test_one_transaction_is_one_moment(new_database, add_share):
+def test_now_is_constant_within_a_transaction(new_database, add_share):
     clock = iter([1234567890.000042, 1234567999.0])
     db = new_database(clock=lambda: next(clock))
     seen = db.write(lambda session: (session.now, session.now))
     assert seen == (datetime.datetime(2009, 2, 13, 23, 31, 30, 42),) * 2
 
 
-def test_moments_come_back_to_the_microsecond(db, add_share):
+def test_timestamps_are_stored_to_the_microsecond(db, add_share):
     add_share('s')
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)
     db.write(
@@ -113,7 +113,7 @@ def test_moments_come_back_to_the_microsecond(db, add_share):
     )
 
 
-def test_time_in_guards_is_the_databases(db):
+def test_db_now_is_the_clock_of_the_database(db):
     before = db.clock()
     seen = [
         db.read(lambda session: session.value(sa.select(db_now())))
@@ -122,7 +122,7 @@ def test_time_in_guards_is_the_databases(db):
     assert before - 5 < seen[0] < seen[1] < db.clock() + 5
 
 
-def test_time_in_guards_is_the_simulations_on_sqlite(tmp_path):
+def test_db_now_is_the_injected_clock_on_sqlite(tmp_path):
     with contextlib.closing(
         _Disposed(f'sqlite:///{tmp_path}/db', clock=lambda: 42.5)
     ) as db:
@@ -135,7 +135,7 @@ class _Disposed(Database):
     close = Database.dispose
 
 
-# All or nothing, and what comes after
+# Atomicity, and delivery after the commit
 
 
 def test_failed_transaction_leaves_nothing(db, add_share):
@@ -155,7 +155,9 @@ def test_failed_transaction_leaves_nothing(db, add_share):
     assert delivered == called == []
 
 
-def test_hints_leave_when_others_can_see_the_work(new_database, db, add_share):
+def test_hints_are_delivered_after_the_commit_is_visible(
+    new_database, db, add_share
+):
     add_share('s')
     other, seen = new_database(), []
     db.deliver = lambda hints: seen.append((hints, other.read(size, 's')))
@@ -170,7 +172,7 @@ def test_hints_leave_when_others_can_see_the_work(new_database, db, add_share):
     assert seen == [([Hint('t', 'q', 'w')], 2), 2]
 
 
-def test_steps_are_told_to_the_probe(db, add_share):
+def test_on_step_is_called_for_every_step(db, add_share):
     add_share('s')
     steps = []
     db.on_step = steps.append
@@ -178,7 +180,7 @@ def test_steps_are_told_to_the_probe(db, add_share):
     assert steps == ['statement', 'commit', 'committed']
 
 
-def test_failing_probe_before_the_commit_undoes_everything(db, add_share):
+def test_error_in_on_step_before_the_commit_rolls_back(db, add_share):
     add_share('s')
 
     def crash(step):
@@ -193,7 +195,7 @@ def test_failing_probe_before_the_commit_undoes_everything(db, add_share):
 
 
 class Sizes:
-    """Methods as operations have them."""
+    """Transaction methods like those of operations."""
 
     def __init__(self, db):
         self.db = db
@@ -220,11 +222,11 @@ def test_methods_become_transactions(db, add_share):
     assert sizes.grow.__doc__ == 'Grow it.'
 
 
-# Run again, whole
+# Retries
 
 
 @on_servers
-def test_deadlock_is_met_by_running_again(new_database, db, add_share):
+def test_deadlock_is_retried(new_database, db, add_share):
     for id in 'ab':
         add_share(id)
     both_hold_one = threading.Barrier(2)
@@ -253,7 +255,7 @@ def test_deadlock_is_met_by_running_again(new_database, db, add_share):
 
 @pytest.fixture
 def busy_sqlite(tmp_path, monkeypatch):
-    """`busy_sqlite(sleep)`: a database, and the one who is writing it."""
+    """A factory of databases, and the connection that is writing."""
     monkeypatch.setattr(engines, 'BUSY_TIMEOUT', 0.01)
     path = tmp_path / 'db'
     with contextlib.closing(
@@ -276,14 +278,14 @@ def insert(session):
     return session.run(sa.text('INSERT INTO things VALUES (1)'))
 
 
-def test_busy_sqlite_is_tried_again(busy_sqlite):
+def test_busy_sqlite_is_retried(busy_sqlite):
     make, writer = busy_sqlite
     db = make(sleep=lambda seconds: writer.execute('COMMIT'))
     assert db.write(insert) == 1
     assert db.retries == 1
 
 
-def test_busy_for_good_is_an_error(busy_sqlite):
+def test_sqlite_that_stays_busy_is_an_error(busy_sqlite):
     make, _ = busy_sqlite
     slept = []
     db = make(sleep=slept.append)
@@ -293,7 +295,9 @@ def test_busy_for_good_is_an_error(busy_sqlite):
     assert all(0 < seconds < 1 for seconds in slept)
 
 
-def test_a_new_sqlite_waits_for_who_is_making_it(tmp_path, monkeypatch):
+def test_new_sqlite_waits_for_the_process_that_creates_it(
+    tmp_path, monkeypatch
+):
     with contextlib.closing(
         sqlite3.connect(tmp_path / 'db', isolation_level=None)
     ) as writer:
@@ -312,7 +316,7 @@ def test_a_new_sqlite_waits_for_who_is_making_it(tmp_path, monkeypatch):
         db.dispose()
 
 
-def test_other_errors_are_not_tried_again(db, add_share):
+def test_other_errors_are_not_retried(db, add_share):
     add_share('s')
     tries = []
 
@@ -329,7 +333,7 @@ def test_other_errors_are_not_tried_again(db, add_share):
 
 
 class Missing(exception.ManilaLiteError):
-    """Says how it can be mended."""
+    """An error that can be repaired."""
 
     def __init__(self, mend):
         super().__init__('A row is missing.')
@@ -344,22 +348,24 @@ def need(session, which, mend):
         raise Missing(mend)
 
 
-def test_error_that_can_be_repaired_is_and_the_rest_runs_again(db, add_share):
+def test_repairable_error_is_repaired_and_the_transaction_retried(
+    db, add_share
+):
     db.write(need, 's', lambda: add_share('s', size=5))
     assert db.read(size, 's') == 6
 
 
-def test_repair_that_does_not_help_ends(db):
+def test_useless_repair_is_given_up(db):
     repairs = []
     with pytest.raises(Missing):
         db.write(need, 's', lambda: repairs.append(1))
     assert len(repairs) == sessions.MAX_ATTEMPTS - 1
 
 
-# Side by side
+# Concurrency
 
 
-def test_no_growth_is_lost_between_writers(new_database, db, add_share):
+def test_no_update_of_concurrent_writers_is_lost(new_database, db, add_share):
     add_share('s')
     ways_in = [new_database() for _ in range(3)]
 
@@ -372,7 +378,7 @@ def test_no_growth_is_lost_between_writers(new_database, db, add_share):
     assert db.read(size, 's') == 121
 
 
-def test_reader_sees_one_moment(new_database, db, add_share):
+def test_reader_sees_one_snapshot(new_database, db, add_share):
     add_share('s')
     other = new_database()
 
@@ -386,7 +392,7 @@ def test_reader_sees_one_moment(new_database, db, add_share):
 
 
 @on_servers
-def test_writer_sees_what_others_have_committed(new_database, db, add_share):
+def test_writer_sees_commits_of_others(new_database, db, add_share):
     add_share('s')
     other = new_database()
 
@@ -416,7 +422,7 @@ def test_lock_serves_in_the_order_of_arrival():
         for number in range(5):
             threads.submit(wait_in_line, number)
             while len(lock._waiting) <= number:
-                os.sched_yield()  # nothing tells that a thread waits
+                os.sched_yield()  # no event says that a thread waits
         assert served == []
     assert served == [0, 1, 2, 3, 4]
 
@@ -438,7 +444,7 @@ def test_waiting_writers_on_sqlite_are_served_in_order(tmp_path):
             threads.submit(
                 db.write, lambda session, number=number: served.append(number)
             )
-            while len(db._turn._waiting) <= number:
+            while len(db._write_lock._waiting) <= number:
                 os.sched_yield()
 
     with futures.ThreadPoolExecutor(4) as threads:
@@ -447,11 +453,11 @@ def test_waiting_writers_on_sqlite_are_served_in_order(tmp_path):
     assert served == [0, 1, 2, 3]
 
 
-# A server that was started anew
+# Lost connections
 
 
 @on_servers
-def test_kept_connections_that_are_dead_are_noticed_by_nobody(
+def test_dead_pooled_connections_are_replaced_silently(
     db, add_share, database_url
 ):
     add_share('s', size=1)
@@ -463,7 +469,9 @@ def test_kept_connections_that_are_dead_are_noticed_by_nobody(
 
 
 @on_servers
-def test_connection_lost_at_the_commit_is_told(db, add_share, database_url):
+def test_connection_lost_at_the_commit_is_an_error(
+    db, add_share, database_url
+):
     add_share('s', size=1)
 
     def kill(name):
@@ -472,6 +480,6 @@ def test_connection_lost_at_the_commit_is_told(db, add_share, database_url):
             databases.kill_connections(database_url)
 
     db.on_step = kill
-    # Nobody knows what was done, so it is not for us to do it again.
+    # The outcome is unknown, so the transaction must not be retried.
     with pytest.raises(db_exc.DBConnectionError):
         db.write(grow, 's')

@@ -1,4 +1,4 @@
-"""The one door to every status column, on every database."""
+"""Transitions of state machines, on every database."""
 
 from concurrent import futures
 import functools
@@ -30,7 +30,7 @@ def status(db, id):
 
 
 def journal(db, id):
-    """Event, status left and status entered, in the order made."""
+    """Return event, old status and new status, oldest first."""
     return [
         tuple(row)
         for row in db.read(
@@ -45,13 +45,13 @@ def journal(db, id):
     ]
 
 
-def test_birth_writes_the_first_status_and_the_journal(db, add_instance):
+def test_insert_writes_the_initial_status_and_the_journal(db, add_instance):
     add_instance('i')
     assert status(db, 'i') == InstanceStatus.CREATING
     assert journal(db, 'i') == [('create', None, InstanceStatus.CREATING)]
 
 
-def test_move_changes_the_status_and_what_goes_with_it(db, add_instance):
+def test_move_changes_the_status_and_other_columns(db, add_instance):
     add_instance('i')
     db.write(fire, SHARE_INSTANCE, 'i', 'created', progress='100%', host='h')
     assert status(db, 'i') == InstanceStatus.AVAILABLE
@@ -62,7 +62,7 @@ def test_move_changes_the_status_and_what_goes_with_it(db, add_instance):
     ) == ('100%', 'h')
 
 
-def test_journal_tells_which_of_the_statuses_was_left(db, add_instance):
+def test_journal_has_the_status_that_was_left(db, add_instance):
     add_instance('i')
     db.write(fire, SHARE_INSTANCE, 'i', 'create_failed')
     db.write(fire, SHARE_INSTANCE, 'i', 'delete')
@@ -72,7 +72,7 @@ def test_journal_tells_which_of_the_statuses_was_left(db, add_instance):
     ]
 
 
-def test_journal_tells_who_and_when(db, add_instance):
+def test_journal_has_initiator_and_time(db, add_instance):
     ctx = context.RequestContext(user_id='ann', request_id='req-1')
     add_instance('i', by=ctx)
     db.write(fire, SHARE_INSTANCE, 'i', 'created')
@@ -110,19 +110,19 @@ def test_refused_move_changes_nothing(db, add_instance):
     )
 
 
-def test_move_of_a_row_that_is_not_there_is_not_found(db):
+def test_move_of_a_missing_row_is_not_found(db):
     with pytest.raises(exception.ResourceNotFound, match='nobody'):
         db.write(fire, SHARE_INSTANCE, 'nobody', 'delete')
     assert journal(db, 'nobody') == []
 
 
-def test_unknown_move_is_a_mistake_of_ours(db, add_instance):
+def test_unknown_event_is_a_key_error(db, add_instance):
     add_instance('i')
     with pytest.raises(KeyError):
         db.write(fire, SHARE_INSTANCE, 'i', 'explode')
 
 
-def test_last_move_removes_the_row_and_stays_in_the_journal(db, add_instance):
+def test_move_to_gone_removes_the_row_and_is_journalled(db, add_instance):
     add_instance('i')
     db.write(fire, SHARE_INSTANCE, 'i', 'force_delete')
     db.write(fire, SHARE_INSTANCE, 'i', 'deleted')
@@ -133,7 +133,7 @@ def test_last_move_removes_the_row_and_stays_in_the_journal(db, add_instance):
 
 
 def test_move_into_the_same_status_is_a_move(db, add_instance):
-    # MariaDB by itself counts changed rows, and none is changed here.
+    # MariaDB counts changed rows by default, and none is changed here.
     add_instance('i')
     db.write(fire, SHARE_INSTANCE, 'i', 'created')
     db.write(fire, SHARE_INSTANCE, 'i', 'reset_available')
@@ -162,7 +162,7 @@ def test_move_of_many_is_made_for_each(db, add_instance):
         add_instance(id)
     db.write(fire_all, SHARE_INSTANCE, iter('cab'), 'created')
     assert [status(db, id) for id in 'abc'] == [InstanceStatus.AVAILABLE] * 3
-    # One order for everybody, or two such moves would deadlock.
+    # All lock in one order, or two such moves would deadlock.
     assert db.read(
         lambda session: session.rows(
             sa.select(JOURNAL.c.resource_id)
@@ -183,7 +183,7 @@ def test_move_of_many_is_refused_for_all(db, add_instance):
     assert len(journal(db, 'a')) == 1
 
 
-def test_move_of_many_to_their_end_is_refused_for_all(db, add_instance):
+def test_move_of_many_to_gone_is_refused_for_all(db, add_instance):
     for id in 'ab':
         add_instance(id)
     db.write(fire, SHARE_INSTANCE, 'a', 'force_delete')
@@ -193,14 +193,14 @@ def test_move_of_many_to_their_end_is_refused_for_all(db, add_instance):
     assert status(db, 'a') == InstanceStatus.DELETING
 
 
-def test_move_of_many_names_the_one_that_is_not_there(db, add_instance):
+def test_move_of_many_names_the_missing_row(db, add_instance):
     add_instance('a')
     with pytest.raises(exception.ResourceNotFound, match='nobody'):
         db.write(fire_all, SHARE_INSTANCE, ['a', 'nobody'], 'created')
     assert status(db, 'a') == InstanceStatus.CREATING
 
 
-def test_move_of_many_takes_values_along(db, add_instance):
+def test_move_of_many_sets_other_columns(db, add_instance):
     for id in 'ab':
         add_instance(id)
     db.write(
@@ -217,7 +217,7 @@ def test_move_of_many_takes_values_along(db, add_instance):
     ) == {'100%'}
 
 
-def test_move_of_all_that_match_leaves_the_others_alone(db, add_instance):
+def test_move_of_matching_rows_leaves_the_others_alone(db, add_instance):
     for id in 'abcd':
         add_instance(id)
     db.write(fire, SHARE_INSTANCE, 'b', 'create_failed')
@@ -240,7 +240,7 @@ def test_move_of_all_that_match_leaves_the_others_alone(db, add_instance):
     assert len(journal(db, 'd')) == 1
 
 
-def test_move_of_none_that_match_is_no_error(db, add_instance):
+def test_move_without_matching_rows_is_no_error(db, add_instance):
     add_instance('a')
     assert (
         db.write(
@@ -270,7 +270,7 @@ def test_move_of_any_number_takes_two_statements(db, add_instance):
 
 
 @pytest.mark.parametrize('rival', ['delete', 'extend'])
-def test_one_of_many_at_once_makes_the_move(
+def test_one_of_several_concurrent_moves_succeeds(
     new_database, db, add_instance, rival
 ):
     add_instance('i')
@@ -294,7 +294,7 @@ def test_one_of_many_at_once_makes_the_move(
     assert len(journal(db, 'i')) == 3
 
 
-def test_move_waits_for_one_that_is_being_made(new_database, db, add_instance):
+def test_move_waits_for_a_concurrent_one(new_database, db, add_instance):
     add_instance('i')
     db.write(fire, SHARE_INSTANCE, 'i', 'created')
     other, moved = new_database(), threading.Event()
@@ -308,7 +308,7 @@ def test_move_waits_for_one_that_is_being_made(new_database, db, add_instance):
     def try_to_delete():
         other.on_step = lambda name: moved.set()
         if other.dialect == 'sqlite':
-            moved.set()  # the second transaction cannot even begin
+            moved.set()  # the second transaction cannot begin
         other.write(fire, SHARE_INSTANCE, 'i', 'delete')
 
     with futures.ThreadPoolExecutor(1) as threads:
