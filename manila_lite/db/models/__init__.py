@@ -1,4 +1,4 @@
-"""The schema. Every table is reachable from `metadata`."""
+"""The schema. `metadata` contains every table."""
 
 from manila_lite.db.models import access
 from manila_lite.db.models import engine

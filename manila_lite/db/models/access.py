@@ -1,4 +1,4 @@
-"""Access rules: who may reach a share, and what came of it where."""
+"""Access rules of shares, and their state on each share instance."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,10 +7,10 @@ from manila_lite.db.models import base
 
 
 class AccessRule(base.Base):
-    """What the user asked for; its state is that of its mappings.
+    """A rule as the user requested it; its mappings hold the state.
 
-    `target` is `access_to` in its one normal spelling, so that a client
-    has one rule per share and type whatever way it is written.
+    `target` is `access_to` in its normalized spelling, so that a client
+    has one rule per share and type however it is written.
     """
 
     __tablename__ = 'share_access_map'
@@ -44,7 +44,7 @@ class AccessRuleMetadata(base.Base):
 
 
 class InstanceAccessRule(base.Base):
-    """An access rule on one share instance: how far it has come there."""
+    """The mapping of an access rule to a share instance, with its state."""
 
     __tablename__ = 'share_instance_access_map'
     __table_args__ = base.table_args(

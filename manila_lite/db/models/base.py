@@ -1,4 +1,4 @@
-"""What all tables share: column kinds and the declarative base."""
+"""The column types and the declarative base of all models."""
 
 import typing
 
@@ -13,7 +13,7 @@ NAMING = {
     'pk': 'pk_%(table_name)s',
 }
 
-# Case and accents count in names, as on SQLite and PostgreSQL.
+# Names are case- and accent-sensitive, as on SQLite and PostgreSQL.
 TABLE_OPTIONS = {
     'mysql_engine': 'InnoDB',
     'mysql_charset': 'utf8mb4',
@@ -23,7 +23,7 @@ TABLE_OPTIONS = {
 Timestamp = sa.DateTime().with_variant(
     mysql.DATETIME(fsp=6), 'mysql', 'mariadb'
 )
-"""A moment in UTC, to the microsecond, without a zone."""
+"""A time in UTC to the microsecond, without a zone."""
 
 EpochSeconds: sa.Double[float] = sa.Double()
 """Seconds since 1970 by the clock of the database."""
@@ -38,10 +38,10 @@ AutoIncrement = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 
 class Base(orm.DeclarativeBase):
     metadata = sa.MetaData(naming_convention=NAMING)
-    # Every model here is one table, never a join.
+    # Every model is one table, never a join.
     __table__: typing.ClassVar[sa.Table]
 
 
 def table_args(*kinds: sa.Index | sa.UniqueConstraint) -> tuple:
-    """The table arguments of a model: its indexes and the options."""
+    """Return the table arguments of a model: indexes and options."""
     return (*kinds, TABLE_OPTIONS)

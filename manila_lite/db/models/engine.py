@@ -1,4 +1,4 @@
-"""What the engine writes: work that is owed, and the moves made."""
+"""Work that is owed, and the journal of all moves."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,11 +7,12 @@ from manila_lite.db.models import base
 
 
 class Work(base.Base):
-    """An accepted request that somebody still owes.
+    """An accepted request that is still owed.
 
-    `fence` rises with every claim; whoever holds an older one may write
-    nothing. `asked` rises when a request is coalesced into this row.
-    `charges` are the quota reservations this work will settle or return.
+    `fence` is incremented by every claim; the holder of an older one may
+    not write. `asked` is incremented when a request is coalesced into this
+    row. `charges` are the quota reservations that this work will commit
+    or release.
     """
 
     __tablename__ = 'work'
@@ -46,7 +47,7 @@ class Work(base.Base):
 
 
 class Transition(base.Base):
-    """The journal: one row per move of any state table."""
+    """The journal: one row per move of any state machine."""
 
     __tablename__ = 'transitions'
     __table_args__ = base.table_args(

@@ -1,4 +1,4 @@
-"""Resource locks: what users have forbidden, and until they allow it."""
+"""Resource locks: actions that users have forbidden."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,12 +7,12 @@ from manila_lite.db.models import base
 
 
 class ResourceLock(base.Base):
-    """An action that nobody may do to a resource while this is there.
+    """A lock that forbids one action on a resource.
 
-    The resource is a share, or the access rule `access_id` of a share,
-    and the lock goes with it. `lock_context` says who locked: user, admin
-    or service. `because_of` names the lock of a rule that this lock of
-    its share is to protect.
+    The resource is a share, or the access rule `access_id` of a share;
+    the lock is deleted with it. `lock_context` is the capacity of its
+    creator: user, admin or service. `because_of` is set on the lock of a
+    share that protects the lock of one of its rules, and names that lock.
     """
 
     __tablename__ = 'resource_locks'

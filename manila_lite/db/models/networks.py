@@ -1,4 +1,4 @@
-"""Share networks, their subnets, and the directory services on them."""
+"""Share networks, their subnets and their security services."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -25,7 +25,7 @@ class ShareNetwork(base.Base):
 
 
 class ShareNetworkSubnet(base.Base):
-    """A subnet of a network; without a zone it serves all zones."""
+    """A subnet of a share network; without a zone it serves all zones."""
 
     __tablename__ = 'share_network_subnets'
     __table_args__ = base.table_args(
@@ -65,7 +65,7 @@ class ShareNetworkSubnetMetadata(base.Base):
 
 
 class SecurityService(base.Base):
-    """How to reach a tenant's directory service."""
+    """The connection data of a project's directory service."""
 
     __tablename__ = 'security_services'
     __table_args__ = base.table_args(
@@ -90,7 +90,7 @@ class SecurityService(base.Base):
 
 
 class ShareNetworkSecurityService(base.Base):
-    """Which services a network uses, one of each type at most."""
+    """The security services of a network, at most one of each type."""
 
     __tablename__ = 'share_network_security_services'
     __table_args__ = base.table_args(
@@ -109,10 +109,10 @@ class ShareNetworkSecurityService(base.Base):
 
 
 class ShareNetworkCheck(base.Base):
-    """What one back end says of a change that a network may be put to.
+    """The reply of one back end about a possible change of a network.
 
-    `operation` is a digest of the change that was asked about; `compatible`
-    is null until the back end has answered.
+    `operation` is a digest of the change; `compatible` is null until the
+    back end has replied.
     """
 
     __tablename__ = 'share_network_checks'

@@ -1,4 +1,4 @@
-"""Limits, and the usage they hold down."""
+"""Limits, and the usage that they restrict."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -47,11 +47,11 @@ class QuotaClass(base.Base):
 
 
 class QuotaUsage(base.Base):
-    """What a scope uses of one resource, and the limit in force there.
+    """The usage of one resource by a scope, and its effective limit.
 
     `scope` is `project` (`scope_id` empty), `user` or `share_type`. A
     `hard_limit` below zero is unlimited. `in_use` equals a recount of the
-    resources, `reserved` one of the charges of work still owed.
+    resources, `reserved` a recount of the charges of work still owed.
     """
 
     __tablename__ = 'quota_usages'

@@ -1,4 +1,4 @@
-"""What was decided about resources that nobody worked on any more."""
+"""The log of recovery: decisions about resources whose work was lost."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,12 +7,12 @@ from manila_lite.db.models import base
 
 
 class RecoveryLogEntry(base.Base):
-    """One decision of recovery, written with what came of it.
+    """One decision of recovery and its result.
 
-    `evidence` is what it was based on, `reason` why a resource could not
-    become what it was to become. A resource that is gone has no status
-    after. `made_by` names the service and its incarnation, `asked_by` the
-    administrator, where one asked for it.
+    `evidence` is what the decision was based on, `reason` why the
+    operation could not be completed. `status_after` is null when the
+    resource is gone. `made_by` names the service and its incarnation,
+    `asked_by` the administrator, if one requested it.
     """
 
     __tablename__ = 'recovery_log'

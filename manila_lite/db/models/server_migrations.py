@@ -1,4 +1,4 @@
-"""What is known of the migrations of share servers."""
+"""Migrations of share servers."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,16 +7,16 @@ from manila_lite.db.models import base
 
 
 class ServerMigration(base.Base):
-    """One migration, from its acceptance to long after its end.
+    """One migration, from its acceptance until its row is pruned.
 
     It outlives both servers, so neither is a foreign key. `open_for` is
-    the source while the migration is under way and null ever after: of
-    one server there is one at a time. `phase` is 1 until the second phase
-    begins. `progress` is in percent, null where nobody can tell;
-    `heard_at` is when the driver last said anything. What is to be put
-    back when it ends is noted as well: `casts_rules` says that the rules
-    of its shares are cast to read-only, `made_destination` that the
-    destination was made for it.
+    the source server while the migration is running and null afterwards;
+    its unique key allows one migration per server at a time. `phase` is 1
+    until the second phase begins. `progress` is a percentage, null when
+    unknown; `heard_at` is the time of the driver's last reply. Two flags
+    say what has to be undone at the end: `casts_rules` that the rules of
+    the shares were cast to read-only, `made_destination` that the
+    destination server was created for the migration.
     """
 
     __tablename__ = 'share_server_migrations'

@@ -1,4 +1,4 @@
-"""Who serves: zones, services, the pools they report, user messages."""
+"""Availability zones, services, their pools, and user messages."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -19,10 +19,11 @@ class AvailabilityZone(base.Base):
 class Service(base.Base):
     """One row per binary and host; a share back end is a host.
 
-    `incarnation` names the process start that wrote the last heartbeat;
-    `health` says in words what is wrong with the driver, or is null.
-    `ensuring` is true while work is owed that ensures the shares here, and
-    `backend_info` a digest of what their exports depended on last time.
+    `incarnation` identifies the process start that wrote the last
+    heartbeat; `health` describes what is wrong with the driver, or is
+    null. `ensuring` is true while work is owed that ensures the shares
+    here; `backend_info` is a digest of what their exports last depended
+    on.
     """
 
     __tablename__ = 'services'
@@ -49,11 +50,11 @@ class Service(base.Base):
 
 
 class Pool(base.Base):
-    """What a back end last reported about one pool, and what we put there.
+    """The last report of a back end about one pool, and our allocations.
 
     `allocated_gb` always equals the sum of the sizes of the instances
     whose host is this pool; `pending_gb` is the part that was placed
-    since the last report, which `free_gb` cannot know about yet.
+    since the last report and is not yet reflected in `free_gb`.
     Capacities are GiB; null means infinite or unknown.
     """
 

@@ -1,4 +1,4 @@
-"""Share servers, what drivers remember of them, and their addresses."""
+"""Share servers, their back-end details and their addresses."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,12 +7,12 @@ from manila_lite.db.models import base
 
 
 class ShareServer(base.Base):
-    """What exports the shares of one network on one back end.
+    """A server that exports the shares of one network on one back end.
 
-    `host` is host@backend. `founding` is set while a server is made for
-    the first share that needs it, to what it is made for, and null ever
-    after: of several requests at once one makes the server, and the
-    others wait for it. `idle_since` is null while shares are on it.
+    `host` is host@backend. `build_key` is set while the server is built
+    for the first share that needs it, and null afterwards; its unique key
+    lets one of several concurrent requests build the server while the
+    others wait. `idle_since` is null while shares are on the server.
     """
 
     __tablename__ = 'share_servers'
@@ -49,7 +49,7 @@ class ShareServer(base.Base):
 
 
 class ShareServerBackendDetail(base.Base):
-    """What a driver wants remembered of a server."""
+    """A detail of a server that its driver wants stored."""
 
     __tablename__ = 'share_server_backend_details'
     __table_args__ = base.table_args()
@@ -62,7 +62,7 @@ class ShareServerBackendDetail(base.Base):
 
 
 class ShareServerSubnet(base.Base):
-    """The subnets that a server has addresses in."""
+    """A subnet in which a server has addresses."""
 
     __tablename__ = 'share_server_subnets'
     __table_args__ = base.table_args(sa.Index(None, 'share_network_subnet_id'))
@@ -76,7 +76,7 @@ class ShareServerSubnet(base.Base):
 
 
 class NetworkSegment(base.Base):
-    """What addresses are unique within; held by whoever gives some."""
+    """The scope in which addresses are unique; locked to allocate some."""
 
     __tablename__ = 'network_segments'
     __table_args__ = base.table_args()
@@ -87,10 +87,10 @@ class NetworkSegment(base.Base):
 class NetworkAllocation(base.Base):
     """An address of a share server.
 
-    `segment` is what addresses are unique within, as the network plug-in
-    says it; that no address is given twice is a key of the table. The
-    label is `user`, or `admin` for the administrators' network, which has
-    no subnet.
+    `segment` is the scope in which addresses are unique, as named by the
+    network plug-in; a unique key keeps an address from being allocated
+    twice. The label is `user`, or `admin` for the administrators' network,
+    which has no subnet.
     """
 
     __tablename__ = 'network_allocations'

@@ -1,4 +1,4 @@
-"""Shares, their instances on back ends, and where those are exported."""
+"""Shares, their instances on back ends, and their export locations."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,7 +7,7 @@ from manila_lite.db.models import base
 
 
 class Share(base.Base):
-    """What the user has. Status, host and type are its instances'."""
+    """A user's share. Its instances have the status, host and type."""
 
     __tablename__ = 'shares'
     __table_args__ = base.table_args(
@@ -96,7 +96,7 @@ class ShareInstance(base.Base):
     share_server_id = mapped_column(base.Id)
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
-    # The back end may have other rules: it is to be told all of them.
+    # The rules on the back end may differ: all of them must be sent again.
     access_stale = mapped_column(
         'access_doubted',
         sa.Boolean,
@@ -104,10 +104,11 @@ class ShareInstance(base.Base):
         nullable=False,
         server_default='0',
     )
-    # The share whose one active replica it is, where there may be but one.
+    # The share, on its active replica if only one may be active; unique.
     sole_active_of = mapped_column(base.Id)
-    # Counts the changes of who is active and of what the data is: an
-    # answer of a driver holds for the round in which it was asked.
+    # Incremented when another replica becomes active or the active one gets
+    # other data: a reply of a driver is valid for the generation in which
+    # it was asked.
     replica_generation = mapped_column(
         'replica_round',
         sa.Integer,
@@ -118,7 +119,7 @@ class ShareInstance(base.Base):
 
 
 class ShareInstanceMetadata(base.Base):
-    """What users note about replicas."""
+    """Metadata that users attach to replicas."""
 
     __tablename__ = 'share_instance_metadata'
     __table_args__ = base.table_args()

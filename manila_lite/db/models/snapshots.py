@@ -1,4 +1,4 @@
-"""Snapshots, their instances on back ends, and who may mount those."""
+"""Snapshots, their instances on back ends, and their access rules."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
@@ -7,10 +7,10 @@ from manila_lite.db.models import base
 
 
 class Snapshot(base.Base):
-    """What the user has. Its status is that of its instances.
+    """A user's snapshot. Its instances have the status.
 
-    Within a share the order of `created_at` is the order in which the
-    back end took the snapshots. `share_size` is the size the share had.
+    Within a share, `created_at` gives the order in which the back end took
+    the snapshots. `share_size` is the size the share had at that time.
     """
 
     __tablename__ = 'share_snapshots'
@@ -46,7 +46,7 @@ class SnapshotMetadata(base.Base):
 
 
 class SnapshotInstance(base.Base):
-    """A snapshot of one share instance, on its back end."""
+    """The snapshot of one share instance on its back end."""
 
     __tablename__ = 'share_snapshot_instances'
     __table_args__ = base.table_args(
@@ -68,7 +68,7 @@ class SnapshotInstance(base.Base):
     provider_location = mapped_column(base.Name)
     created_at = mapped_column(base.Timestamp, nullable=False)
     updated_at = mapped_column(base.Timestamp)
-    # The back end may have other rules: it is to be told all of them.
+    # The rules on the back end may differ: all of them must be sent again.
     access_stale = mapped_column(
         'access_doubted',
         sa.Boolean,
@@ -96,7 +96,7 @@ class SnapshotExportLocation(base.Base):
 
 
 class SnapshotAccessRule(base.Base):
-    """Who may mount a snapshot; `target` as for access rules of shares."""
+    """A rule that lets clients mount a snapshot; see AccessRule."""
 
     __tablename__ = 'share_snapshot_access_map'
     __table_args__ = base.table_args(

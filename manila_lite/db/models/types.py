@@ -1,4 +1,4 @@
-"""Share types, their extra specs, and who may use the private ones."""
+"""Share types, their extra specs, and the projects of private ones."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import mapped_column
