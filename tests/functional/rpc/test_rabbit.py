@@ -194,7 +194,7 @@ def test_a_lost_connection_loses_only_hints(proxy, listener, topic, woken):
 def test_service_starts_without_its_broker_and_listens_later(
     proxy, rpc_transport, topic, woken, monkeypatch, caplog
 ):
-    monkeypatch.setattr(transport, 'PATIENCE', 0.2)
+    monkeypatch.setattr(transport, 'BROKER_TIMEOUT', 0.2)
     proxy.cut()
     listener = transport.HintListener(
         transport_to(port=proxy.port), topic, 'one', woken.put
