@@ -1,4 +1,4 @@
-"""Accept requests to take over what back ends have, and to let it go."""
+"""Accept requests to manage and unmanage shares and snapshots."""
 
 import dataclasses
 import typing
@@ -40,7 +40,7 @@ from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 
 @dataclasses.dataclass(frozen=True)
 class ManageShareRequest:
-    """A share that a back end has: where, and what it is to be called.
+    """A request to manage a share that exists on a back end.
 
     `service_host` is host@backend#pool.
     """
@@ -61,7 +61,7 @@ class ManageShareRequest:
 
 @dataclasses.dataclass(frozen=True)
 class ManageSnapshotRequest:
-    """A snapshot that the back end of its share has."""
+    """A request to manage a snapshot that exists on a back end."""
 
     provider_location: str
     name: str | None = None
@@ -73,7 +73,7 @@ class ManageSnapshotRequest:
 
 
 class Managing:
-    """Each method is a transaction: all of a request, or none of it."""
+    """Manage and unmanage. Each method is one transaction."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class Managing:
         ctx: RequestContext,
         request: ManageShareRequest,
     ) -> str:
-        """Accept a share that is there already; its id.
+        """Accept a share that exists on a back end and return its id.
 
-        It has no size, and counts for nothing, until the back end has
-        said how large it is.
+        It has no size and is not charged until the back end has reported its
+        size.
         """
         proto = request.share_proto.upper()
         share_request.check_protocol(proto, self.protocols)
@@ -119,7 +119,7 @@ class Managing:
                 path=request.export_path, host=service.host
             )
         share_id, instance_id = session.new_id(), session.new_id()
-        abilities = share_request.capability_columns(share_type)
+        capabilities = share_request.capability_columns(share_type)
         shares.insert(
             session,
             {
@@ -133,7 +133,7 @@ class Managing:
                 'is_public': request.is_public,
                 'is_soft_deleted': False,
                 'created_at': session.now,
-                **abilities,
+                **capabilities,
             },
             {},
         )
@@ -151,13 +151,13 @@ class Managing:
                 cast_rules_to_readonly=False,
                 created_at=session.now,
                 **replica_rows.initial_columns(
-                    share_id, abilities['replication_type']
+                    share_id, capabilities['replication_type']
                 ),
                 mount_point_name=mount_point,
                 share_network_id=server and server.share_network_id,
             )
         except db_exc.DBReferenceError:
-            # The type was deleted since it was read.
+            # The type was deleted after it was read.
             raise exception.ShareTypeNotFound(
                 share_type_id=share_type.id
             ) from None
@@ -204,16 +204,16 @@ class Managing:
         request: ManageShareRequest,
         share_type: TypeWithSpecs,
     ) -> typing.Any:
-        """The server the share is on; held, so that it stays active.
+        """Return the share server, active and locked, or None.
 
-        One is named if, and only if, the type is served by one.
+        A server must be named if, and only if, the type has DHSS true.
         """
         with_servers = share_type.flag('driver_handles_share_servers')
         if with_servers != bool(request.share_server_id):
             raise exception.InvalidInput(
-                reason='share_server_id goes with a share type whose '
-                'driver_handles_share_servers is true, and only '
-                'with such'
+                reason='share_server_id is required with a share type whose '
+                'driver_handles_share_servers is true, and not accepted '
+                'otherwise'
             )
         if not request.share_server_id:
             return None
@@ -241,20 +241,21 @@ class Managing:
         request: ManageShareRequest,
         share_type: TypeWithSpecs,
     ) -> str | None:
-        named = ShareRequest(
+        request_part = ShareRequest(
             share_proto=request.share_proto,
             size=0,
             mount_point_name=request.mount_point_name,
         )
-        share_request.check_mount_point_support(named, share_type)
+        share_request.check_mount_point_support(request_part, share_type)
         return share_request.full_mount_point_name(
-            named, share_type, self.mount_prefix, ctx.project_id
+            request_part, share_type, self.mount_prefix, ctx.project_id
         )
 
     def _service(self, session: Session, host: str) -> typing.Any:
-        """The service of the pool, kept: who manages there takes turns.
+        """Lock and return the service of the pool.
 
-        So that of two requests for one path the second sees the first.
+        The lock serialises requests: of two for one path the second sees the
+        first.
         """
         service_host, _, pool = host.partition('#')
         if not pool:
@@ -272,11 +273,11 @@ class Managing:
     def unmanage_share(
         self, session: Session, ctx: RequestContext, share: typing.Any
     ) -> None:
-        """Ask for a share to be forgotten; its data stays where it is."""
+        """Request that a share is unmanaged; its data stays."""
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        found = replica_guards.refuse_replicas(session, share)
-        for row in found:
+        instances = replica_guards.refuse_replicas(session, share)
+        for row in instances:
             fire(
                 session,
                 SHARE_INSTANCE,
@@ -286,11 +287,11 @@ class Managing:
                 else 'unmanage',
             )
         self._refuse_dependents(session, share)
-        for row in found:
+        for row in instances:
             self._unmanage_instance(session, ctx, row.instance_id)
 
     def _refuse_dependents(self, session: Session, share: typing.Any) -> None:
-        """Behind the moves, so that none can come into being any more."""
+        """Refuse after the moves, which prevent new dependents."""
         locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
             raise exception.ShareNotAllowed(
@@ -319,10 +320,10 @@ class Managing:
         share: typing.Any,
         request: ManageSnapshotRequest,
     ) -> str:
-        """Accept a snapshot that is there already; its id.
+        """Accept a snapshot that exists on a back end and return its id.
 
-        It is the newest from now on, and counts for nothing until the
-        back end has said how large it is.
+        It counts as the newest, and is not charged until the back end has
+        reported its size.
         """
         replica_guards.refuse_replicas(session, share)
         if not share.snapshot_support:
@@ -372,9 +373,10 @@ class Managing:
         return snapshot_id
 
     def _parent(self, session: Session, share: typing.Any) -> typing.Any:
-        """The share, available, and kept so: who manages takes turns.
+        """Lock and return the instance of the share, which must be available.
 
-        Nobody takes a snapshot of it, or removes it, meanwhile.
+        The lock serialises requests and prevents other snapshots and the
+        deletion of the share meanwhile.
         """
         status = snapshots.lock_share_instance(session, share.instance_id)
         if status != InstanceStatus.AVAILABLE:
@@ -394,10 +396,10 @@ class Managing:
     def unmanage_snapshot(
         self, session: Session, ctx: RequestContext, snapshot: typing.Any
     ) -> None:
-        """Ask for a snapshot to be forgotten; it stays where it is."""
+        """Request that a snapshot is unmanaged; it stays on the back end."""
         found = snapshots.list_instances(session, snapshot.id)
         if any(row.replica_state is not None for row in found):
-            # Behind this nobody makes a replica, which would have one, too.
+            # After this no replica, with an instance of its own, can come.
             if (
                 len(replica_rows.lock_instances(session, snapshot.share_id))
                 > 1

@@ -1,4 +1,4 @@
-"""What is in flight and what recovery does about it, for administrators."""
+"""Resources in flight and their recovery, for administrators."""
 
 import typing
 
@@ -18,26 +18,26 @@ from manila_lite.states.machine import Resume
 from manila_lite.work import table
 
 RESOURCES = tuple(rows.KINDS)
-"""What recovery knows, by the names of the state tables, in order."""
+"""The names of the state tables that recovery covers, in order."""
 
 NOBODY, WAITING, HELD, ABANDONED = 'nobody', 'waiting', 'held', 'abandoned'
 
 _REPEATABLE = frozenset(
     kind
     for module in (share_rpc, scheduler_rpc)
-    for found in vars(module).values()
-    if isinstance(getattr(found, 'methods', None), dict)
-    for kind, durable in work_kinds(found).items()
+    for contract in vars(module).values()
+    if isinstance(getattr(contract, 'methods', None), dict)
+    for kind, durable in work_kinds(contract).items()
     if durable.repeatable
 )
 
 
 class InFlight(typing.NamedTuple):
-    """A resource in flight: since when, who has it, what comes next.
+    """A resource in flight: since when, held by which work, what is next.
 
-    `age` is in seconds, None where the journal does not reach back.
-    `holder` says whether work on it is held by a living process, waits
-    to be claimed, was abandoned, or is owed by nobody.
+    `age` is in seconds, None if the journal does not reach back so far.
+    `holder` says whether its work is held by a living process, waits to be
+    claimed or was abandoned, or whether there is none.
     """
 
     resource_type: str
@@ -58,18 +58,18 @@ class InFlight(typing.NamedTuple):
 
     @property
     def is_candidate(self) -> bool:
-        """Whether a pass would see to it."""
+        """Whether a recovery pass would handle it."""
         return self.holder in (NOBODY, ABANDONED)
 
 
 class Recovery:
-    """What may be seen and asked; nothing here asks a driver."""
+    """Operations on recovery; none of them calls a driver."""
 
     def __init__(self, db: Database, rescues: Client):
         self.db = db
         self.rescues = rescues
 
-    # Look
+    # Show
 
     @read_transaction
     def in_flight(
@@ -81,9 +81,9 @@ class Recovery:
         host: str | None = None,
         candidates: bool = False,
     ) -> list[InFlight]:
-        """So many of the resources in flight, in the order of a pass.
+        """List at most `limit` resources in flight, in the order of a pass.
 
-        With `candidates` those only that a pass would see to.
+        With `candidates`, only those that a pass would handle.
         """
         found: list[InFlight] = []
         for kind in [resource_type] if resource_type else RESOURCES:
@@ -93,16 +93,16 @@ class Recovery:
                     session, kind, host=host, most=limit, after=after
                 )
                 found += [
-                    one
-                    for one in self._shown(session, kind, page)
-                    if one.is_candidate or not candidates
+                    resource
+                    for resource in self._describe(session, kind, page)
+                    if resource.is_candidate or not candidates
                 ]
                 if len(page) < limit:
                     break
                 after = page[-1].id
         return found[:limit]
 
-    def _shown(
+    def _describe(
         self, session: Session, kind: str, page: typing.Sequence[typing.Any]
     ) -> list[InFlight]:
         works = rows.list_holding_work(session, kind, [row.id for row in page])
@@ -117,10 +117,10 @@ class Recovery:
         offset: int = 0,
         **wanted: str | None,
     ) -> typing.Sequence[typing.Any]:
-        """The decisions of recovery, the newest first."""
+        """List the decisions of recovery, newest first."""
         return rows.list_log(session, limit=limit, offset=offset, **wanted)
 
-    # Ask
+    # Request
 
     @transaction
     def rescue(
@@ -130,9 +130,9 @@ class Recovery:
         resource_type: str,
         resource_id: str,
     ) -> None:
-        """Have the service that owns a resource look at it.
+        """Request that the service that owns a resource rescues it.
 
-        What a living process holds is left alone even so.
+        A resource held by a living process is left alone.
         """
         if resource_type not in rows.KINDS:
             raise exception.InvalidInput(
@@ -141,42 +141,45 @@ class Recovery:
         row = rows.get_resource(session, resource_type, resource_id)
         if row.host is None:
             raise exception.Conflict(
-                f'{resource_id} has no host; a scheduler sees to it.'
+                f'{resource_id} has no host; a scheduler handles it.'
             )
         method = share_rpc.RESCUES[resource_type]
         argument = self.rescues.contract.methods[method].resource
-        # Users are told as if nobody had asked.
+        # User messages go to the owner, as in a pass of the timer.
         owner = RequestContext(
             project_id=row.project_id,
             user_id=row.user_id,
             request_id=ctx.request_id,
         )
         getattr(self.rescues.on(row.host), method)(
-            session, owner, asked_by=_name(ctx), **{argument: row.subject_id}
+            session,
+            owner,
+            asked_by=_caller_name(ctx),
+            **{argument: row.subject_id},
         )
 
     @transaction
     def run_pass(
         self, session: Session, ctx: RequestContext, host: str | None = None
     ) -> list[str]:
-        """Have share services, or one, rescue all there is; their hosts."""
-        found = {
+        """Request a pass of all share services, or one; return their hosts."""
+        service_ids = {
             service.host: service.id
             for service in services.list_all(session)
             if service.binary == share_rpc.BINARY
             and host in (None, service.host)
         }
-        if host is not None and not found:
+        if host is not None and not service_ids:
             raise exception.ServiceNotFound(binary=share_rpc.BINARY, host=host)
-        for name, service_id in found.items():
+        for name, service_id in service_ids.items():
             self.rescues.on(name).recover(
-                session, ctx, service_id=service_id, asked_by=_name(ctx)
+                session, ctx, service_id=service_id, asked_by=_caller_name(ctx)
             )
-        return sorted(found)
+        return sorted(service_ids)
 
 
-def _name(ctx: RequestContext) -> str:
-    """Who asks, as the record is to name it."""
+def _caller_name(ctx: RequestContext) -> str:
+    """Return the name of the caller for the decision log."""
     return ctx.user_id or 'an administrator'
 
 
@@ -219,11 +222,11 @@ def _next_step(row: typing.Any, work: typing.Any, holder: str) -> str:
     if holder == ABANDONED and work.kind in _REPEATABLE:
         return f'{work.kind} is run again on {work.queue}'
     if row.waits:
-        return 'what it waits for is rescued first'
+        return 'the resource it waits for is rescued first'
     machine = rows.KINDS[row.resource].machine
     rescue = machine.in_flight.get(row.status)
     if rescue is None:
-        return 'its rules are told again'
+        return 'its access rules are sent again'
     if isinstance(rescue, Resume):
         return rescue.description
     ends = ' or '.join(

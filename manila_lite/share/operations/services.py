@@ -11,23 +11,23 @@ from manila_lite.rpc.share import BINARY
 
 
 class Services:
-    """Each method is a transaction: all of a request, or none of it."""
+    """Operations on services. Each method is one transaction."""
 
-    def __init__(self, db: Database, ensurings: Client, down_time: int):
+    def __init__(self, db: Database, ensuring: Client, down_time: int):
         self.db = db
-        self.ensurings = ensurings
+        self.ensuring = ensuring
         self.down_time = down_time
 
     @transaction
     def ensure_shares(
         self, session: Session, ctx: RequestContext, host: str
     ) -> None:
-        """Have a share service make sure of the exports of its shares."""
+        """Request that a share service ensures its shares again."""
         service = services.get(session, host, BINARY)
         if not services.is_up(service, self.down_time):
             raise exception.ServiceNotUp(binary=BINARY, host=host)
         if not services.begin_ensuring(session, service.id):
             raise exception.ServiceAlreadyEnsuring(binary=BINARY, host=host)
-        self.ensurings.on(host).ensure_shares(
+        self.ensuring.on(host).ensure_shares(
             session, ctx, service_id=service.id
         )

@@ -1,4 +1,4 @@
-"""Accept requests about snapshots, and to go back to one."""
+"""Accept requests about snapshots, and to revert to one."""
 
 from collections.abc import Mapping, Sequence
 import typing
@@ -16,7 +16,7 @@ from manila_lite.db.transitions import TransitionBatch
 from manila_lite.db.transitions import fire
 from manila_lite.db.transitions import fire_all
 from manila_lite.quota import charges
-from manila_lite.quota import snapshots as books
+from manila_lite.quota import snapshots as snapshot_quota
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.shares import owner_of
 from manila_lite.quota.shares import size_deltas
@@ -37,11 +37,11 @@ from manila_lite.work.admission import admission_controlled
 
 
 class Snapshots:
-    """Each method is a transaction: all of a request, or none of it.
+    """Operations on snapshots. Each method is one transaction.
 
-    A status that does not allow a request raises InvalidStatus, whose
-    code is the caller's to choose. `for_replicas` has the work on shares
-    with several replicas.
+    A status that does not allow a request raises InvalidStatus; the caller
+    chooses the HTTP code. `for_replicas` is used for shares with several
+    replicas, `work` for others.
     """
 
     def __init__(
@@ -72,16 +72,21 @@ class Snapshots:
         description: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> dict[str, typing.Any]:
-        """Accept a snapshot; its row. The share is snapshotting meanwhile.
+        """Accept a snapshot and return its row.
 
-        One operation at a time on a share, and a time behind that guard,
-        have the order of `created_at` be that of the back end. It is
-        taken of the active replica, and then gets to the others.
+        The share is `snapshotting` meanwhile. This guard admits one
+        operation at a time, and `created_at` is chosen after it, so its
+        order is that of the back end. The snapshot is taken of the active
+        replica and then reaches the others.
         """
         if not share.snapshot_support:
             raise exception.SnapshotsUnsupported(share_id=share.id)
-        copies = self._replicas(session, share, 'snapshot')
-        active_id = copies.get_active().id if copies else share.instance_id
+        locked_replicas = self._replicas(session, share, 'snapshot')
+        active_id = (
+            locked_replicas.get_active().id
+            if locked_replicas
+            else share.instance_id
+        )
         moves = TransitionBatch(session)
         moves.fire_one(SHARE_INSTANCE, active_id, 'snapshot')
         parent = snapshots.get_parent(session, active_id)
@@ -107,9 +112,13 @@ class Snapshots:
             'created_at': created_at,
         }
         snapshots.insert(session, values, metadata or {})
-        born = {
+        instance_ids = {
             of: session.new_id()
-            for of in (copies.ids_for_new_snapshot if copies else [active_id])
+            for of in (
+                locked_replicas.ids_for_new_snapshot
+                if locked_replicas
+                else [active_id]
+            )
         }
         moves.insert_rows(
             SNAPSHOT_INSTANCE,
@@ -122,35 +131,35 @@ class Snapshots:
                     'progress': '0%',
                     'created_at': created_at,
                 }
-                for of, id in born.items()
+                for of, id in instance_ids.items()
             ],
         )
         moves.write()
         self._on(
             parent.host,
-            copies,
+            locked_replicas,
             'create_snapshot_instance',
             'create_replicated_snapshot',
         )(
             session,
             ctx,
-            snapshot_instance_id=born[active_id],
+            snapshot_instance_id=instance_ids[active_id],
             share_instance_id=active_id,
         )
         return values
 
-    def _replicas(self, session, share, what) -> LockedReplicas | None:
-        """All replicas of a share that may have several."""
+    def _replicas(self, session, share, event) -> LockedReplicas | None:
+        """Lock the replicas of a share with replication; None without."""
         if not share.replication_type:
             return None
-        copies = replicated_snapshots.lock_replicas(session, share.id)
-        copies.refuse_during_promotion(what)
-        return copies
+        locked_replicas = replicated_snapshots.lock_replicas(session, share.id)
+        locked_replicas.refuse_during_promotion(event)
+        return locked_replicas
 
-    def _on(self, host, copies, plain, of_several):
-        """How work is asked for on the back end of the active replica."""
-        if copies and copies.has_several:
-            return getattr(self.for_replicas.on(host), of_several)
+    def _on(self, host, locked_replicas, plain, replicated):
+        """Return the method that submits the work for the active replica."""
+        if locked_replicas and locked_replicas.has_several:
+            return getattr(self.for_replicas.on(host), replicated)
         return getattr(self.work.on(host), plain)
 
     def _refuse_soft_deleted(self, share: typing.Any) -> None:
@@ -177,7 +186,7 @@ class Snapshots:
     def delete(
         self, session: Session, ctx: RequestContext, snapshot: typing.Any
     ) -> None:
-        """Ask for the end of a snapshot and of all its instances."""
+        """Request the deletion of a snapshot with all its instances."""
         self._delete(session, ctx, snapshot, 'delete', force=False)
         clone_sources.check_not_being_cloned(session, snapshot.id)
 
@@ -185,7 +194,7 @@ class Snapshots:
     def force_delete(
         self, session: Session, ctx: RequestContext, snapshot: typing.Any
     ) -> None:
-        """The same from every status; errors of the back end are borne."""
+        """Request deletion from any status; driver errors are ignored."""
         self._delete(session, ctx, snapshot, 'force_delete', force=True)
 
     def _delete(self, session, ctx, snapshot, event, *, force):
@@ -205,30 +214,34 @@ class Snapshots:
             )
 
     def _delete_on_replicas(self, session, ctx, snapshot, *, force):
-        """From the active replica, and from there on from the others.
+        """Delete it from the active replica, and then from the others.
 
-        By force also where no back end can be asked.
+        With `force`, also if there is no active replica to ask.
         """
-        copies = replicated_snapshots.lock_replicas(session, snapshot.share_id)
+        locked_replicas = replicated_snapshots.lock_replicas(
+            session, snapshot.share_id
+        )
         found = snapshots.list_for_snapshot(session, snapshot.id)
         if not found:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
         if not force:
-            copies.refuse_during_promotion('delete')
+            locked_replicas.refuse_during_promotion('delete')
             replicated_snapshots.check_deletable(snapshot.id, found)
-        active = copies.active if force else copies.get_active()
+        active = (
+            locked_replicas.active if force else locked_replicas.get_active()
+        )
         self._begin_deletion(session, found, force=force)
         if active is None:
             for row in found:
-                books.remove_and_credit(session, row)
+                snapshot_quota.remove_and_credit(session, row)
             return
-        about = replicated_snapshots.instance_for_work(found, active)
+        subject = replicated_snapshots.instance_for_work(found, active)
         self._on(
             active.host,
-            copies,
+            locked_replicas,
             'delete_snapshot_instance',
             'delete_replicated_snapshot',
-        )(session, ctx, snapshot_instance_id=about.id, force=force)
+        )(session, ctx, snapshot_instance_id=subject.id, force=force)
 
     def _begin_deletion(
         self, session, found: Sequence[typing.Any], *, force: bool
@@ -255,7 +268,7 @@ class Snapshots:
     def revert(
         self, ctx: RequestContext, share: typing.Any, snapshot_id: str
     ) -> None:
-        """Ask for the share to become what its newest snapshot is."""
+        """Request that a share is reverted to its newest snapshot."""
         try:
             self._revert(ctx, share, snapshot_id)
         except (
@@ -274,44 +287,54 @@ class Snapshots:
         share: typing.Any,
         snapshot_id: str,
     ) -> None:
-        copies = self._replicas(session, share, 'revert')
-        active_id = copies.get_active().id if copies else share.instance_id
+        locked_replicas = self._replicas(session, share, 'revert')
+        active_id = (
+            locked_replicas.get_active().id
+            if locked_replicas
+            else share.instance_id
+        )
         found = snapshots.list_instances(session, snapshot_id)
-        instance = self._revertible(share, active_id, snapshot_id, found)
-        if copies:
+        instance = self._get_revertible(share, active_id, snapshot_id, found)
+        if locked_replicas:
             replicated_snapshots.check_displayed_status(
                 snapshot_id, found, {SnapshotStatus.AVAILABLE}, 'restore'
             )
-        # Both or none: of two who want one of them, one is refused.
+        # Both moves or none: of two requests for one of them, one fails.
         moves = TransitionBatch(session)
         moves.fire_one(SHARE_INSTANCE, active_id, 'revert')
         moves.fire_one(SNAPSHOT_INSTANCE, instance.instance_id, 'restore')
         moves.write()
         parent = snapshots.get_parent(session, active_id)
         self._check_revert(session, parent, instance)
-        if copies:
-            # They have what is about to be given up.
+        if locked_replicas:
+            # The other replicas have the data that is about to be reverted.
             replicas.mark_all_out_of_sync(session, share.id)
         growth = instance.share_size - parent.size
         if growth > 0:
             charges.charge(
                 session,
                 owner_of(parent),
-                size_deltas(parent, growth, len(copies.rows) if copies else 1),
+                size_deltas(
+                    parent,
+                    growth,
+                    len(locked_replicas.rows) if locked_replicas else 1,
+                ),
                 limits=self.limits,
                 reserve=True,
             )
         self._on(
             parent.host,
-            copies,
+            locked_replicas,
             'revert_to_snapshot',
             'revert_to_replicated_snapshot',
         )(session, ctx, instance_id=active_id, snapshot_id=snapshot_id)
 
-    def _revertible(self, share, share_instance_id, snapshot_id, instances):
-        """The instance of the snapshot that the share may go back to.
+    def _get_revertible(
+        self, share, share_instance_id, snapshot_id, instances
+    ):
+        """Return the snapshot instance that the share can be reverted to.
 
-        Nobody learns whether a snapshot of another share exists.
+        The error does not reveal whether another share has the snapshot.
         """
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
@@ -332,7 +355,7 @@ class Snapshots:
         return found[0]
 
     def _check_revert(self, session, parent, instance):
-        """What has to be so, behind the guard, beside the statuses."""
+        """Check everything but the statuses, after the guarded moves."""
         self._refuse_soft_deleted(parent)
         if parent.newest_id != instance.id:
             raise exception.NotNewestSnapshot(
@@ -357,11 +380,11 @@ class Snapshots:
         snapshot: typing.Any,
         status: str,
     ) -> None:
-        """Set what a snapshot shows by decree.
+        """Set the displayed status of a snapshot by `reset_status`.
 
-        That is the status of its instances, but of those on replicas that
-        have fallen behind: no decree brings anything there. Raises
-        InvalidInput for words that are not in the published list.
+        Sets the status of its instances except those on replicas that are
+        out of sync, which may not have the data. Raises InvalidInput for
+        statuses that are not in the published list.
         """
         event = _reset(status, SNAPSHOT_RESETS)
         found = snapshots.list_instances(session, snapshot.id)
@@ -385,7 +408,7 @@ class Snapshots:
         snapshot_instance_id: str,
         status: str,
     ) -> None:
-        """The same for one instance, which has a list of its own."""
+        """Set the status of one instance, which has its own list."""
         fire(
             session,
             SNAPSHOT_INSTANCE,
@@ -395,7 +418,7 @@ class Snapshots:
 
 
 def owner_user_id(ctx: RequestContext, share: typing.Any) -> str | None:
-    """Whose the snapshot is: it stays in the project of its share."""
+    """Return the user of a snapshot, which is in the share's project."""
     if ctx.project_id == share.project_id:
         return ctx.user_id
     return share.user_id
@@ -404,6 +427,7 @@ def owner_user_id(ctx: RequestContext, share: typing.Any) -> str | None:
 def _reset(status: str, allowed: frozenset[str]) -> str:
     if status not in allowed:
         raise exception.InvalidInput(
-            reason=f'status {status!r} is none of {", ".join(sorted(allowed))}'
+            reason=f'status {status!r} is not one of '
+            f'{", ".join(sorted(allowed))}'
         )
     return SNAPSHOT_INSTANCE.reset_event(status)

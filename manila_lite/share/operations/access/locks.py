@@ -1,8 +1,8 @@
-"""Accept requests about resource locks, and ask whether there are any.
+"""Accept requests about resource locks, and check for locks.
 
-Who locks first takes the rows of the resource; who removes the resource
-moves the same rows first and then looks for locks. So the one who is
-second always sees what the first has done.
+A request that creates a lock first locks the rows of the resource. A request
+that removes the resource first moves the same rows and then checks for
+locks. So the second of the two always sees the effect of the first.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ _SERVICE_ROLE = 'service'
 
 @dataclasses.dataclass(frozen=True)
 class LockRequest:
-    """What is to be locked against what."""
+    """The resource to lock and the action to forbid."""
 
     resource_id: str
     resource_type: str
@@ -36,7 +36,7 @@ class LockRequest:
 
 
 class Locks:
-    """Each method is a transaction: all of a request, or none of it."""
+    """Operations on resource locks. Each method is one transaction."""
 
     def __init__(self, db: Database):
         self.db = db
@@ -45,20 +45,18 @@ class Locks:
     def create(
         self, session: Session, ctx: RequestContext, request: LockRequest
     ) -> sa.Row:
-        """Lock a resource that the caller may lock; the lock."""
+        """Create a lock on a resource that the caller may lock; return it."""
         if request.action not in ACTIONS[request.resource_type]:
             raise exception.InvalidInput(
                 reason=f'{request.action} cannot be locked for a '
                 f'{request.resource_type}'
             )
-        found = _taken(session, ctx, request)
+        rows = _lock_resource(session, ctx, request)
         if request.action == ResourceAction.DELETE:
-            _refuse_too_late(request, found)
-        elif locks.list_for_resource(
-            session, found[0].id, ResourceAction.SHOW
-        ):
-            raise exception.VisibilityLocked(access_id=found[0].id)
-        lock_id = _insert(session, ctx, request, found[0].share_id)
+            _refuse_not_lockable(request, rows)
+        elif locks.list_for_resource(session, rows[0].id, ResourceAction.SHOW):
+            raise exception.VisibilityLocked(access_id=rows[0].id)
+        lock_id = _insert(session, ctx, request, rows[0].share_id)
         return locks.get(session, lock_id)
 
     @transaction
@@ -69,13 +67,13 @@ class Locks:
         lock: typing.Any,
         values: dict[str, object],
     ) -> sa.Row:
-        """Change the action or the reason of a lock; the lock."""
-        _refuse_others(ctx, lock)
+        """Change the action or the reason of a lock; return it."""
+        _require_change_allowed(ctx, lock)
         action = values.get('resource_action', lock.resource_action)
         if action != lock.resource_action and action == ResourceAction.SHOW:
             raise exception.InvalidInput(
-                reason='a lock cannot be changed to forbid show; make '
-                'another lock that does'
+                reason='a lock cannot be changed to forbid show; create '
+                'another lock for it'
             )
         if values:
             locks.update(session, lock.id, values)
@@ -85,8 +83,8 @@ class Locks:
     def delete(
         self, session: Session, ctx: RequestContext, lock: typing.Any
     ) -> None:
-        """Remove a lock, and the one of the share made because of it."""
-        _refuse_others(ctx, lock)
+        """Delete a lock, and the lock of the share that depends on it."""
+        _require_change_allowed(ctx, lock)
         locks.delete(session, lock.id)
 
 
@@ -100,16 +98,18 @@ def lock_rule(
     deletion: bool = False,
     reason: str | None = None,
 ) -> None:
-    """Lock a rule that the same transaction makes.
+    """Lock a rule that is created in the same transaction.
 
-    Where its deletion is locked, so is that of its share, which would
-    take the rule along. Raises InvalidShare when the share is going.
+    A lock against its deletion also locks the share, whose deletion would
+    delete the rule. Raises InvalidShare if the share is being deleted.
     """
     rule = LockRequest(access_id, ResourceType.ACCESS_RULE, reason=reason)
     if deletion:
         share = LockRequest(share_id, ResourceType.SHARE)
         try:
-            _refuse_too_late(share, locks.lock_share_rows(session, share_id))
+            _refuse_not_lockable(
+                share, locks.lock_share_rows(session, share_id)
+            )
         except exception.ResourceNotLockable as error:
             raise exception.InvalidShare(reason=error.msg) from error
         lock_id = _insert(session, ctx, rule, share_id)
@@ -138,22 +138,24 @@ def unlock_rule(
     *,
     unrestrict: bool = False,
 ) -> None:
-    """Return when a rule may be denied, or raise AccessRuleLocked.
+    """Raise AccessRuleLocked unless the rule may be denied.
 
-    With `unrestrict` its locks are removed, if the caller may remove all
-    of them. To be asked after the move that denies it, in one transaction
-    with it: then no lock can come between.
+    With `unrestrict`, its locks are removed if the caller may remove all of
+    them. Call it after the move that denies the rule, in the same
+    transaction, so that no lock can be added in between.
     """
-    found = locks.list_for_resource(session, access_id)
-    if not found:
+    rule_locks = locks.list_for_resource(session, access_id)
+    if not rule_locks:
         return
-    if not unrestrict or not all(_may_delete(ctx, lock) for lock in found):
+    if not unrestrict or not all(
+        _may_delete(ctx, lock) for lock in rule_locks
+    ):
         raise exception.AccessRuleLocked(access_id=access_id)
-    locks.delete_many(session, [lock.id for lock in found])
+    locks.delete_many(session, [lock.id for lock in rule_locks])
 
 
 def lock_context_of(ctx: RequestContext) -> str:
-    """The capacity in which the caller locks."""
+    """Return the lock context of the caller: user, admin or service."""
     if _SERVICE_ROLE in (*ctx.roles, *ctx.service_roles):
         return LockContext.SERVICE
     return LockContext.ADMIN if ctx.is_admin else LockContext.USER
@@ -167,18 +169,16 @@ _MAY_CHANGE = {
     ),
     LockContext.SERVICE: (LockContext.USER, LockContext.SERVICE),
 }
-"""Whose locks may be changed besides one's own, by one's capacity."""
+"""Contexts whose locks may be changed, by the context of the caller."""
 
 
 def may_change(ctx: RequestContext, lock: typing.Any) -> bool:
-    """Whether the capacities allow the caller to change a lock."""
-    capacities = {
+    """Return whether the context of the caller allows a change."""
+    contexts = {
         lock_context_of(ctx),
         LockContext.ADMIN if ctx.is_admin else LockContext.USER,
     }
-    if any(
-        lock.lock_context in _MAY_CHANGE.get(one, ()) for one in capacities
-    ):
+    if any(lock.lock_context in _MAY_CHANGE.get(one, ()) for one in contexts):
         return True
     return (
         lock.lock_context == LockContext.USER
@@ -191,22 +191,22 @@ def _may_delete(ctx, lock):
     return may_change(ctx, lock) and ctx.can('resource_lock:delete', lock)
 
 
-def _refuse_others(ctx, lock):
+def _require_change_allowed(ctx, lock):
     if not may_change(ctx, lock):
         raise exception.Forbidden(
             f'Lock {lock.id} may not be changed by this user.'
         )
 
 
-def _taken(session, ctx, request):
-    """The rows of the resource, if the caller may know of it and lock it."""
+def _lock_resource(session, ctx, request):
+    """Lock the rows of a resource that the caller may see and lock."""
     if request.resource_type == ResourceType.SHARE:
-        found = locks.lock_share_rows(session, request.resource_id)
+        rows = locks.lock_share_rows(session, request.resource_id)
     else:
-        found = locks.lock_rule_rows(session, request.resource_id)
-    if not found or not (
-        found[0].project_id == ctx.project_id
-        or found[0].is_public
+        rows = locks.lock_rule_rows(session, request.resource_id)
+    if not rows or not (
+        rows[0].project_id == ctx.project_id
+        or rows[0].is_public
         or lock_context_of(ctx) != LockContext.USER
         or ctx.is_admin
     ):
@@ -214,14 +214,14 @@ def _taken(session, ctx, request):
             reason=f'{request.resource_type} {request.resource_id} could '
             'not be found'
         )
-    ctx.authorize('resource_lock:create', found[0])
-    return found
+    ctx.authorize('resource_lock:create', rows[0])
+    return rows
 
 
-def _refuse_too_late(request, found):
+def _refuse_not_lockable(request, rows):
     if (
-        any(row.status in NOT_LOCKABLE[request.resource_type] for row in found)
-        or found[0].is_soft_deleted
+        any(row.status in NOT_LOCKABLE[request.resource_type] for row in rows)
+        or rows[0].is_soft_deleted
     ):
         raise exception.ResourceNotLockable(
             resource_type=request.resource_type,

@@ -1,8 +1,7 @@
 """Accept requests about the access rules of shares.
 
-A transaction takes the owed work first, then the instances, then their
-rules: the order in which the share manager takes them too, so that the
-two wait for each other and never in a circle.
+A transaction locks the work first, then the instances, then their rules. The
+share manager uses the same order, so the two cannot deadlock.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +34,7 @@ from manila_lite.work.admission import admission_controlled
 
 
 class NewAccessRule(typing.NamedTuple):
-    """A rule as it was just made; nobody need read it again.
+    """A rule just created, complete for the response.
 
     `access_rules_status` is that of the share.
     """
@@ -54,15 +53,15 @@ class NewAccessRule(typing.NamedTuple):
 
 
 class RuleLockOptions(typing.NamedTuple):
-    """How a new rule is to be locked from its beginning."""
+    """The locks that a new rule is created with."""
 
     visibility: bool = False
     deletion: bool = False
     reason: str | None = None
 
 
-def _ordered(method: Callable) -> Callable:
-    """Have requests about one share wait for each other, not retry."""
+def _serialised(method: Callable) -> Callable:
+    """Serialise requests about one share, so that they need no retries."""
 
     @functools.wraps(method)
     def run(
@@ -75,9 +74,9 @@ def _ordered(method: Callable) -> Callable:
 
 
 class Access:
-    """Each method is a transaction: for all instances, or for none.
+    """Operations on access rules. Each method is one transaction.
 
-    `error_tolerated` says whether an instance in error takes changes.
+    `allow_in_error` says whether instances in error accept changes.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Access:
         self.locks = locks
 
     @admission_controlled
-    @_ordered
+    @_serialised
     @transaction
     def allow(
         self,
@@ -110,13 +109,13 @@ class Access:
         allow_in_error: bool = True,
         allow_rules_in_error: bool = True,
     ) -> NewAccessRule:
-        """Accept a rule for a client who has none of that type yet.
+        """Accept a rule for a client that has none of that type yet.
 
-        `target` is `access_to` as `access_targets.normalised` spells it.
+        `target` is `access_to` in the form of `targets.normalise`.
         """
-        found = self._begin(session, ctx, share, allow_in_error)
+        instances = self._begin(session, ctx, share, allow_in_error)
         if not allow_rules_in_error and any(
-            row.access_rules_status == RulesStatus.ERROR for row in found
+            row.access_rules_status == RulesStatus.ERROR for row in instances
         ):
             raise exception.InvalidShareAccess(
                 reason='rules of the share are in error; deny them first'
@@ -141,10 +140,10 @@ class Access:
                     'access_id': rule['id'],
                     'created_at': session.now,
                 }
-                for row in found
+                for row in instances
             ],
         )
-        status = self._changed(moves, found)
+        status = self._mark_changing(moves, instances)
         if locked is not None:
             resource_locks.lock_rule(
                 session, ctx, rule['id'], share.id, **locked._asdict()
@@ -158,7 +157,7 @@ class Access:
             updated_at=None,
         )
 
-    @_ordered
+    @_serialised
     @transaction
     def deny(
         self,
@@ -170,12 +169,12 @@ class Access:
         unrestrict: bool = False,
         allow_in_error: bool = True,
     ) -> None:
-        """Have a rule taken back; once more is harmless.
+        """Request the removal of a rule; repeating it is harmless.
 
-        With `unrestrict` locks go that the caller may remove.
+        With `unrestrict`, locks that the caller may remove are removed.
         """
-        found = self._begin(session, ctx, share, allow_in_error)
-        there = {row.id for row in found}
+        instances = self._begin(session, ctx, share, allow_in_error)
+        instance_ids = {row.id for row in instances}
         rules = share_rules.list_mappings(session, share.id, access_id)
         moves = TransitionBatch(session)
         moves.fire(
@@ -184,26 +183,26 @@ class Access:
             {
                 row.id: row.state
                 for row in rules
-                if row.share_instance_id in there
+                if row.share_instance_id in instance_ids
             },
         )
-        # Nobody can be asked about what has no place.
+        # Mappings of instances without a host have no back end to ask.
         moves.fire(
             ACCESS_RULE,
             'removed',
             {
                 row.id: row.state
                 for row in rules
-                if row.share_instance_id not in there
+                if row.share_instance_id not in instance_ids
             },
         )
-        self._changed(moves, found)
+        self._mark_changing(moves, instances)
         resource_locks.unlock_rule(
             session, ctx, access_id, unrestrict=unrestrict
         )
 
     @admission_controlled
-    @_ordered
+    @_serialised
     @transaction
     def change_level(
         self,
@@ -215,7 +214,7 @@ class Access:
         *,
         allow_in_error: bool = True,
     ) -> None:
-        """Give a rule another level; the level it has changes nothing."""
+        """Change the level of a rule; does nothing if it has that level."""
         if (
             share_rules.list_mappings(session, share.id, access_id)[
                 0
@@ -223,7 +222,7 @@ class Access:
             == level
         ):
             return
-        found = self._begin(session, ctx, share, allow_in_error)
+        instances = self._begin(session, ctx, share, allow_in_error)
         rules = share_rules.list_mappings(session, share.id, access_id)
         if any(
             row.state in (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
@@ -234,72 +233,72 @@ class Access:
             )
         share_rules.set_level(session, access_id, level)
         moves = TransitionBatch(session)
-        # What waits for its turn takes the new level with it.
-        there = {row.id for row in found}
+        # Rules that are still queued are applied with the new level.
+        instance_ids = {row.id for row in instances}
         moves.fire(
             ACCESS_RULE,
             'change',
             {
                 row.id: row.state
                 for row in rules
-                if row.share_instance_id in there
+                if row.share_instance_id in instance_ids
             },
         )
-        self._changed(moves, found)
+        self._mark_changing(moves, instances)
 
     def _begin(self, session, ctx, share, allow_in_error):
-        """The instances, checked, kept, and with work that is owed.
+        """Submit the work, lock the instances and check them.
 
-        A replica that has found no place has no rules, and gets none.
+        A replica that could not be placed gets no rules.
         """
         if share.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
-        known = (
+        instance_hosts = (
             [(share.instance_id, share.host)]
             if share.replica_state is None
             else share_rules.list_instance_hosts(session, share.id)
         )
-        for id, host in known:
+        for id, host in instance_hosts:
             if host:
                 self._submit(session, ctx, id, host)
         if share.replica_state is not None:
-            replicas.lock_instances(
-                session, share.id
-            )  # one may just have come
-        found = share_rules.lock_instances(session, share.id)
-        if not found:
+            # A replica may have been added since the hosts were read.
+            replicas.lock_instances(session, share.id)
+        instances = share_rules.lock_instances(session, share.id)
+        if not instances:
             raise exception.ShareNotFound(share_id=share.id)
         if allow_in_error:
-            found = [row for row in found if not _is_nowhere(row)]
-        _check(found, allow_in_error)
-        asked = {id for id, host in known if host}
-        for row in found:
-            if row.id not in asked:  # it has come since
+            instances = [row for row in instances if not _is_unplaced(row)]
+        _check(instances, allow_in_error)
+        submitted = {id for id, host in instance_hosts if host}
+        for row in instances:
+            if row.id not in submitted:  # added since the hosts were read
                 self._submit(session, ctx, row.id, row.host)
-        return found
+        return instances
 
     def _submit(self, session, ctx, instance_id, host):
         self.access.on(host).sync_access(session, ctx, instance_id=instance_id)
 
-    def _changed(self, moves, found) -> str:
-        """Note that rules wait; the `access_rules_status` of the share."""
+    def _mark_changing(self, moves, instances) -> str:
+        """Mark the rules as changing; return the share's rules status."""
         moves.fire(
             SHARE_INSTANCE_ACCESS,
             'change',
-            {row.id: row.access_rules_status for row in found},
+            {row.id: row.access_rules_status for row in instances},
         )
         moves.write()
         return (
             RulesStatus.ERROR
             if any(
-                row.access_rules_status == RulesStatus.ERROR for row in found
+                row.access_rules_status == RulesStatus.ERROR
+                for row in instances
             )
             else RulesStatus.OUT_OF_SYNC
         )
 
 
-def _is_nowhere(row) -> bool:
-    """Whether it is a replica for which no place was found."""
+def _is_unplaced(row) -> bool:
+    """Return whether it is a replica that could not be placed."""
     return (
         row.host is None
         and row.status == InstanceStatus.ERROR
@@ -308,19 +307,19 @@ def _is_nowhere(row) -> bool:
 
 
 def _check(instances, allow_in_error: bool) -> None:
-    """Refuse for all instances when one cannot take the change.
+    """Refuse the change if one instance cannot take it.
 
-    Instances are not the user's business, so nothing names them.
+    Errors do not name instances, which users cannot see.
     """
-    fit = (
+    allowed = (
         RULES_EDITABLE
         if allow_in_error
         else RULES_EDITABLE - {InstanceStatus.ERROR}
     )
-    if any(row.host is None or row.status not in fit for row in instances):
+    if any(row.host is None or row.status not in allowed for row in instances):
         raise exception.InvalidShare(
             reason='access rules cannot be changed while the share or one '
-            'of its copies has no place yet, is busy, or is in a '
+            'of its replicas is not placed yet, is busy, or is in a '
             'status that does not allow it'
         )
     if any(

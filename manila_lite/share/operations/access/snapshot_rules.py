@@ -1,8 +1,7 @@
-"""Accept requests about who may mount a snapshot.
+"""Accept requests about the access rules of snapshots.
 
-A transaction takes the owed work first, then the instances, then their
-rules: the order in which the share manager takes them too, so that the
-two wait for each other and never in a circle.
+A transaction locks the work first, then the instances, then their rules. The
+share manager uses the same order, so the two cannot deadlock.
 """
 
 import typing
@@ -28,7 +27,7 @@ from manila_lite.work.admission import admission_controlled
 
 
 class SnapshotAccess:
-    """Each method is a transaction: all of a request, or none of it."""
+    """Operations on snapshot access. Each method is one transaction."""
 
     def __init__(
         self, db: Database, work: Client, admission: AdmissionControl
@@ -49,11 +48,11 @@ class SnapshotAccess:
         *,
         ipv6: bool = True,
     ) -> snapshot_rules.SnapshotAccessRuleView:
-        """Let a client mount the snapshot; the rule.
+        """Accept a rule that lets a client mount the snapshot; return it.
 
-        `ipv6` says whether the version of the request knows it.
+        `ipv6` says whether the API version of the request has it.
         """
-        found = self._begin(session, ctx, snapshot)
+        instances = self._begin(session, ctx, snapshot)
         target = access_targets.normalise(
             access_type, access_to, ipv6=ipv6, cephx=False
         )
@@ -78,7 +77,7 @@ class SnapshotAccess:
                     'share_snapshot_instance_id': row.id,
                     'created_at': session.now,
                 }
-                for row in found
+                for row in instances
             ],
         )
         return snapshot_rules.SnapshotAccessRuleView(
@@ -96,7 +95,7 @@ class SnapshotAccess:
         snapshot: typing.Any,
         access_id: str,
     ) -> None:
-        """Have a rule taken back; once more is harmless."""
+        """Request the removal of a rule; repeating it is harmless."""
         self._begin(session, ctx, snapshot)
         snapshot_rules.check_exists(session, snapshot.id, access_id)
         fire_matching(
@@ -108,24 +107,24 @@ class SnapshotAccess:
         )
 
     def _begin(self, session, ctx, snapshot):
-        """The instances, checked, kept, and with work that is owed."""
+        """Submit the work, lock the instances and check them."""
         if snapshot.host:
             self._submit(session, ctx, snapshot.instance_id, snapshot.host)
         if snapshot.replica_state is not None:
-            # Who makes a replica gives it the rules that there are.
+            # A new replica gets the rules that exist when it is created.
             replicas.lock_instances(session, snapshot.share_id)
-        found = snapshot_rules.lock_instances_shared(session, snapshot.id)
-        if not found:
+        instances = snapshot_rules.lock_instances_shared(session, snapshot.id)
+        if not instances:
             raise exception.ShareSnapshotNotFound(snapshot_id=snapshot.id)
-        _check(snapshot, found)
-        for row in found:
+        _check(snapshot, instances)
+        for row in instances:
             if (
                 row.id != snapshot.instance_id
                 and row.host
                 and row.status == SnapshotStatus.AVAILABLE
             ):
                 self._submit(session, ctx, row.id, row.host)
-        return found
+        return instances
 
     def _submit(self, session, ctx, instance_id, host):
         self.work.on(host).sync_snapshot_access(
@@ -134,10 +133,10 @@ class SnapshotAccess:
 
 
 def _check(snapshot, instances) -> None:
-    """Refuse for all instances when one cannot take the change.
+    """Refuse the change if one instance cannot take it.
 
-    Those on replicas that have fallen behind take it when they are there.
-    Instances are not the user's business, so nothing names them.
+    Instances on out-of-sync replicas get the change when they are created.
+    Errors do not name instances, which users cannot see.
     """
     share = instances[0]
     if not share.mount_snapshot_support:

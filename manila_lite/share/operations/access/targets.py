@@ -1,7 +1,7 @@
-"""Whom an access rule may name, and how he is written normally.
+"""Validation and normal form of the clients that access rules name.
 
-A rule is unique per share, type and normal target, so whatever can be
-spelled in more than one way is brought into one here.
+A rule is unique per share, type and normalised target, so everything that
+can be spelled in more than one way is brought into one form here.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ ACCESS_TYPES = ('ip', 'user', 'cert', 'cephx')
 
 _USER = re.compile(r'[^"/\\\[\]:;|=,+*?<>\x00-\x1f\x7f]{4,255}')
 _ONLY_DOTS_AND_BLANKS = re.compile(r'[. ]*')
-# Drivers write names into files of lines.
+# Drivers write names into line-based files.
 _CERT = re.compile(r'[^\x00-\x1f\x7f]{1,64}')
 _CEPHX = re.compile(r'[ -\-/-~]+')  # printable ASCII without the dot
 
@@ -22,23 +22,23 @@ _CEPHX = re.compile(r'[ -\-/-~]+')  # printable ASCII without the dot
 def normalise(
     access_type: str, access_to: str, *, ipv6: bool = True, cephx: bool = True
 ) -> str:
-    """The one normal spelling; raises InvalidShareAccess.
+    """Return `access_to` in its normal form; raises InvalidShareAccess.
 
-    `ipv6` and `cephx` say whether the version of the request knows them.
+    `ipv6` and `cephx` say whether the API version of the request has them.
     """
-    normal = _NORMAL.get(access_type)
-    if normal is None or (access_type == 'cephx' and not cephx):
-        known = [name for name in ACCESS_TYPES if cephx or name != 'cephx']
+    normaliser = _NORMALISERS.get(access_type)
+    if normaliser is None or (access_type == 'cephx' and not cephx):
+        allowed = [name for name in ACCESS_TYPES if cephx or name != 'cephx']
         raise exception.InvalidShareAccess(
-            reason=f'access_type must be one of {", ".join(known)}'
+            reason=f'access_type must be one of {", ".join(allowed)}'
         )
     if access_type == 'ip':
         return _ip(access_to, ipv6)
-    return normal(access_to)
+    return normaliser(access_to)
 
 
 def _ip(access_to: str, ipv6: bool = True) -> str:
-    """An address or a network; a network of one address is the address."""
+    """Normalise a network; one with a single address becomes the address."""
     try:
         network = ipaddress.ip_network(access_to)
     except ValueError:
@@ -59,7 +59,7 @@ def _user(access_to: str) -> str:
 
 
 def _cert(access_to: str) -> str:
-    """The common name, without blanks around it."""
+    """Return the common name without surrounding blanks."""
     common_name = access_to.strip()
     if not _CERT.fullmatch(common_name):
         raise _not_valid('cert', access_to)
@@ -72,7 +72,7 @@ def _cephx(access_to: str) -> str:
     return access_to
 
 
-_NORMAL: dict[str, Callable[[str], str]] = {
+_NORMALISERS: dict[str, Callable[[str], str]] = {
     'ip': _ip,
     'user': _user,
     'cert': _cert,
@@ -82,6 +82,6 @@ _NORMAL: dict[str, Callable[[str], str]] = {
 
 def _not_valid(access_type: str, access_to: str) -> Exception:
     return exception.InvalidShareAccess(
-        reason=f'{access_to[:80]!r} is no valid access_to of the type '
+        reason=f'{access_to[:80]!r} is not a valid access_to for type '
         f'{access_type}'
     )

@@ -1,8 +1,8 @@
-"""Accept changes of what share networks are made of.
+"""Accept changes of the subnets and security services of share networks.
 
-Subnets and security services of a network that nothing uses are changed
-at once. Where there are share servers, their back ends are asked first,
-and then change one server after the other.
+A network without share servers is changed at once. Otherwise the back ends
+of its servers must have confirmed the change in a check, and then change the
+servers one by one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,11 @@ from manila_lite.states.share_network import SHARE_NETWORK
 from manila_lite.states.share_server import SHARE_SERVER
 
 NO_SERVERS = CheckResult(True, {})
-"""What is said where there is nobody to ask."""
+"""The result for a network without share servers."""
 
 
 class NetworkChanges:
-    """Each method is a transaction: all of a request, or none of it."""
+    """Changes of share networks. Each method is one transaction."""
 
     def __init__(
         self, db: Database, updates: Client, servers: Client, down_time: float
@@ -52,17 +52,17 @@ class NetworkChanges:
         network_id: str,
         service_id: str,
         *,
-        in_use: bool = True,
+        allow_in_use: bool = True,
     ) -> None:
-        """Have the network use a service, one of each type at most.
+        """Attach a security service, at most one of each type.
 
-        Without `in_use`, one with share servers refuses.
+        Without `allow_in_use`, a network with share servers is refused.
         """
         network = share_networks.lock(session, network_id)
-        service = self._new_service(session, network_id, service_id)
+        service = self._lock_new_service(session, network_id, service_id)
         servers = share_networks.list_servers(session, network_id)
-        if servers and not in_use:
-            raise _fixed(network_id, 'added to')
+        if servers and not allow_in_use:
+            raise _not_modifiable(network_id, 'added to')
         if servers:
             self._change_services(session, ctx, network, servers, service_id)
         security_services.attach(session, network_id, service)
@@ -76,9 +76,9 @@ class NetworkChanges:
         current_id: str,
         new_id: str,
     ) -> None:
-        """Have the network use a service instead of one of its type."""
+        """Replace a security service by another one of the same type."""
         network = share_networks.lock(session, network_id)
-        self._replaceable(session, network_id, current_id, new_id)
+        self._check_replaceable(session, network_id, current_id, new_id)
         servers = share_networks.list_servers(session, network_id)
         if servers:
             self._change_services(
@@ -95,17 +95,18 @@ class NetworkChanges:
         new_id: str,
         current_id: str | None = None,
         *,
-        anew: bool = False,
+        restart: bool = False,
     ) -> CheckResult:
-        """Whether servers could use a service, too or instead of another.
+        """Check whether a service can be added, or replace `current_id`.
 
-        Asks their back ends unless they have been; `anew` asks again.
+        Starts the check on the back ends unless it was started before;
+        `restart` starts it again.
         """
         network = share_networks.lock(session, network_id)
         if current_id is None:
-            self._new_service(session, network_id, new_id)
+            self._lock_new_service(session, network_id, new_id)
         else:
-            self._replaceable(session, network_id, current_id, new_id)
+            self._check_replaceable(session, network_id, current_id, new_id)
         servers = share_networks.list_servers(session, network_id)
         if not servers:
             return NO_SERVERS
@@ -114,7 +115,11 @@ class NetworkChanges:
         )
         checks.require_ready(session, network, servers, change, self.down_time)
         for host in checks.begin_check(
-            session, network_id, change, checks.hosts_of(servers), anew=anew
+            session,
+            network_id,
+            change,
+            checks.hosts_of(servers),
+            restart=restart,
         ):
             self.updates.on(host).check_security_service(
                 session,
@@ -134,45 +139,45 @@ class NetworkChanges:
         network_id: str,
         service_id: str,
     ) -> None:
-        """Have the network no longer use a service."""
+        """Detach a security service."""
         share_networks.lock(session, network_id)
         if share_networks.has_servers(session, network_id):
-            raise _fixed(network_id, 'removed from')
+            raise _not_modifiable(network_id, 'removed from')
         if not security_services.detach(session, network_id, service_id):
             raise exception.InvalidShareNetwork(
                 reason=f'security service {service_id} is not attached to '
                 f'{network_id}'
             )
 
-    def _new_service(self, session, network_id, service_id):
-        """A service, kept, of a type that the network has none of."""
+    def _lock_new_service(self, session, network_id, service_id):
+        """Lock a service FOR SHARE; its type must be new to the network."""
         service = security_services.lock_shared(session, service_id)
         if any(
-            one.type == service.type
-            for one in security_services.list_for_network(session, network_id)
+            row.type == service.type
+            for row in security_services.list_for_network(session, network_id)
         ):
             raise security_services.type_conflict(network_id, service.type)
         return service
 
-    def _replaceable(self, session, network_id, current_id, new_id):
-        """Refuse what cannot take the place of a service."""
+    def _check_replaceable(self, session, network_id, current_id, new_id):
+        """Raise SecurityServiceConflict unless `new_id` can replace it."""
         new = security_services.lock_shared(session, new_id)
         current = next(
             (
-                one
-                for one in security_services.list_for_network(
+                row
+                for row in security_services.list_for_network(
                     session, network_id
                 )
-                if one.id == current_id
+                if row.id == current_id
             ),
             None,
         )
         if current is None:
             reason = f'{current_id} is not attached to it'
         elif current_id == new_id:
-            reason = 'it is attached already'
+            reason = 'it is already attached'
         elif current.type != new.type:
-            reason = f'{new_id} is of another type than {current_id}'
+            reason = f'{new_id} has another type than {current_id}'
         else:
             return
         raise exception.SecurityServiceConflict(
@@ -182,7 +187,7 @@ class NetworkChanges:
     def _change_services(
         self, session, ctx, network, servers, new_id, current_id=None
     ):
-        self._begin(
+        self._begin_change(
             session,
             network,
             servers,
@@ -200,8 +205,8 @@ class NetworkChanges:
                 current_id=current_id,
             )
 
-    def _begin(self, session, network, servers, change):
-        """The network and its servers are changing from now on."""
+    def _begin_change(self, session, network, servers, change):
+        """Move the network and its servers to their changing statuses."""
         checks.require_ready(session, network, servers, change, self.down_time)
         checks.require_compatible(
             session, network.id, change, checks.hosts_of(servers)
@@ -234,18 +239,21 @@ class NetworkChanges:
         zone: str | None = None,
         subnet: Mapping[str, object],
         metadata: Mapping[str, str] | None = None,
-        several: bool = True,
+        allow_several: bool = True,
     ) -> str:
-        """Add a subnet; its id. Without `several`, one for each zone.
+        """Add a subnet and return its id.
 
-        Share servers that are in subnets of the zone get addresses in it.
+        Share servers in other subnets of the zone get addresses in it.
+        Without `allow_several`, a zone may have only one subnet.
         """
         network = share_networks.lock(session, network_id)
         zone_id, servers = self._new_subnet(
-            session, network_id, zone, subnet, several
+            session, network_id, zone, subnet, allow_several
         )
         if servers:
-            self._begin(session, network, servers, _one_more(zone_id, subnet))
+            self._begin_change(
+                session, network, servers, _allocation_change(zone_id, subnet)
+            )
         subnet_id = subnets.insert(
             session,
             network_id,
@@ -271,17 +279,21 @@ class NetworkChanges:
         *,
         zone: str | None = None,
         subnet: Mapping[str, typing.Any],
-        anew: bool = False,
+        restart: bool = False,
     ) -> CheckResult:
-        """Whether servers could have addresses in such a subnet."""
+        """Check whether servers can be given addresses in such a subnet."""
         network = share_networks.lock(session, network_id)
         zone_id, servers = self._new_subnet(session, network_id, zone, subnet)
         if not servers:
             return NO_SERVERS
-        change = _one_more(zone_id, subnet)
+        change = _allocation_change(zone_id, subnet)
         checks.require_ready(session, network, servers, change, self.down_time)
         for host in checks.begin_check(
-            session, network_id, change, checks.hosts_of(servers), anew=anew
+            session,
+            network_id,
+            change,
+            checks.hosts_of(servers),
+            restart=restart,
         ):
             self.updates.on(host).check_allocations(
                 session,
@@ -300,29 +312,29 @@ class NetworkChanges:
         network_id: str,
         zone: str | None,
         subnet: Mapping[str, object],
-        several: bool = True,
+        allow_several: bool = True,
     ) -> tuple[str | None, Sequence[typing.Any]]:
-        """The zone of a subnet to be, and the servers it is for."""
+        """Check a new subnet; return the id of its zone and its servers."""
         zone_id = subnets.get_zone_id(session, zone) if zone else None
-        found = [
-            one
-            for one in subnets.list_for_network(session, network_id)
-            if one.availability_zone_id == zone_id
+        present = [
+            row
+            for row in subnets.list_for_network(session, network_id)
+            if row.availability_zone_id == zone_id
         ]
-        if found and (
-            not several or any(_is_same(one, subnet) for one in found)
+        if present and (
+            not allow_several or any(_is_same(row, subnet) for row in present)
         ):
             raise exception.ShareNetworkSubnetExists(
                 share_network_id=network_id,
                 where=f'zone {zone}' if zone else 'all zones',
             )
-        inside = share_networks.list_server_ids_in_subnets(
-            session, [one.id for one in found]
+        server_ids = share_networks.list_server_ids_in_subnets(
+            session, [row.id for row in present]
         )
         return zone_id, [
             server
             for server in share_networks.list_servers(session, network_id)
-            if server.id in inside
+            if server.id in server_ids
         ]
 
     @transaction
@@ -333,7 +345,7 @@ class NetworkChanges:
         network_id: str,
         subnet_id: str,
     ) -> None:
-        """Remove a subnet, and its servers if they are idle."""
+        """Delete a subnet, and its share servers if they are idle."""
         network = share_networks.lock(session, network_id)
         subnets.get(session, network_id, subnet_id)
 
@@ -364,29 +376,32 @@ class NetworkChanges:
         values: Mapping[str, str],
         *,
         replace: bool = False,
-        told: Mapping[str, str],
+        driver_values: Mapping[str, str],
     ) -> dict[str, str]:
-        """Set keys of a subnet, or all; its metadata then.
+        """Set metadata keys of a subnet, or replace all; return the result.
 
-        The servers in the subnet are told of the keys in `told`.
+        `driver_values` are sent to the back ends of the servers in the subnet.
         """
         change = (
             subnets.METADATA.replace if replace else subnets.METADATA.merge
         )
-        found = change(session, subnet_id, values)
-        for server in subnets.list_servers(session, subnet_id) if told else ():
+        metadata = change(session, subnet_id, values)
+        servers = (
+            subnets.list_servers(session, subnet_id) if driver_values else ()
+        )
+        for server in servers:
             self.updates.on(server.host).tell_subnet_metadata(
                 session,
                 ctx,
                 share_server_id=server.id,
                 share_network_id=network_id,
                 subnet_id=subnet_id,
-                metadata=dict(told),
+                metadata=dict(driver_values),
             )
-        return found
+        return metadata
 
 
-def _one_more(
+def _allocation_change(
     zone_id: str | None, subnet: Mapping[str, typing.Any]
 ) -> NetworkChange:
     return NetworkChange(
@@ -399,13 +414,13 @@ def _one_more(
     )
 
 
-def _is_same(one: subnets.Subnet, subnet: Mapping[str, object]) -> bool:
-    """Whether both are one subnet elsewhere; without ids none is."""
+def _is_same(row: subnets.Subnet, subnet: Mapping[str, object]) -> bool:
+    """Return whether both are the same Neutron subnet; False without ids."""
     id = subnet.get('neutron_subnet_id')
-    return id is not None and one.neutron_subnet_id == id
+    return id is not None and row.neutron_subnet_id == id
 
 
-def _fixed(network_id: str, what: str) -> exception.ManilaLiteError:
+def _not_modifiable(network_id: str, what: str) -> exception.ManilaLiteError:
     return exception.ShareNetworkNotModifiable(
         share_network_id=network_id,
         reason=f'security services cannot be {what} it',

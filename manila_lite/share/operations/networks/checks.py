@@ -1,7 +1,7 @@
-"""Whether a share network in use may be changed, and what was said of it.
+"""Compatibility checks before a share network in use is changed.
 
-Every back end with share servers on the network is asked, each by work of
-its own. A change is only made when all have said that they can.
+Every back end with share servers on the network is asked by separate work. A
+change is made only when all have answered that they support it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,9 +28,9 @@ ALLOCATION_UPDATE = 'network_allocation_update_support'
 
 @dataclasses.dataclass(frozen=True)
 class NetworkChange:
-    """A change that back ends may be asked about.
+    """A change of a network that back ends can be asked about.
 
-    `support` is the ability of servers that it takes, `facts` what tells
+    `support` is the capability that servers need for it; `facts` distinguish
     it from other changes of the network.
     """
 
@@ -39,28 +39,29 @@ class NetworkChange:
 
     @property
     def operation(self) -> str:
-        """What answers about it are found by."""
+        """The key under which answers about the change are stored."""
         return hashlib.sha256(
             orjson.dumps((self.support, *self.facts))
         ).hexdigest()
 
 
 class CheckResult(typing.NamedTuple):
-    """What back ends say, by host; `compatible` is None until all have."""
+    """Answers by host; `compatible` is None while one is pending."""
 
     compatible: bool | None
     hosts: dict[str, bool | None]
 
 
 def combine_answers(hosts: dict[str, bool | None]) -> CheckResult:
-    """One that cannot is enough; all that can are needed."""
-    said = set(hosts.values())
+    """Combine answers: one False decides, True needs all of them."""
+    answers = set(hosts.values())
     return CheckResult(
-        False if False in said else None if None in said else True, hosts
+        False if False in answers else None if None in answers else True, hosts
     )
 
 
 def hosts_of(servers: Iterable[typing.Any]) -> list[str]:
+    """Return the hosts of the servers, sorted and without duplicates."""
     return sorted({server.host for server in servers})
 
 
@@ -71,12 +72,12 @@ def require_ready(
     change: NetworkChange,
     down_time: float,
 ) -> None:
-    """Refuse a change that nobody could make now.
+    """Refuse a change that cannot be made at present.
 
-    Raises InvalidShareNetwork, or a conflict when a service is down. The
-    network is held by the caller.
+    Raises InvalidShareNetwork, or ServiceNotUp (a conflict) if a service is
+    down. The caller has locked the network.
     """
-    _demand_active(network)
+    _require_active(network)
     for server in servers:
         if server.status != ServerStatus.ACTIVE:
             raise exception.InvalidShareNetwork(
@@ -108,7 +109,7 @@ def require_ready(
             )
 
 
-def _demand_active(network: typing.Any) -> None:
+def _require_active(network: typing.Any) -> None:
     if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidShareNetwork(
             reason=f'{network.id} must be active, not {network.status}'
@@ -121,14 +122,14 @@ def begin_check(
     change: NetworkChange,
     hosts: Sequence[str],
     *,
-    anew: bool,
+    restart: bool,
 ) -> list[str]:
-    """The hosts that are to be asked now: none if they have been.
+    """Start a check and return the hosts to ask.
 
-    `anew` asks them once more.
+    Returns none if the check was started before, unless `restart` is set.
     """
-    known = network_checks.get_results(session, network_id, change.operation)
-    if not anew and sorted(known) == list(hosts):
+    answers = network_checks.get_results(session, network_id, change.operation)
+    if not restart and sorted(answers) == list(hosts):
         return []
     network_checks.start(session, network_id, change.operation, hosts)
     return list(hosts)
@@ -137,7 +138,7 @@ def begin_check(
 def get_result(
     session: Session, network_id: str, change: NetworkChange
 ) -> CheckResult:
-    """What has been said of a change so far."""
+    """Return the answers about a change so far."""
     return combine_answers(
         network_checks.get_results(session, network_id, change.operation)
     )
@@ -149,19 +150,19 @@ def require_compatible(
     change: NetworkChange,
     hosts: Sequence[str],
 ) -> None:
-    """Refuse a change unless all back ends have said that they can."""
-    said = network_checks.get_results(session, network_id, change.operation)
-    if sorted(said) != list(hosts):
+    """Refuse a change unless all back ends have confirmed it."""
+    answers = network_checks.get_results(session, network_id, change.operation)
+    if sorted(answers) != list(hosts):
         raise exception.InvalidShareNetwork(
-            reason=f'{network_id} is in use; first check whether it can '
-            'be changed so'
+            reason=f'{network_id} is in use; request a check of the change '
+            'first'
         )
-    compatible = combine_answers(said).compatible
+    compatible = combine_answers(answers).compatible
     if compatible is None:
         raise exception.InvalidShareNetwork(
-            reason=f'the check of {network_id} has not ended'
+            reason=f'the check of {network_id} has not finished'
         )
     if not compatible:
         raise exception.InvalidShareNetwork(
-            reason=f'a back end cannot change {network_id} so'
+            reason=f'a back end does not support the change of {network_id}'
         )

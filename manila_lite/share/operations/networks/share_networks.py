@@ -16,11 +16,11 @@ from manila_lite.rpc.contract import Client
 from manila_lite.share.operations.servers.release import release_unused
 from manila_lite.states.share_network import SHARE_NETWORK
 
-_ONE = {'share_networks': 1}
+_QUOTA_DELTAS = {'share_networks': 1}
 
 
 class ShareNetworks:
-    """Each method is a transaction: all of a request, or none of it."""
+    """Operations on share networks. Each method is one transaction."""
 
     def __init__(
         self, db: Database, limits: Mapping[str, int], servers: Client
@@ -42,15 +42,15 @@ class ShareNetworks:
         zone: str | None = None,
         subnet: Mapping[str, object],
     ) -> str:
-        """Create a network with its first subnet; its id.
+        """Create a network with its first subnet and return its id.
 
-        Without a zone that is the default subnet, which serves all zones.
+        Without a zone, it is the default subnet, which serves all zones.
         """
         zone_id = subnets.get_zone_id(session, zone) if zone else None
         charges.charge(
             session,
             Owner(ctx.project_id, ctx.user_id),
-            _ONE,
+            _QUOTA_DELTAS,
             limits=self.limits,
         )
         network_id = session.new_id()
@@ -79,9 +79,9 @@ class ShareNetworks:
         values: Mapping[str, object],
         subnet: Mapping[str, object],
     ) -> None:
-        """Change the network, and the ids of its default subnet.
+        """Change the network, and the Neutron ids of its default subnet.
 
-        The latter cannot be changed while there are share servers.
+        The ids cannot be changed while the network has share servers.
         """
         if values:
             share_networks.update(session, network_id, values)
@@ -94,9 +94,9 @@ class ShareNetworks:
                 reason='only its name and description can be changed',
             )
         defaults = [
-            one
-            for one in subnets.list_for_network(session, network_id)
-            if one.is_default
+            row
+            for row in subnets.list_for_network(session, network_id)
+            if row.is_default
         ]
         if len(defaults) != 1:
             raise exception.InvalidShareNetwork(
@@ -109,9 +109,9 @@ class ShareNetworks:
     def delete(
         self, session: Session, ctx: RequestContext, network_id: str
     ) -> None:
-        """Remove a network without shares, and what it counted for.
+        """Delete a network without shares and credit its quota.
 
-        Its idle servers go as well; its services stay.
+        Its idle share servers are deleted too, its security services not.
         """
 
         def in_use(reason: str) -> exception.ManilaLiteError:
@@ -138,7 +138,7 @@ class ShareNetworks:
         except exception.InvalidStatus as error:
             raise in_use('it is changing') from error
         charges.credit(
-            session, Owner(network.project_id, network.user_id), _ONE
+            session, Owner(network.project_id, network.user_id), _QUOTA_DELTAS
         )
 
     @transaction
@@ -149,7 +149,7 @@ class ShareNetworks:
         network_id: str,
         status: str,
     ) -> None:
-        """Set the status by decree; raises InvalidInput for other words."""
+        """Set the status by `reset_status`; raises InvalidInput."""
         if status not in SHARE_NETWORK.resets:
             raise exception.InvalidInput(
                 reason='status must be one of: '

@@ -1,8 +1,8 @@
-"""What requests about a share must know of its replicas.
+"""Checks on the replicas of a share that operations on the share make.
 
-Who may have another replica made, promoted or removed takes all of them
-first. So does who acts on the share as a whole: what is found then is so
-until the end of the transaction.
+A request that creates, promotes or removes a replica locks all of them
+first, and so does a request that acts on the share as a whole. What it reads
+after that holds until the end of the transaction.
 """
 
 from collections.abc import Sequence
@@ -15,35 +15,35 @@ from manila_lite.db.session import Session
 from manila_lite.states.share_instance import InstanceStatus
 from manila_lite.states.share_replica import ReplicaState
 
-_UNSETTLED = frozenset(
+_RESIZE_EXCLUDED = frozenset(
     {InstanceStatus.REPLICATION_CHANGE, InstanceStatus.CREATING}
 )
 
 
 class ResizeTarget(typing.NamedTuple):
-    """The instance to act upon, and how many replicas the share has.
+    """The instance to resize, and the number of replicas of the share.
 
-    None, where it cannot have any.
+    The number is 0 for a share that cannot have replicas.
     """
 
     instance_id: str
-    replicas: int
+    replica_count: int
 
 
 def lock_for_resize(
     session: Session, share: typing.Any, event: str
 ) -> ResizeTarget:
-    """The copies of a share whose size is to change.
+    """Lock the replicas of a share whose size is to change.
 
-    Raises InvalidStatus while one is being promoted, or made: the back end
-    has been told the size that the share has now. `share` is a row of
-    `shares.target`; another replica may have become active since.
+    Raises InvalidStatus while one is being promoted or created, because its
+    back end was given the current size. `share` is a row of `shares.target`;
+    another replica may have become active since it was read.
     """
     if share.replica_state is None:
         return ResizeTarget(share.instance_id, 0)
-    taken = replicas.lock_instances(session, share.id)
-    for row in taken:
-        if row.status in _UNSETTLED:
+    instances = replicas.lock_instances(session, share.id)
+    for row in instances:
+        if row.status in _RESIZE_EXCLUDED:
             raise exception.InvalidStatus(
                 resource='share instance',
                 id=row.id,
@@ -51,12 +51,14 @@ def lock_for_resize(
                 event=event,
                 allowed=InstanceStatus.AVAILABLE,
             )
-    return ResizeTarget(get_active(taken, share.id).id, len(taken))
+    return ResizeTarget(get_active(instances, share.id).id, len(instances))
 
 
-def get_active(taken: Sequence[typing.Any], share_id: str) -> typing.Any:
-    """The oldest active replica; raises InvalidShare if there is none."""
-    active = [row for row in taken if row.replica_state == ReplicaState.ACTIVE]
+def get_active(instances: Sequence[typing.Any], share_id: str) -> typing.Any:
+    """Return the oldest active replica; raises InvalidShare without one."""
+    active = [
+        row for row in instances if row.replica_state == ReplicaState.ACTIVE
+    ]
     if not active:
         raise exception.InvalidShare(
             reason=f'share {share_id} has no active replica'
@@ -67,14 +69,14 @@ def get_active(taken: Sequence[typing.Any], share_id: str) -> typing.Any:
 def refuse_replicas(
     session: Session, share: typing.Any
 ) -> Sequence[typing.Any]:
-    """The instances of a share; raises ShareHasReplicas.
+    """Return the instances of a share; raises ShareHasReplicas for several.
 
-    `share` is a row of `shares.target`. One that has a single replica has
-    no other until the end of the transaction.
+    `share` is a row of `shares.target`. No second replica can be added until
+    the end of the transaction.
     """
     if share.replica_state is not None:
         replicas.lock_instances(session, share.id)
-    found = shares.list_instances(session, share.id)
-    if sum(1 for row in found if row.replica_state) > 1:
+    instances = shares.list_instances(session, share.id)
+    if sum(1 for row in instances if row.replica_state) > 1:
         raise exception.ShareHasReplicas(share_id=share.id)
-    return found
+    return instances

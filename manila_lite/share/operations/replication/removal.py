@@ -1,4 +1,4 @@
-"""Accept the end of one replica of a share that keeps others."""
+"""Accept the removal of one replica of a share that keeps others."""
 
 from collections.abc import Sequence
 import typing
@@ -19,21 +19,21 @@ def remove(
     session: Session,
     ctx: RequestContext,
     replication: Client,
-    taken: Sequence[typing.Any],
-    own: typing.Any,
+    instances: Sequence[typing.Any],
+    replica: typing.Any,
     *,
     force: bool,
 ) -> None:
-    """Have a replica be removed, its back end first if it is on any.
+    """Remove a replica, first from its back end if it is on one.
 
-    `taken` are all instances of its share, `own` is the one that goes.
-    Raises ReplicationException where it has to stay.
+    `instances` are all instances of the share, locked; `replica` is the one
+    to remove. Raises ReplicationException if it cannot be removed.
     """
-    refuse_last_active(taken, own)
-    for row in taken:
-        # What is being promoted may be the active one in a moment.
+    refuse_last_active(instances, replica)
+    for row in instances:
+        # A replica under promotion may become the active one any moment.
         if row.status == InstanceStatus.REPLICATION_CHANGE and not (
-            force and row.id != own.id
+            force and row.id != replica.id
         ):
             raise exception.ReplicationException(
                 reason=f'replica {row.id} is being promoted'
@@ -42,37 +42,41 @@ def remove(
         fire(
             session,
             SHARE_INSTANCE,
-            own.id,
+            replica.id,
             'force_delete' if force else 'delete',
             updated_at=session.now,
         )
     except exception.InvalidStatus as error:
         raise exception.ReplicationException(
-            reason=f'replica {own.id} must be available or in error, not '
-            f'{own.status}'
+            reason=f'replica {replica.id} must be available or in error, not '
+            f'{replica.status}'
         ) from error
-    if own.host is None:
-        remove_and_credit(session, share_instances.get(session, own.id))
+    if replica.host is None:
+        remove_and_credit(session, share_instances.get(session, replica.id))
         return
-    replication.on(own.host).delete_share_replica(
-        session, ctx, instance_id=own.id, force=force
+    replication.on(replica.host).delete_share_replica(
+        session, ctx, instance_id=replica.id, force=force
     )
 
 
-def refuse_last_active(taken: Sequence[typing.Any], own: typing.Any) -> None:
-    """Raise when there would be no active replica without it."""
-    if is_last_active(taken, own):
+def refuse_last_active(
+    instances: Sequence[typing.Any], replica: typing.Any
+) -> None:
+    """Raise if the share would be left without an active replica."""
+    if is_last_active(instances, replica):
         raise exception.ReplicationException(
-            reason=f'replica {own.id} is the last active one of share '
-            f'{own.share_id}'
+            reason=f'replica {replica.id} is the last active replica of share '
+            f'{replica.share_id}'
         )
 
 
-def is_last_active(taken: Sequence[typing.Any], own: typing.Any) -> bool:
-    """Whether it is active, and no other is that stays."""
-    return own.replica_state == ReplicaState.ACTIVE and not any(
+def is_last_active(
+    instances: Sequence[typing.Any], replica: typing.Any
+) -> bool:
+    """Return whether no other replica that stays is active."""
+    return replica.replica_state == ReplicaState.ACTIVE and not any(
         row.replica_state == ReplicaState.ACTIVE
         and row.status != InstanceStatus.DELETING
-        for row in taken
-        if row.id != own.id
+        for row in instances
+        if row.id != replica.id
     )

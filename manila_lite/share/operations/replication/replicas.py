@@ -1,7 +1,7 @@
 """Accept requests about the replicas of a share.
 
-Whether one replica may do something depends on what the others do, so
-every request takes all of them first and decides behind that.
+What one replica may do depends on the others, so every request locks all
+replicas of the share first and then decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,9 +48,9 @@ _DENIED = (RuleState.QUEUED_TO_DENY, RuleState.DENYING)
 
 
 class Replicas:
-    """Each method is a transaction: all of a request, or none of it.
+    """Operations on replicas. Each method is one transaction.
 
-    What the rules of replication do not allow raises ReplicationException.
+    What the rules of replication forbid raises ReplicationException.
     """
 
     def __init__(
@@ -86,25 +86,27 @@ class Replicas:
         scheduler_hints: Mapping[str, str] | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> str:
-        """Accept a further replica of a share; its id."""
+        """Accept another replica of a share and return its id."""
         if share.replication_type is None:
-            raise _refused(
+            raise _replication_error(
                 f'share {share.id} cannot have replicas; its '
                 'share type has no replication_type'
             )
         if share.share_group_id is not None:
-            raise _refused(f'share {share.id} is in a group')
+            raise _replication_error(f'share {share.id} is in a share group')
         if share.task_state is not None and share.task_state in _BUSY_TASKS:
-            raise _refused(f'share {share.id} is busy: {share.task_state}')
-        taken = replicas.lock_instances(session, share.id)
-        active = _source(session, taken, share.id)
+            raise _replication_error(
+                f'share {share.id} is busy: {share.task_state}'
+            )
+        instances = replicas.lock_instances(session, share.id)
+        active = _get_source(session, instances, share.id)
         if active.is_soft_deleted:
             raise exception.ShareSoftDeleted(share_id=share.id)
         zone = _zone(session, availability_zone)
         network_id = share_network_id or active.share_network_id
         zones = self._zones(session, active, zone, network_id)
         replica_id = session.new_id()
-        self._bear(session, active, replica_id, zone, network_id)
+        self._insert_rows(session, active, replica_id, zone, network_id)
         replicas.METADATA.insert(session, replica_id, metadata or {})
         charges.charge(
             session,
@@ -123,7 +125,7 @@ class Replicas:
         return replica_id
 
     def _zones(self, session, active, zone, network_id):
-        """Where it may be placed; none means anywhere."""
+        """Return the zones it may be placed in; empty means any."""
         specs = share_types.get_extra_specs(session, active.share_type_id)
         _check_network(specs, network_id)
         allowed = [
@@ -133,9 +135,9 @@ class Replicas:
         ]
         if zone is not None:
             if allowed and zone.name not in allowed:
-                raise _refused(
-                    f'availability zone {zone.name} is none of those of the '
-                    f'share type: {", ".join(allowed)}'
+                raise _replication_error(
+                    f'availability zone {zone.name} is not one of those of '
+                    f'the share type: {", ".join(allowed)}'
                 )
             allowed = [zone.name]
         if network_id is None:
@@ -143,18 +145,18 @@ class Replicas:
         try:
             network = network_rules.lock_active_shared(session, network_id)
         except exception.ShareNetworkNotFound as error:
-            # The published code of it is 400 here.
+            # The published code of this error is 400 here.
             raise exception.InvalidInput(reason=str(error)) from error
         return network_rules.zones_with_subnet(session, network.id, allowed)
 
-    def _bear(self, session, active, replica_id, zone, network_id):
-        """The rows of a new replica: itself, its rules, its snapshots."""
+    def _insert_rows(self, session, active, replica_id, zone, network_id):
+        """Insert a replica with its access rules and snapshot instances."""
         rules = [
             row
             for row in share_rules.list_for_instance(session, active.id)
             if row.state not in _DENIED
         ]
-        copies = [
+        snapshot_instances = [
             row
             for row in snapshots.list_on_share_instance(session, active.id)
             if row.status not in LEAVING
@@ -197,13 +199,19 @@ class Replicas:
                 'change',
                 {replica_id: RulesStatus.ACTIVE},
             )
-        if copies:
-            self._bear_snapshots(session, moves, active, replica_id, copies)
+        if snapshot_instances:
+            self._insert_snapshot_rows(
+                session, moves, active, replica_id, snapshot_instances
+            )
         moves.write()
 
-    def _bear_snapshots(self, session, moves, active, replica_id, copies):
-        """The rows of its snapshots, and who may mount those."""
-        born = {row.snapshot_id: session.new_id() for row in copies}
+    def _insert_snapshot_rows(
+        self, session, moves, active, replica_id, snapshot_instances
+    ):
+        """Insert its snapshot instances and their access rules."""
+        instance_ids = {
+            row.snapshot_id: session.new_id() for row in snapshot_instances
+        }
         moves.insert_rows(
             SNAPSHOT_INSTANCE,
             'create',
@@ -215,10 +223,10 @@ class Replicas:
                     'progress': '0%',
                     'created_at': session.now,
                 }
-                for snapshot_id, id in born.items()
+                for snapshot_id, id in instance_ids.items()
             ],
         )
-        if any(row.mount_snapshot_support for row in copies):
+        if any(row.mount_snapshot_support for row in snapshot_instances):
             moves.insert_rows(
                 SNAPSHOT_ACCESS_RULE,
                 'allow',
@@ -226,13 +234,16 @@ class Replicas:
                     {
                         'id': session.new_id(),
                         'access_id': rule.access_id,
-                        'share_snapshot_instance_id': born[rule.snapshot_id],
+                        'share_snapshot_instance_id': instance_ids[
+                            rule.snapshot_id
+                        ],
                         'created_at': session.now,
                     }
                     for rule in snapshot_rules.list_on_share_instance(
                         session, active.id
                     )
-                    if rule.state not in _DENIED and rule.snapshot_id in born
+                    if rule.state not in _DENIED
+                    and rule.snapshot_id in instance_ids
                 ],
             )
 
@@ -242,14 +253,14 @@ class Replicas:
     def delete(
         self, session: Session, ctx: RequestContext, replica: typing.Any
     ) -> None:
-        """Ask for the end of a replica; never of the last active one."""
-        taken = replicas.lock_instances(session, replica.share_id)
+        """Request the deletion of a replica, except the last active one."""
+        instances = replicas.lock_instances(session, replica.share_id)
         replica_removal.remove(
             session,
             ctx,
             self.replication,
-            taken,
-            _own(taken, replica.id),
+            instances,
+            _find_replica(instances, replica.id),
             force=False,
         )
 
@@ -257,14 +268,14 @@ class Replicas:
     def force_delete(
         self, session: Session, ctx: RequestContext, replica: typing.Any
     ) -> None:
-        """The same from every status; errors of the back end are borne."""
-        taken = replicas.lock_instances(session, replica.share_id)
+        """Request deletion from any status; driver errors are ignored."""
+        instances = replicas.lock_instances(session, replica.share_id)
         replica_removal.remove(
             session,
             ctx,
             self.replication,
-            taken,
-            _own(taken, replica.id),
+            instances,
+            _find_replica(instances, replica.id),
             force=True,
         )
 
@@ -280,41 +291,45 @@ class Replicas:
         *,
         quiesce_wait_time: int | None = None,
     ) -> bool:
-        """Ask for a replica to become the active one; False if it is."""
-        taken = replicas.lock_instances(session, replica.share_id)
-        own = _own(taken, replica.id)
-        if own.replica_state == ReplicaState.ACTIVE:
+        """Request the promotion of a replica; False if it is active."""
+        instances = replicas.lock_instances(session, replica.share_id)
+        locked = _find_replica(instances, replica.id)
+        if locked.replica_state == ReplicaState.ACTIVE:
             return False
         if replica.replication_type == WRITABLE:
-            raise _refused(
-                'no replica need be promoted where all of them '
-                'can be written to'
+            raise _replication_error(
+                'replicas cannot be promoted if the replication type is '
+                'writable'
             )
-        if own.status != InstanceStatus.AVAILABLE:
-            raise _refused(
-                f'replica {own.id} must be available, not {own.status}'
+        if locked.status != InstanceStatus.AVAILABLE:
+            raise _replication_error(
+                f'replica {locked.id} must be available, not {locked.status}'
             )
-        _refuse_change(taken)
-        for row in taken:
+        _refuse_during_promotion(instances)
+        for row in instances:
             if (
                 row.replica_state == ReplicaState.ACTIVE
                 and row.status in SHARE_INSTANCE.in_flight
             ):
-                raise _refused(
+                raise _replication_error(
                     f'the active replica {row.id} is busy: {row.status}'
                 )
-        if own.replica_state != ReplicaState.IN_SYNC and not ctx.is_admin:
+        if locked.replica_state != ReplicaState.IN_SYNC and not ctx.is_admin:
             raise exception.PromotionNeedsAdmin(
-                replica_id=own.id, replica_state=own.replica_state
+                replica_id=locked.id, replica_state=locked.replica_state
             )
         fire(
-            session, SHARE_INSTANCE, own.id, 'promote', updated_at=session.now
+            session,
+            SHARE_INSTANCE,
+            locked.id,
+            'promote',
+            updated_at=session.now,
         )
-        replicas.advance_generation(session, own.share_id)
-        self.replication.on(own.host).promote_share_replica(
+        replicas.advance_generation(session, locked.share_id)
+        self.replication.on(locked.host).promote_share_replica(
             session,
             ctx,
-            instance_id=own.id,
+            instance_id=locked.id,
             quiesce_wait_time=quiesce_wait_time,
         )
         return True
@@ -326,11 +341,13 @@ class Replicas:
     def resync(
         self, session: Session, ctx: RequestContext, replica: typing.Any
     ) -> bool:
-        """Have a replica brought up to date now; False if it is active."""
+        """Request an update of a replica now; False if it is active."""
         if replica.replica_state == ReplicaState.ACTIVE:
             return False
         if replica.host is None:
-            raise _refused(f'replica {replica.id} is on no back end')
+            raise _replication_error(
+                f'replica {replica.id} is not on a back end'
+            )
         self.updates.on(replica.host).update_share_replica(
             session, ctx, share_replica_id=replica.id
         )
@@ -346,11 +363,13 @@ class Replicas:
         replica: typing.Any,
         status: str,
     ) -> None:
-        """Set a status by decree; raises InvalidInput for other words."""
+        """Set the status by `reset_status`; raises InvalidInput."""
         event = _reset(SHARE_INSTANCE, 'status', status)
         if status == InstanceStatus.DELETING:
-            taken = replicas.lock_instances(session, replica.share_id)
-            replica_removal.refuse_last_active(taken, _own(taken, replica.id))
+            instances = replicas.lock_instances(session, replica.share_id)
+            replica_removal.refuse_last_active(
+                instances, _find_replica(instances, replica.id)
+            )
         fire(
             session, SHARE_INSTANCE, replica.id, event, updated_at=session.now
         )
@@ -363,32 +382,42 @@ class Replicas:
         replica: typing.Any,
         replica_state: str,
     ) -> None:
-        """The same for `replica_state`; the active replica stays so."""
+        """Set `replica_state`; the active replica cannot be changed."""
         event = _reset(SHARE_REPLICA, 'replica_state', replica_state)
         activates = replica_state == ReplicaState.ACTIVE
         if activates and replica.host:
-            # In the order of others: the work first, then the replicas.
+            # Lock order: the work first, then the replicas.
             self.access.on(replica.host).sync_access(
                 session, ctx, instance_id=replica.id
             )
-        taken = replicas.lock_instances(session, replica.share_id)
-        own = _own(taken, replica.id)
-        if own.replica_state == ReplicaState.ACTIVE:
-            raise _refused(
-                f'replica {own.id} is active; another has to be promoted'
+        instances = replicas.lock_instances(session, replica.share_id)
+        locked = _find_replica(instances, replica.id)
+        if locked.replica_state == ReplicaState.ACTIVE:
+            raise _replication_error(
+                f'replica {locked.id} is active; promote another one instead'
             )
-        _refuse_change(taken)
+        _refuse_during_promotion(instances)
         if not activates:
-            fire(session, SHARE_REPLICA, own.id, event, updated_at=session.now)
+            fire(
+                session,
+                SHARE_REPLICA,
+                locked.id,
+                event,
+                updated_at=session.now,
+            )
             return
         if replica.replication_type != WRITABLE and any(
-            row.replica_state == ReplicaState.ACTIVE for row in taken
+            row.replica_state == ReplicaState.ACTIVE for row in instances
         ):
-            raise _refused('another replica is active; promote this one')
-        replicas.activate(session, own, replica.replication_type, event)
-        replicas.advance_generation(session, own.share_id)
-        share_rules.mark_stale(session, own.id)
-        fire_matching(session, SHARE_INSTANCE_ACCESS, 'change', {'id': own.id})
+            raise _replication_error(
+                'another replica is active; promote this one'
+            )
+        replicas.activate(session, locked, replica.replication_type, event)
+        replicas.advance_generation(session, locked.share_id)
+        share_rules.mark_stale(session, locked.id)
+        fire_matching(
+            session, SHARE_INSTANCE_ACCESS, 'change', {'id': locked.id}
+        )
 
 
 _BUSY_TASKS = frozenset(
@@ -407,15 +436,17 @@ _BUSY_TASKS = frozenset(
 )
 
 
-def _source(
-    session: Session, taken: Sequence[typing.Any], share_id: str
+def _get_source(
+    session: Session, instances: Sequence[typing.Any], share_id: str
 ) -> typing.Any:
-    """The active replica that others may be made of."""
-    if not taken:
+    """Return the active replica that others can be created from."""
+    if not instances:
         raise exception.ShareNotFound(share_id=share_id)
-    _refuse_change(taken)
-    active = [row for row in taken if row.replica_state == ReplicaState.ACTIVE]
-    fit = sorted(
+    _refuse_during_promotion(instances)
+    active = [
+        row for row in instances if row.replica_state == ReplicaState.ACTIVE
+    ]
+    usable = sorted(
         (
             row
             for row in active
@@ -423,25 +454,25 @@ def _source(
         ),
         key=lambda row: (row.created_at, row.id),
     )
-    if fit:
-        return share_instances.get(session, fit[0].id)
+    if usable:
+        return share_instances.get(session, usable[0].id)
     if not active:
-        raise _refused(f'share {share_id} has no active replica')
-    raise _refused(
+        raise _replication_error(f'share {share_id} has no active replica')
+    raise _replication_error(
         f'the active replica must be available, not {active[0].status}'
     )
 
 
-def _zone(session: Session, named: str | None) -> typing.Any:
-    """The zone of this name, or of this id."""
-    if named is None:
+def _zone(session: Session, name_or_id: str | None) -> typing.Any:
+    """Return the zone with this name or id."""
+    if name_or_id is None:
         return None
     for zone in services.list_zones(session):
-        if named in (zone.id, zone.name):
+        if name_or_id in (zone.id, zone.name):
             return zone
-    # The published code of it is 400 here.
+    # The published code of this error is 400 here.
     raise exception.InvalidInput(
-        reason=f'there is no availability zone {named}'
+        reason=f'there is no availability zone {name_or_id}'
     )
 
 
@@ -451,35 +482,37 @@ def _check_network(specs: Mapping[str, str], network_id: str | None) -> None:
     )
     if network_id is not None and not with_servers:
         raise exception.InvalidInput(
-            reason='share_network_id has no use with a share type whose '
+            reason='share_network_id cannot be used with a share type whose '
             'driver_handles_share_servers is false'
         )
 
 
-def _own(taken: Sequence[typing.Any], replica_id: str) -> typing.Any:
-    """The row of a replica among those that were taken."""
-    for row in taken:
+def _find_replica(
+    instances: Sequence[typing.Any], replica_id: str
+) -> typing.Any:
+    """Return the row of a replica from the locked instances."""
+    for row in instances:
         if row.id == replica_id and row.replica_state is not None:
             return row
     raise exception.ShareReplicaNotFound(replica_id=replica_id)
 
 
-def _refuse_change(taken: Sequence[typing.Any]) -> None:
-    """Nothing else is begun while a replica is being promoted."""
-    for row in taken:
+def _refuse_during_promotion(instances: Sequence[typing.Any]) -> None:
+    """Refuse any other change while a replica is being promoted."""
+    for row in instances:
         if row.status == InstanceStatus.REPLICATION_CHANGE:
-            raise _refused(f'replica {row.id} is being promoted')
+            raise _replication_error(f'replica {row.id} is being promoted')
 
 
-def _reset(machine: typing.Any, what: str, wanted: str) -> str:
+def _reset(machine: typing.Any, attribute: str, value: str) -> str:
     try:
-        return machine.reset_event(wanted)
+        return machine.reset_event(value)
     except KeyError:
         raise exception.InvalidInput(
-            reason=f'{what} {wanted!r} is none of '
+            reason=f'{attribute} {value!r} is not one of '
             f'{", ".join(sorted(machine.resets))}'
         ) from None
 
 
-def _refused(reason: str) -> exception.ManilaLiteError:
+def _replication_error(reason: str) -> exception.ManilaLiteError:
     return exception.ReplicationException(reason=reason)

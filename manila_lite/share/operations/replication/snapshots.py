@@ -1,7 +1,7 @@
-"""What requests about snapshots find of a share that has replicas.
+"""Checks for requests about snapshots of shares that have replicas.
 
-What is done to a snapshot of such a share depends on what all of its
-replicas do, so a request takes them all before it decides on one.
+What may be done with a snapshot of such a share depends on the state of all
+its replicas, so a request locks them all before it decides.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,23 +18,25 @@ from manila_lite.states.snapshot_instance import DELETABLE
 from manila_lite.states.snapshot_instance import SNAPSHOT_INSTANCE
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
-_GOING = frozenset({InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING})
+_LEAVING = frozenset(
+    {InstanceStatus.DELETING, InstanceStatus.DEFERRED_DELETING}
+)
 
 
 class LockedReplicas(typing.NamedTuple):
-    """All replicas of a share, which the transaction keeps as they are."""
+    """All replicas of a share, locked by the transaction."""
 
     share_id: str
     rows: Sequence[typing.Any]
 
     @property
     def has_several(self) -> bool:
-        """Whether drivers are asked in the ways of replication."""
+        """Whether the replication methods of the drivers are called."""
         return len(self.rows) > 1
 
     @property
     def active(self) -> typing.Any | None:
-        """Where snapshots are taken: the active one, the oldest if several."""
+        """The oldest placed active replica; snapshots are taken of it."""
         return min(
             (
                 row
@@ -47,21 +49,22 @@ class LockedReplicas(typing.NamedTuple):
 
     @property
     def ids_for_new_snapshot(self) -> list[str]:
-        """The ids of those that a new snapshot is to be on.
+        """The ids of the replicas that a new snapshot gets an instance on.
 
-        Not one for which no place was found: nobody would see to it.
+        A replica that could not be placed is left out: no back end would
+        create the instance.
         """
         return [
             row.id
             for row in self.rows
-            if row.status not in _GOING
+            if row.status not in _LEAVING
             and (row.host is not None or row.status != InstanceStatus.ERROR)
         ]
 
-    def refuse_during_promotion(self, what: str) -> None:
+    def refuse_during_promotion(self, event: str) -> None:
         """Raise InvalidStatus while one of them is being promoted.
 
-        It is the status that the whole share has then.
+        `replication_change` is then displayed as the status of the share.
         """
         for row in self.rows:
             if row.status == InstanceStatus.REPLICATION_CHANGE:
@@ -69,12 +72,12 @@ class LockedReplicas(typing.NamedTuple):
                     resource='share',
                     id=self.share_id,
                     status=row.status,
-                    event=what,
+                    event=event,
                     allowed=InstanceStatus.AVAILABLE,
                 )
 
     def get_active(self) -> typing.Any:
-        """The same; raises ReplicationException when none is active."""
+        """Return `active`; raises ReplicationException without one."""
         if self.active is None:
             raise exception.ReplicationException(
                 reason=f'share {self.share_id} has no active replica'
@@ -83,11 +86,12 @@ class LockedReplicas(typing.NamedTuple):
 
 
 def lock_replicas(session: Session, share_id: str) -> LockedReplicas:
+    """Lock all replicas of a share and return them."""
     return LockedReplicas(share_id, replicas.lock_instances(session, share_id))
 
 
 def are_replicated(rows: Iterable[typing.Any]) -> bool:
-    """Whether these instances are of a share that may have replicas."""
+    """Return whether the instances belong to a share with replication."""
     return any(row.replica_state is not None for row in rows)
 
 
@@ -97,7 +101,7 @@ def check_displayed_status(
     allowed: Iterable[str],
     event: str,
 ) -> None:
-    """Raise InvalidStatus unless the snapshot shows one of these."""
+    """Raise InvalidStatus unless the displayed status is allowed."""
     status = snapshots.displayed_status(rows)
     if status not in allowed:
         raise exception.InvalidStatus(
@@ -110,10 +114,10 @@ def check_displayed_status(
 
 
 def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
-    """Raise InvalidStatus while a snapshot is not to be deleted.
+    """Raise InvalidStatus while a snapshot must not be deleted.
 
-    What only waits to reach a replica that has fallen behind, or was not
-    removed there, does not keep it from being deleted.
+    An instance on a replica that is out of sync, still to be created or not
+    removed there, does not prevent the deletion.
     """
     check_displayed_status(snapshot_id, rows, DELETABLE, 'delete')
     for row in rows:
@@ -132,7 +136,7 @@ def check_deletable(snapshot_id: str, rows: Sequence[typing.Any]) -> None:
 
 
 def deletion_event(row: typing.Any) -> str:
-    """The move that deletes an instance, whatever it is waiting for."""
+    """Return the move that deletes an instance from its present status."""
     return (
         'delete'
         if SNAPSHOT_INSTANCE['delete'].can_leave(row.status)
@@ -143,14 +147,14 @@ def deletion_event(row: typing.Any) -> str:
 def instance_for_work(
     rows: Sequence[typing.Any], active: typing.Any
 ) -> typing.Any:
-    """The instance that work about all of them names."""
+    """Return the instance that the work about all of them is filed under."""
     return next(
         (row for row in rows if row.share_instance_id == active.id), rows[0]
     )
 
 
 def status_determining(rows: Sequence[typing.Any]) -> list[typing.Any]:
-    """The instances that say what the snapshot is."""
+    """Return the instances that determine the status of the snapshot."""
     return [row for row in rows if row.replica_state in UP_TO_DATE] or list(
         rows
     )

@@ -1,4 +1,4 @@
-"""What has to be so before a share server can be moved."""
+"""Preconditions for the migration of a share server."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
@@ -12,13 +12,13 @@ from manila_lite.states.share_network import NetworkStatus
 from manila_lite.states.share_server import ServerStatus
 from manila_lite.states.snapshot_instance import SnapshotStatus
 
-_NAMED = 5
-"""How many of those that are not fit an error names."""
+_MAX_NAMED = 5
+"""How many of the offending shares an error names."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MigrationOptions:
-    """Where a server is to go, and what may not be lost on the way.
+    """The destination of a migration and what it has to preserve.
 
     `dest_host` is host@backend, or host@backend#pool (decision D6).
     """
@@ -31,10 +31,10 @@ class MigrationOptions:
 
 
 class MigrationPlan(typing.NamedTuple):
-    """The network that the server would be on, and what its shares need.
+    """The network of the migrated server, and what its shares need.
 
-    `needs` are those of `migrations.totals`. `network_reasons` say why
-    the network does not allow what was asked for.
+    `needs` are the sums of `sum_by_type_and_protocol`. `network_reasons` say
+    why the network does not allow the requested migration.
     """
 
     share_network_id: str | None
@@ -42,9 +42,9 @@ class MigrationPlan(typing.NamedTuple):
     network_reasons: list[str]
 
 
-def refuse_destination(server: typing.Any, wish: MigrationOptions) -> None:
-    """Raise when the server is there already, or the place is none."""
-    service_host, _, _ = wish.dest_host.partition('#')
+def refuse_destination(server: typing.Any, options: MigrationOptions) -> None:
+    """Raise if the destination is malformed or is the current back end."""
+    service_host, _, _ = options.dest_host.partition('#')
     host, _, backend = service_host.partition('@')
     if not (host and backend):
         raise exception.InvalidInput(
@@ -52,12 +52,12 @@ def refuse_destination(server: typing.Any, wish: MigrationOptions) -> None:
         )
     if service_host == server.host:
         raise exception.ShareServerNotMigratable(
-            reason=f'share server {server.id} is on {service_host} already'
+            reason=f'share server {server.id} is already on {service_host}'
         )
 
 
 def refuse_status(server: typing.Any) -> None:
-    """Raise when the server is not active."""
+    """Raise if the server is not active."""
     if server.status != ServerStatus.ACTIVE:
         raise exception.ShareServerNotMigratable(
             reason=f'share server {server.id} is {server.status}, not '
@@ -68,69 +68,71 @@ def refuse_status(server: typing.Any) -> None:
 def refuse_shares(
     rows: Sequence[typing.Any],
     snapshots: Sequence[typing.Any],
-    wish: MigrationOptions,
+    options: MigrationOptions,
 ) -> None:
-    """Raise when anything on the server cannot be moved with it."""
+    """Raise if anything on the server cannot be migrated with it."""
     server = rows[0]
-    on_it = [row for row in rows if row.instance_id]
-    if not on_it:
+    share_rows = [row for row in rows if row.instance_id]
+    if not share_rows:
         _refuse(server, 'has no shares, so there is nothing to migrate')
-    _refuse_those(
+    _refuse_listed(
         server,
         (
             row
-            for row in on_it
+            for row in share_rows
             if row.instance_status != InstanceStatus.AVAILABLE
         ),
         f'has shares that are not {InstanceStatus.AVAILABLE}',
     )
-    _refuse_those(
+    _refuse_listed(
         server,
-        (row for row in on_it if row.share_group_id),
-        'has shares of share groups',
+        (row for row in share_rows if row.share_group_id),
+        'has shares in share groups',
     )
     refuse_share_replicas(rows)
-    _refuse_those(
+    _refuse_listed(
         server,
         (
             row
-            for row in on_it
+            for row in share_rows
             if row.access_rules_status != RulesStatus.ACTIVE
         ),
         'has shares whose access rules are changing or in error',
     )
-    _refuse_those(
+    _refuse_listed(
         server,
         (row for row in snapshots if row.status != SnapshotStatus.AVAILABLE),
         f'has shares with snapshots that are not {SnapshotStatus.AVAILABLE}',
     )
-    if not wish.preserve_snapshots:
-        _refuse_those(
+    if not options.preserve_snapshots:
+        _refuse_listed(
             server,
             snapshots,
             'has snapshots, which would be lost; preserve, '
-            'unmanage or delete those of shares',
+            'unmanage or delete the snapshots of shares',
         )
 
 
 def refuse_share_replicas(rows: Sequence[typing.Any]) -> None:
-    """Raise ShareServerNotMigratable where replicas could not go along."""
+    """Raise ShareServerNotMigratable if replicas cannot be migrated."""
     server = rows[0]
     if not server.share_replicas_migration_support:
-        _refuse_those(
+        _refuse_listed(
             server,
             (row for row in rows if row.has_copies),
             'has shares with replicas',
         )
 
 
-def _refuse_those(
-    server: typing.Any, unfit: Iterable[typing.Any], why: str
+def _refuse_listed(
+    server: typing.Any, offending: Iterable[typing.Any], why: str
 ) -> None:
-    named = sorted({row.share_id for row in unfit})
-    if named:
-        more = f' and {len(named) - _NAMED} more' * (len(named) > _NAMED)
-        _refuse(server, f'{why}: {", ".join(named[:_NAMED])}{more}')
+    share_ids = sorted({row.share_id for row in offending})
+    if share_ids:
+        more = f' and {len(share_ids) - _MAX_NAMED} more' * (
+            len(share_ids) > _MAX_NAMED
+        )
+        _refuse(server, f'{why}: {", ".join(share_ids[:_MAX_NAMED])}{more}')
 
 
 def _refuse(server: typing.Any, why: str) -> typing.NoReturn:
@@ -143,29 +145,29 @@ def plan_migration(
     rows: Sequence[typing.Any],
     service: typing.Any,
     networks: Sequence[typing.Any],
-    wish: MigrationOptions,
+    options: MigrationOptions,
 ) -> MigrationPlan:
-    """What a migration is about; raises when it has no fit network."""
+    """Return the plan of a migration; raises without a usable network."""
     server = rows[0]
-    network_id = wish.new_share_network_id or server.share_network_id
+    network_id = options.new_share_network_id or server.share_network_id
     _refuse_network(server, networks, network_id)
     subnets = [row for row in networks if row.id == network_id]
-    fit = [row for row in subnets if row.zone == service.zone] or [
+    usable = [row for row in subnets if row.zone == service.zone] or [
         row
         for row in subnets
         if row.zone is None and row.subnet_id is not None
     ]
     reasons = []
-    if not fit:
+    if not usable:
         reasons.append(
             f'share network {network_id} has no subnet for '
             f'availability zone {service.zone}'
         )
-    elif wish.nondisruptive and _places(fit) != _places(
-        row for row in networks if row.is_used
-    ):
+    elif options.nondisruptive and _network_identities(
+        usable
+    ) != _network_identities(row for row in networks if row.is_used):
         reasons.append(
-            'a migration cannot be nondisruptive where the '
+            'a migration cannot be nondisruptive if the '
             'network of the share server changes'
         )
     return MigrationPlan(
@@ -180,9 +182,9 @@ def plan_migration(
 def _refuse_network(
     server: typing.Any, networks: Sequence[typing.Any], network_id: str
 ) -> None:
-    """Raise InvalidInput unless the network can be the server's."""
-    known = {row.id: row for row in networks}
-    old, new = known.get(server.share_network_id), known.get(network_id)
+    """Raise InvalidInput unless the server can be on the network."""
+    by_id = {row.id: row for row in networks}
+    old, new = by_id.get(server.share_network_id), by_id.get(network_id)
     if new is None:
         raise exception.InvalidInput(
             reason=f'share network {network_id} could not be found'
@@ -200,8 +202,8 @@ def _refuse_network(
         )
 
 
-def _places(subnets: Iterable[typing.Any]) -> set[typing.Any]:
-    """Where subnets are: of an external network, or themselves."""
+def _network_identities(subnets: Iterable[typing.Any]) -> set[typing.Any]:
+    """Return Neutron ids of subnets, or their own ids without Neutron."""
     return {
         (row.neutron_net_id, row.neutron_subnet_id)
         if row.neutron_net_id

@@ -1,4 +1,4 @@
-"""Accept requests to move share servers to other back ends."""
+"""Accept requests to migrate share servers to other back ends."""
 
 import dataclasses
 import datetime
@@ -37,10 +37,10 @@ _COPIED = frozenset(
 
 
 class MigrationCompatibility(typing.NamedTuple):
-    """Whether a server could be moved, and what the driver offers.
+    """Whether a server can be migrated, and what the driver supports.
 
-    `supported` has a bool for each of `CAPABILITIES` and `ABILITIES`;
-    `reasons` say why not, one sentence each.
+    `supported` has a bool for each of `CAPABILITIES` and
+    `OPTIONAL_OPERATIONS`; `reasons` say why not, one sentence each.
     """
 
     compatible: bool
@@ -51,11 +51,11 @@ class MigrationCompatibility(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class MigrationProgress:
-    """How far a migration has come.
+    """The progress of a migration.
 
-    `total` is in percent and None where nobody can tell. `heard_at` is
-    when the driver last said anything, in UTC. The destination is None
-    where there is none, or none any longer.
+    `total` is a percentage, or None if it is not known. `heard_at` is the
+    time (UTC) of the last reply of the driver. The destination is None if
+    there is none, or none any longer.
     """
 
     total: int | None
@@ -67,11 +67,11 @@ class MigrationProgress:
 
 
 class ServerMigrations:
-    """What is refused is refused before anything has changed.
+    """Operations on server migrations.
 
-    Errors of the state of things are a Conflict for `check` and `start`,
-    and Invalid for what concerns a migration under way: the published
-    codes.
+    A request is refused before anything has changed. As published, a state
+    that does not allow `check` or `start` is a Conflict, and one that does
+    not allow a request about a running migration is Invalid.
     """
 
     def __init__(
@@ -82,14 +82,16 @@ class ServerMigrations:
         self.work = work
         self.down_time = down_time
 
-    # Begin
+    # Start
 
     def check(
-        self, ctx: RequestContext, server_id: str, wish: MigrationOptions
+        self, ctx: RequestContext, server_id: str, options: MigrationOptions
     ) -> MigrationCompatibility:
-        """Whether a server could be moved; nothing is left behind."""
-        found = self._look(server_id, wish, snapshots=True)
-        reasons = found.network_reasons or self._no_room(ctx, wish, found)
+        """Return whether a server can be migrated; changes nothing."""
+        plan = self._plan(server_id, options, snapshots=True)
+        reasons = plan.network_reasons or self._reasons_without_room(
+            ctx, options, plan
+        )
         if reasons:
             return MigrationCompatibility(
                 False,
@@ -97,52 +99,52 @@ class ServerMigrations:
                 None,
                 reasons,
             )
-        answer = self.work.on(wish.dest_host).check_server_migration(
-            ctx, share_server_id=server_id, **dataclasses.asdict(wish)
+        reply = self.work.on(options.dest_host).check_server_migration(
+            ctx, share_server_id=server_id, **dataclasses.asdict(options)
         )
-        reasons = list(answer.get('reasons', ()))
+        reasons = list(reply.get('reasons', ()))
         return MigrationCompatibility(
             not reasons,
             {
-                name: bool(answer.get(name))
+                name: bool(reply.get(name))
                 for name in (*CAPABILITIES, *OPTIONAL_OPERATIONS)
             },
-            found.share_network_id if not reasons else None,
+            plan.share_network_id if not reasons else None,
             reasons,
         )
 
     def start(
-        self, ctx: RequestContext, server_id: str, wish: MigrationOptions
+        self, ctx: RequestContext, server_id: str, options: MigrationOptions
     ) -> None:
-        """Accept a migration; of several at once one is accepted."""
-        found = self._look(server_id, wish)
-        if found.network_reasons:
+        """Accept a migration; of concurrent requests only one is accepted."""
+        plan = self._plan(server_id, options)
+        if plan.network_reasons:
             raise exception.InvalidInput(
-                reason='; '.join(found.network_reasons)
+                reason='; '.join(plan.network_reasons)
             )
-        reasons = self._no_room(ctx, wish, found)
+        reasons = self._reasons_without_room(ctx, options, plan)
         if reasons:
             raise exception.ShareServerNotMigratable(reason='; '.join(reasons))
-        self._accept(ctx, server_id, wish, found)
+        self._accept(ctx, server_id, options, plan)
 
     @read_transaction
-    def _look(
+    def _plan(
         self,
         session: Session,
         server_id: str,
-        wish: MigrationOptions,
+        options: MigrationOptions,
         *,
         snapshots: bool = False,
     ) -> migration_checks.MigrationPlan:
-        """What the migration is about, checked."""
+        """Check the request and return the plan of the migration."""
         rows = server_migrations.list_server_with_shares(session, server_id)
         if not rows:
             raise exception.ShareServerNotFound(share_server_id=server_id)
-        migration_checks.refuse_destination(rows[0], wish)
-        service = self._service(session, wish.dest_host)
+        migration_checks.refuse_destination(rows[0], options)
+        service = self._service(session, options.dest_host)
         networks = server_migrations.list_networks_with_subnets(
             session,
-            {rows[0].share_network_id, wish.new_share_network_id},
+            {rows[0].share_network_id, options.new_share_network_id},
             server_id,
         )
         migration_checks.refuse_status(rows[0])
@@ -151,9 +153,11 @@ class ServerMigrations:
             server_migrations.list_snapshot_instances(session, server_id)
             if snapshots
             else (),
-            wish,
+            options,
         )
-        return migration_checks.plan_migration(rows, service, networks, wish)
+        return migration_checks.plan_migration(
+            rows, service, networks, options
+        )
 
     def _service(self, session: Session, host: str) -> typing.Any:
         service_host = host.partition('#')[0]
@@ -162,15 +166,15 @@ class ServerMigrations:
             raise exception.ServiceIsDown(binary=BINARY, host=service_host)
         return service
 
-    def _no_room(
+    def _reasons_without_room(
         self,
         ctx: RequestContext,
-        wish: MigrationOptions,
-        found: migration_checks.MigrationPlan,
+        options: MigrationOptions,
+        plan: migration_checks.MigrationPlan,
     ) -> list[str]:
-        """Why the destination cannot hold the shares, by the scheduler."""
+        """Ask the scheduler why the destination has no room for the shares."""
         return self.scheduler.check_server_destination(
-            ctx, host=wish.dest_host, needs=found.needs
+            ctx, host=options.dest_host, needs=plan.needs
         )
 
     @transaction
@@ -179,13 +183,13 @@ class ServerMigrations:
         session: Session,
         ctx: RequestContext,
         server_id: str,
-        wish: MigrationOptions,
-        found: migration_checks.MigrationPlan,
+        options: MigrationOptions,
+        plan: migration_checks.MigrationPlan,
     ) -> None:
-        """The one guarded step: all of the server changes, or nothing.
+        """Move the server and everything on it in one guarded step.
 
-        Behind the guard nobody puts a share on the server, so what is
-        read there is all there is.
+        After the first guard no share can be added to the server, so what is
+        read from then on is complete.
         """
         moves = TransitionBatch(session)
         moves.fire_one(SHARE_SERVER, server_id, 'migrate')
@@ -193,7 +197,7 @@ class ServerMigrations:
         snapshots = server_migrations.list_snapshot_instances(
             session, server_id
         )
-        migration_checks.refuse_shares(rows, snapshots, wish)
+        migration_checks.refuse_shares(rows, snapshots, options)
         moves.fire(
             SHARE_SERVER_TASK,
             'start',
@@ -205,7 +209,7 @@ class ServerMigrations:
             {row.instance_id: row.instance_status for row in rows},
         )
         if any(row.replica_state is not None for row in rows):
-            # Since these moves nobody makes a replica.
+            # After these moves no replica can be created.
             migration_checks.refuse_share_replicas(
                 server_migrations.list_server_with_shares(session, server_id)
             )
@@ -215,7 +219,7 @@ class ServerMigrations:
             {row.id: row.status for row in snapshots},
         )
         moves.write()
-        service_host, _, pool = wish.dest_host.partition('#')
+        service_host, _, pool = options.dest_host.partition('#')
         server_migrations.insert(
             session,
             source_server_id=server_id,
@@ -223,10 +227,10 @@ class ServerMigrations:
             destination_host=service_host,
             destination_pool=pool or None,
             old_share_network_id=rows[0].share_network_id,
-            new_share_network_id=found.share_network_id,
-            writable=wish.writable,
-            nondisruptive=wish.nondisruptive,
-            preserve_snapshots=wish.preserve_snapshots,
+            new_share_network_id=plan.share_network_id,
+            writable=options.writable,
+            nondisruptive=options.nondisruptive,
+            preserve_snapshots=options.preserve_snapshots,
             project_id=rows[0].project_id,
             user_id=rows[0].user_id,
         )
@@ -234,14 +238,14 @@ class ServerMigrations:
             session, ctx, share_server_id=server_id
         )
 
-    # End
+    # Complete or cancel
 
     @transaction
     def complete(
         self, session: Session, ctx: RequestContext, server_id: str
     ) -> str:
-        """Have the second phase begin; the id of the destination."""
-        migration = self._under_way(session, server_id, 'complete')
+        """Request the second phase; return the id of the destination."""
+        migration = self._continue(session, server_id, 'complete')
         server_migrations.update(session, migration.id, phase=2)
         self.work.on(migration.destination_host).complete_server_migration(
             session, ctx, share_server_id=server_id
@@ -252,8 +256,8 @@ class ServerMigrations:
     def cancel(
         self, session: Session, ctx: RequestContext, server_id: str
     ) -> None:
-        """Have everything go back to what it was."""
-        migration = self._under_way(session, server_id, 'cancel')
+        """Request that the migration is rolled back."""
+        migration = self._continue(session, server_id, 'cancel')
         if not migration.can_cancel:
             raise exception.InvalidShareServer(
                 reason=f'the driver cannot cancel the migration of {server_id}'
@@ -262,11 +266,11 @@ class ServerMigrations:
             session, ctx, share_server_id=server_id
         )
 
-    def _under_way(
+    def _continue(
         self, session: Session, server_id: str, event: str
     ) -> typing.Any:
-        """The migration that now goes on with this event."""
-        # The guard first: of two requests the second finds what it did.
+        """Fire the event and return the running migration."""
+        # The guard comes first: of two requests the second sees its effect.
         try:
             fire(session, SHARE_SERVER_TASK, server_id, event)
         except exception.InvalidStatus as error:
@@ -282,38 +286,38 @@ class ServerMigrations:
         self._service(session, migration.destination_host)
         return migration
 
-    # Look
+    # Progress
 
     def progress(
         self, ctx: RequestContext, server_id: str
     ) -> MigrationProgress:
-        """How far the newest migration from a server has come.
+        """Return the progress of the newest migration from a server.
 
-        The back end is asked; where it does not answer, what is known is
-        told. The source may be gone.
+        The back end is asked; if it does not answer, the last known progress
+        is returned. The source may be gone.
         """
-        before = self._latest(server_id)
+        migration = self._get_latest(server_id)
         if (
-            before.open_for is not None
-            and before.task_state == TaskState.MIGRATING
+            migration.open_for is not None
+            and migration.task_state == TaskState.MIGRATING
         ):
-            self._hear(ctx, before)
-        return _progress(self._latest(server_id))
+            self._refresh(ctx, migration)
+        return _progress(self._get_latest(server_id))
 
-    def _hear(self, ctx: RequestContext, migration: typing.Any) -> None:
+    def _refresh(self, ctx: RequestContext, migration: typing.Any) -> None:
         work = self.work.on(migration.destination_host)
         try:
             work.hear_server_migration(
                 ctx, share_server_id=migration.source_server_id
             )
         except exception.ServiceUnavailable:
-            return  # what was heard before, and when, is told
+            return  # the last known progress is returned
 
     @read_transaction
-    def _latest(self, session: Session, server_id: str) -> typing.Any:
+    def _get_latest(self, session: Session, server_id: str) -> typing.Any:
         migration = server_migrations.find_latest(session, server_id)
         if migration is None:
-            share_servers.get(session, server_id)  # or there is none
+            share_servers.get(session, server_id)  # raises NotFound
             raise exception.InvalidShareServer(
                 reason=f'{server_id} is not being migrated'
             )
@@ -329,7 +333,7 @@ class ServerMigrations:
         server_id: str,
         task_state: str,
     ) -> None:
-        """Set the task state by decree, by its name in the design."""
+        """Set the task state to one of `TaskState`."""
         fire(
             session,
             SHARE_SERVER_TASK,
@@ -347,14 +351,15 @@ def _progress(migration: typing.Any) -> MigrationProgress:
         total = 100
     elif task_state != TaskState.MIGRATING:
         total = None
-    gone = migration.outcome not in (None, TaskState.COMPLETED) and (
-        migration.phase == 1
-    )
+    is_destination_gone = migration.outcome not in (
+        None,
+        TaskState.COMPLETED,
+    ) and (migration.phase == 1)
     return MigrationProgress(
         total,
         task_state,
         migration.phase,
         migration.heard_at,
-        None if gone else migration.destination_server_id,
+        None if is_destination_gone else migration.destination_server_id,
         migration.error,
     )

@@ -1,4 +1,4 @@
-"""The end of share servers that were only kept for shares to come."""
+"""Deletion of idle share servers whose network or subnet is deleted."""
 
 from collections.abc import Callable, Iterable
 import typing
@@ -21,31 +21,34 @@ def release_unused(
     servers: Iterable[typing.Any],
     in_use: Callable[[str], exception.ManilaLiteError],
 ) -> None:
-    """Ask for the end of servers whose network or subnet is to go.
+    """Request the deletion of servers whose network or subnet is deleted.
 
-    They leave it at once; their addresses they give back when they are
-    gone. The driver is told of the directory services that they were in.
-    `in_use` makes the error of one that has to stay.
+    They are detached at once; their addresses are released when they are
+    gone. The driver is given the security services that they had joined.
+    `in_use` makes the error for a server that cannot be deleted.
     """
-    found = list(servers)
-    if not found:
+    servers = list(servers)
+    if not servers:
         return
-    if not all(server.is_auto_deletable for server in found):
+    if not all(server.is_auto_deletable for server in servers):
         raise in_use('it has share servers that are not deleted automatically')
-    ids = [server.id for server in found]
+    ids = [server.id for server in servers]
     try:
         fire_all(session, SHARE_SERVER, ids, 'delete', updated_at=session.now)
     except exception.InvalidStatus as error:
         raise in_use('it has share servers that are busy') from error
-    # Nobody puts a share on a server that is not active.
+    # No new share is placed on a server that is not active.
     if share_networks.list_share_instances(session, ids):
         raise in_use('it has shares')
     share_networks.detach_servers(session, ids)
-    left = [
+    service_ids = [
         row.id
         for row in share_servers.list_security_services(session, network_id)
     ]
-    for server in found:
+    for server in servers:
         work.on(server.host).delete_share_server(
-            session, ctx, share_server_id=server.id, security_service_ids=left
+            session,
+            ctx,
+            share_server_id=server.id,
+            security_service_ids=service_ids,
         )

@@ -22,14 +22,15 @@ from manila_lite.states.share_server import SHARE_SERVER
 from manila_lite.states.share_server import ServerStatus
 
 _DELETABLE = frozenset({ServerStatus.ACTIVE, ServerStatus.ERROR})
-"""Whence a request may delete; what is inactive belongs to a migration."""
+"""Statuses in which users may delete; `inactive` is for migrations."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ManageServerRequest:
-    """A server that a back end has: where, and how it is called there.
+    """A request to manage a server that exists on a back end.
 
-    `host` is host@backend. Without a subnet it is in those of all zones.
+    `host` is host@backend, `identifier` the server's name there. Without a
+    subnet, the default subnets of the network are used.
     """
 
     host: str
@@ -42,10 +43,10 @@ class ManageServerRequest:
 
 
 class ShareServers:
-    """Each method is a transaction: all of a request, or none of it.
+    """Operations on share servers. Each method is one transaction.
 
-    A status that does not allow a request raises InvalidStatus, whose
-    code is the caller's to choose.
+    A status that does not allow a request raises InvalidStatus; the caller
+    chooses the HTTP code.
     """
 
     def __init__(self, db: Database, work: Client, down_time: float):
@@ -57,8 +58,8 @@ class ShareServers:
     def delete(
         self, session: Session, ctx: RequestContext, server: typing.Any
     ) -> None:
-        """Ask for the end of a server that has no shares."""
-        status = self._hold(session, server)
+        """Request the deletion of a server that has no shares."""
+        status = self._lock(session, server)
         if status not in _DELETABLE:
             raise exception.InvalidStatus(
                 resource='share server',
@@ -82,22 +83,22 @@ class ShareServers:
         ctx: RequestContext,
         request: ManageServerRequest,
     ) -> str:
-        """Accept a server that is there already; its id."""
+        """Accept a server that exists on a back end and return its id."""
         network = network_rules.lock_active_shared(
             session, request.share_network_id
         )
         service = self._service(session, request.host)
-        found = self._subnets(
+        network_subnets = self._subnets(
             session, request, network.id, service.availability_zone_id
         )
-        # Who manages on a back end takes turns, so that of two requests
-        # for one identifier the second sees the first.
+        # The row of the service is locked: of two requests for one
+        # identifier the second sees the server of the first.
         if share_servers.is_identifier_known(
             session, service.host, request.identifier
         ):
             raise exception.InvalidShareServer(
                 reason=f'{request.identifier} on {service.host} is '
-                'managed already'
+                'already managed'
             )
         server_id = session.new_id()
         insert_row(
@@ -115,7 +116,7 @@ class ShareServers:
             created_at=session.now,
         )
         share_servers.add_subnets(
-            session, server_id, [subnet.id for subnet in found]
+            session, server_id, [subnet.id for subnet in network_subnets]
         )
         self.work.on(service.host).manage_share_server(
             session,
@@ -139,23 +140,23 @@ class ShareServers:
         network_id: str,
         zone_id: str,
     ) -> Sequence[Subnet]:
-        """Those the server is in: all of the zone of the one named.
+        """Return the subnets of the server: all of the zone of the named one.
 
-        Unless one is named, those of all zones, and only if there are
-        none, those of the zone of the back end.
+        If none is named, these are the default subnets, or if there are none,
+        those of the zone of the back end.
         """
         serving = [
             subnet
             for subnet in subnets.list_for_network(session, network_id)
             if subnet.is_default or subnet.availability_zone_id == zone_id
         ]
-        wanted = request.share_network_subnet_id
-        if wanted is None:
+        subnet_id = request.share_network_subnet_id
+        if subnet_id is None:
             named = min(
                 serving, key=lambda one: not one.is_default, default=None
             )
         else:
-            named = next((one for one in serving if one.id == wanted), None)
+            named = next((one for one in serving if one.id == subnet_id), None)
         if named is None:
             raise exception.InvalidInput(
                 reason='share_network_subnet_id must be that of a subnet '
@@ -177,11 +178,11 @@ class ShareServers:
         *,
         force: bool = False,
     ) -> None:
-        """Ask for a server to be forgotten; it stays where it is.
+        """Request that a server is unmanaged; it stays on the back end.
 
-        With `force` errors of the back end are borne.
+        With `force`, driver errors are ignored.
         """
-        self._hold(session, server)
+        self._lock(session, server)
         fire(
             session,
             SHARE_SERVER,
@@ -202,15 +203,15 @@ class ShareServers:
         server: typing.Any,
         status: str,
     ) -> None:
-        """Set a status by decree; raises InvalidInput for other words."""
+        """Set the status by `reset_status`; raises InvalidInput."""
         try:
             event = SHARE_SERVER.reset_event(status)
         except KeyError:
             raise exception.InvalidInput(
-                reason=f'status {status!r} is none of '
+                reason=f'status {status!r} is not one of '
                 f'{", ".join(sorted(SHARE_SERVER.resets))}'
             ) from None
-        # Whatever becomes of it, nobody waits for it to be made any more.
+        # No share waits any longer for this server to be built.
         fire(
             session,
             SHARE_SERVER,
@@ -220,8 +221,8 @@ class ShareServers:
             updated_at=session.now,
         )
 
-    def _hold(self, session: Session, server: typing.Any) -> str:
-        """The status; nobody puts a share on the server from now on."""
+    def _lock(self, session: Session, server: typing.Any) -> str:
+        """Lock the server against new shares and return its status."""
         status = share_servers.lock(session, server.id)
         if status is None:
             raise exception.ShareServerNotFound(share_server_id=server.id)

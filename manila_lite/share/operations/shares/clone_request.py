@@ -1,4 +1,4 @@
-"""A request for a share that is made of a snapshot, checked against it."""
+"""Requests for a share from a snapshot, and their checks."""
 
 import dataclasses
 import typing
@@ -11,7 +11,7 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 
 
 def lock_source_shared(session: Session, snapshot_id: str) -> typing.Any:
-    """The snapshot, available, and kept so by the transaction."""
+    """Lock an available snapshot FOR SHARE; raises InvalidShareSnapshot."""
     source = clone_sources.lock_source_shared(session, snapshot_id)
     if source.status != SnapshotStatus.AVAILABLE:
         raise exception.InvalidShareSnapshot(
@@ -22,11 +22,16 @@ def lock_source_shared(session: Session, snapshot_id: str) -> typing.Any:
 
 
 def complete_request(
-    request: ShareRequest, source: typing.Any, proto: str, *, elsewhere: bool
+    request: ShareRequest,
+    source: typing.Any,
+    proto: str,
+    *,
+    allow_other_zone: bool,
 ) -> ShareRequest:
-    """The request with what it leaves to the snapshot; or InvalidInput.
+    """Return the request with defaults from the snapshot.
 
-    A copy may lie in another zone only if it may be placed `elsewhere`.
+    Raises InvalidInput where it contradicts the snapshot. A clone may be in
+    another zone only with `allow_other_zone`.
     """
     if (
         request.check_clone_support
@@ -43,19 +48,19 @@ def complete_request(
         )
     if proto != source.share_proto:
         raise exception.InvalidInput(
-            reason=f'share_proto must be {source.share_proto}, as that of '
-            f'the snapshot, not {proto}'
+            reason=f'share_proto must be {source.share_proto}, as for the '
+            f'snapshot, not {proto}'
         )
     network = request.share_network_id
     if network is not None and network != source.share_network_id:
         raise exception.InvalidInput(
             reason='share_network_id must be that of the share of the '
-            'snapshot, or left out'
+            'snapshot, or omitted'
         )
     zone = request.availability_zone
     if (
         zone is not None
-        and not elsewhere
+        and not allow_other_zone
         and zone not in (source.availability_zone, source.availability_zone_id)
     ):
         raise exception.InvalidInput(
@@ -72,9 +77,9 @@ def complete_request(
 
 
 def check_type(source: typing.Any, share_type_id: str | None) -> None:
-    """Refuse another type than that of the snapshot's share."""
+    """Refuse a type other than that of the snapshot's share."""
     if share_type_id != source.share_type_id:
         raise exception.InvalidInput(
             reason='share_type must be that of the share of the snapshot, '
-            'or left out'
+            'or omitted'
         )

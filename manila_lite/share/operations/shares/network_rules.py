@@ -1,4 +1,4 @@
-"""What a share network has to be like for what is put on it."""
+"""Conditions that a share network must meet for shares on it."""
 
 from collections.abc import Sequence
 import typing
@@ -11,7 +11,7 @@ from manila_lite.states.share_network import NetworkStatus
 
 
 def lock_active_shared(session: Session, share_network_id: str) -> typing.Any:
-    """The network, active, and kept so by the transaction."""
+    """Lock an active network FOR SHARE; raises InvalidShareNetwork."""
     network = share_networks.lock_shared(session, share_network_id)
     if network.status != NetworkStatus.ACTIVE:
         raise exception.InvalidShareNetwork(
@@ -24,25 +24,27 @@ def lock_active_shared(session: Session, share_network_id: str) -> typing.Any:
 def zones_with_subnet(
     session: Session, share_network_id: str, wanted: Sequence[str]
 ) -> list[str]:
-    """Those of the zones that the network has a subnet for.
+    """Return those of the wanted zones that the network has a subnet for.
 
-    No zones wanted, or given back, means any. Raises InvalidShareNetwork
-    when none is left.
+    An empty list means any zone, as argument and as result. Raises
+    InvalidShareNetwork if no zone remains.
     """
-    found = subnets.list_for_network(session, share_network_id)
-    if any(subnet.is_default for subnet in found):
+    network_subnets = subnets.list_for_network(session, share_network_id)
+    if any(subnet.is_default for subnet in network_subnets):
         return list(wanted)
-    own = {
+    zones = {
         subnet.availability_zone
-        for subnet in found
+        for subnet in network_subnets
         if subnet.availability_zone is not None
     }
-    left = (
-        sorted(own) if not wanted else [zone for zone in wanted if zone in own]
+    remaining = (
+        sorted(zones)
+        if not wanted
+        else [zone for zone in wanted if zone in zones]
     )
-    if not left:
+    if not remaining:
         raise exception.InvalidShareNetwork(
             reason=f'share network {share_network_id} has no subnet '
             f'for {" or ".join(wanted) or "any zone"}'
         )
-    return left
+    return remaining

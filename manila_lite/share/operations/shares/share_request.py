@@ -1,4 +1,4 @@
-"""A request for a share, checked against its type before anything moves."""
+"""Share requests, and their checks against the share type."""
 
 from collections.abc import Collection
 import dataclasses
@@ -22,10 +22,11 @@ CAPABILITY_EXTRA_SPECS = (
 
 @dataclasses.dataclass(frozen=True)
 class ShareRequest:
-    """What a caller asks for; names are those of the published body.
+    """A request for a share; fields are named as in the published body.
 
-    A size is left out only where a snapshot gives it. `zones_of_type` and
-    `clones_checked` say which rules the version of the request knows.
+    `size` is None only if the size of a snapshot is to be used.
+    `apply_type_zones` and `check_clone_support` enable rules that depend on
+    the API version of the request.
     """
 
     share_proto: str
@@ -46,7 +47,7 @@ class ShareRequest:
 
 
 def capability_columns(share_type: TypeWithSpecs | None) -> dict[str, object]:
-    """What the type lets its shares do, as columns of the share."""
+    """Return the capabilities of the type as columns of the share."""
     if share_type is None:
         return dict.fromkeys(CAPABILITY_EXTRA_SPECS, False) | {
             'replication_type': None
@@ -57,7 +58,7 @@ def capability_columns(share_type: TypeWithSpecs | None) -> dict[str, object]:
 
 
 def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
-    """Refuse what the type cannot give; raises InvalidInput."""
+    """Raise InvalidInput if the type does not support the request."""
     if request.size is None:
         raise exception.InvalidInput(
             reason='size must be an integer from 1 to 2147483647'
@@ -66,7 +67,7 @@ def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
     check_network(request, share_type)
     if request.encryption_key_ref and not specs.get('encryption_support'):
         raise exception.InvalidInput(
-            reason='encryption_key_ref needs a share type with '
+            reason='encryption_key_ref requires a share type with '
             'encryption_support'
         )
     check_mount_point_support(request, share_type)
@@ -74,7 +75,7 @@ def check_type(request: ShareRequest, share_type: TypeWithSpecs) -> None:
 
 
 def check_network(request: ShareRequest, share_type: TypeWithSpecs) -> None:
-    """Have a network be named for a type that has one, and no other."""
+    """Require a share network if, and only if, the type has DHSS true."""
     with_servers = share_type.flag('driver_handles_share_servers')
     if with_servers and request.share_network_id is None:
         raise exception.InvalidInput(
@@ -84,7 +85,7 @@ def check_network(request: ShareRequest, share_type: TypeWithSpecs) -> None:
         )
     if request.share_network_id is not None and not with_servers:
         raise exception.InvalidInput(
-            reason='share_network_id has no use with share type '
+            reason='share_network_id cannot be used with share type '
             f'{share_type.name}, whose driver_handles_share_servers '
             'is false'
         )
@@ -93,21 +94,21 @@ def check_network(request: ShareRequest, share_type: TypeWithSpecs) -> None:
 def check_mount_point_support(
     request: ShareRequest, share_type: TypeWithSpecs
 ) -> None:
-    """Refuse a mount point name that the type has no use for."""
+    """Refuse a mount point name if the type does not support one."""
     if request.mount_point_name and not share_type.flag(
         'mount_point_name_support'
     ):
         raise exception.InvalidInput(
-            reason='mount_point_name needs a share type with '
+            reason='mount_point_name requires a share type with '
             'mount_point_name_support'
         )
 
 
 def check_protocol(proto: str, enabled: Collection[str]) -> None:
-    """Refuse a protocol, in capitals, that is not enabled."""
+    """Refuse a protocol (in upper case) that is not enabled."""
     if proto not in enabled:
         raise exception.InvalidInput(
-            reason=f'share_proto {proto} is none of '
+            reason=f'share_proto {proto} is not one of '
             f'{", ".join(sorted(enabled))}'
         )
 
@@ -120,16 +121,16 @@ def check_size(
     growing: bool = False,
     allow_beyond_maximum: bool = False,
 ) -> None:
-    """Hold a size to the limits of the type (extra specs `provisioning:`).
+    """Check a size against the limits of the type (`provisioning:`).
 
-    The least size counts for new and shrunk shares, the greatest for new
-    and extended ones. Who may go beyond the maximum is held by
-    `max_share_extend_size` instead.
+    The minimum applies to new and shrunk shares, the maximum to new and
+    extended ones. With `allow_beyond_maximum`, `max_share_extend_size`
+    applies instead of `max_share_size`.
     """
-    least = _limit(specs, 'provisioning:min_share_size')
-    if not growing and least is not None and size < least:
+    minimum = _limit(specs, 'provisioning:min_share_size')
+    if not growing and minimum is not None and size < minimum:
         raise exception.InvalidInput(
-            reason=f'size {size} GiB is below the minimum of {least} GiB '
+            reason=f'size {size} GiB is below the minimum of {minimum} GiB '
             'of the share type'
         )
     key = (
@@ -137,10 +138,10 @@ def check_size(
         if allow_beyond_maximum
         else 'provisioning:max_share_size'
     )
-    greatest = _limit(specs, key)
-    if (creating or growing) and greatest is not None and size > greatest:
+    maximum = _limit(specs, key)
+    if (creating or growing) and maximum is not None and size > maximum:
         raise exception.InvalidInput(
-            reason=f'size {size} GiB is above the maximum of {greatest} '
+            reason=f'size {size} GiB is above the maximum of {maximum} '
             'GiB of the share type'
         )
 
@@ -153,7 +154,7 @@ def _limit(specs: typing.Mapping[str, str], key: str) -> int | None:
 def allowed_zones(
     request: ShareRequest, share_type: TypeWithSpecs | None
 ) -> list[str]:
-    """The zones the share may be placed in; empty means any."""
+    """Return the zones the share may be placed in; empty means any."""
     allowed: list[str] = []
     if request.apply_type_zones and share_type is not None:
         text = share_type.extra_specs.get('availability_zones', '')
@@ -162,8 +163,8 @@ def allowed_zones(
         return allowed
     if allowed and request.availability_zone not in allowed:
         raise exception.InvalidInput(
-            reason=f'availability_zone {request.availability_zone} is none '
-            f'of those of the share type: {", ".join(allowed)}'
+            reason=f'availability_zone {request.availability_zone} is not '
+            f'one of those of the share type: {", ".join(allowed)}'
         )
     return [request.availability_zone]
 
@@ -174,7 +175,7 @@ def full_mount_point_name(
     prefix: str,
     project_id: str,
 ) -> str | None:
-    """The whole mount point name: prefix of the type or option, name."""
+    """Return the mount point name with the prefix of the type or option."""
     if not request.mount_point_name or share_type is None:
         return None
     prefix = share_type.extra_specs.get(
@@ -185,7 +186,7 @@ def full_mount_point_name(
     )
     if not _MOUNT_POINT.fullmatch(name):
         raise exception.InvalidInput(
-            reason='mount_point_name may have letters, digits, _ and -, '
-            f'255 with its prefix, not {name!r}'
+            reason='mount_point_name may contain letters, digits, _ and -, '
+            f'at most 255 with its prefix, not {name!r}'
         )
     return name

@@ -39,7 +39,7 @@ from manila_lite.work.admission import admission_controlled
 
 
 class Shares:
-    """Each method is a transaction: all of a request, or none of it."""
+    """Operations on shares. Each method is one transaction."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Shares:
     def create(
         self, session: Session, ctx: RequestContext, request: ShareRequest
     ) -> str:
-        """Accept a share; its id. Placement and creation follow."""
+        """Accept a share and return its id; placement and creation follow."""
         proto = request.share_proto.upper()
         share_request.check_protocol(proto, self.protocols)
         source = None
@@ -84,7 +84,7 @@ class Shares:
                 session, request.snapshot_id
             )
             request = clone_request.complete_request(
-                request, source, proto, elsewhere=self.schedules_clones
+                request, source, proto, allow_other_zone=self.schedules_clones
             )
         share_type = self._type(session, ctx, request, source)
         zone = self._zone(session, request.availability_zone)
@@ -93,7 +93,7 @@ class Shares:
         zones = self._zones(session, request, share_type)
         hints = self._hints(session, ctx, request.scheduler_hints)
         share_id, instance_id = session.new_id(), session.new_id()
-        abilities = share_request.capability_columns(share_type)
+        capabilities = share_request.capability_columns(share_type)
         owner = Owner(
             ctx.project_id, ctx.user_id, share_type and share_type.id
         )
@@ -103,7 +103,7 @@ class Shares:
             request.size,
             shares=1,
             gigabytes=request.size,
-            replicas=1 if abilities['replication_type'] else 0,
+            replicas=1 if capabilities['replication_type'] else 0,
         )
         shares.insert(
             session,
@@ -119,7 +119,7 @@ class Shares:
                 'is_public': request.is_public,
                 'is_soft_deleted': False,
                 'created_at': session.now,
-                **abilities,
+                **capabilities,
             },
             request.metadata,
         )
@@ -131,14 +131,14 @@ class Shares:
                 id=instance_id,
                 share_id=share_id,
                 share_type_id=owner.share_type_id,
-                host=self._host_of_copy(source),
+                host=self._host_of_clone(source),
                 availability_zone_id=zone and zone.id,
                 share_network_id=request.share_network_id,
                 access_rules_status='active',
                 cast_rules_to_readonly=False,
                 created_at=session.now,
                 **replicas.initial_columns(
-                    share_id, abilities['replication_type']
+                    share_id, capabilities['replication_type']
                 ),
                 encryption_key_ref=request.encryption_key_ref,
                 mount_point_name=share_request.full_mount_point_name(
@@ -146,12 +146,12 @@ class Shares:
                 ),
             )
         except db_exc.DBReferenceError:
-            # The type was deleted since it was read.
+            # The type was deleted after it was read.
             raise exception.ShareTypeNotFound(
                 share_type_id=owner.share_type_id
             ) from None
         if source is not None:
-            self._copy(
+            self._clone(
                 session, ctx, source, request, instance_id, zones, hints
             )
             return share_id
@@ -160,11 +160,11 @@ class Shares:
         )
         return share_id
 
-    def _host_of_copy(self, source):
-        """A copy lies in the pool of its source, or is placed like others."""
+    def _host_of_clone(self, source):
+        """Return the host of a clone, or None to have it scheduled."""
         return source.host if source and not self.schedules_clones else None
 
-    def _copy(self, session, ctx, source, request, instance_id, zones, hints):
+    def _clone(self, session, ctx, source, request, instance_id, zones, hints):
         if self.schedules_clones:
             self.scheduler.create_share_instance(
                 session,
@@ -184,8 +184,8 @@ class Shares:
     def _type(self, session, ctx, request, source):
         name = request.share_type or self.default_type
         if not name:
-            return None  # the scheduler says so, visibly, in a message
-        # Who may copy a snapshot may have what it is of, as it is.
+            return None  # the scheduler fails it with a user message
+        # A caller who may clone a snapshot may use the type of its share.
         found = share_types.find_usable(
             session, name, ctx.project_id, ctx.is_admin or source is not None
         )
@@ -196,17 +196,17 @@ class Shares:
         share_request.check_type(request, found)
         return found
 
-    def _zone(self, session, named):
-        """The zone of this name, or of this id."""
-        if named is None:
+    def _zone(self, session, name_or_id):
+        """Return the zone with this name or id."""
+        if name_or_id is None:
             return None
         for zone in services.list_zones(session):
-            if named in (zone.id, zone.name):
+            if name_or_id in (zone.id, zone.name):
                 return zone
-        raise exception.AvailabilityZoneNotFound(zone=named)
+        raise exception.AvailabilityZoneNotFound(zone=name_or_id)
 
     def _zones(self, session, request, share_type):
-        """The zones of the type in which the network has subnets."""
+        """Return the zones of the type in which the network has subnets."""
         zones = share_request.allowed_zones(request, share_type)
         if request.share_network_id is None:
             return zones
@@ -216,7 +216,7 @@ class Shares:
         return network_rules.zones_with_subnet(session, network.id, zones)
 
     def _hints(self, session, ctx, hints):
-        """The hints with share ids as lists; every share must be seen."""
+        """Return the hints with lists of share ids; all must be visible."""
         parsed: dict[str, typing.Any] = {
             key: sorted({id.strip() for id in hints[key].split(',')})
             for key in ('same_host', 'different_host')
@@ -271,7 +271,7 @@ class Shares:
         share: typing.Any,
         values: dict[str, object],
     ) -> None:
-        """Change the name, the description, or who may see it."""
+        """Change the name, the description or the visibility."""
         self._refuse_soft_deleted(share)
         if values:
             shares.update(session, share.id, values)
@@ -288,15 +288,15 @@ class Shares:
         force: bool = False,
         allow_beyond_maximum: bool = False,
     ) -> None:
-        """Ask for a larger share, through the scheduler unless forced.
+        """Request a larger share, through the scheduler unless forced.
 
-        That is for room in the pool of the active replica; others grow
-        where they are.
+        The scheduler checks for room in the pool of the active replica;
+        other replicas are extended without a check.
         """
         self._refuse_soft_deleted(share)
-        copies = replica_guards.lock_for_resize(session, share, 'extend')
-        fire(session, SHARE_INSTANCE, copies.instance_id, 'extend')
-        instance = share_instances.get(session, copies.instance_id)
+        target = replica_guards.lock_for_resize(session, share, 'extend')
+        fire(session, SHARE_INSTANCE, target.instance_id, 'extend')
+        instance = share_instances.get(session, target.instance_id)
         if not instance.size:
             raise exception.InvalidInput(
                 reason='the size of the share is not known'
@@ -319,19 +319,19 @@ class Shares:
             new_size,
             reserve=True,
             gigabytes=growth,
-            replicas=copies.replicas,
+            replicas=target.replica_count,
         )
-        what = {
+        args = {
             'instance_id': instance.id,
             'new_size': new_size,
             'growth': growth,
         }
         if not force:
-            self.scheduler.extend_share_instance(session, ctx, **what)
+            self.scheduler.extend_share_instance(session, ctx, **args)
             return
         pools.adjust_allocated(session, instance.host, growth)
         self.provisioning.on(instance.host).extend_share_instance(
-            session, ctx, host=instance.host, **what
+            session, ctx, host=instance.host, **args
         )
 
     @admission_controlled
@@ -343,11 +343,11 @@ class Shares:
         share: typing.Any,
         new_size: int,
     ) -> None:
-        """Ask for a smaller share; quota is given back when it is."""
+        """Request a smaller share; quota is credited when it has shrunk."""
         self._refuse_soft_deleted(share)
-        copies = replica_guards.lock_for_resize(session, share, 'shrink')
-        fire(session, SHARE_INSTANCE, copies.instance_id, 'shrink')
-        instance = share_instances.get(session, copies.instance_id)
+        target = replica_guards.lock_for_resize(session, share, 'shrink')
+        fire(session, SHARE_INSTANCE, target.instance_id, 'shrink')
+        instance = share_instances.get(session, target.instance_id)
         if new_size >= instance.size:
             raise exception.InvalidInput(
                 reason='new_size must be below the size of '
@@ -367,19 +367,19 @@ class Shares:
     def delete(
         self, session: Session, ctx: RequestContext, share: typing.Any
     ) -> None:
-        """Ask for the end of a share and of all its instances."""
-        found = replica_guards.refuse_replicas(session, share)
-        for instance in found:
+        """Request the deletion of a share with all its instances."""
+        instances = replica_guards.refuse_replicas(session, share)
+        for instance in instances:
             fire(
                 session,
                 SHARE_INSTANCE,
                 instance.instance_id,
-                'defer_delete' if self._defers(instance) else 'delete',
+                'defer_delete' if self._is_deferred(instance) else 'delete',
             )
         self._refuse_dependents(session, share, exception.ShareNotAllowed)
-        for instance in found:
-            if self._defers(instance):
-                self._defer(session, ctx, instance)
+        for instance in instances:
+            if self._is_deferred(instance):
+                self._delete_deferred(session, ctx, instance)
             else:
                 self._delete_instance(session, ctx, instance.instance_id)
 
@@ -387,12 +387,12 @@ class Shares:
     def force_delete(
         self, session: Session, ctx: RequestContext, share: typing.Any
     ) -> None:
-        """The same from every status; errors of the back end are borne."""
-        found = replica_guards.refuse_replicas(session, share)
-        for instance in found:
+        """Request deletion from any status; driver errors are ignored."""
+        instances = replica_guards.refuse_replicas(session, share)
+        for instance in instances:
             fire(session, SHARE_INSTANCE, instance.instance_id, 'force_delete')
         self._refuse_dependents(session, share, exception.InvalidShare)
-        for instance in found:
+        for instance in instances:
             self._delete_instance(
                 session, ctx, instance.instance_id, force=True
             )
@@ -401,10 +401,10 @@ class Shares:
     def force_delete_instance(
         self, session: Session, ctx: RequestContext, instance_id: str
     ) -> None:
-        """Remove one instance, whatever its status is."""
+        """Request the deletion of one instance, whatever its status."""
         share_id = share_instances.get(session, instance_id).share_id
         if self._delete_replica(session, ctx, share_id, instance_id):
-            # This may be the one with the data.
+            # This may be the instance with the data.
             locks.check_share_not_locked(session, share_id)
             return
         fire(session, SHARE_INSTANCE, instance_id, 'force_delete')
@@ -417,20 +417,26 @@ class Shares:
         self._delete_instance(session, ctx, instance_id, force=True)
 
     def _delete_replica(self, session, ctx, share_id, instance_id):
-        """Whether it was one of several replicas; then it is on its way."""
-        taken = replicas.lock_instances(session, share_id)
-        own = next((row for row in taken if row.id == instance_id), None)
-        if own is None or own.replica_state is None or len(taken) == 1:
+        """Request deletion if it is one of several replicas; False if not."""
+        instances = replicas.lock_instances(session, share_id)
+        replica = next(
+            (row for row in instances if row.id == instance_id), None
+        )
+        if (
+            replica is None
+            or replica.replica_state is None
+            or len(instances) == 1
+        ):
             return False
-        if replica_removal.is_last_active(taken, own):
+        if replica_removal.is_last_active(instances, replica):
             raise exception.ShareHasReplicas(share_id=share_id)
         replica_removal.remove(
-            session, ctx, self.replication, taken, own, force=True
+            session, ctx, self.replication, instances, replica, force=True
         )
         return True
 
     def _refuse_dependents(self, session, share, error):
-        """Behind the moves, so that none can come into being any more."""
+        """Refuse after the moves, which prevent new dependents."""
         locks.check_share_not_locked(session, share.id)
         if shares.has_snapshots(session, share.id):
             raise error(
@@ -446,11 +452,11 @@ class Shares:
             session, ctx, instance_id=instance_id, force=force
         )
 
-    def _defers(self, instance):
+    def _is_deferred(self, instance):
         return self.deferred_deletion_enabled and instance.host
 
-    def _defer(self, session, ctx, target):
-        instance = share_instances.get(session, target.instance_id)
+    def _delete_deferred(self, session, ctx, row):
+        instance = share_instances.get(session, row.instance_id)
         charges.credit(session, owner_of(instance), deltas_of(instance))
         self.provisioning.on(instance.host).delete_share_instance_deferred(
             session, ctx, instance_id=instance.id
@@ -462,10 +468,10 @@ class Shares:
     def soft_delete(
         self, session: Session, ctx: RequestContext, share: typing.Any
     ) -> None:
-        """Put a share into the recycle bin for the retention time."""
+        """Move a share to the recycle bin for the retention time."""
         self._refuse_soft_deleted(share)
         replica_guards.refuse_replicas(session, share)
-        # Who takes a snapshot moves the instance, and so waits for this.
+        # Creating a snapshot moves the instance and so waits for this lock.
         locks.lock_share_rows(session, share.id)
         if not shares.soft_delete(
             session, share.id, session.now + self.retention
@@ -480,7 +486,7 @@ class Shares:
     def restore(
         self, session: Session, ctx: RequestContext, share: typing.Any
     ) -> bool:
-        """Take it out again; False when it was not in the bin."""
+        """Take a share out of the recycle bin; False if it was not in it."""
         if not share.is_soft_deleted:
             return False
         if not shares.restore(session, share.id):
@@ -499,12 +505,12 @@ class Shares:
         instance_id: str,
         status: str,
     ) -> None:
-        """Set a status by decree; raises InvalidInput for other words."""
+        """Set a status by `reset_status`; raises InvalidInput."""
         try:
             event = SHARE_INSTANCE.reset_event(status)
         except KeyError:
             raise exception.InvalidInput(
-                reason=f'status {status!r} is none of '
+                reason=f'status {status!r} is not one of '
                 f'{", ".join(sorted(SHARE_INSTANCE.resets))}'
             ) from None
         fire(session, SHARE_INSTANCE, instance_id, event)
