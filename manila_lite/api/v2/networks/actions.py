@@ -44,7 +44,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         """Have the network use a service, one of each type at most."""
         service = self._service(req, args['security_service_id'])
         self.services.network_changes.add_security_service(
-            req.ctx, network.id, service.id, in_use=req.minor >= _IN_USE
+            req.ctx, network.id, service.id, allow_in_use=req.minor >= _IN_USE
         )
         return self.shown(req, network.id)
 
@@ -96,7 +96,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
             network.id,
             new,
             current,
-            anew=args.get('reset_operation', False),
+            restart=args.get('reset_operation', False),
         )
         return _said(req, checked) | {
             'requested_operation': {
@@ -123,7 +123,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
                 network.id,
                 zone=args.get('availability_zone'),
                 subnet=neutron_ids(args),
-                anew=args.get('reset_operation', False),
+                restart=args.get('reset_operation', False),
             ),
         )
 

@@ -98,6 +98,6 @@ class ShareNetworkSubnetMetadataController(SubnetTargetController):
                 subnet.id,
                 values,
                 replace=replace,
-                told=told,
+                driver_values=told,
             )
         )

@@ -62,7 +62,7 @@ class ShareNetworkSubnetsController(SubnetTargetController):
             zone=args.get('availability_zone'),
             subnet=neutron_ids(args),
             metadata=args.get('metadata'),
-            several=req.minor >= SEVERAL_PER_ZONE_SINCE,
+            allow_several=req.minor >= SEVERAL_PER_ZONE_SINCE,
         )
         return self._shown(req, network, subnet_id)
 
