@@ -1,4 +1,4 @@
-"""What every test may ask for, and where they keep their files."""
+"""Fixtures of all tests, hypothesis settings, and the temporary directory."""
 
 import os
 import pathlib
@@ -11,10 +11,10 @@ from tests.support import seeds
 pytest_plugins = ['tests.support.databases']
 
 MEMORY = pathlib.Path('/dev/shm')
-ROOM = 4 << 30  # bytes; a run needs far less
+REQUIRED_SPACE = 4 << 30  # bytes; a test run needs far less
 
 
-# An example may be slow because of what else the machine does.
+# An example may be slow because the machine is busy.
 hypothesis.settings.register_profile(
     'manila_lite',
     deadline=None,
@@ -25,10 +25,13 @@ hypothesis.settings.load_profile('manila_lite')
 
 
 def pytest_configure():
-    """Keep files in memory where there is room for them.
+    """Keep temporary files in memory if there is enough space.
 
     SQLite waits for the disk at every commit, and most tests start a
-    whole service on a database of its own.
+    whole service on its own database.
     """
-    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
+    if (
+        os.access(MEMORY, os.W_OK)
+        and shutil.disk_usage(MEMORY).free >= REQUIRED_SPACE
+    ):
         os.environ.setdefault('PYTEST_DEBUG_TEMPROOT', str(MEMORY))

@@ -38,23 +38,23 @@ class CrashableCloud(Cloud):
 
     on_crash_point: typing.Callable[[str], None] | None = None
 
-    def _begin(self) -> None:
-        super()._begin()
+    def _start_process(self) -> None:
+        super()._start_process()
         for backend in self.share.backends:
             faults = backend.driver.faults
             faults.midway = self._half_way(faults.midway)
 
     def _half_way(self, midway: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
-            self._probe('half-way')
+            self._at_crash_point('half-way')
             midway()
 
         return run
 
-    def _probe(self, name: str) -> None:
+    def _at_crash_point(self, name: str) -> None:
         if self.on_crash_point is not None:
             self.on_crash_point(name)
-        super()._probe(name)
+        super()._at_crash_point(name)
 
 
 class CrashableShareServersCloud(CrashableCloud, ShareServersCloud):

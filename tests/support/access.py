@@ -1,4 +1,4 @@
-"""The access rules of one share, asked for and looked at in tests."""
+"""The access rules of one share: requests, and their state."""
 
 import pathlib
 import typing
@@ -21,7 +21,10 @@ INSTANCE = shares.ShareInstance.__table__
 
 
 class ShareRules:
-    """`process` has db, operations for access, and dummy back ends."""
+    """Access rules of a share of `process`.
+
+    `process` has a db, the operations for access, and dummy back ends.
+    """
 
     def __init__(self, process: typing.Any, share_id: str):
         self.process = process
@@ -40,7 +43,7 @@ class ShareRules:
     def instance_id(self) -> str:
         return self.target.instance_id
 
-    # Asking
+    # Requests
 
     def allow(
         self,
@@ -49,7 +52,7 @@ class ShareRules:
         type: str = 'ip',
         **more: typing.Any,
     ) -> str:
-        """A rule is accepted; its id."""
+        """Request a rule and return its id."""
         return self._operations.allow(
             CTX,
             self.target,
@@ -66,11 +69,11 @@ class ShareRules:
     def change(self, access_id: str, level: str) -> None:
         self._operations.change_level(CTX, self.target, access_id, level)
 
-    # Looking
+    # State
 
     @property
     def rows(self) -> dict[str, typing.Any]:
-        """The rules of the only instance, by the id of the rule."""
+        """The rules of the only instance, by rule id."""
         return {
             row.id: row
             for row in self.process.db.read(
@@ -80,12 +83,12 @@ class ShareRules:
 
     @property
     def states(self) -> dict[str, str]:
-        """The states by what the rules name."""
+        """The states of the rules, by access_to."""
         return {row.access_to: row.state for row in self.rows.values()}
 
     @property
     def known(self) -> int:
-        """How many rules there are, on an instance or not."""
+        """The number of rules of the share, mapped to an instance or not."""
         return self.process.db.read(
             lambda session: session.value(
                 sa.select(sa.func.count())
@@ -116,7 +119,7 @@ class ShareRules:
 
     @property
     def calls(self) -> list[typing.Any]:
-        """The calls of the driver about this share, oldest first."""
+        """The driver calls about this share, oldest first."""
         instance_id = self.instance_id
         return [
             call
@@ -126,7 +129,7 @@ class ShareRules:
 
     @property
     def clients(self) -> dict[str, str]:
-        """The levels of those whom the back end really lets in."""
+        """The levels of the clients that the back end allows, by client."""
         folder = pathlib.Path(self.process.folder) / 'dummy' / self.backend
         found = dummy.access_inventory(folder).get(self.instance_id, set())
         return {to: level for _, to, level in found}

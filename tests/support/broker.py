@@ -1,7 +1,7 @@
-"""A RabbitMQ for tests, with a virtual host of their own where it can be.
+"""RabbitMQ for tests, with a virtual host of their own if possible.
 
-Topics of services are fixed names: two installations on one virtual host
-would take each other's hints.
+The topics of services are fixed names: two installations on one virtual
+host would consume each other's hints.
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ URL = os.environ.get(
 
 @contextlib.contextmanager
 def virtual_host() -> Iterator[str]:
-    """The transport URL of a new virtual host, removed at the end.
+    """Create a virtual host, yield its transport URL and remove it.
 
-    Where the broker cannot be told so from here, its usual one. Skips when
-    no broker answers, and fails where CI is set.
+    Yields the URL of the default one if `rabbitmqctl` does not work here.
+    Skips when no broker answers; fails if CI is set.
     """
     require()
     name = f'manila-lite-test-{uuid.uuid4().hex}'
@@ -50,11 +50,11 @@ def virtual_host() -> Iterator[str]:
 
 
 def purge(url: str, *queues: str) -> int:
-    """How many messages waited in these queues, and are lost now."""
+    """Purge these queues; return the number of messages lost."""
     lost = 0
     with kombu.Connection(url.replace('rabbit:', 'amqp:')) as link:
         for queue in queues:
-            # Who asks for a queue that is not there loses the channel.
+            # Purging a queue that does not exist closes the channel.
             with contextlib.suppress(
                 kombu.exceptions.OperationalError, link.channel_errors
             ):
@@ -68,7 +68,7 @@ def address() -> tuple[str, int]:
 
 
 def require() -> None:
-    """Skip without a broker; fail without one where CI is set."""
+    """Skip without a broker; fail instead if CI is set."""
     try:
         socket.create_connection(address(), 2).close()
     except OSError as error:

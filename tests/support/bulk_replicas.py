@@ -1,4 +1,4 @@
-"""Replicas in bulk, straight into the database, healthy and at rest."""
+"""Inserts many replicas into the database, healthy and at rest."""
 
 import sqlalchemy as sa
 
@@ -31,10 +31,10 @@ def insert_replicated_shares(
     project: str = 'project',
     share_server_id: str | None = None,
 ) -> list[str]:
-    """So many shares of two replicas each; the ids of the passive ones.
+    """Insert shares with two replicas each; return ids of the passive ones.
 
-    Each has an access rule, a snapshot and an export. The hosts are
-    host@backend#pool.
+    Each has an access rule, a snapshot and an export location. The hosts
+    are host@backend#pool.
     """
     now, passive = session.now, []
     rows: dict[sa.Table, list[dict[str, object]]] = {}

@@ -1,4 +1,4 @@
-"""The official `openstack` command line, run inside this process."""
+"""The official `openstack` command line, run in this process."""
 
 import contextlib
 import functools
@@ -16,7 +16,7 @@ from osc_lib import clientmanager
 
 
 class Cli:
-    """Runs commands with the options of a sign-in.
+    """Runs commands with the given authentication options.
 
     `ran` holds the names of the commands that were run.
     """
@@ -30,23 +30,23 @@ class Cli:
     def __call__(
         self, command: str, *args: object, code: int = 0
     ) -> typing.Any:
-        """What the command shows; with another exit code, what it says."""
+        """Run a command; return its output, or stderr if `code` is not 0."""
         self.ran.add(f'openstack {command}')
-        shows = issubclass(
+        has_output = issubclass(
             _commands()[command].load(), display.DisplayCommandBase
         )
-        ended, out, err = _run(
+        exit_code, out, err = _run(
             [
                 *self._options,
                 *command.split(),
                 *map(str, args),
-                *(('-f', 'json') if shows else ()),
+                *(('-f', 'json') if has_output else ()),
             ]
         )
-        assert ended == code, (command, args, ended, err, out)
+        assert exit_code == code, (command, args, exit_code, err, out)
         if code:
             return err
-        return json.loads(out) if shows else out
+        return json.loads(out) if has_output else out
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def _commands() -> dict[str, metadata.EntryPoint]:
 
 
 def _forget_clients() -> None:
-    """Let the next command sign in by itself, as a new process would."""
+    """Make the next command authenticate again, as a new process would."""
     for cached in vars(clientmanager.ClientManager).values():
         if isinstance(cached, clientmanager.ClientCache):
             cached._handle = None
@@ -67,14 +67,14 @@ def _forget_clients() -> None:
 def _run(argv: list[str]) -> tuple[int, str, str]:
     _forget_clients()
     out, err = io.StringIO(), io.StringIO()
-    kept = {
+    env = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith('OS_')
     }
     with (
-        _own_log(),
-        unittest.mock.patch.dict(os.environ, kept, clear=True),
+        _preserved_logging(),
+        unittest.mock.patch.dict(os.environ, env, clear=True),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
@@ -83,8 +83,8 @@ def _run(argv: list[str]) -> tuple[int, str, str]:
 
 
 @contextlib.contextmanager
-def _own_log() -> typing.Iterator[None]:
-    """Take back what the shell does to the loggers of this process."""
+def _preserved_logging() -> typing.Iterator[None]:
+    """Undo what the shell does to the loggers of this process."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers.clear()

@@ -1,13 +1,13 @@
-"""The whole service in one thread, with time, chance and death at hand.
+"""The whole service in one thread, with simulated time, chance and crashes.
 
 A `Cloud` has the real wiring: WSGI application, operations, work table,
-scheduler, share manager, the `dummy` driver with its state on disk. Its
-clock, its random numbers and the delivery of hints belong to the test.
-Nothing runs by itself: `settle` steps the services until all is quiet.
+scheduler, share manager, the `dummy` driver with its state on disk. The test
+controls its clock, its random numbers and the delivery of hints. Nothing
+runs in the background: `settle` steps the services until they are idle.
 
-`crash_at(n)` ends "the process" at the n-th place where one may die: before
-a statement, around a commit, around a call of the driver. What follows is
-`restart`: new objects on the same database and the same back end.
+`crash_at(n)` ends "the process" at the n-th crash point: before a statement,
+around a commit, around a driver call. `restart` then builds new objects on
+the same database and the same back end.
 """
 
 import functools
@@ -66,11 +66,11 @@ dummy_driver_capacity_gb = {capacity}
 
 
 class Crash(BaseException):
-    """The process dies here; nothing of it may run on."""
+    """The process dies here; none of its code may run after this."""
 
 
 class Clock:
-    """Seconds since 1970, moved by hand; each look takes a microsecond."""
+    """Seconds since 1970, advanced by the test; a call takes 1 microsecond."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -84,11 +84,11 @@ class Clock:
 
 
 class CrashableDriver:
-    """A driver around whose calls the process may die."""
+    """A driver with a crash point before and after every call."""
 
     def __init__(self, driver: typing.Any, on_step: typing.Callable):
         self._driver = driver
-        self._probe = on_step
+        self._at_crash_point = on_step
 
     def __getattr__(self, name: str) -> typing.Any:
         found = getattr(self._driver, name)
@@ -96,16 +96,16 @@ class CrashableDriver:
             return found
 
         def call(*args, **kwargs):
-            self._probe(f'before {name}')
+            self._at_crash_point(f'before {name}')
             answer = found(*args, **kwargs)
-            self._probe(f'after {name}')
+            self._at_crash_point(f'after {name}')
             return answer
 
         return call
 
 
 class ApiClient:
-    """Talks to the application as one caller."""
+    """Sends requests to the application as one user."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class ApiClient:
         expect: int | None = None,
         **headers: str,
     ) -> typing.Any:
-        """The webob response; `expect` asserts its code."""
+        """Return the webob response; `expect` asserts its status code."""
         request = webob.Request.blank(
             '/v2' + path,
             method=method,
@@ -205,15 +205,15 @@ class ApiClient:
 
 
 def _share_statements(engine: sa.Engine) -> None:
-    """Have all clouds on SQLite compile each statement once."""
+    """Let all clouds on SQLite share compiled statements."""
     if engine.dialect.name == 'sqlite':
-        with engine.connect():  # a dialect learns from its first connection
+        with engine.connect():  # the first connection sets up the dialect
             engine.dialect = _DIALECTS.setdefault('sqlite', engine.dialect)
         engine.update_execution_options(compiled_cache=_STATEMENTS)
 
 
 def _enforcer(configured: str, conf: cfg.ConfigOpts) -> Enforcer:
-    """The one enforcer of all clouds with this configuration."""
+    """Return the enforcer shared by all clouds with this configuration."""
     if configured not in _ENFORCERS:
         _ENFORCERS[configured] = Enforcer(conf)
     return _ENFORCERS[configured]
@@ -225,7 +225,7 @@ _ENFORCERS: dict[str, Enforcer] = {}
 
 
 class Cloud:
-    """See the module; every argument has a sensible default."""
+    """One simulated installation; see the module docstring."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class Cloud:
         )
         _share_statements(self.db.engine)
         self._policies = extra_conf
-        self._begin()
+        self._start_process()
         if initialize:
             databases.create_tables(self.url)
             self.db.write(self._fill)
@@ -273,7 +273,7 @@ class Cloud:
     def configure(
         self, *, backend_conf: str = '', extra_conf: str = ''
     ) -> None:
-        """Write the configuration, for whatever process begins next."""
+        """Write the configuration file that the next process reads."""
         self._conf_file.write_text(
             _CONF.format(
                 state=self.folder,
@@ -291,9 +291,9 @@ class Cloud:
             )
         )
 
-    # Life and death
+    # Start and crash
 
-    def _begin(self) -> None:
+    def _start_process(self) -> None:
         self.conf = options.new(files=[str(self._conf_file)])
         self.enforcer = _enforcer(self._policies, self.conf)
         self.db.deliver = self._deliver
@@ -325,14 +325,16 @@ class Cloud:
                 backend.server_migrations,
                 backend.replication,
             ):
-                endpoint.driver = CrashableDriver(endpoint.driver, self._probe)
-        self.db.on_step = self._probe
+                endpoint.driver = CrashableDriver(
+                    endpoint.driver, self._at_crash_point
+                )
+        self.db.on_step = self._at_crash_point
 
     @functools.cached_property
     def _served(self) -> tuple[typing.Any, build.ApiServices]:
-        """Made when first asked for: not every life answers requests."""
+        """The API, built on first use: not every process serves requests."""
         return build.api(
-            self.process, auth=self._sign_in, enforcer=self.enforcer
+            self.process, auth=self._authenticate, enforcer=self.enforcer
         )
 
     @property
@@ -350,22 +352,22 @@ class Cloud:
             backend.set_up()
 
     def restart(self) -> None:
-        """Throw every object away and start anew on what was stored.
+        """Discard every object and start a new process on the stored state.
 
-        Only what is costly to make and remembers nothing is kept: the
-        rules of who may do what, and how statements read.
+        Only stateless objects that are expensive to build are kept: the
+        policy enforcer and compiled statements.
         """
         self._crash_at = None
         self.db.dispose()
-        self._begin()
+        self._start_process()
         self._register()
 
     def crash_at(self, point: int | None) -> None:
-        """Die at the point-th place from now; None counts places only."""
+        """Crash at the point-th crash point from now; None never crashes."""
         self.crash_points = []
         self._crash_at = point
 
-    def _probe(self, name: str) -> None:
+    def _at_crash_point(self, name: str) -> None:
         if name == 'statement':
             self.statements += 1
         self.crash_points.append(name)
@@ -381,14 +383,14 @@ class Cloud:
     def pause_at(
         self, name: str, meanwhile: typing.Callable[[], object]
     ) -> None:
-        """Have this happen when the process next comes to a place."""
+        """Call `meanwhile` when the process next reaches a crash point."""
         self._pauses[name] = meanwhile
 
     def clear_pauses(self) -> None:
         self._pauses.clear()
 
     def competing_runners(self) -> list[typing.Any]:
-        """The runners of a second process on the same back ends."""
+        """Return the runners of a second process on the same back ends."""
         process = build.Process(
             self.conf, self.db, rng=self.rng, id=self._new_id()
         )
@@ -400,10 +402,10 @@ class Cloud:
             ),
         ]
 
-    def _sign_in(self, app):
-        """Sign-in for tests: project, user and roles stand in headers."""
+    def _authenticate(self, app):
+        """Authenticate by headers with project, user and roles."""
 
-        def sign_in(environ, start_response):
+        def authenticate(environ, start_response):
             roles = environ['HTTP_X_ROLES'].split(',')
             environ[wsgi.CONTEXT] = RequestContext(
                 user_id=environ['HTTP_X_USER'],
@@ -415,7 +417,7 @@ class Cloud:
             )
             return app(environ, start_response)
 
-        return sign_in
+        return authenticate
 
     def _new_id(self) -> str:
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
@@ -458,7 +460,7 @@ class Cloud:
         )
 
     def driver(self, name: str = 'alpha') -> dummy.DummyDriver:
-        """The instrument of a back end."""
+        """Return the driver of a back end."""
         for backend in self.share.backends:
             if backend.host.endswith(f'@{name}'):
                 return backend.driver
@@ -466,12 +468,12 @@ class Cloud:
 
     # Running
 
-    def settle(self, patience: int = 100) -> None:
-        """Step everything until nothing is owed and nothing in flight.
+    def settle(self, max_rounds: int = 100) -> None:
+        """Step everything until no work is pending and nothing in flight.
 
-        `patience` is how often all may stand still before that.
+        `max_rounds` limits the rounds of reconciliation before that.
         """
-        for _ in range(patience):
+        for _ in range(max_rounds):
             while self.step():
                 pass
             for backend in self.share.backends:
@@ -483,8 +485,10 @@ class Cloud:
                 return
             self.clock.advance(7)
             self.beat()
-        owed = self.db.read(table.list_work)
-        raise AssertionError(f'never quiet, {len(owed)} owed: {owed[:3]}')
+        pending = self.db.read(table.list_work)
+        raise AssertionError(
+            f'not idle, {len(pending)} work rows pending: {pending[:3]}'
+        )
 
     def step(self) -> bool:
         runners = list(self.runners)
@@ -506,7 +510,7 @@ class Cloud:
         )
 
     def create_share(self, **body: object) -> str:
-        """A share that is available."""
+        """Create a share, wait until it is available and return its id."""
         share_id = self.api.create(**body)['id']
         self.settle()
         assert self.api.show(share_id)['status'] == 'available'
@@ -515,7 +519,7 @@ class Cloud:
     def usage(
         self, resource: str, project: str = 'project'
     ) -> tuple[int, int]:
-        """What the project uses: in use, reserved."""
+        """Return the quota usage of a project: in use, reserved."""
         row = self.db.read(
             lambda session: session.one(
                 sa.text(
@@ -528,7 +532,7 @@ class Cloud:
         )
         return tuple(row) if row else (0, 0)
 
-    # What must hold whenever all is quiet
+    # Invariants of an idle installation
 
     def check_invariants(self) -> None:
         folders = {

@@ -1,10 +1,10 @@
-"""Shares with snapshots, for simulations: how they are made and asked for."""
+"""Snapshots of the shares of a `Cloud`: requests and lookups."""
 
 from tests.support.cloud import TYPE_ID
 
 
 def enable_snapshot_features(cloud):
-    """Have new shares support everything that can be done to snapshots."""
+    """Enable revert, mount and create-from-snapshot for new shares."""
     cloud.api.request(
         'POST',
         f'/types/{TYPE_ID}/extra_specs',
@@ -20,7 +20,7 @@ def enable_snapshot_features(cloud):
 
 
 def create(cloud, share_id, expect=202, **body):
-    """Ask for a snapshot; its id, or None when it was refused."""
+    """Request a snapshot; return its id, or None when refused."""
     answer = cloud.api.request(
         'POST',
         '/snapshots',
@@ -31,7 +31,7 @@ def create(cloud, share_id, expect=202, **body):
 
 
 def create_available(cloud, share_id):
-    """A snapshot that is available."""
+    """Create a snapshot and wait until it is available."""
     snapshot_id = create(cloud, share_id)
     cloud.settle()
     assert show(cloud, snapshot_id)['status'] == 'available'
@@ -43,7 +43,7 @@ def show(cloud, snapshot_id):
 
 
 def check_gone(cloud, snapshot_id):
-    """Fail unless there is no such snapshot."""
+    """Assert that the snapshot does not exist."""
     cloud.api.request('GET', f'/snapshots/{snapshot_id}', expect=404)
 
 

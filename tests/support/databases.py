@@ -1,7 +1,7 @@
-"""Databases for tests: SQLite, and those of the servers that answer.
+"""Databases for tests: SQLite, MariaDB and PostgreSQL.
 
-A test that asks for `database_url` runs once on each of them. Another
-address than the usual one of a server is taken from the environment.
+A test that requests `database_url` runs once on each of them. Environment
+variables override the default addresses of the servers.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,9 +47,9 @@ _KILL = {
 
 @contextlib.contextmanager
 def temporary_database(kind: str, folder: pathlib.Path) -> Iterator[str]:
-    """The URL of a new database without tables, dropped at the end.
+    """Create a database without tables, yield its URL and drop it.
 
-    Skips when the server does not answer, and fails where CI is set.
+    Skips when the server does not answer; fails if CI is set.
     """
     name = f'manila_lite_test_{uuid.uuid4().hex}'
     if kind == 'sqlite':
@@ -81,7 +81,7 @@ def _run(server: sa.Engine, statement: str, kind: str) -> None:
 
 
 def create_tables(url: str) -> None:
-    """Make all tables in an empty database."""
+    """Create all tables in an empty database."""
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool)
     if engine.dialect.name == 'sqlite':
         with contextlib.closing(sqlite3.connect(engine.url.database)) as to:
@@ -92,7 +92,7 @@ def create_tables(url: str) -> None:
 
 @functools.cache
 def _template() -> sqlite3.Connection:
-    """All tables, in memory: copying them is cheaper than making them."""
+    """Return an in-memory database with all tables; copying it is cheap."""
     engine = sa.create_engine(
         'sqlite://',
         poolclass=sa.pool.StaticPool,
@@ -110,7 +110,7 @@ def empty_tables(url: str) -> None:
 
 
 def kill_connections(url: str) -> int:
-    """End every connection to the database but this one."""
+    """Kill every other connection to the database; return their number."""
     engine = sa.create_engine(
         url, isolation_level='AUTOCOMMIT', poolclass=sa.pool.NullPool
     )
@@ -121,14 +121,14 @@ def kill_connections(url: str) -> int:
             .all()
         )
         for id in found if engine.dialect.name == 'mysql' else ():
-            with contextlib.suppress(sa.exc.OperationalError):  # it ended
+            with contextlib.suppress(sa.exc.OperationalError):  # it has ended
                 connection.exec_driver_sql(f'KILL {id}')
     return len(found)
 
 
 @pytest.fixture(scope='session')
 def shared_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
-    """Gives the database of a kind, which is kept for all tests."""
+    """Return the URL of the database of a kind, shared by all tests."""
     with contextlib.ExitStack() as stack:
         urls: dict[str, str] = {}
 
@@ -145,7 +145,7 @@ def shared_database(tmp_path_factory) -> Iterator[Callable[[str], str]]:
 
 @pytest.fixture(params=KINDS)
 def database_url(request, shared_database) -> str:
-    """The URL of a database with all tables, and nothing in them."""
+    """The URL of a database with all tables, all of them empty."""
     url = shared_database(request.param)
     empty_tables(url)
     return url

@@ -1,7 +1,7 @@
-"""A cloud whose back ends make share servers, and networks for them.
+"""A cloud whose back ends create share servers, and networks for them.
 
-Addresses are given by the stand-alone network plug-in, of one network for
-all back ends.
+The standalone network plug-in allocates addresses from one network for all
+back ends.
 """
 
 import typing
@@ -33,7 +33,7 @@ _SPEC = types.ShareTypeExtraSpec.__table__
 
 
 class ShareServersCloud(Cloud):
-    """A `Cloud` where the default share type takes share networks."""
+    """A `Cloud` whose default share type uses share networks."""
 
     def __init__(
         self, *args: typing.Any, backend_conf: str = '', **kwargs: typing.Any
@@ -49,7 +49,10 @@ class ShareServersCloud(Cloud):
         )
 
     def add_network(self, *zones: str | None) -> str:
-        """A network with a subnet per zone, or one for all; its id."""
+        """Create a network with a subnet per zone, or one for all zones.
+
+        Return its id.
+        """
         first, *others = zones or (None,)
         network = self.api.request(
             'POST',
@@ -62,7 +65,7 @@ class ShareServersCloud(Cloud):
         return network['id']
 
     def add_subnet(self, network_id: str, zone: str | None = None) -> str:
-        """One more subnet of a network; its id."""
+        """Add a subnet to a network and return its id."""
         return self.api.request(
             'POST',
             f'/share-networks/{network_id}/subnets',
@@ -75,7 +78,7 @@ class ShareServersCloud(Cloud):
         ).json['share_network_subnet']['id']
 
     def create_share_on_network(self, network_id: str, **body: object) -> str:
-        """A share on a network that is available."""
+        """Create a share on a network and wait until it is available."""
         return self.create_share(share_network_id=network_id, **body)
 
     def rows(self, statement: sa.Select) -> typing.Sequence[sa.Row]:
@@ -94,11 +97,13 @@ class ShareServersCloud(Cloud):
         return row.share_server_id
 
     def addresses(self) -> dict[str, set[str]]:
-        """Those that are given, by share server."""
-        found: dict[str, set[str]] = {}
+        """Return the allocated addresses by share server."""
+        allocated: dict[str, set[str]] = {}
         for row in self.rows(sa.select(ALLOCATION)):
-            found.setdefault(row.share_server_id, set()).add(row.ip_address)
-        return found
+            allocated.setdefault(row.share_server_id, set()).add(
+                row.ip_address
+            )
+        return allocated
 
     def check_invariants(self) -> None:
         super().check_invariants()

@@ -1,4 +1,4 @@
-"""What must hold of share servers whenever nothing is owed."""
+"""Invariants of share servers while no work is pending."""
 
 from collections.abc import Iterator, Mapping
 import pathlib
@@ -21,9 +21,9 @@ DETAIL = share_servers.ShareServerBackendDetail.__table__
 INSTANCE = shares.ShareInstance.__table__
 
 BackEnds = Mapping[str, tuple[pathlib.Path, typing.Any]]
-"""By host: where a dummy back end keeps its state, and its driver."""
+"""By host: the state directory of a dummy back end, and its driver."""
 
-_THERE = frozenset(
+_ON_BACKEND = frozenset(
     {
         ServerStatus.ACTIVE,
         ServerStatus.SERVER_MIGRATING,
@@ -31,29 +31,29 @@ _THERE = frozenset(
         ServerStatus.NETWORK_CHANGE,
     }
 )
-"""Statuses in which a server is on its back end for sure."""
+"""Statuses in which a server certainly exists on its back end."""
 
 
 def problems(session: Session, back_ends: BackEnds) -> list[str]:
-    """Everything that is wrong, in words; rightly nothing."""
+    """Return a description of every violated invariant."""
     rows = session.rows(sa.select(SERVER))
     return [
         *at_rest(session, rows),
-        *real(session, rows, back_ends),
+        *server_inventory(session, rows, back_ends),
         *addresses(session, rows, back_ends),
-        *homes(session, rows, back_ends),
+        *shares_on_servers(session, rows, back_ends),
     ]
 
 
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
-    """Nobody is on his way, and nothing is left of what is gone."""
+    """Nothing is in flight, and no rows are left of deleted servers."""
     for row in rows:
         if row.status in SHARE_SERVER.in_flight:
-            yield f'server {row.id} is {row.status}, nobody works on it'
+            yield f'server {row.id} is {row.status}, without work'
         if row.task_state in SHARE_SERVER_TASK.in_flight:
-            yield f'server {row.id} is in {row.task_state}, nobody works'
+            yield f'server {row.id} is in {row.task_state}, without work'
         if row.build_key is not None:
-            yield f'server {row.id} is {row.status} and founding'
+            yield f'server {row.id} is {row.status} and has a build key'
     known = {row.id for row in rows}
     for table in (ALLOCATION, OF_SUBNET, DETAIL):
         for row in session.rows(sa.select(table.c.share_server_id)):
@@ -61,32 +61,32 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
                 yield f'{table.name} has a row of {row.share_server_id}'
 
 
-def real(
+def server_inventory(
     session: Session, rows: typing.Sequence[sa.Row], back_ends: BackEnds
 ) -> Iterator[str]:
-    """What is active is on its back end, and nothing else is there."""
-    there = {
+    """Active servers are on their back end, and no others are."""
+    actual = {
         id: host
         for host, (folder, _) in back_ends.items()
         for id in dummy.server_inventory(folder)
     }
     for row in rows:
-        if row.status in _THERE and there.get(row.id) != row.host:
+        if row.status in _ON_BACKEND and actual.get(row.id) != row.host:
             yield f'server {row.id} should be on {row.host}'
-    for id in there.keys() - {row.id for row in rows}:
-        yield f'server {id} is on a back end and nobody knows it'
+    for id in actual.keys() - {row.id for row in rows}:
+        yield f'server {id} is on a back end and has no row'
 
 
 def addresses(
     session: Session, rows: typing.Sequence[sa.Row], back_ends: BackEnds
 ) -> Iterator[str]:
-    """Servers have as many addresses as they need, and those they use."""
-    given: dict[str, list[sa.Row]] = {row.id: [] for row in rows}
+    """Servers have the addresses they need and use, and no others."""
+    allocated: dict[str, list[sa.Row]] = {row.id: [] for row in rows}
     seen: set[tuple[str, str]] = set()
     for one in session.rows(sa.select(ALLOCATION)):
-        given.setdefault(one.share_server_id, []).append(one)
+        allocated.setdefault(one.share_server_id, []).append(one)
         if (one.segment, one.ip_address) in seen:
-            yield f'{one.ip_address} is given twice'
+            yield f'{one.ip_address} is allocated twice'
         seen.add((one.segment, one.ip_address))
     subnets: dict[str, int] = {}
     for one in session.rows(sa.select(OF_SUBNET)):
@@ -97,7 +97,7 @@ def addresses(
         for id, found in dummy.server_inventory(folder).items()
     }
     for row in rows:
-        found = {one.ip_address for one in given[row.id]}
+        found = {one.ip_address for one in allocated[row.id]}
         if row.status == ServerStatus.ACTIVE and row.host in back_ends:
             if found != used.get(row.id):
                 yield (
@@ -116,12 +116,12 @@ def addresses(
             yield f'server {row.id} is {row.status} and has {found}'
 
 
-def homes(
+def shares_on_servers(
     session: Session, rows: typing.Sequence[sa.Row], back_ends: BackEnds
 ) -> Iterator[str]:
-    """Shares that are available are on the server that is told."""
+    """Available shares are on the server that their row names."""
     servers = {row.id: row for row in rows}
-    really = {
+    actual = {
         id: server
         for folder, _ in back_ends.values()
         for id, server in dummy.servers_of_shares(folder).items()
@@ -132,10 +132,10 @@ def homes(
         ):
             yield f'{row.id} is on server {row.share_server_id}, which is gone'
         if row.status == 'available' and row.share_network_id is not None:
-            if really.get(row.id) != row.share_server_id:
+            if actual.get(row.id) != row.share_server_id:
                 yield (
-                    f'{row.id} is on server {really.get(row.id)}, not '
+                    f'{row.id} is on server {actual.get(row.id)}, not '
                     f'{row.share_server_id}'
                 )
             if servers[row.share_server_id].idle_since is not None:
-                yield f'server {row.share_server_id} is not idle'
+                yield f'server {row.share_server_id} has shares and idle_since'

@@ -1,12 +1,12 @@
-"""Calls between services of one thread: no broker, no waiting."""
+"""Calls between services in one thread, without a broker."""
 
 import json
 
 
 class DirectTransport:
-    """Has calls answered at once by whoever serves them in this process.
+    """Answers calls at once, by the endpoint that serves them in this process.
 
-    What is sent and answered has been JSON on the way, as with others.
+    Arguments and results pass through JSON, as with a real transport.
     """
 
     def __init__(self):
@@ -14,7 +14,7 @@ class DirectTransport:
 
     def serve(self, topic, server, endpoints):
         self._served[topic, server] = list(endpoints)
-        return _Silent()
+        return _NullServer()
 
     def client(self, topic, server=None, *, namespace=None, version='1.0'):
         return _Client(self, topic, server, namespace)
@@ -26,23 +26,23 @@ class DirectTransport:
                     contract = getattr(endpoint, 'contract', None)
                     if contract is not None and contract.name == namespace:
                         return endpoint
-        raise LookupError(f'nobody serves {namespace} on {topic} {server}')
+        raise LookupError(f'no endpoint for {namespace} on {topic} {server}')
 
 
 class _Client:
     def __init__(self, transport, topic, server, namespace):
-        self._where = topic, server, namespace
+        self._target = topic, server, namespace
         self._transport = transport
 
     def call(self, ctx, method, args, timeout):
-        endpoint = self._transport.endpoint(*self._where)
+        endpoint = self._transport.endpoint(*self._target)
         answer = getattr(endpoint, method)(ctx, **json.loads(json.dumps(args)))
         return json.loads(json.dumps(answer))
 
 
-class _Silent:
+class _NullServer:
     def start(self):
-        """Nothing is heard that is not called."""
+        """Do nothing: calls reach the endpoints directly."""
 
     def stop(self):
-        """Nor any longer."""
+        """Do nothing, see `start`."""

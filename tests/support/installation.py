@@ -1,4 +1,4 @@
-"""One installation of the service: its configuration and its processes."""
+"""An installation of the service: configuration and processes."""
 
 from collections.abc import Iterator, Mapping
 import pathlib
@@ -51,9 +51,9 @@ _DUMMY = {
 class Installation:
     """Processes on one database, one configuration and one port.
 
-    `kind` is SERVE, everything in one process, or SEPARATE. Back ends are
-    given as a name and the options that differ from a `dummy` without
-    delay; `options` and `sections` are added to the file.
+    `kind` is SERVE (everything in one process) or SEPARATE. `backends` maps
+    names to the options that differ from a `dummy` without delay; `options`
+    and `sections` are added to the configuration file.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Installation:
             self.manage('db', 'sync')
 
     def configure(self, backends: Mapping[str, Mapping[str, object]]) -> None:
-        """Write the file, for the processes started from now on."""
+        """Write the configuration file for processes started from now on."""
         self.backends = tuple(backends)
         lines = [self._text]
         for name, options in backends.items():
@@ -115,7 +115,7 @@ class Installation:
         self.conf.write_text('\n'.join([*lines, '']))
 
     def dummy_state_dir(self, backend: str) -> pathlib.Path:
-        """Where a `dummy` back end remembers what it made."""
+        """Return the directory where a `dummy` back end keeps its state."""
         return self.folder / 'state' / 'dummy' / backend
 
     def service_host(self, backend: str = 'dummy') -> str:
@@ -130,10 +130,9 @@ class Installation:
     # Processes
 
     def start(self, *names: str, wait: bool = True) -> 'Installation':
-        """Start these, or all; they are of use when this returns.
+        """Start these processes, or all, and wait until they are ready.
 
-        Without `wait` for the drivers it returns when they have started
-        to come up.
+        Without `wait`, do not wait for the drivers to be set up.
         """
         began = time.monotonic()
         for name in names or self.kind:
@@ -145,46 +144,46 @@ class Installation:
 
     def _run(self, name: str) -> Command:
         self._runs += 1
-        where = ['--config-file', self.conf]
+        args = ['--config-file', self.conf]
         if name == 'serve':
-            where = ['serve', *where, '--state-dir', self.folder / 'state']
+            args = ['serve', *args, '--state-dir', self.folder / 'state']
         return Command(
             'manila-lite' if name == 'serve' else f'manila-lite-{name}',
-            *where,
+            *args,
             log=self.folder / f'{self._runs}-{name}.log',
             concurrency=self.concurrency,
         )
 
     def _wait_until_ready(self, command: Command, wait: bool) -> None:
-        words = self._words_of(command, wait)
+        texts = self._ready_texts(command, wait)
         command.wait_for(
-            lambda: all(word in command.output for word in words),
-            ' and '.join(words),
+            lambda: all(text in command.output for text in texts),
+            ' and '.join(texts),
         )
 
-    def _words_of(self, command: Command, drivers: bool) -> list[str]:
-        """What a command says when it is of use."""
-        words = ['Started']
+    def _ready_texts(self, command: Command, drivers: bool) -> list[str]:
+        """Return the log texts that a command prints when it is ready."""
+        texts = ['Started']
         if drivers and command.name in ('manila-lite', 'manila-lite-share'):
-            words += [
+            texts += [
                 f'Back end {self.service_host(name)} is up'
                 for name in self.backends
             ]
-        return words
+        return texts
 
     def ready(self) -> list[str]:
-        """Those that run and are of use."""
+        """Return the names of the processes that run and are ready."""
         return [
             name
             for name, command in self.running.items()
             if all(
-                word in command.output
-                for word in self._words_of(command, True)
+                text in command.output
+                for text in self._ready_texts(command, True)
             )
         ]
 
     def stop(self) -> dict[str, float]:
-        """Stop all by SIGTERM; the seconds that each has taken."""
+        """Stop all with SIGTERM; return the seconds that each took."""
         return {
             name: self.running.pop(name).stop()
             for name in self.kind
@@ -192,29 +191,29 @@ class Installation:
         }
 
     def kill(self, *names: str) -> None:
-        """End these as a power cut does, all at one time."""
+        """Kill these processes at once, as a power failure would."""
         commands = [self.running.pop(name) for name in names]
         for command in commands:
             command.kill()
 
     def kill_and_restart(self, name: str) -> None:
-        """Kill one of them and start it again, without waiting for it."""
+        """Kill one process and start it again, without waiting for it."""
         self.kill(name)
         self.running[name] = self._run(name)
 
     def wait_until_ready(self) -> None:
-        """Until all that run are of use."""
+        """Wait until all running processes are ready."""
         for command in self.running.values():
             self._wait_until_ready(command, True)
 
     def close(self) -> None:
-        """End whatever still runs, and let go of the database."""
+        """Kill what still runs and close the database connections."""
         self.kill(*self.running)
         if self._db is not None:
             self._db.dispose()
 
     def manage(self, *args: object, stdin: str = '') -> str:
-        """What `manila-lite-manage` printed."""
+        """Run `manila-lite-manage` and return its output."""
         self._runs += 1
         command = Command(
             'manila-lite-manage',
@@ -228,28 +227,28 @@ class Installation:
         return command.output
 
     def logs(self) -> Iterator[tuple[str, str]]:
-        """What every process printed, in the order they were started."""
+        """Yield name and output of every process, in order of their start."""
         paths = self.folder.glob('*.log')
         for path in sorted(paths, key=lambda path: path.stat().st_ctime):
             yield path.stem, path.read_text(errors='replace')
 
-    # What is behind it
+    # The state behind it
 
     @property
     def db(self) -> Database:
-        """The database of the running services, looked at from beside."""
+        """The database of the running services, on a connection of its own."""
         if self._db is None:
             self._db = Database(self.database_url)
         return self._db
 
     def pending_work(self) -> int:
-        """How many accepted requests are not yet carried out."""
+        """Return the number of accepted requests not yet carried out."""
         return len(self.db.read(table.list_work))
 
     def running_work(self) -> int:
-        """How many of them a share service does, or did when killed.
+        """Return how much of it a share service runs, or ran when killed.
 
-        What a scheduler has for a moment is in nobody's hand yet.
+        Work of the scheduler does not count: it takes only a moment.
         """
         return sum(
             row.state == table.RUNNING
@@ -258,7 +257,7 @@ class Installation:
         )
 
     def in_flight(self) -> list[str]:
-        """What is in flight, whoever works on it."""
+        """Describe what is in flight, with or without a worker."""
         return [
             f'{row.resource} {row.id} is {row.status}'
             for kind in recovery.KINDS
@@ -266,7 +265,7 @@ class Installation:
         ]
 
     def problems(self) -> list[str]:
-        """What is wrong now that nothing is owed any more."""
+        """Return violated invariants; only valid when no work is pending."""
         folders = {
             self.service_host(name): self.dummy_state_dir(name)
             for name in self.backends

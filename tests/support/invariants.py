@@ -1,4 +1,4 @@
-"""What must hold in every database whenever nothing is owed."""
+"""Invariants of every database while no work is pending."""
 
 from collections.abc import Iterator, Mapping
 import pathlib
@@ -50,14 +50,14 @@ MACHINES = {
         share_server.SHARE_SERVER_TASK,
     )
 }
-SILENT = {
+UNRECORDED_INITIAL_STATUS = {
     access_rule.SHARE_INSTANCE_ACCESS.resource: RulesStatus.ACTIVE,
     share_server.SHARE_SERVER_TASK.resource: share_server.TaskState.NONE,
 }
-"""Where those begin whose birth is that of another machine's row."""
+"""Initial statuses of machines whose rows another machine creates."""
 
 Clients = Mapping[str, set[tuple[str, str, str]]]
-"""By share instance id: type, target and level of those let in."""
+"""By share instance id: type, target and level of allowed clients."""
 
 Inventories = Mapping[str, Mapping[str, int]]
 """By host of a back end: the size of every share instance it has."""
@@ -66,9 +66,9 @@ Inventories = Mapping[str, Mapping[str, int]]
 def problems(
     session: Session, folders: Mapping[str, pathlib.Path]
 ) -> list[str]:
-    """Everything that is wrong, in words; rightly nothing.
+    """Return a description of every violated invariant.
 
-    `folders` are those of the dummy back ends, by their hosts.
+    `folders` are those of the dummy back ends, by host.
     """
     inventories = {
         host: dummy.inventory(folder) for host, folder in folders.items()
@@ -88,24 +88,24 @@ def problems(
     )
     return [
         *at_rest(session, rows),
-        *books(session, rows),
+        *usages_and_pools(session, rows),
         *back_ends(rows, inventories),
-        *rules(session, clients),
+        *access_rules(session, clients),
         *replica_invariants.problems(session),
         *journal(session),
     ]
 
 
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
-    """Nothing is in flight, and nothing is left of what is gone."""
+    """Nothing is in flight, and no rows are left of deleted resources."""
     for row in rows:
         if row.status in SHARE_INSTANCE.in_flight:
-            yield f'{row.id} is {row.status} and nobody works on it'
+            yield f'share instance {row.id} is {row.status}, without work'
     for row in session.rows(sa.select(NETWORK.c.id, NETWORK.c.status)):
         if row.status in share_network.SHARE_NETWORK.in_flight:
-            yield f'network {row.id} is {row.status} and nobody works on it'
+            yield f'network {row.id} is {row.status}, without work'
     for row in session.rows(sa.select(SERVICE).where(SERVICE.c.ensuring)):
-        yield f'{row.host} is ensuring and nobody works on it'
+        yield f'{row.host} is ensuring, without work'
     orphans = session.value(
         sa.select(sa.func.count())
         .select_from(SHARE)
@@ -115,18 +115,20 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
         yield f'{orphans} shares have no instance'
 
 
-def books(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
-    """Quota and pools say what a recount says."""
+def usages_and_pools(
+    session: Session, rows: typing.Sequence[sa.Row]
+) -> Iterator[str]:
+    """Quota usages and pools equal a recount."""
     for difference in recount.differences(session):
         yield f'quota differs from a recount: {difference}'
-    placed: dict[str, int] = {}
+    allocated: dict[str, int] = {}
     for row in rows:
-        placed[row.host] = placed.get(row.host, 0) + row.size
+        allocated[row.host] = allocated.get(row.host, 0) + row.size
     for pool in session.rows(sa.select(POOL)):
-        if pool.allocated_gb != placed.get(pool.host, 0):
+        if pool.allocated_gb != allocated.get(pool.host, 0):
             yield (
                 f'{pool.host} has {pool.allocated_gb} GiB allocated, '
-                f'not {placed.get(pool.host, 0)}'
+                f'not {allocated.get(pool.host, 0)}'
             )
         if pool.pending_gb < 0:
             yield f'{pool.host} has {pool.pending_gb} GiB pending'
@@ -135,28 +137,31 @@ def books(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
 def back_ends(
     rows: typing.Sequence[sa.Row], inventories: Inventories
 ) -> Iterator[str]:
-    """What is available is there, and nothing else is."""
-    real = {
+    """Available share instances are on their back end, and no others are."""
+    actual = {
         id: (host, size)
-        for host, found in inventories.items()
-        for id, size in found.items()
+        for host, by_instance in inventories.items()
+        for id, size in by_instance.items()
     }
     for row in rows:
-        home = row.host and row.host.partition('#')[0]
-        there = real.get(row.id)
-        if row.replica_state in PASSIVE and there is not None:
-            there = there[0], row.size  # it follows when it is updated
-        if row.status == 'available' and there != (home, row.size):
+        service = row.host and row.host.partition('#')[0]
+        found_at = actual.get(row.id)
+        if row.replica_state in PASSIVE and found_at is not None:
+            # The next update resizes it.
+            found_at = found_at[0], row.size
+        if row.status == 'available' and found_at != (service, row.size):
             yield (
-                f'{row.id} should be {row.size} GiB on {home}, '
-                f'there is {real.get(row.id)}'
+                f'{row.id} should be {row.size} GiB on {service}, '
+                f'there is {actual.get(row.id)}'
             )
-    for id in real.keys() - {row.id for row in rows}:
-        yield f'{id} is on a back end and nobody knows it'
+    for id in actual.keys() - {row.id for row in rows}:
+        yield f'{id} is on a back end and has no row'
 
 
-def rules(session: Session, clients: Mapping[str, Clients]) -> Iterator[str]:
-    """Every rule is settled, and in force where it says so, only there."""
+def access_rules(
+    session: Session, clients: Mapping[str, Clients]
+) -> Iterator[str]:
+    """Rules are at rest; back ends enforce the active ones and no others."""
     rows = session.rows(
         sa.select(
             INSTANCE.c.id,
@@ -177,11 +182,11 @@ def rules(session: Session, clients: Mapping[str, Clients]) -> Iterator[str]:
             .outerjoin(RULE, RULE.c.id == MAPPING.c.access_id)
         )
     )
-    found: dict[str, list[sa.Row]] = {}
+    by_instance: dict[str, list[sa.Row]] = {}
     for row in rows:
         if row.status not in access_rule.LEAVING and row.host:
-            found.setdefault(row.id, []).append(row)
-    for id, of_instance in found.items():
+            by_instance.setdefault(row.id, []).append(row)
+    for id, of_instance in by_instance.items():
         yield from _rules_of(
             id,
             [row for row in of_instance if row.state],
@@ -205,17 +210,17 @@ def _rules_of(
 ) -> Iterator[str]:
     states = {row.state for row in mapped}
     if states & access_rule.ACCESS_RULE.in_flight.keys():
-        yield f'{id} has rules in {states} and nobody works on them'
+        yield f'{id} has rules in {states}, without work'
     status = (
         RulesStatus.ERROR if RuleState.ERROR in states else RulesStatus.ACTIVE
     )
     if instance.access_rules_status != status:
         yield (
-            f'{id} has rules in {states} and says '
+            f'{id} has rules in {states} and access_rules_status '
             f'{instance.access_rules_status}'
         )
     if instance.access_stale:
-        yield f'the rules of {id} are in doubt and nobody works on them'
+        yield f'the rules of {id} are stale, without work'
     wanted = {
         (
             row.access_type,
@@ -227,32 +232,31 @@ def _rules_of(
     }
     if instance.replication_type == DR and instance.replica_state in PASSIVE:
         wanted = set()  # until it is promoted
-    home = instance.host.partition('#')[0]
-    real = clients[home].get(id, set())
-    if real != wanted:
-        yield f'{id} lets in {real}, and should let in {wanted}'
+    service = instance.host.partition('#')[0]
+    actual = clients[service].get(id, set())
+    if actual != wanted:
+        yield f'{id} allows {actual} instead of {wanted}'
 
 
 def journal(session: Session) -> Iterator[str]:
-    """Every move is one of the table, and begins where the last ended."""
+    """Every move is legal and starts in the status where the last ended."""
     last: dict[tuple[str, str], str | None] = {}
     for row in session.rows(sa.select(JOURNAL).order_by(JOURNAL.c.id)):
         key = row.resource, row.resource_id
-        begins = last.get(key, SILENT.get(row.resource))
+        expected = last.get(key, UNRECORDED_INITIAL_STATUS.get(row.resource))
         if (
             row.resource == share_replica.SHARE_REPLICA.resource
             and key not in last
             and row.from_status in share_replica.SHARE_REPLICA.initial.values()
         ):
-            begins = row.from_status  # it has two births, both silent
-        if row.from_status != begins:
-            yield (
-                f'{key} went from {begins}, the journal says {row.from_status}'
-            )
+            # It has two initial statuses, and the journal has neither.
+            expected = row.from_status
+        if row.from_status != expected:
+            yield (f'{key} was {expected}, the journal says {row.from_status}')
         last[key] = row.to_status
         if not _is_legal(MACHINES[row.resource], row):
             yield (
-                f'{key} made {row.event} from {row.from_status} to '
+                f'{key}: illegal move {row.event} from {row.from_status} to '
                 f'{row.to_status}'
             )
 

@@ -1,8 +1,8 @@
 """A small identity service on loopback, for real clients and middleware.
 
-It knows version discovery, sign-in by password and the validation of
-tokens; users, their roles and the catalog's one share service are told by
-the test.
+It implements version discovery, password authentication and token
+validation. The test defines the users, their roles and the endpoint of the
+only share service in the catalog.
 """
 
 import dataclasses
@@ -12,13 +12,13 @@ import json
 import threading
 import uuid
 
-_LIFE = datetime.timedelta(hours=1)
+_LIFETIME = datetime.timedelta(hours=1)
 _DOMAIN = {'id': 'default', 'name': 'Default'}
 
 
 @dataclasses.dataclass
 class User:
-    """A user of one project; ids are given or made."""
+    """A user of one project; ids are generated unless given."""
 
     name: str
     password: str
@@ -31,14 +31,14 @@ class User:
 
 
 class Refused(Exception):
-    """The answer is this code."""
+    """The request is answered with this status code."""
 
 
 class Keystone:
     """The service; `with Keystone() as keystone` runs it.
 
     `share_url` is the endpoint of the share service in the catalogs of
-    tokens to come. `validations` counts the tokens looked up.
+    future tokens. `validations` counts validated tokens.
     """
 
     def __init__(self, share_url='http://127.0.0.1:8786/v2'):
@@ -68,7 +68,7 @@ class Keystone:
         self._server.server_close()
 
     def add_user(self, name, password, project, roles, **ids):
-        """A new user; users of one project name share the project."""
+        """Add a user; users with the same project name share the project."""
         for other in self._users.values():
             if other.project == project:
                 ids.setdefault('project_id', other.project_id)
@@ -77,11 +77,11 @@ class Keystone:
         return user
 
     def revoke(self, token):
-        """Make a token unknown."""
+        """Forget a token, so that it is no longer valid."""
         del self._tokens[token]
 
     def client_options(self, user):
-        """What keystoneauth's password plugin takes to sign the user in."""
+        """Return the options of keystoneauth's password plugin for a user."""
         return {
             'auth_url': self.url,
             'username': user.name,
@@ -92,7 +92,7 @@ class Keystone:
         }
 
     def service_config(self):
-        """The configuration file section of a service that asks here."""
+        """Return the configuration section of a service that uses this."""
         options = {
             'www_authenticate_uri': self.url,
             'auth_type': 'password',
@@ -101,7 +101,7 @@ class Keystone:
         lines = (f'{name} = {value}' for name, value in options.items())
         return '\n'.join(('[keystone_authtoken]', *lines, ''))
 
-    # What the handler asks
+    # Called by the request handler
 
     def versions(self):
         return {
@@ -112,21 +112,21 @@ class Keystone:
             'links': [{'rel': 'self', 'href': self.url + '/'}],
         }
 
-    def sign_in(self, auth):
-        """(token, description) for the body of a password sign-in."""
+    def authenticate(self, auth):
+        """Return (token, description) for a password authentication."""
         try:
-            asked = auth['identity']['password']['user']
-            user = self._users[asked['name']]
+            given = auth['identity']['password']['user']
+            user = self._users[given['name']]
         except KeyError:
             raise Refused(401) from None
-        if asked['password'] != user.password:
+        if given['password'] != user.password:
             raise Refused(401)
         token = uuid.uuid4().hex
-        self._tokens[token] = self._described(user, auth.get('scope', {}))
+        self._tokens[token] = self._describe(user, auth.get('scope', {}))
         return token, self._tokens[token]
 
     def validate(self, own, subject):
-        """The description of the subject token, asked with an own one."""
+        """Return the description of a token; `own` authenticates the call."""
         if own not in self._tokens:
             raise Refused(401)
         self.validations += 1
@@ -135,13 +135,13 @@ class Keystone:
         except KeyError:
             raise Refused(404) from None
 
-    def _described(self, user, scope):
+    def _describe(self, user, scope):
         now = datetime.datetime.now(datetime.UTC)
         token = {
             'methods': ['password'],
             'audit_ids': [uuid.uuid4().hex],
-            'issued_at': _time(now),
-            'expires_at': _time(now + _LIFE),
+            'issued_at': _timestamp(now),
+            'expires_at': _timestamp(now + _LIFETIME),
             'user': {
                 'id': user.id,
                 'name': user.name,
@@ -167,7 +167,7 @@ class Keystone:
         }
 
 
-def _time(moment):
+def _timestamp(moment):
     return moment.strftime('%Y-%m-%dT%H:%M:%S.%fZ')
 
 
@@ -191,7 +191,7 @@ def _service(kind, name, url):
 
 class _Handler(server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
-    # Headers and body leave in one segment: no client waits for an ack.
+    # Send headers and body in one segment: no client waits for an ack.
     wbufsize = -1
 
     def do_GET(self):
@@ -203,7 +203,7 @@ class _Handler(server.BaseHTTPRequestHandler):
         elif path == '/v3':
             self._answer(200, {'version': self.keystone.versions()})
         elif path == '/v3/auth/tokens':
-            self._refusable(self._validate)
+            self._answer_or_refuse(self._validate)
         else:
             self._answer(404)
 
@@ -211,7 +211,7 @@ class _Handler(server.BaseHTTPRequestHandler):
         length = int(self.headers.get('Content-Length', 0))
         self._body = json.loads(self.rfile.read(length))
         if self.path == '/v3/auth/tokens':
-            self._refusable(self._sign_in)
+            self._answer_or_refuse(self._authenticate)
         else:
             self._answer(404)
 
@@ -222,11 +222,11 @@ class _Handler(server.BaseHTTPRequestHandler):
         )
         self._answer(200, {'token': token}, subject)
 
-    def _sign_in(self):
-        token, described = self.keystone.sign_in(self._body['auth'])
+    def _authenticate(self):
+        token, described = self.keystone.authenticate(self._body['auth'])
         self._answer(201, {'token': described}, token)
 
-    def _refusable(self, answer):
+    def _answer_or_refuse(self, answer):
         try:
             answer()
         except Refused as refused:
@@ -254,4 +254,4 @@ class _Handler(server.BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, *args):
-        """Tests show what clients saw; the lines would only hide it."""
+        """Log nothing: failed tests show what the clients saw."""

@@ -1,9 +1,9 @@
-"""Much work at once, and what became of every request that was accepted.
+"""A load generator that checks the outcome of every accepted request.
 
-`Load` asks for changes of shares, snapshots and access rules at a steady
-rate, whoever answers or not. What was accepted has to be done or to have
-failed visibly; what was asked and got no answer may be either way, or not
-have been accepted at all.
+`Load` requests changes of shares, snapshots and access rules at a steady
+rate, answered or not. An accepted request must have succeeded or have failed
+visibly; one without a response may have done either, or may not have been
+accepted at all.
 """
 
 import collections
@@ -27,7 +27,7 @@ NO_RESPONSE_ERRORS = (
     requests.exceptions.ChunkedEncodingError,
 )
 
-# How often each is asked for, of the sum of all.
+# Relative frequency of each request.
 WEIGHTS = {
     'create': 4,
     'delete': 2,
@@ -39,7 +39,7 @@ WEIGHTS = {
     'allow': 5,
     'deny': 3,
 }
-_WRONG = (
+_ERROR_STATUSES = (
     'error',
     'extending_error',
     'shrinking_error',
@@ -49,18 +49,17 @@ _WRONG = (
 
 
 class TrackedResource:
-    """A share, snapshot or rule that was asked for, by its id.
+    """A share, snapshot or rule that was requested, by its id.
 
-    `sizes` are those it may have; `wanted` the one that was accepted last.
-    `may_go` says that its end was asked for, `goes` that this was
-    accepted.
+    `sizes` are the sizes it may have; `wanted` is the one accepted last, or
+    None if unknown. Its deletion may be requested, and then accepted.
     """
 
     def __init__(self, id: str, size: int = 0):
         self.id = id
         self.sizes = {size}
         self.wanted: int | None = size
-        self.may_go = self.goes = False
+        self.delete_requested = self.delete_accepted = False
 
 
 class TrackedShare(TrackedResource):
@@ -72,66 +71,66 @@ class TrackedShare(TrackedResource):
 
 
 class Load:
-    """`per_minute` requests, from clients of their own, until `stop`."""
+    """Sends `per_minute` requests from several clients until `stop`."""
 
     def __init__(
         self, rest: Callable[[], RestClient], seed: int, per_minute: int = 200
     ):
         self._rest = rest
-        self._between = 60 / per_minute
+        self._interval = 60 / per_minute
         self._seed = seed
         self._stop = threading.Event()
-        self._turn = threading.Lock()
-        self._next = time.monotonic()
+        self._schedule_lock = threading.Lock()
+        self._next_at = time.monotonic()
         self.shares: dict[str, TrackedShare] = {}
-        self.asked: collections.Counter[str] = collections.Counter()
+        self.requested: collections.Counter[str] = collections.Counter()
         self.accepted: collections.Counter[str] = collections.Counter()
         self.unanswered = 0
-        self.mistakes: list[str] = []
+        self.server_errors: list[str] = []
         self._pool = futures.ThreadPoolExecutor(CLIENTS)
-        self._asking: list[futures.Future] = []
+        self._clients: list[futures.Future] = []
 
     def start(self) -> None:
         self._stop.clear()
-        self._next = time.monotonic()
-        self._asking = [
-            self._pool.submit(self._ask_on, number)
+        self._next_at = time.monotonic()
+        self._clients = [
+            self._pool.submit(self._run_client, number)
             for number in range(CLIENTS)
         ]
 
     def stop(self) -> None:
-        """Ask no more; raises what a client did not expect."""
+        """Stop sending; raise any unexpected error of a client."""
         self._stop.set()
-        for asking in self._asking:
-            asking.result()
+        for client in self._clients:
+            client.result()
 
-    # Asking
+    # Requests
 
-    def _ask_on(self, number: int) -> None:
+    def _run_client(self, number: int) -> None:
         client = LoadClient(
             self, self._rest(), random.Random(f'{self._seed} {number}')
         )
-        while not self._stop.wait(self._pause()):
-            client.ask()
+        while not self._stop.wait(self._reserve_slot()):
+            client.send_request()
 
-    def _pause(self) -> float:
-        """Seconds until it is the turn of who asks."""
-        with self._turn:
+    def _reserve_slot(self) -> float:
+        """Return the seconds until the caller may send its request."""
+        with self._schedule_lock:
             now = time.monotonic()
-            # What could not be asked in time is made up for later.
-            self._next += self._between
-            return max(0.0, self._next - now)
+            # Requests that were late are made up for.
+            self._next_at += self._interval
+            return max(0.0, self._next_at - now)
 
-    def not_asked(self) -> None:
-        """Nobody listens: somebody's turn comes once more, a bit later."""
-        with self._turn:
-            self._next -= self._between
+    def release_slot(self) -> None:
+        """Give the slot back, a bit later: no server was listening."""
+        with self._schedule_lock:
+            self._next_at -= self._interval
         self._stop.wait(0.1)
 
-    # What became of it
+    # Outcomes
 
     def check(self, user: RestClient) -> list[str]:
-        """What is wrong with the outcomes, now that nothing is owed."""
+        """Return the wrong outcomes; only valid when no work is pending."""
         found = {
             one['id']: one for one in user.get('/shares/detail')['shares']
         }
@@ -139,15 +138,15 @@ class Load:
             one['id']: one
             for one in user.get('/snapshots/detail')['snapshots']
         }
-        told = collections.defaultdict(set)
+        messages = collections.defaultdict(set)
         for one in user.get('/messages')['messages']:
-            told[one['resource_id']].add(one['action_id'])
-        problems = list(self.mistakes)
+            messages[one['resource_id']].add(one['action_id'])
+        problems = list(self.server_errors)
         for share in self.shares.values():
-            problems += _outcome('share', share, found.get(share.id), told)
+            problems += _outcome('share', share, found.get(share.id), messages)
             for snapshot in share.snapshots.values():
                 problems += _outcome(
-                    'snapshot', snapshot, snapshots.get(snapshot.id), told
+                    'snapshot', snapshot, snapshots.get(snapshot.id), messages
                 )
             if share.id in found:
                 problems += _rules(
@@ -163,12 +162,12 @@ class Load:
         return problems
 
     def forget(self, shares: dict, snapshots: dict) -> None:
-        """Go on with what there is, as it is."""
+        """Continue with the resources that exist, as they are."""
         self.shares = {
             id: share for id, share in self.shares.items() if id in shares
         }
         for id, share in self.shares.items():
-            share.may_go = share.goes = False
+            share.delete_requested = share.delete_accepted = False
             share.wanted = shares[id]['size']
             share.sizes = {share.wanted}
             share.snapshots = {
@@ -179,31 +178,34 @@ class Load:
 
 
 def _outcome(
-    kind: str, thing: TrackedResource, row: dict | None, told: dict[str, set]
+    kind: str,
+    resource: TrackedResource,
+    row: dict | None,
+    messages: dict[str, set],
 ) -> list[str]:
-    what = f'{kind} {thing.id}'
+    what = f'{kind} {resource.id}'
     if row is None:
-        return [] if thing.may_go else [f'{what} is lost']
-    if row['status'] in _WRONG:
+        return [] if resource.delete_requested else [f'{what} is lost']
+    if row['status'] in _ERROR_STATUSES:
         return (
             []
-            if told[thing.id]
-            else [f'{what} is {row["status"]} and nobody was told why']
+            if messages[resource.id]
+            else [f'{what} is {row["status"]} without a user message']
         )
     if row['status'] != 'available':
         return [f'{what} is {row["status"]}']
-    if thing.goes:
+    if resource.delete_accepted:
         return [f'{what} was to be deleted and is available']
-    if kind == 'share' and row['size'] not in thing.sizes:
-        return [f'{what} has {row["size"]} GiB of {thing.sizes}']
+    if kind == 'share' and row['size'] not in resource.sizes:
+        return [f'{what} has {row["size"]} GiB of {resource.sizes}']
     if (
         kind == 'share'
-        and thing.wanted not in (None, row['size'])
-        and not told[thing.id]
+        and resource.wanted not in (None, row['size'])
+        and not messages[resource.id]
     ):
         return [
-            f'{what} has {row["size"]} GiB, {thing.wanted} were '
-            'accepted, and nobody was told why'
+            f'{what} has {row["size"]} GiB, {resource.wanted} were '
+            'accepted, without a user message'
         ]
     return []
 
@@ -213,11 +215,11 @@ def _rules(share: TrackedShare, rows: dict[str, dict]) -> list[str]:
     for rule in share.rules.values():
         row = rows.get(rule.id)
         if row is None:
-            if not rule.may_go:
+            if not rule.delete_requested:
                 problems.append(f'rule {rule.id} is lost')
         elif row['state'] not in ('active', 'error'):
             problems.append(f'rule {rule.id} is {row["state"]}')
-        elif row['state'] == 'active' and rule.goes:
+        elif row['state'] == 'active' and rule.delete_accepted:
             problems.append(f'rule {rule.id} was denied and is active')
     return problems
 
@@ -228,54 +230,57 @@ def _is_refused(error: Exception) -> bool:
 
 
 class LoadClient:
-    """One of those who ask; each has the shares that nobody else uses."""
+    """One client; it uses shares that no other client uses meanwhile."""
 
     def __init__(self, load: Load, user: RestClient, rng: random.Random):
         self.load = load
         self.user = user
         self.rng = rng
 
-    def ask(self) -> None:
+    def send_request(self) -> None:
         (verb,) = self.rng.choices([*WEIGHTS], [*WEIGHTS.values()])
         if verb == 'create':
-            self._try(verb, self.create)
+            self._attempt(verb, self.create)
             return
         shares = list(self.load.shares.values())
         self.rng.shuffle(shares)
         for share in shares:
-            if share.goes or not share.busy.acquire(blocking=False):
+            if share.delete_accepted or not share.busy.acquire(blocking=False):
                 continue
             try:
-                if self._try(verb, getattr(self, verb), share):
+                if self._attempt(verb, getattr(self, verb), share):
                     return
             finally:
                 share.busy.release()
-        self._try('create', self.create)
+        self._attempt('create', self.create)
 
-    def _try(self, verb: str, ask: Callable, *args: typing.Any) -> bool:
-        """Whether there was something to ask for."""
+    def _attempt(
+        self, verb: str, send_request: Callable, *args: typing.Any
+    ) -> bool:
+        """Send a request; return whether there was one to send."""
         try:
-            code = ask(*args)
+            code = send_request(*args)
         except NO_RESPONSE_ERRORS as error:
             if _is_refused(error):
-                self.load.not_asked()
+                self.load.release_slot()
             else:
-                self.load.asked[verb] += 1
+                self.load.requested[verb] += 1
                 self.load.unanswered += 1
             return True
         if code is None:
             return False
-        self.load.asked[verb] += 1
+        self.load.requested[verb] += 1
         if code in (200, 202):
             self.load.accepted[verb] += 1
         elif code >= 500 and code != 503:
-            self.load.mistakes.append(
+            self.load.server_errors.append(
                 f'{verb} was answered with {code}: {self.user.last.text}'
             )
         return True
 
     def _send(self, method: str, path: str, body: object = None) -> int:
-        with contextlib.suppress(AssertionError):  # other codes are fine
+        # Any status code is fine.
+        with contextlib.suppress(AssertionError):
             self.user.request(method, path, body, timeout=10)
         return self.user.last.status_code
 
@@ -285,7 +290,7 @@ class LoadClient:
     def _answer(self) -> typing.Any:
         return self.user.last.json()
 
-    # Each gives the code of the answer, or None when it makes no sense now
+    # Each returns the status code, or None if it is not applicable now
 
     def create(self) -> int | None:
         size = self.rng.randint(1, 4)
@@ -300,13 +305,13 @@ class LoadClient:
     def delete(self, share: TrackedShare) -> int | None:
         if share.snapshots:
             return None
-        share.may_go = True  # it may be accepted, and no answer come
+        share.delete_requested = True  # it may be accepted without a response
         code = (
             self._act(f'/shares/{share.id}', 'force_delete')
             if (self.rng.random() < 0.2)
             else self._send('DELETE', f'/shares/{share.id}')
         )
-        share.goes = code == 202
+        share.delete_accepted = code == 202
         return code
 
     def extend(self, share: TrackedShare) -> int | None:
@@ -324,7 +329,7 @@ class LoadClient:
         share.sizes.add(size)
         before, share.wanted = share.wanted, None
         code = self._act(f'/shares/{share.id}', verb, {'new_size': size})
-        # Refused, it wants what it wanted; without an answer, who knows.
+        # Unchanged if refused; unknown without a response.
         share.wanted = size if code == 202 else before
         return code
 
@@ -341,20 +346,22 @@ class LoadClient:
         snapshot = self._one_of(share.snapshots)
         if snapshot is None:
             return None
-        snapshot.may_go = True
+        snapshot.delete_requested = True
         code = self._send('DELETE', f'/snapshots/{snapshot.id}')
-        snapshot.goes = snapshot.goes or code == 202
+        snapshot.delete_accepted = snapshot.delete_accepted or code == 202
         return code
 
     def revert(self, share: TrackedShare) -> int | None:
-        kept = [one for one in share.snapshots.values() if not one.may_go]
-        if not kept:
+        candidates = [
+            one for one in share.snapshots.values() if not one.delete_requested
+        ]
+        if not candidates:
             return None
         before, share.wanted = share.wanted, None
         code = self._act(
-            f'/shares/{share.id}', 'revert', {'snapshot_id': kept[-1].id}
+            f'/shares/{share.id}', 'revert', {'snapshot_id': candidates[-1].id}
         )
-        if code == 202:  # back to any size that it may have had
+        if code == 202:  # back to any size it may have had
             share.sizes |= set(range(1, max(share.sizes) + 1))
         else:
             share.wanted = before
@@ -381,15 +388,17 @@ class LoadClient:
         rule = self._one_of(share.rules)
         if rule is None:
             return None
-        rule.may_go = True
+        rule.delete_requested = True
         code = self._act(
             f'/shares/{share.id}', 'deny_access', {'access_id': rule.id}
         )
-        rule.goes = rule.goes or code == 202
+        rule.delete_accepted = rule.delete_accepted or code == 202
         return code
 
     def _one_of(
-        self, things: dict[str, TrackedResource]
+        self, resources: dict[str, TrackedResource]
     ) -> TrackedResource | None:
-        kept = [one for one in things.values() if not one.goes]
-        return self.rng.choice(kept) if kept else None
+        candidates = [
+            one for one in resources.values() if not one.delete_accepted
+        ]
+        return self.rng.choice(candidates) if candidates else None

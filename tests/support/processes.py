@@ -1,7 +1,7 @@
-"""Commands as child processes: started, waited for, always ended again.
+"""Commands as child processes: start them, wait for them, end them.
 
-A process is only ever ended by its own id. What it prints goes to a file,
-which `logs` gives to whoever reports a failed test.
+A process is only ever ended by its own id. Its output goes to a log file,
+for the report of a failed test.
 """
 
 from collections.abc import Callable
@@ -16,31 +16,31 @@ import typing
 
 BINARIES = pathlib.Path(sys.executable).parent
 
-Found = typing.TypeVar('Found')
+Result = typing.TypeVar('Result')
 
 
 def wait_until(
-    check: Callable[[], Found],
+    check: Callable[[], Result],
     what: str,
     timeout: float = 60.0,
-    every: float = 0.05,
-) -> Found:
-    """The first true answer of a check, asked again and again."""
+    interval: float = 0.05,
+) -> Result:
+    """Repeat a check until its result is true; return that result."""
     deadline = time.monotonic() + timeout
-    between = threading.Event()
-    while not (found := check()):
+    pause = threading.Event()
+    while not (result := check()):
         if time.monotonic() > deadline:
-            raise AssertionError(f'not within {timeout:g} s: {what}')
-        between.wait(every)
-    return found
+            raise AssertionError(f'not true within {timeout:g} s: {what}')
+        pause.wait(interval)
+    return result
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on, nor will but the caller.
+    """Reserve a loopback port and return its number.
 
-    It stays reserved for as long as this process lives: the system gives it
-    to no connection and no other listener while a service that is to have
-    it starts, or starts again. Whoever asks for it by number gets it.
+    It stays reserved while this process lives: the system assigns it to no
+    connection and no other listener while the service that uses it starts,
+    or restarts. A listener that binds to it by number gets it.
     """
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,7 +53,7 @@ _reserved: list[socket.socket] = []
 
 
 class Command:
-    """One command of ours, running from the moment it is made."""
+    """One of our commands, started by the constructor."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class Command:
                 stderr=subprocess.STDOUT,
                 env={**env, 'MANILA_LITE_CONCURRENCY': concurrency},
             )
-        with self._process.stdin as writing:
-            writing.write(stdin.encode())
+        with self._process.stdin as stdin_pipe:
+            stdin_pipe.write(stdin.encode())
 
     @property
     def pid(self) -> int:
@@ -87,7 +87,7 @@ class Command:
 
     @property
     def output(self) -> str:
-        """All that commands with this log have printed."""
+        """Everything that commands with this log have printed."""
         return self.log.read_text(errors='replace')
 
     @property
@@ -95,35 +95,35 @@ class Command:
         return self._process.poll() is None
 
     def wait_for(
-        self, ready: Callable[[], Found], what: str, timeout: float = 60.0
-    ) -> Found:
-        """The first true answer; fails at once when the command ends."""
+        self, ready: Callable[[], Result], what: str, timeout: float = 60.0
+    ) -> Result:
+        """Wait for a true result; fail at once when the command ends."""
 
-        def check() -> Found:
-            found = ready()
-            assert found or self.is_running, (
-                f'{self.name} ended:\n{self.output}'
+        def check() -> Result:
+            result = ready()
+            assert result or self.is_running, (
+                f'{self.name} exited:\n{self.output}'
             )
-            return found
+            return result
 
         return wait_until(check, f'{self.name}: {what}', timeout)
 
     def wait_for_exit(self, timeout: float = 60.0) -> int:
-        """The exit code, once there is one."""
+        """Wait for the process to end and return its exit code."""
         return self._process.wait(timeout)
 
     def terminate(self) -> None:
         self._process.terminate()
 
     def stop(self, timeout: float = 60.0) -> float:
-        """Seconds that SIGTERM took; fails when it did not end well."""
+        """Stop with SIGTERM; return the seconds, fail on an exit code."""
         began = time.monotonic()
         self.terminate()
         code = self.wait_for_exit(timeout)
-        assert code == 0, f'{self.name} ended with {code}:\n{self.output}'
+        assert code == 0, f'{self.name} exited with {code}:\n{self.output}'
         return time.monotonic() - began
 
     def kill(self) -> None:
-        """End it as a power cut does; nothing when it has ended."""
+        """Kill the process; do nothing when it has ended."""
         self._process.kill()
         self._process.wait()

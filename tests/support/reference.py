@@ -1,4 +1,4 @@
-"""The published API as tables: read where they lie, never copied in."""
+"""The published API as tables, read from outside this repository."""
 
 import csv
 import functools
@@ -11,11 +11,11 @@ FOLDER = pathlib.Path(__file__).resolve().parents[3] / 'shared' / 'reference'
 
 
 def require_folder() -> pathlib.Path:
-    """The folder of tables; skips without it, fails where CI is set."""
+    """Return the folder of tables; skip without it, fail if CI is set."""
     if not FOLDER.is_dir():
         if os.environ.get('CI'):
             pytest.fail('the reference tables are required when CI is set')
-        # Modules ask while they are imported, too.
+        # Modules call this while they are imported, too.
         pytest.skip(
             'the reference tables are not beside this checkout',
             allow_module_level=True,
@@ -30,10 +30,10 @@ def _read(path: pathlib.Path) -> tuple[dict[str, str], ...]:
 
 
 def table(name: str) -> tuple[dict[str, str], ...]:
-    """The rows of one table, as dicts of strings."""
+    """Return the rows of one table, as dicts of strings."""
     return _read(require_folder() / name)
 
 
 def notes() -> str:
-    """The text of the rules that tables cannot hold."""
+    """Return the text of the rules that tables cannot express."""
     return (require_folder() / 'notes.md').read_text(encoding='utf-8')

@@ -1,4 +1,4 @@
-"""A cable between clients and a server that a test can cut and mend."""
+"""A TCP proxy whose connections a test can cut and restore."""
 
 import contextlib
 import socket
@@ -7,12 +7,12 @@ import threading
 
 
 class Relay:
-    """Passes connections on to an address; `with Relay(...)` runs it."""
+    """Forwards connections to an address; `with Relay(...)` runs it."""
 
     def __init__(self, host: str, port: int):
         self.target = host, port
         self._open: set[socket.socket] = set()
-        self._whole = True
+        self._is_connected = True
         self._server = socketserver.ThreadingTCPServer(
             ('127.0.0.1', 0), type('Handler', (_Handler,), {'relay': self})
         )
@@ -31,18 +31,18 @@ class Relay:
         self._server.server_close()
 
     def cut(self) -> None:
-        """Break what is connected, and hang up on whoever calls."""
-        self._whole = False
+        """Break all connections and close new ones at once."""
+        self._is_connected = False
         for connection in list(self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def mend(self) -> None:
-        self._whole = True
+        self._is_connected = True
 
-    def join(self, client: socket.socket) -> None:
-        """Pass on what either side says, until one hangs up."""
-        if not self._whole:
+    def forward(self, client: socket.socket) -> None:
+        """Forward data in both directions until one side closes."""
+        if not self._is_connected:
             return
         with socket.create_connection(self.target) as server:
             pair = {client, server}
@@ -60,7 +60,7 @@ class _Handler(socketserver.BaseRequestHandler):
     relay: Relay
 
     def handle(self) -> None:
-        self.relay.join(self.request)
+        self.relay.forward(self.request)
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:

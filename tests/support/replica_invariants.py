@@ -1,4 +1,4 @@
-"""What must hold of the replicas of every share when nothing is owed."""
+"""Invariants of the replicas of every share while no work is pending."""
 
 import collections
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 
 
 def problems(session: Session) -> Iterator[str]:
-    """Everything that is wrong, in words; rightly nothing."""
+    """Return a description of every violated invariant."""
     rows = session.rows(
         sa.select(INSTANCE, SHARE.c.replication_type)
         .select_from(INSTANCE.join(SHARE))
@@ -37,7 +37,7 @@ def problems(session: Session) -> Iterator[str]:
         MAPPING.c.access_id,
         MAPPING.c.state,
     )
-    taken = _mapped(
+    snapshots_of = _mapped(
         session,
         SNAPSHOT_INSTANCE.c.share_instance_id,
         SNAPSHOT_INSTANCE.c.snapshot_id,
@@ -45,12 +45,12 @@ def problems(session: Session) -> Iterator[str]:
     )
     for share_id, replicas in of_share.items():
         if replicas[0].replication_type is None:
-            yield from _none(replicas)
+            yield from _not_replicated(replicas)
             continue
-        yield from active_ones(share_id, replicas)
-        yield from places(share_id, replicas)
-        yield from casts(replicas)
-        # One for which no place was found takes no part in what follows.
+        yield from active_replicas(share_id, replicas)
+        yield from placement(share_id, replicas)
+        yield from readonly_casts(replicas)
+        # A replica that was never placed has no back end to keep rules on.
         if (
             len(
                 {
@@ -62,7 +62,7 @@ def problems(session: Session) -> Iterator[str]:
             > 1
         ):
             yield f'the replicas of {share_id} have different rules'
-        yield from copies(share_id, replicas, taken)
+        yield from snapshot_copies(share_id, replicas, snapshots_of)
 
 
 def _mapped(
@@ -74,14 +74,16 @@ def _mapped(
     return found
 
 
-def _none(instances: Sequence[sa.Row]) -> Iterator[str]:
+def _not_replicated(instances: Sequence[sa.Row]) -> Iterator[str]:
     for row in instances:
         if row.replica_state is not None or row.sole_active_of is not None:
-            yield f'{row.id} is no replica, and {row.replica_state}'
+            yield f'{row.id} is no replica, but has {row.replica_state}'
 
 
-def active_ones(share_id: str, replicas: Sequence[sa.Row]) -> Iterator[str]:
-    """One is active, or more where all can be written to."""
+def active_replicas(
+    share_id: str, replicas: Sequence[sa.Row]
+) -> Iterator[str]:
+    """One replica is active, or more if the type is writable."""
     active = [
         row for row in replicas if row.replica_state == ReplicaState.ACTIVE
     ]
@@ -92,20 +94,20 @@ def active_ones(share_id: str, replicas: Sequence[sa.Row]) -> Iterator[str]:
         sole = share_id if row in active and type_ in PROMOTABLE else None
         if row.sole_active_of != sole:
             yield (
-                f'{row.id} is {row.replica_state} and the one active of '
+                f'{row.id} is {row.replica_state} and the sole active of '
                 f'{row.sole_active_of}'
             )
 
 
-def places(share_id: str, replicas: Sequence[sa.Row]) -> Iterator[str]:
+def placement(share_id: str, replicas: Sequence[sa.Row]) -> Iterator[str]:
     """No pool has two replicas of one share."""
     hosts = [row.host for row in replicas if row.host is not None]
     if len(set(hosts)) < len(hosts):
         yield f'{share_id} has replicas in one pool: {sorted(hosts)}'
 
 
-def casts(replicas: Sequence[sa.Row]) -> Iterator[str]:
-    """Where others may read, only the active replica can be written to."""
+def readonly_casts(replicas: Sequence[sa.Row]) -> Iterator[str]:
+    """Of readable replicas only the active one is writable."""
     for row in replicas:
         cast = (
             row.replication_type == READABLE
@@ -118,39 +120,41 @@ def casts(replicas: Sequence[sa.Row]) -> Iterator[str]:
             )
 
 
-def copies(
-    share_id: str, replicas: Sequence[sa.Row], taken: dict[str, dict[str, str]]
+def snapshot_copies(
+    share_id: str,
+    replicas: Sequence[sa.Row],
+    snapshots_of: dict[str, dict[str, str]],
 ) -> Iterator[str]:
-    """All replicas have all snapshots, and those in sync really have.
+    """All replicas have all snapshots; on those in sync they are available.
 
-    One that could not be removed is where it could not be, only.
+    A snapshot in error_deleting is left only on replicas where it failed.
     """
-    known = set().union(*(taken[row.id] for row in replicas))
+    known = set().union(*(snapshots_of[row.id] for row in replicas))
     stuck = {
         id
         for row in replicas
-        for id, status in taken[row.id].items()
+        for id, status in snapshots_of[row.id].items()
         if status == SnapshotStatus.ERROR_DELETING
     }
     active = [
         row for row in replicas if row.replica_state == ReplicaState.ACTIVE
     ]
-    there = {
+    available = {
         id
         for row in active
-        for id, status in taken[row.id].items()
+        for id, status in snapshots_of[row.id].items()
         if status == SnapshotStatus.AVAILABLE
     }
     for row in replicas:
         if row.host is None:
-            continue  # no place was found for it
-        missing = known - stuck - taken[row.id].keys()
+            continue  # it was never placed
+        missing = known - stuck - snapshots_of[row.id].keys()
         if missing:
             yield f'replica {row.id} of {share_id} has no {missing}'
         behind = {
             id
-            for id in there - stuck
-            if taken[row.id].get(id) != SnapshotStatus.AVAILABLE
+            for id in available - stuck
+            if snapshots_of[row.id].get(id) != SnapshotStatus.AVAILABLE
         }
         if row.replica_state in UP_TO_DATE and behind:
             yield (

@@ -1,4 +1,4 @@
-"""Replicas on `beta`, and a driver there that says what a test wants."""
+"""A share replicated to `beta`, whose driver a test can stub."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -19,7 +19,7 @@ JOURNAL = engine.Transition.__table__
 
 
 class ReplicaUpdateCloud(ReplicatedCloud):
-    """Replicas on `beta`, whose driver says what a test has it say."""
+    """A share on `alpha` with a replica on `beta`; drivers can be stubbed."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, backends=('alpha', 'beta'), **kwargs)
@@ -34,7 +34,7 @@ class ReplicaUpdateCloud(ReplicatedCloud):
         )
 
     def run(self, name):
-        """Have one back end do all that it is owed."""
+        """Run all pending work of one back end."""
         (runner,) = (
             one for one in self.runners if f'node@{name}' in one.queues
         )
@@ -42,7 +42,7 @@ class ReplicaUpdateCloud(ReplicatedCloud):
             pass
 
     def stub_driver(self, name='beta', **methods):
-        """Have the driver of a back end answer so from now on."""
+        """Stub methods of a driver with results, exceptions or functions."""
         return StubbedDriver(self.endpoint(name), methods)
 
     def show(self, replica_id=None):
@@ -50,10 +50,10 @@ class ReplicaUpdateCloud(ReplicatedCloud):
         return row and (row.status, row.replica_state)
 
     def force_status(self, status, state, replica_id=None):
-        """Have a replica be so, by decree."""
+        """Reset a replica to a status and state."""
 
         def write(session):
-            for machine, word in (
+            for machine, value in (
                 (SHARE_INSTANCE, status),
                 (SHARE_REPLICA, state),
             ):
@@ -61,24 +61,24 @@ class ReplicaUpdateCloud(ReplicatedCloud):
                     session,
                     machine,
                     replica_id or self.replica_id,
-                    machine.reset_event(word),
+                    machine.reset_event(value),
                 )
 
         self.db.write(write)
         assert self.show(replica_id) == (status, state)
 
     def create_pending_snapshot(self):
-        """A snapshot that is on its way to the replica."""
+        """Create a snapshot that is still creating on the replica."""
         snapshot_id = self.snapshot(self.share_id)
         assert self.copy_status(snapshot_id) == 'creating'
         return snapshot_id
 
     def copy_status(self, snapshot_id):
-        """The status of the snapshot on the replica."""
+        """Return the status of the snapshot on the replica."""
         return self.snapshots_on(self.replica_id).get(snapshot_id)
 
     def displayed_status(self, snapshot_id):
-        """What users see of a snapshot; None when it is gone."""
+        """Return the status that users see; None for a deleted snapshot."""
         answer = self.api.request('GET', f'/snapshots/{snapshot_id}')
         return (
             answer.json['snapshot']['status']
@@ -106,7 +106,7 @@ class ReplicaUpdateCloud(ReplicatedCloud):
 
 
 class StubbedDriver:
-    """The driver of a back end, but for what a test has it answer."""
+    """The driver of a back end, with some methods replaced."""
 
     def __init__(self, endpoint, methods):
         self._driver = endpoint.driver
@@ -118,10 +118,10 @@ class StubbedDriver:
     def _method(self, name, answer):
         def method(*args, **kwargs):
             self.asked.append((name, args))
-            said = answer(*args) if callable(answer) else answer
-            if isinstance(said, Exception):
-                raise said
-            return said
+            reply = answer(*args) if callable(answer) else answer
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
 
         return method
 
@@ -137,17 +137,17 @@ class StubbedDriver:
 def rewindable_cloud(
     folder: pathlib.Path,
 ) -> Iterator[Callable[[], ReplicaUpdateCloud]]:
-    """Gives what takes a cloud back to its beginning, again and again."""
-    now, then = folder / 'now', folder / 'then'
-    now.mkdir()
-    cloud = ReplicaUpdateCloud(now)
+    """Yield a function that resets a cloud to its initial state."""
+    live, saved = folder / 'now', folder / 'then'
+    live.mkdir()
+    cloud = ReplicaUpdateCloud(live)
     cloud.db.dispose()
-    shutil.copytree(now, then)
+    shutil.copytree(live, saved)
 
     def begin() -> ReplicaUpdateCloud:
         cloud.db.dispose()
-        shutil.rmtree(now)
-        shutil.copytree(then, now)
+        shutil.rmtree(live)
+        shutil.copytree(saved, live)
         cloud.configure()
         cloud.restart()
         return cloud

@@ -17,7 +17,7 @@ from tests.support.cloud import TYPE_ID
 from tests.support.cloud import Cloud
 
 SECTION = """
-replication_domain = mirrors
+replication_domain = domain
 dummy_driver_replication_type = {style}
 """
 
@@ -43,7 +43,7 @@ _EXPERIMENTAL = {versions.EXPERIMENTAL_HEADER: 'true'}
 
 
 class ReplicatedCloud(Cloud):
-    """A `Cloud` of one style of replication, on three back ends."""
+    """A `Cloud` with one replication type, on three back ends."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class ReplicatedCloud(Cloud):
             ],
         )
 
-    # What there is
+    # State
 
     def rows(self, statement: sa.Select) -> typing.Sequence[sa.Row]:
         return self.db.read(lambda session: session.rows(statement))
 
     def replicas(self, share_id: str) -> typing.Sequence[sa.Row]:
-        """All replicas of a share, the oldest first."""
+        """Return all replicas of a share, oldest first."""
         return self.rows(
             sa.select(INSTANCE)
             .where(INSTANCE.c.share_id == share_id)
@@ -91,7 +91,7 @@ class ReplicatedCloud(Cloud):
         )
 
     def replica(self, replica_id: str) -> typing.Any:
-        """The row of a replica, or None when it is gone."""
+        """Return the row of a replica, or None when it is deleted."""
         return next(
             iter(
                 self.rows(
@@ -102,14 +102,14 @@ class ReplicatedCloud(Cloud):
         )
 
     def states(self, share_id: str) -> dict[str, tuple[str, str]]:
-        """`status` and `replica_state` by the name of the back end."""
+        """Return `status` and `replica_state` by back end name."""
         return {
             backend_of(row): (row.status, row.replica_state)
             for row in self.replicas(share_id)
         }
 
     def active(self, share_id: str) -> typing.Any:
-        """The active replica; of several the oldest."""
+        """Return the active replica, the oldest if there are several."""
         return next(
             row
             for row in self.replicas(share_id)
@@ -117,7 +117,7 @@ class ReplicatedCloud(Cloud):
         )
 
     def snapshots_on(self, replica_id: str) -> dict[str, str]:
-        """The status of snapshots on a replica, by snapshot."""
+        """Return the status of the snapshots on a replica, by snapshot id."""
         return {
             row.snapshot_id: row.status
             for row in self.rows(
@@ -127,7 +127,7 @@ class ReplicatedCloud(Cloud):
             )
         }
 
-    # What is asked
+    # Requests
 
     @property
     def operations(self) -> typing.Any:
@@ -135,15 +135,15 @@ class ReplicatedCloud(Cloud):
 
     def ask(
         self,
-        verb: str,
+        operation: str,
         replica_id: str,
         *args: typing.Any,
         ctx: RequestContext = ADMIN,
-        **facts: typing.Any,
+        **kwargs: typing.Any,
     ) -> typing.Any:
-        """Ask an operation about a replica as it is now."""
-        return getattr(self.operations, verb)(
-            ctx, self.db.read(replicas.get_target, replica_id), *args, **facts
+        """Call an operation with the replica as it is now."""
+        return getattr(self.operations, operation)(
+            ctx, self.db.read(replicas.get_target, replica_id), *args, **kwargs
         )
 
     def request_replica(
@@ -151,9 +151,9 @@ class ReplicatedCloud(Cloud):
         share_id: str,
         on: str | None = None,
         ctx: RequestContext = ADMIN,
-        **facts: typing.Any,
+        **kwargs: typing.Any,
     ) -> str:
-        """Ask for one more replica, on a back end of this name if told."""
+        """Request another replica, on the named back end if given."""
         hints: Mapping[str, str] = (
             {'only_host': f'node@{on}#pool'} if on else {}
         )
@@ -161,34 +161,34 @@ class ReplicatedCloud(Cloud):
             ctx,
             self.db.read(share_rows.get_target, share_id),
             scheduler_hints=hints,
-            **facts,
+            **kwargs,
         )
 
     def replicate(
-        self, share_id: str, on: str | None = None, **facts: typing.Any
+        self, share_id: str, on: str | None = None, **kwargs: typing.Any
     ) -> str:
-        """One more replica of a share, which is available; its id."""
-        replica_id = self.request_replica(share_id, on, **facts)
+        """Create a replica, wait until it is available and return its id."""
+        replica_id = self.request_replica(share_id, on, **kwargs)
         self.settle()
         assert self.replica(replica_id).status == 'available'
         return replica_id
 
     def create_share_on(self, backend: str = 'alpha', **body: object) -> str:
-        """A share whose active replica is there."""
+        """Create a share with its active replica on a back end."""
         return self.create_share(
             scheduler_hints={'only_host': f'node@{backend}#pool'}, **body
         )
 
     def snapshot(self, share_id: str) -> str:
-        """A snapshot of a share, with all that follows from it."""
-        made = self.api.request(
+        """Create a snapshot of a share, run all work and return its id."""
+        response = self.api.request(
             'POST',
             '/snapshots',
             {'snapshot': {'share_id': share_id}},
             expect=202,
         )
         self.settle()
-        return made.json['snapshot']['id']
+        return response.json['snapshot']['id']
 
     def allow(
         self,
@@ -196,7 +196,7 @@ class ReplicatedCloud(Cloud):
         access_to: str = '10.0.0.1',
         access_level: str = 'rw',
     ) -> None:
-        """A rule that is in force."""
+        """Create an access rule and wait until it is applied."""
         self.api.act(
             share_id,
             'allow_access',
@@ -210,12 +210,12 @@ class ReplicatedCloud(Cloud):
         self.settle()
 
     def update(self) -> None:
-        """Have every back end look how its replicas follow."""
+        """Run one replica update pass on every back end."""
         for backend in self.share.backends:
             backend.replica_updates.request_pass()
         self.settle()
 
 
 def backend_of(row: typing.Any) -> str | None:
-    """The name of the back end that an instance is on, if on any."""
+    """Return the back end name of an instance, or None if not placed."""
     return row.host and row.host.partition('@')[2].partition('#')[0]

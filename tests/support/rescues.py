@@ -1,8 +1,7 @@
-"""Where every status in flight ends when nobody works on it.
+"""The status in which each status in flight ends when it has no work.
 
-What the designs say, per state table, of a back end that is well and has
-what it should have. A status that is new fails the tests that read this
-until it has its line here.
+As designed, per state table, on a healthy back end that has what it should
+have. A new status fails the tests that read this until it is listed here.
 """
 
 from collections.abc import Iterable
@@ -80,7 +79,7 @@ EXPECTED_SERVER_ENDS: dict[str, dict[str, str | None]] = {
         'server_migrating': 'active',
         'server_migrating_to': 'error',
     },
-    # Of a migration that nobody knows anything about.
+    # Of a migration without any record.
     'share_server_task': dict.fromkeys(
         (
             'server_migration_starting',
@@ -91,13 +90,13 @@ EXPECTED_SERVER_ENDS: dict[str, dict[str, str | None]] = {
         'server_migration_error',
     ),
 }
-"""The same of what only back ends have that handle share servers."""
+"""The same for resources of back ends that handle share servers."""
 
 EXPECTED_NETWORK_ENDS: dict[str, dict[str, str | None]] = {
-    # When none of its share servers is changing.
+    # If none of its share servers is changing.
     'share_network': {'network_change': 'error'}
 }
-"""The same of what has no host, and is rescued by schedulers."""
+"""The same for resources without a host; schedulers rescue them."""
 
 SERVER_CASES = [
     (resource, status)
@@ -107,7 +106,7 @@ SERVER_CASES = [
 
 
 def status_of(db: Database, resource: str, id: str) -> str | None:
-    """The status of a row of a state table; GONE when there is none."""
+    """Return the status of a row; GONE when there is none."""
     machine, table = _table(resource)
     return db.read(
         lambda session: session.value(
@@ -117,17 +116,17 @@ def status_of(db: Database, resource: str, id: str) -> str | None:
 
 
 def only_id(db: Database, resource: str) -> str:
-    """The id of the only row of its kind."""
+    """Return the id of the only row of a resource."""
     _, table = _table(resource)
     ((id,),) = db.read(lambda session: session.rows(sa.select(table.c.id)))
     return id
 
 
 def force_status(db: Database, resource: str, id: str, status: str) -> bool:
-    """Have a row be in the status, and nobody work on it.
+    """Bring a row into a status without work; return whether by moves.
 
-    By the moves of its table; where they do not lead there, as to what
-    rows are only born with, it is written, and the answer is False.
+    If no moves lead there, as to a status that is only initial, the status
+    is written to the row directly.
     """
     machine, table = _table(resource)
     events = shortest_path(machine, status_of(db, resource, id), status)
@@ -156,16 +155,16 @@ def _table(resource: str) -> tuple[Machine, sa.Table]:
 def shortest_path(
     machine: Machine, start: str | None, end: str
 ) -> Iterable[str] | None:
-    """The shortest way from one status to another, or None."""
-    ways: dict[typing.Any, tuple[str, ...]] = {start: ()}
+    """Return the events from one status to another, or None."""
+    paths: dict[typing.Any, tuple[str, ...]] = {start: ()}
     for status in (queue := [start]):
         for move in machine.moves:
             if (
                 status is not GONE
                 and move.can_leave(status)
-                and move.target not in ways
+                and move.target not in paths
                 and move.target is not GONE
             ):
-                ways[move.target] = (*ways[status], move.event)
+                paths[move.target] = (*paths[status], move.event)
                 queue.append(move.target)
-    return ways.get(end)
+    return paths.get(end)

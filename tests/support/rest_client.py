@@ -1,4 +1,4 @@
-"""The API as one caller sees it, over HTTP."""
+"""The API as one user sees it, over HTTP."""
 
 from collections.abc import Mapping
 import typing
@@ -12,9 +12,9 @@ IN_FLIGHT = ('creating', 'extending', 'shrinking', 'deleting')
 
 
 class RestClient:
-    """Sends requests to an address as one caller.
+    """Sends requests to an address as one user.
 
-    `last` is the answer to the last request, whatever its code was.
+    `last` is the response to the last request, whatever its status code.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RestClient:
         timeout: float = 30.0,
         **headers: str,
     ) -> typing.Any:
-        """What the answer says; fails when its code is not as expected."""
+        """Return the body, parsed if JSON; fail on an unexpected status."""
         self.last = self._session.request(
             method,
             self.url + path,
@@ -92,7 +92,7 @@ class RestClient:
         return self.get(f'/shares/{share_id}')['share']
 
     def find(self, share_id: str) -> dict[str, typing.Any] | None:
-        """The share, or None when there is no such share."""
+        """Return the share, or None when there is no such share."""
         path = f'/shares/{share_id}'
         answer = self._session.get(self.url + path, timeout=30)
         if answer.status_code == 404:
@@ -103,7 +103,7 @@ class RestClient:
     def wait_at_rest(
         self, share_id: str, timeout: float = 30.0
     ) -> dict[str, typing.Any]:
-        """The share as soon as nothing is being done with it."""
+        """Wait until the share is in no transitional status; return it."""
 
         def check() -> dict[str, typing.Any] | None:
             share = self.show(share_id)
@@ -112,7 +112,7 @@ class RestClient:
         return wait_until(check, f'share {share_id} is at rest', timeout)
 
     def create_available(self, **body: object) -> dict[str, typing.Any]:
-        """A share that was asked for and became available."""
+        """Create a share, wait until it is available and return it."""
         share = self.wait_at_rest(self.create(**body)['id'])
         assert share['status'] == 'available', share
         return share

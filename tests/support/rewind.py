@@ -1,9 +1,8 @@
-"""A cloud that is taken back to one moment, again and again.
+"""A cloud that can be rewound to one moment, any number of times.
 
-A new cloud has to read its rules and all of its statements anew, which
-takes ten times as long as what one crash is about. Here only what is
-stored goes back, the database and the back ends, and a process begins on
-it.
+A new cloud has to load its policies and compile all statements, which takes
+ten times as long as the test of one crash. Here only the stored state, the
+database and the back ends, is restored, and a process starts on it.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ import typing
 from tests.support.cloud import Cloud
 
 PREPARATION_SEED = 1 << 40
-"""A seed that no simulation has: it would give the same ids once more."""
+"""A seed that no simulation uses, so that no id is generated twice."""
 
 Begin = Callable[..., tuple[Cloud, typing.Any]]
 
@@ -25,18 +24,19 @@ def rewindable(
     folder: pathlib.Path,
     prepare: Callable[[Cloud], typing.Any],
     kind: type[Cloud] = Cloud,
-    **how: typing.Any,
+    **kwargs: typing.Any,
 ) -> Iterator[Begin]:
-    """Gives `begin(seed=0, section='', more='', remains=None)`: a cloud,
-    and what `prepare(cloud)` gave, as both were after that call; or as
-    remains have it, whose seed has to be another than theirs.
+    """Yield `begin(seed=0, backend_conf='', extra_conf='', image=None)`.
 
-    The cloud is always the same one, and what it was before is gone.
+    It returns the cloud and the result of `prepare(cloud)`. The cloud is in
+    the state after that call, or in that of a disk image, which must have
+    been captured with another seed. It is always the same object, and its
+    previous state is lost.
     """
     now, then = folder / 'now', folder / 'then'
     now.mkdir()
-    cloud = kind(now, seed=PREPARATION_SEED, **how)
-    found = prepare(cloud)
+    cloud = kind(now, seed=PREPARATION_SEED, **kwargs)
+    prepared = prepare(cloud)
     cloud.settle()
     cloud.db.dispose()
     shutil.copytree(now, then)
@@ -60,8 +60,8 @@ def rewindable(
         cloud.clear_pauses()
         cloud.configure(backend_conf=backend_conf, extra_conf=extra_conf)
         cloud.restart()
-        cloud.settle()  # the back ends may not be what they were
-        return cloud, found
+        cloud.settle()  # the back ends may have been reconfigured
+        return cloud, prepared
 
     try:
         yield begin

@@ -1,8 +1,8 @@
-"""How many random orders of events a run tries.
+"""The number of random orders of events that a test run tries.
 
-MANILA_LITE_TEST_SEEDS, a number, is tried by every test that asks here, and
-hypothesis tries other examples in each run then; without it each test tries
-what fits into a run of all tests, and the same in each.
+MANILA_LITE_TEST_SEEDS sets it for every test that calls `seeds`; hypothesis
+then also tries new examples in each run. Without it each test tries its
+default number, which fits into a full run, and the same orders every time.
 """
 
 import os
@@ -10,10 +10,10 @@ import os
 _VARIABLE = 'MANILA_LITE_TEST_SEEDS'
 
 
-def seeds(usual: int) -> range:
-    return range(int(os.environ.get(_VARIABLE, usual)))
+def seeds(default: int) -> range:
+    return range(int(os.environ.get(_VARIABLE, default)))
 
 
 def is_exploratory() -> bool:
-    """Whether this run is to find what others have not found."""
+    """Whether this run tries other examples than the default ones."""
     return _VARIABLE in os.environ

@@ -1,4 +1,4 @@
-"""Share servers that move between two back ends, for tests."""
+"""A cloud whose share servers migrate between two back ends."""
 
 import sqlalchemy as sa
 
@@ -13,7 +13,7 @@ INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 EXPORT = shares.ExportLocation.__table__
 
-# Between one question to the driver and the next; simulated.
+# Simulated seconds between two polls of the driver.
 SHORT_POLL_INTERVAL = 'server_migration_driver_continue_update_interval = 5\n'
 
 MIGRATION_OPTIONS = {
@@ -24,7 +24,7 @@ MIGRATION_OPTIONS = {
 
 
 class ServerMigrationCloud(ShareServersCloud):
-    """Two back ends with servers; `alpha` gets the first shares."""
+    """Two back ends with share servers."""
 
     def __init__(self, *args, extra_conf='', **kwargs):
         super().__init__(
@@ -32,7 +32,7 @@ class ServerMigrationCloud(ShareServersCloud):
         )
 
     def create_share_on_alpha(self, network_id, **body):
-        """A share that is available there, and on no other back end."""
+        """Create a share on the back end alpha and return its id."""
         self.disable('beta', True)
         share_id = self.create_share_on_network(network_id, **body)
         self.disable('beta', False)
@@ -47,7 +47,7 @@ class ServerMigrationCloud(ShareServersCloud):
         )
 
     def support(self):
-        """Have new shares support everything done to snapshots."""
+        """Make the snapshots of new shares mountable."""
         self.api.request(
             'POST',
             f'/types/{TYPE_ID}/extra_specs',
@@ -122,7 +122,7 @@ class ServerMigrationCloud(ShareServersCloud):
         ).json
 
     def start_to_phase1(self, server_id, **options):
-        """A migration whose first phase is done."""
+        """Start a migration and run it to the end of its first phase."""
         self.start(server_id, **options)
         self.settle()
         assert self.server(server_id)['task_state'] == (
@@ -144,7 +144,7 @@ class ServerMigrationCloud(ShareServersCloud):
         return row
 
     def exports(self, share_id):
-        """Paths of a share, for users and administrators."""
+        """Return the export paths of a share, for users and administrators."""
         return {
             row.path
             for row in self.rows(
@@ -155,7 +155,7 @@ class ServerMigrationCloud(ShareServersCloud):
         }
 
     def state_summary(self):
-        """Everything that says in which state things are, for comparing."""
+        """Return everything that describes the current state, to compare."""
         return {
             'servers': {
                 row.id: (row.status, row.host, row.share_network_id)

@@ -1,4 +1,4 @@
-"""Share servers as a share manager would have left them."""
+"""Share servers inserted as rows, as a share manager would leave them."""
 
 import typing
 
@@ -21,9 +21,10 @@ _INSTANCE = shares.ShareInstance.__table__
 def create_network_with_subnets(
     api: ApiClient, *zones: str | None, **body: object
 ) -> tuple[str, list[str]]:
-    """A share network with a subnet for each zone; its id, and theirs.
+    """Create a share network with a subnet for each zone.
 
-    A zone of None is all zones; that one is there if none is named.
+    Return its id and the ids of the subnets. None stands for all zones, and
+    is the default.
     """
     first, *others = zones or (None,)
     network = api.request(
@@ -41,7 +42,7 @@ def create_network_with_subnets(
 def create_network_subnet(
     api: ApiClient, network_id: str, zone: str | None = None
 ) -> str:
-    """One more subnet of a network; its id."""
+    """Add a subnet to a network and return its id."""
     return api.request(
         'POST',
         f'/share-networks/{network_id}/subnets',
@@ -57,7 +58,7 @@ def insert_server(
     details: typing.Mapping[str, str] | None = None,
     **columns: object,
 ) -> str:
-    """A server, active unless told otherwise; its id."""
+    """Insert a server, active by default, and return its id."""
 
     def insert(session: Session) -> str:
         server_id = session.new_id()
@@ -103,7 +104,7 @@ def assign_share_server(
     server_id: str | None,
     network_id: str | None = None,
 ) -> None:
-    """Have a share lie on a server."""
+    """Set the share server of a share."""
     cloud.db.write(
         lambda session: session.run(
             sa.update(_INSTANCE)

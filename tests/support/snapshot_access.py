@@ -1,4 +1,4 @@
-"""A snapshot that can be mounted, asked for and looked at in tests."""
+"""A mountable snapshot and its access rules: requests, and their state."""
 
 import pathlib
 import typing
@@ -10,7 +10,7 @@ from tests.support.cloud import Cloud
 
 
 def enable_snapshot_mounts(cloud: Cloud) -> None:
-    """Have the snapshots of new shares be mountable."""
+    """Make the snapshots of new shares mountable."""
     cloud.api.request(
         'POST',
         f'/types/{TYPE_ID}/extra_specs',
@@ -25,7 +25,7 @@ def enable_snapshot_mounts(cloud: Cloud) -> None:
 
 
 class SnapshotRules:
-    """One snapshot and its access rules, over the API of one caller."""
+    """The access rules of one snapshot, over the API as one user."""
 
     def __init__(
         self, cloud: Cloud, snapshot_id: str, api: ApiClient | None = None
@@ -35,7 +35,7 @@ class SnapshotRules:
         self.path = f'/snapshots/{snapshot_id}'
         self.api = api or cloud.api
 
-    # Asking
+    # Requests
 
     def act(
         self,
@@ -54,18 +54,18 @@ class SnapshotRules:
         return answer.json if answer.body else None
 
     def allow(
-        self, to: str = '10.0.0.1', type: str = 'ip', **how: typing.Any
+        self, to: str = '10.0.0.1', type: str = 'ip', **kwargs: typing.Any
     ) -> typing.Any:
-        """The rule, or the fault."""
+        """Request a rule; return it, or the fault."""
         answer = self.act(
-            'allow_access', {'access_type': type, 'access_to': to}, **how
+            'allow_access', {'access_type': type, 'access_to': to}, **kwargs
         )
         return answer.get('snapshot_access', answer)
 
-    def deny(self, access_id: str, **how: typing.Any) -> typing.Any:
-        return self.act('deny_access', {'access_id': access_id}, **how)
+    def deny(self, access_id: str, **kwargs: typing.Any) -> typing.Any:
+        return self.act('deny_access', {'access_id': access_id}, **kwargs)
 
-    # Looking
+    # State
 
     @property
     def rules(self) -> list[dict]:
@@ -73,7 +73,7 @@ class SnapshotRules:
 
     @property
     def states(self) -> dict[str, str]:
-        """The states by what the rules name."""
+        """The states of the rules, by access_to."""
         return {rule['access_to']: rule['state'] for rule in self.rules}
 
     @property
@@ -95,7 +95,7 @@ class SnapshotRules:
 
     @property
     def calls(self) -> list[typing.Any]:
-        """The calls of the driver about this snapshot, oldest first."""
+        """The driver calls about this snapshot, oldest first."""
         instance_id = self.instance_id
         return [
             call
@@ -105,7 +105,7 @@ class SnapshotRules:
 
     @property
     def clients(self) -> set[str]:
-        """Those whom the back end really lets mount it."""
+        """The clients that the back end allows to mount it."""
         folder = pathlib.Path(self.cloud.folder) / 'dummy' / self.backend
         return {
             to
@@ -118,12 +118,12 @@ class SnapshotRules:
 def create_mountable_snapshot(
     cloud: Cloud, api: ApiClient | None = None, **share: object
 ) -> SnapshotRules:
-    """A snapshot that is available, of a new share."""
+    """Create a share and a snapshot of it; wait until it is available."""
     api = api or cloud.api
     share_id = api.create(**share)['id']
     cloud.settle()
-    made = api.request(
+    response = api.request(
         'POST', '/snapshots', {'snapshot': {'share_id': share_id}}, expect=202
     )
     cloud.settle()
-    return SnapshotRules(cloud, made.json['snapshot']['id'], api)
+    return SnapshotRules(cloud, response.json['snapshot']['id'], api)

@@ -1,4 +1,4 @@
-"""What must hold of the access rules of snapshots when nothing is owed."""
+"""Invariants of the access rules of snapshots while no work is pending."""
 
 from collections.abc import Iterator, Mapping
 import typing
@@ -23,9 +23,9 @@ ON_INSTANCE = snapshots.SnapshotInstanceAccessRule.__table__
 
 
 def problems(session: Session, clients: Mapping[str, Clients]) -> list[str]:
-    """Everything that is wrong, in words; rightly nothing.
+    """Return a description of every violated invariant.
 
-    `clients` has by the host of a back end who may mount what there.
+    `clients` maps the host of a back end to the clients it allows.
     """
     rows = session.rows(
         sa.select(
@@ -53,49 +53,53 @@ def problems(session: Session, clients: Mapping[str, Clients]) -> list[str]:
             for of_instance in found.values()
             for problem in _of_instance(of_instance, clients)
         ),
-        *_left_behind(session, found, clients),
+        *_leftovers(session, found, clients),
     ]
 
 
 def _of_instance(
     rows: list[typing.Any], clients: Mapping[str, Clients]
 ) -> Iterator[str]:
-    one = rows[0]
-    if one.status in LEAVING:
+    instance = rows[0]
+    if instance.status in LEAVING:
         return
     states = {
         row.state for row in rows
     } & SNAPSHOT_ACCESS_RULE.in_flight.keys()
-    if states or one.access_stale:
+    if states or instance.access_stale:
         yield (
-            f'rules of snapshot {one.id} are {states or "doubted"} and '
+            f'rules of snapshot {instance.id} are {states or "doubted"} and '
             'nobody works on them'
         )
-    # What lies on a replica out of use is out of use as well.
+    # Snapshots on an unused replica cannot be mounted either.
     is_used = (
-        one.replication_type != DR or one.replica_state == ReplicaState.ACTIVE
+        instance.replication_type != DR
+        or instance.replica_state == ReplicaState.ACTIVE
     )
     wanted = {
         (row.access_type, row.access_to, 'ro')
         for row in rows
         if row.state == RuleState.ACTIVE and is_used
     }
-    home = one.host and one.host.partition('#')[0]
-    real = clients[home].get(one.id, set()) if home else set()
-    if real != wanted:
-        yield (f'snapshot {one.id} can be mounted by {real}, not by {wanted}')
+    service = instance.host and instance.host.partition('#')[0]
+    actual = clients[service].get(instance.id, set()) if service else set()
+    if actual != wanted:
+        yield (
+            f'snapshot {instance.id} can be mounted by {actual}, '
+            f'not by {wanted}'
+        )
 
 
-def _left_behind(
+def _leftovers(
     session: Session,
     known: typing.Container[str],
     clients: Mapping[str, Clients],
 ) -> Iterator[str]:
-    """What is gone has no rules, here or there."""
-    for there in clients.values():
-        for id in there:
+    """Deleted snapshots have no rules, in the database or on back ends."""
+    for of_backend in clients.values():
+        for id in of_backend:
             if id not in known:
-                yield f'snapshot {id} is gone and can be mounted'
+                yield f'snapshot {id} is deleted and can be mounted'
     unmapped = session.value(
         sa.select(sa.func.count())
         .select_from(RULE)

@@ -1,4 +1,4 @@
-"""What must hold of snapshots whenever nothing is owed."""
+"""Invariants of snapshots while no work is pending."""
 
 from collections.abc import Iterator, Mapping
 import typing
@@ -19,7 +19,7 @@ Inventories = Mapping[str, Mapping[str, int]]
 
 
 def problems(session: Session, inventories: Inventories) -> list[str]:
-    """Everything that is wrong, in words; rightly nothing."""
+    """Return a description of every violated invariant."""
     rows = session.rows(
         sa.select(
             INSTANCE.c.id, INSTANCE.c.status, SHARE_INSTANCE.c.host
@@ -33,15 +33,15 @@ def problems(session: Session, inventories: Inventories) -> list[str]:
     return [
         *at_rest(session, rows),
         *back_ends(rows, inventories),
-        *order(session),
+        *creation_times(session),
     ]
 
 
 def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
-    """Nothing is in flight, and nothing is left of what is gone."""
+    """Nothing is in flight, and no rows are left of deleted snapshots."""
     for row in rows:
         if row.status in SNAPSHOT_INSTANCE.in_flight:
-            yield f'snapshot {row.id} is {row.status}, nobody works on it'
+            yield f'snapshot {row.id} is {row.status}, without work'
     orphans = session.value(
         sa.select(sa.func.count())
         .select_from(SNAPSHOT)
@@ -54,21 +54,21 @@ def at_rest(session: Session, rows: typing.Sequence[sa.Row]) -> Iterator[str]:
 def back_ends(
     rows: typing.Sequence[sa.Row], inventories: Inventories
 ) -> Iterator[str]:
-    """What is available is there, and nothing else is."""
-    real = {id: host for host, found in inventories.items() for id in found}
+    """Available snapshots are on their back end, and no others are."""
+    actual = {id: host for host, found in inventories.items() for id in found}
     for row in rows:
-        home = row.host and row.host.partition('#')[0]
-        if row.status == 'available' and real.get(row.id) != home:
+        service = row.host and row.host.partition('#')[0]
+        if row.status == 'available' and actual.get(row.id) != service:
             yield (
-                f'snapshot {row.id} should be on {home}, is on '
-                f'{real.get(row.id)}'
+                f'snapshot {row.id} should be on {service}, is on '
+                f'{actual.get(row.id)}'
             )
-    for id in real.keys() - {row.id for row in rows}:
-        yield f'snapshot {id} is on a back end and nobody knows it'
+    for id in actual.keys() - {row.id for row in rows}:
+        yield f'snapshot {id} is on a back end and has no row'
 
 
-def order(session: Session) -> Iterator[str]:
-    """No two snapshots of a share are of the same moment."""
+def creation_times(session: Session) -> Iterator[str]:
+    """No two snapshots of a share have the same created_at."""
     for row in session.rows(
         sa.select(SNAPSHOT.c.share_id, SNAPSHOT.c.created_at)
         .group_by(SNAPSHOT.c.share_id, SNAPSHOT.c.created_at)

@@ -101,7 +101,7 @@ class Site:
         took = time.monotonic() - began
         load = self.load
         print(
-            f'{sum(load.asked.values())} asked, '
+            f'{sum(load.requested.values())} asked, '
             f'{sum(load.accepted.values())} accepted '
             f'({dict(load.accepted)}), {load.unanswered} unanswered; '
             f'{len(self.harms)} harms; at rest after {took:.1f} s'
