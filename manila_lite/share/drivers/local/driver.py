@@ -1,9 +1,8 @@
-"""Plain directories of this machine as shares: no root, nothing to set up.
+"""Plain directories of this machine as shares, without root rights.
 
-Sizes are promises: plain directories have no quota. A snapshot of a share
-in use holds each file as it was when its turn came. Whom access rules let
-in stands in files that an NFS server or Samba reads. Where everything lies
-is told in `local_places`.
+Sizes are nominal: plain directories have no quota. A snapshot of a share in
+use has each file as of the moment it is copied. Access rules are written to
+files for an NFS server or Samba. `store` describes the directory layout.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,28 +44,28 @@ class LocalDriver(
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(False, *args, **kwargs)
         self._root = pathlib.Path(self.configuration.local_root)
-        self._places = LocalStore(self._root)
+        self._store = LocalStore(self._root)
         self._capacity_gb: float | None = self.configuration.local_capacity_gb
 
     # Start
 
     def check_for_setup_error(self) -> None:
-        """Refuse a root that is not an absolute path of ours to write."""
+        """Check that the root is an absolute path that we can write to."""
         if not self._root.is_absolute():
             raise self._bad_root('is not an absolute path')
         try:
-            self._places.make()
+            self._store.create_directories()
         except OSError as error:
             raise self._bad_root(f'cannot be used: {error}') from error
         options = self.configuration.local_export_options
         if not _EXPORT_OPTIONS.fullmatch(options):
             raise exception.BadConfiguration(
                 reason=f'back end "{self.configuration.config_group}": '
-                f'local_export_options {options!r} cannot stand in '
-                'one pair of brackets'
+                f'local_export_options {options!r} has characters that are '
+                'not allowed between brackets'
             )
         self._check_replication()
-        self._see_who_leads()
+        self._demote_superseded()
 
     def _bad_root(self, reason: str) -> exception.BadConfiguration:
         return exception.BadConfiguration(
@@ -80,14 +79,14 @@ class LocalDriver(
     def ensure_shares(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
-        return {share['id']: self._ensured(share) for share in shares}
+        return {share['id']: self._ensure_reply(share) for share in shares}
 
-    def _ensured(self, share: base.ShareForDriver) -> base.EnsureReply:
+    def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
         try:
             status = self.get_share_status(share)
         except exception.ShareResourceNotFound:
             return {'status': 'error'}
-        # The files for servers may have been written for other paths.
+        # The export files may have been written for other paths.
         return {
             'status': status['status'],
             'reapply_access_rules': True,
@@ -113,14 +112,14 @@ class LocalDriver(
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ExportLocationsReply:
-        home = self._places.share(share['name'])
-        with self._places.work(home.name) as work:
-            record = home.find()
+        item = self._store.share(share['name'])
+        with self._store.locked_work_directory(item.name) as work:
+            record = item.find()
             if record is None:
                 (work / 'data').mkdir()
-                record = _new_share(share)
-                home.publish(work, record)
-        return export_locations(home.data(record))
+                record = _share_record(share)
+                item.publish(work, record)
+        return export_locations(item.data_path(record))
 
     def create_share_from_snapshot(
         self,
@@ -130,15 +129,17 @@ class LocalDriver(
         share_server: base.ShareServerMapping | None = None,
         parent_share: base.ShareForDriver | None = None,
     ) -> base.ExportLocationsReply:
-        home = self._places.share(share['name'])
-        with self._places.work(home.name) as work:
-            record = home.find()
+        item = self._store.share(share['name'])
+        with self._store.locked_work_directory(item.name) as work:
+            record = item.find()
             if record is None:
-                taken, saved = self._snapshot(snapshot)
-                trees.copy_tree(taken.data(saved), work / 'data')
-                record = _new_share(share)
-                home.publish(work, record)
-        return export_locations(home.data(record))
+                source_item, source_record = self._get_snapshot(snapshot)
+                trees.copy_tree(
+                    source_item.data_path(source_record), work / 'data'
+                )
+                record = _share_record(share)
+                item.publish(work, record)
+        return export_locations(item.data_path(record))
 
     def delete_share(
         self,
@@ -146,7 +147,7 @@ class LocalDriver(
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        self._places.remove(self._places.share(share['name']))
+        self._store.remove(self._store.share(share['name']))
 
     def extend_share(
         self,
@@ -154,9 +155,9 @@ class LocalDriver(
         new_size: int,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        home, record = self._share(share['name'])
+        item, record = self._get_share(share['name'])
         if record['size'] < new_size:
-            home.note(record | {'size': new_size})
+            item.write_record(record | {'size': new_size})
 
     def shrink_share(
         self,
@@ -164,25 +165,25 @@ class LocalDriver(
         new_size: int,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        home, record = self._share(share['name'])
+        item, record = self._get_share(share['name'])
         if record['size'] <= new_size:
             return
-        if trees.used_bytes(home.data(record)) > new_size * GIB:
+        if trees.used_bytes(item.data_path(record)) > new_size * GIB:
             raise exception.ShareShrinkingPossibleDataLoss(
                 share_id=share['id']
             )
-        home.note(record | {'size': new_size})
+        item.write_record(record | {'size': new_size})
 
     def get_share_status(
         self,
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.StatusReply:
-        home, record = self._share(share['name'])
-        data = home.data(record)
-        whole = 'reverting_to' not in record and data.is_dir()
+        item, record = self._get_share(share['name'])
+        data = item.data_path(record)
+        is_complete = 'reverting_to' not in record and data.is_dir()
         return {
-            'status': 'available' if whole else 'error',
+            'status': 'available' if is_complete else 'error',
             'size': record['size'],
             'share_proto': record['share_proto'],
             'export_locations': export_locations(data),
@@ -200,36 +201,39 @@ class LocalDriver(
         update_rules: list[base.AccessRuleForDriver],
         share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
-        """Write the file of the share anew; what it was does not matter."""
-        home = self._places.share(share['name'])
+        """Rewrite the export file of the share, whatever its content."""
+        item = self._store.share(share['name'])
         if not access_rules:
-            self._places.shut(home)
+            self._store.remove_exports(item)
             return {}
-        _, record = self._share(share['name'])
+        _, record = self._get_share(share['name'])
         role = None
         try:
-            # One that is promoted meanwhile may not be left open to write.
+            # The role may change meanwhile; a replica that has become
+            # passive must not stay writable.
             while role != (role := self._role(share)):
-                answers = self._let_in(home, record, share, access_rules, role)
+                replies = self._export_for_role(
+                    item, record, share, access_rules, role
+                )
         except FileNotFoundError as error:  # deleted meanwhile
             raise exception.ShareResourceNotFound(
                 share_id=share['id']
             ) from error
-        return answers
+        return replies
 
-    def _let_in(
+    def _export_for_role(
         self,
-        home: LocalItem,
+        item: LocalItem,
         record: records.Record,
         share: base.ShareForDriver,
         rules: list[base.AccessRuleForDriver],
         role: str,
     ) -> base.AccessReplies:
         if role == ReplicaRole.ACTIVE:
-            return self._export(home, record, rules)
+            return self._write_export(item, record, rules)
         if share['replication_type'] == READABLE:
-            return self._export(home, record, rules, read_only=True)
-        self._places.shut(home)  # until it is promoted
+            return self._write_export(item, record, rules, read_only=True)
+        self._store.remove_exports(item)  # until it is promoted
         return {}
 
     def snapshot_update_access(
@@ -241,48 +245,50 @@ class LocalDriver(
         delete_rules: list[base.AccessRuleForDriver],
         share_server: base.ShareServerMapping | None = None,
     ) -> base.AccessReplies:
-        """The same for a snapshot, which nobody may write to."""
-        home = self._places.snapshot(snapshot['name'])
+        """Rewrite the export file of a snapshot, which is read-only."""
+        item = self._store.snapshot(snapshot['name'])
         if not access_rules:
-            self._places.shut(home)
+            self._store.remove_exports(item)
             return {}
-        _, record = self._snapshot(snapshot)
-        if self._keeps_out(snapshot['share']):
-            self._places.shut(home)
+        _, record = self._get_snapshot(snapshot)
+        if self._denies_all_access(snapshot['share']):
+            self._store.remove_exports(item)
             return {}
         try:
-            return self._export(home, record, access_rules, read_only=True)
+            return self._write_export(
+                item, record, access_rules, read_only=True
+            )
         except FileNotFoundError as error:  # deleted meanwhile
             raise exception.SnapshotResourceNotFound(
                 snapshot_id=snapshot['id']
             ) from error
 
-    def _export(
+    def _write_export(
         self,
-        home: LocalItem,
+        item: LocalItem,
         record: records.Record,
         rules: list[base.AccessRuleForDriver],
         read_only: bool = False,
     ) -> base.AccessReplies:
-        data = home.data(record)
+        data = item.data_path(record)
         if record.get('share_proto') == 'CIFS':
-            file = home.samba
-            text, answers = samba.format_section(
-                home.name, data, rules, read_only=read_only
+            file = item.samba
+            text, replies = samba.format_section(
+                item.name, data, rules, read_only=read_only
             )
         else:
-            file = home.exports
-            text, answers = format_exports(
+            file = item.exports
+            text, replies = format_exports(
                 data,
                 rules,
                 self.configuration.local_export_options,
                 read_only=read_only,
             )
         if text is None:
-            self._places.shut(home)
+            self._store.remove_exports(item)
         else:
-            self._places.open(home, file, text)
-        return answers
+            self._store.write_export(item, file, text)
+        return replies
 
     # Snapshots
 
@@ -292,22 +298,22 @@ class LocalDriver(
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.SnapshotReply:
-        home = self._places.snapshot(snapshot['name'])
-        with self._places.work(home.name) as work:
-            record = home.find()
+        item = self._store.snapshot(snapshot['name'])
+        with self._store.locked_work_directory(item.name) as work:
+            record = item.find()
             if record is None:
-                share, now = self._share(snapshot['share_name'])
-                trees.copy_tree(share.data(now), work / 'data')
+                share, now = self._get_share(snapshot['share_name'])
+                trees.copy_tree(share.data_path(now), work / 'data')
                 record = {
                     'size': now['size'],
-                    'of': share.directory(now),
+                    'of': share.relative_data_path(now),
                     'share_proto': now['share_proto'],
                 }
-                home.publish(work, record)
+                item.publish(work, record)
         return {
-            'provider_location': home.name,
+            'provider_location': item.name,
             'size': record['size'],
-            'export_locations': export_locations(home.data(record)),
+            'export_locations': export_locations(item.data_path(record)),
         }
 
     def delete_snapshot(
@@ -316,20 +322,20 @@ class LocalDriver(
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        self._places.remove(self._places.snapshot(snapshot['name']))
+        self._store.remove(self._store.snapshot(snapshot['name']))
 
     def get_snapshot_status(
         self,
         snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.StatusReply:
-        home, record = self._snapshot(snapshot)
-        data = home.data(record)
+        item, record = self._get_snapshot(snapshot)
+        data = item.data_path(record)
         return {
             'status': 'available' if data.is_dir() else 'error',
             'size': record['size'],
             'share_proto': record['share_proto'],
-            'provider_location': snapshot['provider_location'] or home.name,
+            'provider_location': snapshot['provider_location'] or item.name,
             'export_locations': export_locations(data),
         }
 
@@ -341,30 +347,33 @@ class LocalDriver(
         snapshot_access_rules: list[base.AccessRuleForDriver],
         share_server: base.ShareServerMapping | None = None,
     ) -> int:
-        """Put the content of the snapshot into the directory of the share.
+        """Move the content of the snapshot into the share's directory.
 
-        The copy is made first: when there is no room for it, nothing has
-        changed yet. Until the last file is in place the share says error.
+        The copy is made first: if there is no room for it, nothing has
+        changed. The share's status is error until the last file is in place.
         """
-        home, record = self._share(snapshot['share_name'])
-        taken, saved = self._snapshot(snapshot)
-        data, source = home.data(record), taken.data(saved)
-        with self._places.work(home.name) as work:
+        item, record = self._get_share(snapshot['share_name'])
+        source_item, source_record = self._get_snapshot(snapshot)
+        data, source = (
+            item.data_path(record),
+            source_item.data_path(source_record),
+        )
+        with self._store.locked_work_directory(item.name) as work:
             trees.copy_tree(source, work / 'data')
             (work / 'old').mkdir()
-            home.note(record | {'reverting_to': snapshot['name']})
+            item.write_record(record | {'reverting_to': snapshot['name']})
             trees.move_content(data, work / 'old')
             trees.move_content(work / 'data', data)
             trees.copy_attributes(source, data)
-            home.note(
+            item.write_record(
                 {
                     name: value
                     for name, value in record.items()
                     if name != 'reverting_to'
                 }
-                | {'size': saved['size']}
+                | {'size': source_record['size']}
             )
-        return saved['size']
+        return source_record['size']
 
     # Statistics
 
@@ -374,13 +383,13 @@ class LocalDriver(
         free = disk.f_bavail * disk.f_frsize / GIB
         if self._capacity_gb is not None:
             total = min(total, self._capacity_gb)
-        promised = sum(self._promised())
+        provisioned = sum(self._provisioned_sizes())
         pool = self.capacity_options() | {
             'pool_name': self.backend_name,
             'total_capacity_gb': round(total, 2),
             'free_capacity_gb': round(min(free, total), 2),
-            'allocated_capacity_gb': promised,
-            'provisioned_capacity_gb': promised,
+            'allocated_capacity_gb': provisioned,
+            'provisioned_capacity_gb': provisioned,
             'thin_provisioning': True,
         }
         super()._update_share_stats(
@@ -393,36 +402,36 @@ class LocalDriver(
             }
         )
 
-    def _promised(self) -> Iterator[int]:
-        for home in self._places.homes(SHARES):
-            record = home.find()
-            if record is not None:  # neither deleted meanwhile nor let go
+    def _provisioned_sizes(self) -> Iterator[int]:
+        for item in self._store.list_items(SHARES):
+            record = item.find()
+            if record is not None:  # not deleted meanwhile and not unmanaged
                 yield record['size']
 
     def get_configured_ip_versions(self) -> list[int]:
         return [4, 6]
 
-    # What is there
+    # Lookup
 
-    def _share(self, name: str) -> tuple[LocalItem, records.Record]:
-        home = self._places.share(name)
-        record = home.find()
+    def _get_share(self, name: str) -> tuple[LocalItem, records.Record]:
+        item = self._store.share(name)
+        record = item.find()
         if record is None:
             raise exception.ShareResourceNotFound(share_id=name)
-        return home, record
+        return item, record
 
-    def _snapshot(
+    def _get_snapshot(
         self, snapshot: base.SnapshotForDriver
     ) -> tuple[LocalItem, records.Record]:
-        """A snapshot, and what share it is of."""
-        home = self._places.snapshot(snapshot['name'])
-        record = home.find()
+        """Return a snapshot and its record."""
+        item = self._store.snapshot(snapshot['name'])
+        record = item.find()
         if record is None:
             raise exception.SnapshotResourceNotFound(
                 snapshot_id=snapshot['id']
             )
-        return home, record
+        return item, record
 
 
-def _new_share(share: base.ShareForDriver) -> records.Record:
+def _share_record(share: base.ShareForDriver) -> records.Record:
     return {'size': share['size'], 'share_proto': share['share_proto']}

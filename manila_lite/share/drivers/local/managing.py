@@ -1,4 +1,4 @@
-"""Directories that were there before, taken over and let go again."""
+"""Managing and unmanaging existing directories."""
 
 from collections.abc import Mapping
 import pathlib
@@ -14,71 +14,77 @@ from manila_lite.share.drivers.local.store import managed_size
 
 
 class LocalManaging(base.ShareDriver):
-    """Nothing is moved: what was there is used where it lies."""
+    """Nothing is moved: directories are used in place."""
 
-    _places: LocalStore
+    _store: LocalStore
 
     def manage_existing(
         self, share: base.ShareForDriver, driver_options: Mapping[str, str]
     ) -> base.ManageReply:
-        """Take over a directory below the root, with the size it is given.
+        """Manage a directory below the root.
 
-        The option `size` tells the GiB; without it those it had when it
-        was let go count, or else what it holds.
+        The option `size` gives its size in GiB. Otherwise it is the size
+        recorded when it was unmanaged, or else that of its content.
         """
-        home = self._places.share(share['name'])
+        item = self._store.share(share['name'])
         try:
-            with self._places.managing(), self._places.work(home.name) as work:
-                record = home.find() or self._take_over(
-                    home,
+            with (
+                self._store.managing_locked(),
+                self._store.locked_work_directory(item.name) as work,
+            ):
+                record = item.find() or self._manage_directory(
+                    item,
                     work,
                     share['export_location'] or '',
                     driver_options,
                     {'size': 0, 'share_proto': share['share_proto']},
                 )
-                self._forget_before(home, record)
+                self._remove_previous_records(item, record)
         except ValueError as error:
             raise exception.ManageInvalidShare(
                 reason=f'{share["export_location"]}: {error}'
             ) from error
         return {
             'size': record['size'],
-            'export_locations': export_locations(home.data(record)),
+            'export_locations': export_locations(item.data_path(record)),
         }
 
     def unmanage(self, share: base.ShareForDriver) -> None:
-        """Forget a share. Who may use it may do so still."""
-        self._places.share(share['name']).let_go()
+        """Stop managing a share; its clients keep their access."""
+        self._store.share(share['name']).unmanage()
 
     def manage_existing_snapshot(
         self,
         snapshot: base.SnapshotForDriver,
         driver_options: Mapping[str, str],
     ) -> base.ManageSnapshotReply:
-        """Take over what was a snapshot, or any directory below the root.
+        """Manage a former snapshot or any directory below the root.
 
-        The provider location is the one it had, or its path.
+        The provider location is that of the snapshot, or a path.
         """
-        home = self._places.snapshot(snapshot['name'])
+        item = self._store.snapshot(snapshot['name'])
         location = snapshot['provider_location'] or ''
-        share = self._places.share(snapshot['share_name'])
+        share = self._store.share(snapshot['share_name'])
         owner = share.find()
         if owner is None:
             raise exception.ShareResourceNotFound(share_id=share.name)
         try:
-            with self._places.managing(), self._places.work(home.name) as work:
-                record = home.find() or self._take_over(
-                    home,
+            with (
+                self._store.managing_locked(),
+                self._store.locked_work_directory(item.name) as work,
+            ):
+                record = item.find() or self._manage_directory(
+                    item,
                     work,
                     str(self._path_of(location)),
                     driver_options,
                     {
                         'size': owner['size'],
-                        'of': share.directory(owner),
+                        'of': share.relative_data_path(owner),
                         'share_proto': owner['share_proto'],
                     },
                 )
-                self._forget_before(home, record)
+                self._remove_previous_records(item, record)
         except ValueError as error:
             raise exception.ManageInvalidShareSnapshot(
                 reason=f'{location}: {error}'
@@ -86,54 +92,58 @@ class LocalManaging(base.ShareDriver):
         return {
             'size': record['size'],
             'provider_location': location,
-            'export_locations': export_locations(home.data(record)),
+            'export_locations': export_locations(item.data_path(record)),
         }
 
     def unmanage_snapshot(self, snapshot: base.SnapshotForDriver) -> None:
-        """Forget a snapshot. Who may use it may do so still."""
-        self._places.snapshot(snapshot['name']).let_go()
+        """Stop managing a snapshot; its clients keep their access."""
+        self._store.snapshot(snapshot['name']).unmanage()
 
     def _path_of(self, location: str) -> pathlib.Path:
-        # An absolute path stays what it is.
+        # Joining with an absolute path returns that path unchanged.
         return (
-            self._places.root
+            self._store.root
             / SNAPSHOTS
             / (location if location.startswith('/') else f'{location}/data')
         )
 
-    def _take_over(
+    def _manage_directory(
         self,
-        home: LocalItem,
+        item: LocalItem,
         work: pathlib.Path,
         path: str,
         driver_options: Mapping[str, str],
         expected: records.Record,
     ) -> records.Record:
-        directory = self._places.directory_at(home.kind, path)
+        directory = self._store.manageable_directory(item.kind, path)
         known = expected
-        for before in self._places.let_go(home.kind, directory):
-            known = before.find_unmanaged() or expected
+        for previous in self._store.list_unmanaged(item.kind, directory):
+            known = previous.find_unmanaged() or expected
         for name in ('share_proto', 'of'):
             if known.get(name) != expected.get(name):
-                raise ValueError(f'it is one of {known.get(name)}')
-        used = trees.used_bytes(self._places.root / directory)
+                raise ValueError(f'it belongs to {known.get(name)}')
+        used = trees.used_bytes(self._store.root / directory)
         record = expected | {
             'directory': directory,
             'size': managed_size(
                 known['size'], used, driver_options.get('size')
             ),
         }
-        home.publish(work, record)
+        item.publish(work, record)
         return record
 
-    def _forget_before(self, home: LocalItem, record: records.Record) -> None:
-        """Nobody else has a claim on it, and nobody is let in as before."""
-        for before in self._places.let_go(home.kind, home.directory(record)):
-            before.forget()
+    def _remove_previous_records(
+        self, item: LocalItem, record: records.Record
+    ) -> None:
+        """Remove earlier records and exports of the same directory."""
+        for previous in self._store.list_unmanaged(
+            item.kind, item.relative_data_path(record)
+        ):
+            previous.remove_unmanaged()
 
 
 def export_locations(data: pathlib.Path) -> list[base.ExportLocation]:
-    """Where the data of a share or snapshot is found, on this machine."""
+    """Return the export location of a data directory on this machine."""
     return [
         {
             'path': str(data),

@@ -20,11 +20,10 @@ def format_exports(
     *,
     read_only: bool = False,
 ) -> tuple[str | None, dict[str, AccessReply]]:
-    """The text for a server, None where nobody comes in, and answers.
+    """Return the text (None if no client has access) and the replies.
 
-    Servers know clients by address only: rules of other types are errors.
-    The narrowest network stands first, since servers take the first that
-    fits.
+    NFS servers know clients by address only: rules of other types fail. The
+    narrowest network comes first, since servers use the first match.
     """
     answers: dict[str, AccessReply] = {}
     clients: list[tuple[Network, str]] = []
@@ -69,7 +68,7 @@ def _address(network: Network) -> str:
 
 
 def _quoted(path: str) -> str:
-    """The path with what would end it written as exports(5) wants it."""
+    """Escape a path for exports(5)."""
     return ''.join(
         f'\\{ord(letter):03o}' if letter in _QUOTED else letter
         for letter in path

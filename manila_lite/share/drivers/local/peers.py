@@ -1,8 +1,8 @@
-"""Where the replicas are that the local driver has made.
+"""Where the replicas of the local driver are.
 
 The back ends of a replication domain find each other's roots by their
-sections, which stand in the configuration of every share service, or by
-an option that names those of other services.
+sections, which are in the configuration of every share service, or by an
+option that names the roots of other services.
 """
 
 import contextlib
@@ -19,26 +19,28 @@ ReplicaList = list[base.ShareForDriver]
 
 
 class LocalPeers(base.ShareDriver):
-    _places: LocalStore
+    _store: LocalStore
 
     @property
-    def _style(self) -> str | None:
+    def _replication_type(self) -> str | None:
         return self.configuration.local_replication_type
 
-    def _needs_replication(self) -> None:
-        if not self._style:
+    def _require_replication(self) -> None:
+        if not self._replication_type:
             raise NotImplementedError
 
-    def _mine(self, share: base.ShareForDriver) -> LocalReplica:
-        return LocalReplica(self._places, share['name'], share['host'])
+    def _own_replica(self, share: base.ShareForDriver) -> LocalReplica:
+        return LocalReplica(self._store, share['name'], share['host'])
 
-    def _other(self, share: base.ShareForDriver) -> LocalReplica | None:
-        return self._at(share['host'], share['name'])
+    def _peer_replica(self, share: base.ShareForDriver) -> LocalReplica | None:
+        return self._replica_at(share['host'], share['name'])
 
-    def _at(self, host: str | None, name: str | None) -> LocalReplica | None:
-        """A replica on any back end; None if that is none to replicate to.
+    def _replica_at(
+        self, host: str | None, name: str | None
+    ) -> LocalReplica | None:
+        """Return a replica on any back end; None if that cannot replicate.
 
-        That it can be named does not mean that it is there.
+        The replica need not exist.
         """
         if not host or not name:
             return None
@@ -52,20 +54,22 @@ class LocalPeers(base.ShareDriver):
 
     def _root_of(self, section: str) -> str | None:
         if section == self.configuration.config_group:
-            return str(self._places.root)
-        there = self.configuration.for_backend(section)
+            return str(self._store.root)
+        configuration = self.configuration.for_backend(section)
         if (
-            there is None
-            or not there.local_replication_type
-            or there.replication_domain != self.replication_domain
+            configuration is None
+            or not configuration.local_replication_type
+            or configuration.replication_domain != self.replication_domain
         ):
             return None
-        return there.local_root
+        return configuration.local_root
 
-    def _active(self, replica_list: ReplicaList) -> LocalReplica | None:
-        """The active replica, if it is there."""
+    def _reachable_active(
+        self, replica_list: ReplicaList
+    ) -> LocalReplica | None:
+        """Return the active replica, or None if it is unreachable."""
         leader = find_active(replica_list)
-        other = self._other(leader) if leader is not None else None
+        other = self._peer_replica(leader) if leader is not None else None
         if other is not None:
             with contextlib.suppress(ReplicaUnreachable):
                 other.record()
@@ -75,5 +79,10 @@ class LocalPeers(base.ShareDriver):
 
 def find_active(replica_list: ReplicaList) -> base.ShareForDriver | None:
     return next(
-        (one for one in replica_list if one['replica_state'] == ACTIVE), None
+        (
+            replica
+            for replica in replica_list
+            if replica['replica_state'] == ACTIVE
+        ),
+        None,
     )

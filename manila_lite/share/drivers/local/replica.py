@@ -1,16 +1,16 @@
-"""What of a replica lies on disk, on this back end or on another one.
+"""The files of a replica, on this back end or on another one.
 
-Beside the data of a share that has replicas, or has had them:
+Beside the data of a share that has or had replicas:
 
-    root/shares/<share>/replica.json   its role, what it is a copy of, and
-                                       since when it has been that
-    root/shares/<share>/known.json     what was copied, as the other had it
-    root/shares/<share>/incoming/      changes that are made to the data
-    root/shares/<share>/follower-<other>.json    who has copied it, to be
-                                       asked when it comes back from afar
+    root/shares/<share>/replica.json   its role, its source, and since
+                                       when it has been a copy of it
+    root/shares/<share>/known.json     inodes copied from the source
+    root/shares/<share>/incoming/      changes being applied to the data
+    root/shares/<share>/follower-<other>.json    a replica that copies
+                                       it, to be asked after an outage
 
-A share without `replica.json` is active. Of several that say they are
-active the one with the highest generation is.
+A share without `replica.json` is active. If several replicas claim to be
+active, the one with the highest generation is.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ import uuid
 
 from manila_lite import exception
 from manila_lite.share.drivers import records
-from manila_lite.share.drivers.local import tree_sync as tree_changes
+from manila_lite.share.drivers.local import tree_sync
 from manila_lite.share.drivers.local.store import FOLLOWER
 from manila_lite.share.drivers.local.store import KNOWN
 from manila_lite.share.drivers.local.store import REPLICA
@@ -38,7 +38,7 @@ READABLE, DR = 'readable', 'dr'
 
 _INCOMING = 'incoming'
 
-_LOST = frozenset(
+_LOST_DISK_ERRNOS = frozenset(
     {
         errno.ENOENT,
         errno.ENOTDIR,
@@ -52,14 +52,14 @@ _LOST = frozenset(
         errno.ETIMEDOUT,
     }
 )
-"""Errors of a directory that is not there, or of a disk that is broken."""
+"""Errors of a missing directory or a broken disk."""
 
 
 class ReplicaRole:
-    """What a replica says it is.
+    """The role recorded for a replica.
 
-    A retiring one was active, and is nobody's to write to: it is known
-    by the other one what has become of that.
+    A retiring replica was active and can no longer be written to. Only its
+    successor knows whether the promotion was completed.
     """
 
     ACTIVE = 'active'
@@ -69,11 +69,11 @@ class ReplicaRole:
 
 @dataclasses.dataclass(frozen=True)
 class ReplicaRecord:
-    """What `replica.json` says.
+    """The content of `replica.json`.
 
-    A passive replica is what `source` was at `synced_at`; of a retiring
-    one `source` is who is to follow it. One that is not whole has never
-    been a full copy.
+    A passive replica is a copy of `source` as of `synced_at`. The `source`
+    of a retiring replica is its successor. A replica that is not whole has
+    never been a complete copy.
     """
 
     role: str = ReplicaRole.ACTIVE
@@ -85,27 +85,27 @@ class ReplicaRecord:
 
 
 class ReplicaUnreachable(exception.ShareBackendException):
-    """The other replica is not there, or not what it was taken for."""
+    """The other replica is missing, or does not have the expected role."""
 
 
 NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_FLUSHED_FOR_NS = 10**9
-"""Nobody flushes all disks again for so long, however many replicas ask."""
+_FLUSH_VALID_NS = 10**9
+"""A flush is reused for so long, however many replicas need one."""
 
-_flushing = threading.Lock()
+_flush_lock = threading.Lock()
 _flushed_ns = 0
 
 
-def _flush() -> int:
-    """Have all on disk that is written; as it was when that began.
+def _flush_disks() -> int:
+    """Flush all disks; return the time at which that began.
 
     Until then a page that is mapped and written to again shows no change.
     """
     global _flushed_ns
-    with _flushing:
+    with _flush_lock:
         now = time.time_ns()
-        if not 0 <= now - _flushed_ns < _FLUSHED_FOR_NS:
+        if not 0 <= now - _flushed_ns < _FLUSH_VALID_NS:
             os.sync()
             _flushed_ns = now
         return _flushed_ns
@@ -113,60 +113,60 @@ def _flush() -> int:
 
 @contextlib.contextmanager
 def raising_unreachable() -> Iterator[None]:
-    """Whatever says that a disk is lost is raised as OutOfReach."""
+    """Turn errors of a lost disk into ReplicaUnreachable."""
     try:
         yield
     except OSError as error:
-        if error.errno in _LOST:
+        if error.errno in _LOST_DISK_ERRNOS:
             raise ReplicaUnreachable(msg=str(error)) from error
         raise
 
 
 class LocalReplica:
-    """One replica, by the name that the share instance has."""
+    """One replica, addressed by the name of its share instance."""
 
-    def __init__(self, places: LocalStore, name: str, host: str | None = None):
-        self.places = places
+    def __init__(self, store: LocalStore, name: str, host: str | None = None):
+        self.store = store
         self.name = name
         self.host = host
-        self.home: LocalItem = places.share(name)
+        self.item: LocalItem = store.share(name)
 
     def record(self) -> records.Record:
-        """The record of the share; raises OutOfReach."""
+        """Return the record of the share; raises ReplicaUnreachable."""
         with raising_unreachable():
-            record = self.home.find()
+            record = self.item.find()
         if record is None:
-            raise ReplicaUnreachable(msg=f'{self.home.path} is not there')
+            raise ReplicaUnreachable(msg=f'{self.item.path} does not exist')
         return record
 
-    def whole_record(self) -> records.Record:
-        """The same of one whose data is all there."""
+    def complete_record(self) -> records.Record:
+        """Do the same, for a replica whose data is complete."""
         record = self.record()
         if 'reverting_to' in record or not self.state().is_whole:
-            raise ReplicaUnreachable(msg=f'{self.home.path} is not whole')
+            raise ReplicaUnreachable(msg=f'{self.item.path} is incomplete')
         return record
 
-    def data(self) -> pathlib.Path:
-        return self.home.data(self.record())
+    def data_path(self) -> pathlib.Path:
+        return self.item.data_path(self.record())
 
     def state(self) -> ReplicaRecord:
         with raising_unreachable():
-            record = records.find(self.home.path / REPLICA)
+            record = records.find(self.item.path / REPLICA)
         return (
             ReplicaRecord(**record) if record is not None else ReplicaRecord()
         )
 
-    def note(self, state: ReplicaRecord) -> None:
+    def write_state(self, state: ReplicaRecord) -> None:
         records.write(
-            self.home.path / REPLICA, dataclasses.asdict(state), durable=True
+            self.item.path / REPLICA, dataclasses.asdict(state), durable=True
         )
 
-    def is_settled(self) -> bool:
-        """Whether no changes are being made to its data."""
-        return not (self.home.path / _INCOMING).exists()
+    def has_pending_changes(self) -> bool:
+        """Return whether changes to its data are incomplete."""
+        return (self.item.path / _INCOMING).exists()
 
     def publish(self, work: pathlib.Path, record: records.Record) -> None:
-        """Have an empty one be there that is to follow another."""
+        """Create an empty passive replica."""
         (work / 'data').mkdir()
         records.write(
             work / REPLICA,
@@ -175,51 +175,53 @@ class LocalReplica:
             ),
             durable=True,
         )
-        self.home.publish(work, record)
+        self.item.publish(work, record)
 
-    # Being what another is
+    # Copying another replica
 
-    def settle(self, work: pathlib.Path) -> None:
-        """Make the changes that somebody was killed at."""
-        incoming = self.home.path / _INCOMING
-        plan = tree_changes.find_plan(incoming)
+    def apply_pending_changes(self, work: pathlib.Path) -> None:
+        """Apply the changes that a killed process left."""
+        incoming = self.item.path / _INCOMING
+        plan = tree_sync.find_plan(incoming)
         if plan is None:
             return
-        tree_changes.apply(self.data(), incoming, plan['changes'])
-        with contextlib.suppress(FileNotFoundError):  # done already
-            (incoming / KNOWN).replace(self.home.path / KNOWN)
+        tree_sync.apply(self.data_path(), incoming, plan['changes'])
+        with contextlib.suppress(FileNotFoundError):  # already done
+            (incoming / KNOWN).replace(self.item.path / KNOWN)
         os.sync()
-        self.note(ReplicaRecord(**plan['state']))
+        self.write_state(ReplicaRecord(**plan['state']))
         incoming.rename(work / f'done-{uuid.uuid4().hex}')
-        records.sync_directory(self.home.path)
+        records.sync_directory(self.item.path)
 
     def follow(
         self, other: 'LocalReplica', work: pathlib.Path, now: float
     ) -> int:
-        """Be what the other replica is; how many changes that took.
+        """Copy the other replica; return the number of changes.
 
-        Raises OutOfReach, having changed nothing, when it is not there in
-        full, or becomes another's follower meanwhile.
+        Raises ReplicaUnreachable without changing anything if the other
+        replica is incomplete or becomes a follower meanwhile.
         """
-        self.settle(work)
+        self.apply_pending_changes(work)
         before, leader = self.state(), other.state()
-        record = other.whole_record()
+        record = other.complete_record()
         with raising_unreachable(), ignoring_read_only():
-            self.tell(other)
-        flushed_ns = _flush()
-        known = self._known() if before.source == other.name else {}
+            self.register_with(other)
+        flushed_ns = _flush_disks()
+        known = (
+            self._read_known_inodes() if before.source == other.name else {}
+        )
         with raising_unreachable():
-            staged = tree_changes.stage(
-                other.home.data(record),
-                self.data(),
+            staged = tree_sync.stage(
+                other.item.data_path(record),
+                self.data_path(),
                 work / _INCOMING,
                 known,
                 flushed_ns,
             )
-        record = other.whole_record()
+        record = other.complete_record()
         if other.state() != leader:
             raise ReplicaUnreachable(
-                msg=f'{other.home.path} has changed its role'
+                msg=f'{other.item.path} has changed its role'
             )
         after = ReplicaRecord(
             role=ReplicaRole.PASSIVE,
@@ -228,73 +230,74 @@ class LocalReplica:
             source_host=other.host,
             synced_at=now,
         )
-        self._take(staged, after, work, known)
+        self._install(staged, after, work, known)
         mine = self.record()
         if mine['size'] != record['size']:
-            self.home.note(mine | {'size': record['size']})
+            self.item.write_record(mine | {'size': record['size']})
         return len(staged.changes)
 
-    def _take(
+    def _install(
         self,
-        staged: tree_changes.Staged,
+        staged: tree_sync.Staged,
         after: ReplicaRecord,
         work: pathlib.Path,
-        known: tree_changes.KnownInodes,
+        known: tree_sync.KnownInodes,
     ) -> None:
         incoming = work / _INCOMING
         if not staged.changes:
             if staged.known != known:
-                records.write(self.home.path / KNOWN, staged.known)
-            self.note(after)
+                records.write(self.item.path / KNOWN, staged.known)
+            self.write_state(after)
             return
         records.write(incoming / KNOWN, staged.known)
         os.sync()
-        tree_changes.write_plan(
+        tree_sync.write_plan(
             incoming,
             {'changes': staged.changes, 'state': dataclasses.asdict(after)},
         )
-        incoming.rename(self.home.path / _INCOMING)
-        records.sync_directory(self.home.path)
-        self.settle(work)
+        incoming.rename(self.item.path / _INCOMING)
+        records.sync_directory(self.item.path)
+        self.apply_pending_changes(work)
 
-    def _known(self) -> tree_changes.KnownInodes:
+    def _read_known_inodes(self) -> tree_sync.KnownInodes:
         return typing.cast(
-            tree_changes.KnownInodes,
-            records.find(self.home.path / KNOWN) or {},
+            tree_sync.KnownInodes, records.find(self.item.path / KNOWN) or {}
         )
 
-    # Who follows whom
+    # Followers
 
-    def tell(self, other: 'LocalReplica') -> None:
-        """Let another know that it is followed, wherever it is."""
-        note = other.home.path / f'{FOLLOWER}{self.name}.json'
-        if not note.exists():
+    def register_with(self, other: 'LocalReplica') -> None:
+        """Record at another replica that this one follows it."""
+        file = other.item.path / f'{FOLLOWER}{self.name}.json'
+        if not file.exists():
             records.write(
-                note, {'name': self.name, 'host': self.host}, durable=True
+                file, {'name': self.name, 'host': self.host}, durable=True
             )
 
-    def take_leave(self, other: 'LocalReplica') -> None:
-        """Follow another no longer; gone is fine."""
-        note = other.home.path / f'{FOLLOWER}{self.name}.json'
-        note.unlink(missing_ok=True)
+    def unregister_from(self, other: 'LocalReplica') -> None:
+        """Remove that record; a missing one is success."""
+        file = other.item.path / f'{FOLLOWER}{self.name}.json'
+        file.unlink(missing_ok=True)
 
     def followers(self) -> Iterator[records.Record]:
-        """Name and host of those that have followed it."""
-        for note in sorted(self.home.path.glob(f'{FOLLOWER}*.json')):
-            record = records.find(note)
+        """Yield name and host of the replicas that have followed it."""
+        for file in sorted(self.item.path.glob(f'{FOLLOWER}*.json')):
+            record = records.find(file)
             if record is not None:
                 yield record
 
-    # Who is active
+    # Changing roles
 
-    def lead(self, generation: int) -> None:
-        """Be the active one, of a generation of its own."""
-        (self.home.path / KNOWN).unlink(missing_ok=True)
-        self.note(ReplicaRecord(generation=generation))
+    def become_active(self, generation: int) -> None:
+        """Become the active replica with a generation of its own."""
+        (self.item.path / KNOWN).unlink(missing_ok=True)
+        self.write_state(ReplicaRecord(generation=generation))
 
-    def step_back(self, leader: 'LocalReplica', style: str | None) -> None:
-        """Be one that is to follow another, and is not up to date."""
-        self.note(
+    def become_passive(
+        self, leader: 'LocalReplica', replication_type: str | None
+    ) -> None:
+        """Become an outdated follower of another replica."""
+        self.write_state(
             ReplicaRecord(
                 role=ReplicaRole.PASSIVE,
                 generation=self.state().generation,
@@ -302,26 +305,26 @@ class LocalReplica:
                 source_host=leader.host,
             )
         )
-        (self.home.path / KNOWN).unlink(missing_ok=True)
-        self.places.shut(self.home)
-        if style != READABLE:
-            directory = self.home.directory(self.record())
-            for snapshot in self.places.homes(SNAPSHOTS):
+        (self.item.path / KNOWN).unlink(missing_ok=True)
+        self.store.remove_exports(self.item)
+        if replication_type != READABLE:
+            directory = self.item.relative_data_path(self.record())
+            for snapshot in self.store.list_items(SNAPSHOTS):
                 record = snapshot.find()
                 if record is not None and record.get('of') == directory:
-                    self.places.shut(snapshot)
+                    self.store.remove_exports(snapshot)
 
     @contextlib.contextmanager
     def retiring(self, successor: 'LocalReplica') -> Iterator[None]:
-        """Let nobody in; whoever was let in is so again after an error."""
+        """Deny all access; restore it if the body fails."""
         before = self.state()
         texts = {
             file: file.read_text(errors='surrogateescape')
-            for file in (self.home.exports, self.home.samba)
+            for file in (self.item.exports, self.item.samba)
             if file.exists()
         }
         with ignoring_read_only():
-            self.note(
+            self.write_state(
                 dataclasses.replace(
                     before,
                     role=ReplicaRole.RETIRING,
@@ -329,28 +332,30 @@ class LocalReplica:
                     source_host=successor.host,
                 )
             )
-            self.places.shut(self.home)
+            self.store.remove_exports(self.item)
         try:
             yield
         except BaseException:
             with contextlib.suppress(OSError):
-                self.note(before)
+                self.write_state(before)
                 for file, text in texts.items():
-                    self.places.open(self.home, file, text)
+                    self.store.write_export(self.item, file, text)
             raise
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Nobody else changes its role, if anybody can."""
+    def locked(self) -> Iterator[None]:
+        """Lock the replica, unless it is on a read-only file system."""
         with contextlib.ExitStack() as stack:
             with raising_unreachable(), ignoring_read_only():
-                stack.enter_context(self.places.work(self.name))
+                stack.enter_context(
+                    self.store.locked_work_directory(self.name)
+                )
             yield
 
 
 @contextlib.contextmanager
 def ignoring_read_only() -> Iterator[None]:
-    """What cannot be written to needs nobody to keep others from it."""
+    """Ignore errors of a read-only file system, which needs no lock."""
     try:
         yield
     except OSError as error:

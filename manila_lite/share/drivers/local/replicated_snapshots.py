@@ -1,6 +1,7 @@
-"""Snapshots of shares that the local driver keeps on several back ends.
+"""Snapshots of shares that the local driver replicates.
 
-One is taken where the active replica is. Each of the others fetches it.
+A snapshot is created on the back end of the active replica; each of the
+others copies it from there.
 """
 
 from collections.abc import Sequence
@@ -35,13 +36,13 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         replica_snapshots: SnapshotList,
         share_server: base.ShareServerMapping | None = None,
     ) -> Sequence[base.ReplicatedSnapshotReply]:
-        """Take it of the active replica; the others fetch it by themselves."""
-        self._needs_replication()
-        answers = []
-        for snapshot in _on_active(replica_snapshots, replica_list):
+        """Create it on the active replica; the other back ends copy it."""
+        self._require_replication()
+        replies = []
+        for snapshot in _instances_on_active(replica_snapshots, replica_list):
             self.create_snapshot(context, snapshot, share_server)
-            answers.append(self._available(snapshot))
-        return answers
+            replies.append(self._available_reply(snapshot))
+        return replies
 
     def delete_replicated_snapshot(
         self,
@@ -50,12 +51,12 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         replica_snapshots: SnapshotList,
         share_server: base.ShareServerMapping | None = None,
     ) -> Sequence[base.ReplicatedSnapshotReply]:
-        self._needs_replication()
-        answers: list[base.ReplicatedSnapshotReply] = []
-        for snapshot in _on_active(replica_snapshots, replica_list):
+        self._require_replication()
+        replies: list[base.ReplicatedSnapshotReply] = []
+        for snapshot in _instances_on_active(replica_snapshots, replica_list):
             self.delete_snapshot(context, snapshot, share_server)
-            answers.append({'id': snapshot['id'], 'status': 'deleted'})
-        return answers
+            replies.append({'id': snapshot['id'], 'status': 'deleted'})
+        return replies
 
     def update_replicated_snapshot(
         self,
@@ -66,22 +67,24 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         replica_snapshot: base.SnapshotForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicatedSnapshotReply:
-        """Fetch or remove it; there is nothing that goes on by itself."""
-        self._needs_replication()
+        """Copy or delete it; nothing runs in the background."""
+        self._require_replication()
         if replica_snapshot['status'] == 'deleting':
             self.delete_snapshot(context, replica_snapshot, share_server)
             raise exception.SnapshotResourceNotFound(
                 snapshot_id=replica_snapshot['id']
             )
-        active = self._active(replica_list)
-        source = next(iter(_on_active(replica_snapshots, replica_list)), None)
-        if self._fetched(active, source, replica_snapshot):
-            return self._available(replica_snapshot)
+        active = self._reachable_active(replica_list)
+        source = next(
+            iter(_instances_on_active(replica_snapshots, replica_list)), None
+        )
+        if self._ensure_snapshot(active, source, replica_snapshot):
+            return self._available_reply(replica_snapshot)
         if (
             active is not None
             and source is not None
             and (source['status'] == 'available')
-            and not self._is_there(active, source)
+            and not self._has_snapshot(active, source)
         ):
             raise exception.SnapshotResourceNotFound(
                 snapshot_id=replica_snapshot['id']
@@ -99,8 +102,8 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
         snapshot_access_rules: base.AccessRules,
         share_server: base.ShareServerMapping | None = None,
     ) -> int | None:
-        """The others copy what has changed by it, as they always do."""
-        self._needs_replication()
+        """Revert the active replica; the others copy the changes as usual."""
+        self._require_replication()
         return self.revert_to_snapshot(
             context,
             active_replica_snapshot,
@@ -109,12 +112,12 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
             share_server,
         )
 
-    def _available(
+    def _available_reply(
         self, snapshot: base.SnapshotForDriver
     ) -> base.ReplicatedSnapshotReply:
-        home = self._places.snapshot(snapshot['name'])
-        record = home.find()
-        if record is None:  # removed meanwhile
+        item = self._store.snapshot(snapshot['name'])
+        record = item.find()
+        if record is None:  # deleted meanwhile
             raise exception.SnapshotResourceNotFound(
                 snapshot_id=snapshot['id']
             )
@@ -122,88 +125,87 @@ class LocalReplicatedSnapshots(LocalPeers, base.RevertSupport):
             'id': snapshot['id'],
             'status': 'available',
             'progress': '100%',
-            'provider_location': home.name,
+            'provider_location': item.name,
             'size': record['size'],
-            'export_locations': export_locations(home.data(record)),
+            'export_locations': export_locations(item.data_path(record)),
         }
 
-    def _fetched(
+    def _ensure_snapshot(
         self,
         active: LocalReplica | None,
         source: base.SnapshotForDriver | None,
         snapshot: base.SnapshotForDriver,
     ) -> bool:
-        """Whether a snapshot is here; it is copied if it can be."""
-        home = self._places.snapshot(snapshot['name'])
-        is_here = home.find() is not None
-        if is_here and not self._places.is_at_work(home.name):
+        """Return whether a snapshot exists here; copy it if possible."""
+        item = self._store.snapshot(snapshot['name'])
+        exists = item.find() is not None
+        if exists and not self._store.has_work_directory(item.name):
             return True
         try:
-            with self._places.work_if_free(home.name) as work:
+            with self._store.try_locked_work_directory(item.name) as work:
                 if work is None:
-                    return is_here
+                    return exists
                 if active is None or source is None:
-                    return home.find() is not None
-                return home.find() is not None or self._fetch(
-                    active.places.snapshot(source['name']),
-                    home,
-                    snapshot,
-                    work,
+                    return item.find() is not None
+                return item.find() is not None or self._copy_snapshot(
+                    active.store.snapshot(source['name']), item, snapshot, work
                 )
         except ReplicaUnreachable as error:
             LOG.warning(
-                'Snapshot %(name)s cannot be copied: %(error)s',
-                {'name': home.name, 'error': error},
+                'Cannot copy snapshot %(name)s: %(error)s',
+                {'name': item.name, 'error': error},
             )
         except OSError as error:
             if error.errno not in NO_SPACE_ERRNOS:
                 raise
             LOG.error(
-                'There is no room for snapshot %(name)s: %(error)s',
-                {'name': home.name, 'error': error},
+                'No space left to copy snapshot %(name)s: %(error)s',
+                {'name': item.name, 'error': error},
             )
         return False
 
-    def _is_there(
+    def _has_snapshot(
         self, replica: LocalReplica, snapshot: base.SnapshotForDriver
     ) -> bool:
         with raising_unreachable():
-            return replica.places.snapshot(snapshot['name']).find() is not None
+            return replica.store.snapshot(snapshot['name']).find() is not None
 
-    def _fetch(
+    def _copy_snapshot(
         self,
-        taken: LocalItem,
-        home: LocalItem,
+        source_item: LocalItem,
+        item: LocalItem,
         snapshot: base.SnapshotForDriver,
         work: pathlib.Path,
     ) -> bool:
-        replica = self._mine(snapshot['share'])
+        replica = self._own_replica(snapshot['share'])
         record = replica.record()
         with raising_unreachable():
-            saved = taken.find()
-            if saved is None:  # not taken yet, or removed
+            source_record = source_item.find()
+            if source_record is None:  # not yet created, or deleted
                 return False
-            trees.copy_tree(taken.data(saved), work / 'data')
-            if taken.find() is None:  # the copy need not be whole
+            trees.copy_tree(
+                source_item.data_path(source_record), work / 'data'
+            )
+            if source_item.find() is None:  # the copy may be incomplete
                 return False
-        home.publish(
+        item.publish(
             work,
             {
-                'size': saved['size'],
-                'of': replica.home.directory(record),
-                'share_proto': saved['share_proto'],
+                'size': source_record['size'],
+                'of': replica.item.relative_data_path(record),
+                'share_proto': source_record['share_proto'],
             },
         )
         return True
 
 
-def _on_active(
+def _instances_on_active(
     snapshots: SnapshotList, replica_list: ReplicaList
 ) -> SnapshotList:
-    """The instances that are on the active replica."""
+    """Return the instances on the active replica."""
     leader = find_active(replica_list)
     return [
-        one
-        for one in snapshots
-        if leader is not None and one['share_instance_id'] == leader['id']
+        instance
+        for instance in snapshots
+        if leader is not None and instance['share_instance_id'] == leader['id']
     ]

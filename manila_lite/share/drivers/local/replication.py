@@ -1,7 +1,8 @@
-"""Shares of the local driver that are kept on several of its back ends.
+"""Shares that the local driver replicates on several back ends.
 
-Each back end fetches what its own replicas need. It writes to the root of
-another only to have the replica that was active step back.
+Each back end copies what its own replicas need. It writes to the root of
+another back end only to make the previously active replica passive and to
+register as its follower.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,30 +53,30 @@ class LocalReplication(LocalReplicatedSnapshots):
         self._sleep = sleep
 
     def _check_replication(self) -> None:
-        """Refuse a kind of replication that nobody could use."""
-        if self._style and not self.replication_domain:
+        """Require a replication domain if replication is configured."""
+        if self._replication_type and not self.replication_domain:
             raise exception.BadConfiguration(
                 reason=f'back end "{self.configuration.config_group}": '
                 'local_replication_type needs a replication_domain'
             )
 
-    def _see_who_leads(self) -> None:
-        """Let nobody write to what others have taken over meanwhile.
+    def _demote_superseded(self) -> None:
+        """Deny writing to replicas that others have replaced meanwhile.
 
-        They did so while this back end was out of reach, and could tell
-        nobody here.
+        That happened while this back end was unreachable, so that it could
+        not be notified.
         """
-        for home in self._places.homes(SHARES):
-            mine = LocalReplica(self._places, home.name)
-            for follower in mine.followers():
-                other = self._at(follower['host'], follower['name'])
-                if other is not None and _is_superseded(mine, other):
+        for item in self._store.list_items(SHARES):
+            own = LocalReplica(self._store, item.name)
+            for follower in own.followers():
+                other = self._replica_at(follower['host'], follower['name'])
+                if other is not None and _is_superseded(own, other):
                     LOG.warning(
-                        'Replica %(name)s is not active any more: '
+                        'Replica %(name)s is no longer active: '
                         '%(other)s has taken over',
-                        {'name': mine.name, 'other': other.name},
+                        {'name': own.name, 'other': other.name},
                     )
-                    mine.step_back(other, self._style)
+                    own.become_passive(other, self._replication_type)
 
     # Replicas
 
@@ -88,22 +89,22 @@ class LocalReplication(LocalReplicatedSnapshots):
         replica_snapshots: list[base.ReplicaSnapshot],
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicaReply:
-        """Make a replica and copy all there is; that may take a while."""
-        self._needs_replication()
-        mine = self._mine(new_replica)
-        with self._places.work(mine.name) as work:
-            if mine.home.find() is None:
-                active = self._active(replica_list)
+        """Create a replica and copy everything, which may take a while."""
+        self._require_replication()
+        own = self._own_replica(new_replica)
+        with self._store.locked_work_directory(own.name) as work:
+            if own.item.find() is None:
+                active = self._reachable_active(replica_list)
                 if active is None:
-                    raise _out_of_reach(new_replica)
-                mine.publish(
+                    raise _active_unreachable(new_replica)
+                own.publish(
                     work,
                     {
                         'size': new_replica['size'],
                         'share_proto': new_replica['share_proto'],
                     },
                 )
-        answer = self.update_replica_state(
+        replica_state = self.update_replica_state(
             context,
             replica_list,
             new_replica,
@@ -112,8 +113,8 @@ class LocalReplication(LocalReplicatedSnapshots):
             share_server,
         )
         return {
-            'replica_state': answer,
-            'export_locations': export_locations(mine.data()),
+            'replica_state': replica_state,
+            'export_locations': export_locations(own.data_path()),
         }
 
     def delete_replica(
@@ -126,18 +127,18 @@ class LocalReplication(LocalReplicatedSnapshots):
     ) -> None:
         for snapshot in replica_snapshots:
             self.delete_snapshot(context, snapshot, share_server)
-        mine = self._mine(replica)
-        if mine.home.find() is not None:
-            self._hand_back(mine, replica_list)
-        self._places.remove(mine.home)
-        active = self._active(replica_list)
+        own = self._own_replica(replica)
+        if own.item.find() is not None:
+            self._return_active_role(own, replica_list)
+        self._store.remove(own.item)
+        active = self._reachable_active(replica_list)
         if active is not None:
             with (
                 contextlib.suppress(ReplicaUnreachable),
                 raising_unreachable(),
                 ignoring_read_only(),
             ):
-                mine.take_leave(active)
+                own.unregister_from(active)
 
     def update_replica_state(
         self,
@@ -148,30 +149,32 @@ class LocalReplication(LocalReplicatedSnapshots):
         replica_snapshots: list[base.ReplicaSnapshot],
         share_server: base.ShareServerMapping | None = None,
     ) -> str | None:
-        """Copy what has changed; whoever does that already is left alone."""
-        self._needs_replication()
-        mine = self._mine(replica)
-        if mine.home.find() is None:
+        """Copy what has changed, unless another thread is doing so."""
+        self._require_replication()
+        own = self._own_replica(replica)
+        if own.item.find() is None:
             raise exception.ShareResourceNotFound(share_id=replica['id'])
-        active = self._active(replica_list)
-        led = mine.state().role != ReplicaRole.PASSIVE
-        follows = False
-        with self._places.work_if_free(mine.name) as work:
+        active = self._reachable_active(replica_list)
+        was_active = own.state().role != ReplicaRole.PASSIVE
+        is_synced = False
+        with self._store.try_locked_work_directory(own.name) as work:
             if work is not None and active is not None:
-                follows = self._follow(replica, mine, active, work)
-        if led and mine.state().role == ReplicaRole.PASSIVE:
-            # Nobody may have been able to tell while it was away.
+                is_synced = self._follow(replica, own, active, work)
+        if was_active and own.state().role == ReplicaRole.PASSIVE:
+            # It may have been unreachable when the roles changed.
             self.update_access(context, replica, access_rules, [], [], [])
         missing = [
             pair
             for pair in replica_snapshots
-            if not self._fetched(
+            if not self._ensure_snapshot(
                 active,
                 pair['active_replica_snapshot'],
                 pair['share_replica_snapshot'],
             )
         ]
-        is_recent = follows or self._is_recent(mine, replica_list)
+        is_recent = is_synced or self._is_within_recovery_point(
+            own, replica_list
+        )
         return IN_SYNC if is_recent and not missing else OUT_OF_SYNC
 
     def get_replica_status(
@@ -179,15 +182,19 @@ class LocalReplication(LocalReplicatedSnapshots):
         replica: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.StatusReply:
-        """As of a share; one is not available that others do not follow."""
+        """Return the status, as for a share.
+
+        It is an error if the others do not follow the replica even though it
+        should be active.
+        """
         status = self.get_share_status(replica, share_server)
         if (
             replica['replica_state'] == ACTIVE
             and self._role(replica) != ReplicaRole.ACTIVE
         ):
             LOG.error(
-                'Replica %s is not the active one any more: promote '
-                'the one that was to take over, or delete it',
+                'Replica %s is no longer active: promote the replica '
+                'that was to take over, or delete it',
                 replica['name'],
             )
             status['status'] = 'error'
@@ -196,72 +203,72 @@ class LocalReplication(LocalReplicatedSnapshots):
     def _follow(
         self,
         replica: base.ShareForDriver,
-        mine: LocalReplica,
+        own: LocalReplica,
         active: LocalReplica,
         work: pathlib.Path,
     ) -> bool:
-        """Have a replica be what the active one is, if that can be."""
-        began = self._clock()
-        before = mine.state()
+        """Bring a replica up to date; return whether that succeeded."""
+        started_at = self._clock()
+        before = own.state()
         try:
             leader = active.state()
             if leader.role == ReplicaRole.PASSIVE or (
                 leader.generation < before.generation
             ):
-                # A promotion was broken off, and will be made again.
+                # A promotion was interrupted and will be repeated.
                 raise ReplicaUnreachable(
-                    msg=f'{active.home.path} does not know that it is active'
+                    msg=f'{active.item.path} is not recorded as active'
                 )
             if before.role != ReplicaRole.PASSIVE:
                 LOG.warning(
-                    'Replica %(mine)s is not active any more; what '
+                    'Replica %(name)s is no longer active; changes that '
                     '%(other)s does not have will be lost',
-                    {'mine': mine.name, 'other': active.name},
+                    {'name': own.name, 'other': active.name},
                 )
-                mine.step_back(active, replica['replication_type'])
-            changes = mine.follow(active, work, began)
+                own.become_passive(active, replica['replication_type'])
+            changes = own.follow(active, work, started_at)
         except ReplicaUnreachable as error:
             LOG.warning(
-                'Replica %(name)s, synchronised at %(at)s, cannot '
-                'be brought up to date: %(error)s',
+                'Cannot update replica %(name)s, last synchronised at '
+                '%(at)s: %(error)s',
                 {
-                    'name': mine.name,
+                    'name': own.name,
                     'error': error,
-                    'at': _told(before.synced_at),
+                    'at': _format_time(before.synced_at),
                 },
             )
         except OSError as error:
             if error.errno not in NO_SPACE_ERRNOS:
                 raise
             LOG.error(
-                'Replica %(name)s, synchronised at %(at)s, has no '
-                'room for what is new: %(error)s',
+                'No space left to update replica %(name)s, last '
+                'synchronised at %(at)s: %(error)s',
                 {
-                    'name': mine.name,
+                    'name': own.name,
                     'error': error,
-                    'at': _told(before.synced_at),
+                    'at': _format_time(before.synced_at),
                 },
             )
         else:
             LOG.log(
                 log.INFO if changes else log.DEBUG,
-                'Replica %(name)s is what %(other)s was at %(at)s; '
-                'that took %(changes)s changes',
+                'Replica %(name)s is synchronised with %(other)s as of '
+                '%(at)s after %(changes)s changes',
                 {
-                    'name': mine.name,
+                    'name': own.name,
                     'other': active.name,
-                    'at': _told(began),
+                    'at': _format_time(started_at),
                     'changes': changes,
                 },
             )
             return True
         return False
 
-    def _is_recent(
-        self, mine: LocalReplica, replica_list: ReplicaList
+    def _is_within_recovery_point(
+        self, own: LocalReplica, replica_list: ReplicaList
     ) -> bool:
-        """Whether what could be lost is within the recovery point."""
-        state = mine.state()
+        """Return whether potential data loss is within the recovery point."""
+        state = own.state()
         leader = find_active(replica_list)
         oldest = (
             self._clock() - self.configuration.local_replication_recovery_point
@@ -270,7 +277,7 @@ class LocalReplication(LocalReplicatedSnapshots):
             leader is not None
             and state.role == ReplicaRole.PASSIVE
             and state.source == leader['name']
-            and mine.is_settled()
+            and not own.has_pending_changes()
             and state.synced_at is not None
             and state.synced_at >= oldest
         )
@@ -286,170 +293,172 @@ class LocalReplication(LocalReplicatedSnapshots):
         share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> Sequence[base.ReplicaReply]:
-        """Have a replica lead from what was last written, or last copied.
+        """Make a replica active, with the latest content it can get.
 
-        The one that was active lets nobody in before it is copied for the
-        last time. When it is out of reach it learns of all this when it
+        The previously active replica denies all clients before it is copied
+        for the last time. If it is unreachable, it becomes passive when it
         is back.
         """
-        self._needs_replication()
-        mine = self._mine(replica)
-        if mine.home.find() is None:
+        self._require_replication()
+        own = self._own_replica(replica)
+        if own.item.find() is None:
             raise exception.ShareResourceNotFound(share_id=replica['id'])
         others = [
             other
             for other in map(
-                self._other,
-                (one for one in replica_list if one['id'] != replica['id']),
+                self._peer_replica,
+                (each for each in replica_list if each['id'] != replica['id']),
             )
             if other is not None
         ]
-        active = self._active(replica_list)
+        active = self._reachable_active(replica_list)
         if (
             active is not None
             and quiesce_wait_time
-            and not _leads(mine, active, others)
+            and not _is_promoted(own, active, others)
         ):
             self._sleep(quiesce_wait_time)
         with contextlib.ExitStack() as stack:
-            active, work = self._at_work(stack, mine, active)
-            mine.settle(work)
-            if not _leads(mine, active, others):
-                self._take_the_lead(mine, active, others, work)
+            active, work = self._lock_replicas(stack, own, active)
+            own.apply_pending_changes(work)
+            if not _is_promoted(own, active, others):
+                self._become_active(own, active, others, work)
             if active is not None:
                 with (
                     contextlib.suppress(ReplicaUnreachable),
                     raising_unreachable(),
                     ignoring_read_only(),
                 ):
-                    active.step_back(mine, replica['replication_type'])
-        return [self._promoted(one, replica, mine) for one in replica_list]
+                    active.become_passive(own, replica['replication_type'])
+        return [
+            self._promotion_reply(each, replica, own) for each in replica_list
+        ]
 
-    def _promoted(
+    def _promotion_reply(
         self,
-        one: base.ShareForDriver,
+        each: base.ShareForDriver,
         replica: base.ShareForDriver,
-        mine: LocalReplica,
+        own: LocalReplica,
     ) -> base.ReplicaReply:
-        if one['id'] != replica['id']:
-            return {'id': one['id'], 'replica_state': OUT_OF_SYNC}
+        if each['id'] != replica['id']:
+            return {'id': each['id'], 'replica_state': OUT_OF_SYNC}
         return {
-            'id': one['id'],
+            'id': each['id'],
             'replica_state': ACTIVE,
-            'export_locations': export_locations(mine.data()),
+            'export_locations': export_locations(own.data_path()),
         }
 
-    def _at_work(
+    def _lock_replicas(
         self,
         stack: contextlib.ExitStack,
-        mine: LocalReplica,
+        own: LocalReplica,
         active: LocalReplica | None,
     ) -> tuple[LocalReplica | None, pathlib.Path]:
-        """Nobody else works on either; on ours, if the other is lost.
+        """Lock both replicas, or only our own if the other is lost.
 
-        Whoever needs several takes them in the order of their names.
+        Locks are always taken in the order of names to avoid deadlocks.
         """
-        ours = self._places.work(mine.name)
-        if active is None or mine.name < active.name:
-            work = stack.enter_context(ours)
-            return self._found(stack, active), work
-        active = self._found(stack, active)
-        return active, stack.enter_context(ours)
+        own_lock = self._store.locked_work_directory(own.name)
+        if active is None or own.name < active.name:
+            work = stack.enter_context(own_lock)
+            return self._lock_active(stack, active), work
+        active = self._lock_active(stack, active)
+        return active, stack.enter_context(own_lock)
 
-    def _found(
+    def _lock_active(
         self, stack: contextlib.ExitStack, active: LocalReplica | None
     ) -> LocalReplica | None:
-        """The active replica, which is kept from others, if it is there."""
+        """Lock and return the active replica; None if unreachable."""
         if active is not None:
             with contextlib.suppress(ReplicaUnreachable):
-                stack.enter_context(active.at_work())
+                stack.enter_context(active.locked())
                 return active
         return None
 
-    def _take_the_lead(
+    def _become_active(
         self,
-        mine: LocalReplica,
+        own: LocalReplica,
         active: LocalReplica | None,
         others: list[LocalReplica],
         work: pathlib.Path,
     ) -> None:
-        generation = self._next_generation([mine, *others])
+        generation = self._next_generation([own, *others])
         if active is not None:
             try:
-                with raising_unreachable(), active.retiring(mine):
-                    changes = mine.follow(active, work, self._clock())
-                    mine.lead(generation)
+                with raising_unreachable(), active.retiring(own):
+                    changes = own.follow(active, work, self._clock())
+                    own.become_active(generation)
             except ReplicaUnreachable as error:
                 LOG.warning(
-                    'The active replica %(name)s cannot be copied '
-                    'for a last time: %(error)s',
+                    'Cannot copy the active replica %(name)s before the '
+                    'promotion: %(error)s',
                     {'name': active.name, 'error': error},
                 )
             else:
                 LOG.info(
-                    'Replica %(name)s takes over with all that '
-                    '%(other)s had; that took %(changes)s changes',
+                    'Replica %(name)s takes over with the latest content '
+                    'of %(other)s after %(changes)s changes',
                     {
-                        'name': mine.name,
+                        'name': own.name,
                         'other': active.name,
                         'changes': changes,
                     },
                 )
                 return
-        state = mine.state()
+        state = own.state()
         if not state.is_whole:
             raise exception.ShareBackendException(
-                msg=f'replica {mine.name} has never been in sync, and the '
-                'active one is out of reach'
+                msg=f'replica {own.name} has never been in sync, and the '
+                'active replica is unreachable'
             )
         LOG.warning(
-            'Replica %(name)s takes over with what was there at %(at)s',
-            {'name': mine.name, 'at': _told(state.synced_at)},
+            'Replica %(name)s takes over with its content of %(at)s',
+            {'name': own.name, 'at': _format_time(state.synced_at)},
         )
-        mine.lead(generation)
+        own.become_active(generation)
 
-    def _next_generation(self, all_of_them: list[LocalReplica]) -> int:
-        """Above that of any other, also of those that are out of reach."""
+    def _next_generation(self, replicas: list[LocalReplica]) -> int:
+        """Return a generation above all others, even unreachable ones."""
         highest = 0
-        for one in all_of_them:
+        for each in replicas:
             with contextlib.suppress(ReplicaUnreachable):
-                highest = max(highest, one.state().generation)
+                highest = max(highest, each.state().generation)
         return max(highest + 1, int(self._clock()))
 
-    def _hand_back(
-        self, mine: LocalReplica, replica_list: ReplicaList
+    def _return_active_role(
+        self, own: LocalReplica, replica_list: ReplicaList
     ) -> None:
-        """Leave the lead to who has it, should it be ours by a mishap.
+        """Give the active role back to the other replica if it is ours.
 
-        That is so when a promotion was broken off and given up.
+        That happens when a promotion was interrupted and abandoned.
         """
-        active = self._active(replica_list)
-        if active is None or active.name == mine.name:
+        active = self._reachable_active(replica_list)
+        if active is None or active.name == own.name:
             return
         with contextlib.suppress(ReplicaUnreachable):
             state = active.state()
-            if state.role != ReplicaRole.ACTIVE and state.source == mine.name:
+            if state.role != ReplicaRole.ACTIVE and state.source == own.name:
                 with raising_unreachable():
-                    active.lead(self._next_generation([mine, active]))
+                    active.become_active(self._next_generation([own, active]))
 
-    # Whom a replica lets in
+    # Access to replicas
 
     def _role(self, share: base.ShareForDriver) -> str:
-        """What a replica may be used as: both sides have to agree on it."""
-        mine = self._mine(share)
+        """Return the effective role: both sides have to agree on it."""
+        own = self._own_replica(share)
         if share['replica_state'] not in (None, ACTIVE):
             return ReplicaRole.PASSIVE
-        state = mine.state()
+        state = own.state()
         if state.role == ReplicaRole.RETIRING:
-            return self._recovered_role(mine, state)
+            return self._recovered_role(own, state)
         return state.role
 
-    def _recovered_role(self, mine: LocalReplica, state: ReplicaRecord) -> str:
-        """Lead again, when the one that was to take over has not."""
-        with self._places.work_if_free(mine.name) as work:
-            if work is None or mine.state() != state:
-                return ReplicaRole.PASSIVE  # the promotion goes on
-            other = self._at(state.source_host, state.source)
+    def _recovered_role(self, own: LocalReplica, state: ReplicaRecord) -> str:
+        """Become active again if the successor has not become active."""
+        with self._store.try_locked_work_directory(own.name) as work:
+            if work is None or own.state() != state:
+                return ReplicaRole.PASSIVE  # the promotion is in progress
+            other = self._replica_at(state.source_host, state.source)
             if other is None:
                 return ReplicaRole.PASSIVE
             with contextlib.suppress(ReplicaUnreachable):
@@ -459,7 +468,7 @@ class LocalReplication(LocalReplicatedSnapshots):
                     successor.role != ReplicaRole.ACTIVE
                     or successor.generation <= state.generation
                 ):
-                    mine.note(
+                    own.write_state(
                         dataclasses.replace(
                             state,
                             role=ReplicaRole.ACTIVE,
@@ -470,22 +479,23 @@ class LocalReplication(LocalReplicatedSnapshots):
                     return ReplicaRole.ACTIVE
         return ReplicaRole.PASSIVE
 
-    def _keeps_out(self, share: base.ShareForDriver) -> bool:
-        """Whether nobody may come in, whatever the rules say."""
+    def _denies_all_access(self, share: base.ShareForDriver) -> bool:
+        """Return whether clients are denied whatever the rules say."""
         return (
             share['replication_type'] == DR
             and self._role(share) != ReplicaRole.ACTIVE
         )
 
 
-def _leads(
-    mine: LocalReplica, active: LocalReplica | None, others: list[LocalReplica]
+def _is_promoted(
+    own: LocalReplica, active: LocalReplica | None, others: list[LocalReplica]
 ) -> bool:
-    """Whether a promotion has come this far before.
+    """Return whether an earlier promotion has come this far.
 
-    If the one before can still be written to, it must be copied again.
+    If the previously active replica is still writable, it must be copied
+    again.
     """
-    state = mine.state()
+    state = own.state()
     if state.role != ReplicaRole.ACTIVE:
         return False
     for other in others:
@@ -498,11 +508,11 @@ def _leads(
     return True
 
 
-def _is_superseded(mine: LocalReplica, other: LocalReplica) -> bool:
-    """Whether the other leads, and this one does not know."""
+def _is_superseded(own: LocalReplica, other: LocalReplica) -> bool:
+    """Return whether the other is active and this one is outdated."""
     with contextlib.suppress(ReplicaUnreachable, PermissionError):
         other.record()
-        here, there = mine.state(), other.state()
+        here, there = own.state(), other.state()
         return (
             here.role == there.role == ReplicaRole.ACTIVE
             and there.generation > here.generation
@@ -510,16 +520,16 @@ def _is_superseded(mine: LocalReplica, other: LocalReplica) -> bool:
     return False
 
 
-def _told(at: float | None) -> str:
+def _format_time(at: float | None) -> str:
     if at is None:
-        return 'no time'
+        return 'an unknown time'
     return time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(at))
 
 
-def _out_of_reach(
+def _active_unreachable(
     replica: base.ShareForDriver,
 ) -> exception.ShareBackendException:
     return exception.ShareBackendException(
-        msg=f'replica {replica["name"]} cannot be made: the active one is '
-        'out of reach'
+        msg=f'replica {replica["name"]} cannot be created: the active '
+        'replica is unreachable'
     )

@@ -8,8 +8,8 @@ from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
 _HEAD = '# Written by manila_lite. What is changed here will be lost.\n'
-# Samba puts names of its own, such as that of whoever asks, in place of a
-# percent sign and a letter, and knows no way to write a plain one.
+# Samba substitutes a percent sign and a letter, for example with the name
+# of the client, and has no way to escape a percent sign.
 _USER = re.compile(r'(?! )[^%"\\,;\x00-\x1f\x7f]+(?<! )')
 _PATH = re.compile(r'/[^%\x00-\x1f\x7f]*(?<![ \\])')
 
@@ -21,11 +21,11 @@ def format_section(
     *,
     read_only: bool = False,
 ) -> tuple[str | None, dict[str, AccessReply]]:
-    """The text for a server, None where nobody comes in, and answers.
+    """Return the text (None if no client has access) and the replies.
 
-    Samba asks for user and address, never for one or the other as rules
-    do: those of other types than `user` are errors. A user is a group
-    where it begins with @.
+    Samba can require user and address but not accept either of them, as
+    rules do: rules of other types than `user` fail. A name that begins with
+    @ is a group.
     """
     known = [rule for rule in rules if _is_known(rule, directory)]
     ids = {rule['access_id'] for rule in known}
@@ -55,7 +55,7 @@ def format_section(
 
 
 def format_index(files: Sequence[pathlib.Path]) -> str:
-    """What includes the sections in all of these files."""
+    """Return the text that includes the sections of all these files."""
     return _HEAD + ''.join(f'include = {file}\n' for file in files)
 
 

@@ -1,21 +1,21 @@
-"""Where the local driver keeps what, and who may work on it.
+"""Directory layout of the local driver, and the locks on it.
 
     root/shares/<share>/data            what users see and use
     root/shares/<share>/share.json      size and protocol, beside the data
     root/snapshots/<snapshot>/data, snapshot.json
     root/exports/<share or snapshot>.exports     for an NFS server
     root/exports/<share or snapshot>.smb         for Samba
-    root/exports/smb.conf                        names those for Samba
-    root/work/<share or snapshot>/      being made, or being removed
+    root/exports/smb.conf                        includes the Samba files
+    root/work/<share or snapshot>/      being created or removed
 
-What is kept of a replica besides is told in `local_replicas`.
+See `replica` for the additional files of replicas.
 
-A share or snapshot appears and disappears by one rename from or to
-`work`, so at any moment it is there in full or not at all. What a killed
-process left in `work` goes with the next verb on the same name.
+A share or snapshot appears and disappears by one rename from or to `work`,
+so it is complete or absent at any moment. What a killed process left in
+`work` is removed by the next operation on the same name.
 
-A share that was there before lies where it lay: its record names the
-directory. Of one that was let go, `unmanaged.json` keeps the record.
+A managed share stays where it was: its record names the directory. When it
+is unmanaged, `unmanaged.json` keeps the record.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ _SIZE = re.compile(r'[1-9][0-9]{0,8}')
 
 
 class LocalItem:
-    """The place of one share or snapshot, whether it is there or not."""
+    """The paths of one share or snapshot, whether or not it exists."""
 
     def __init__(self, root: pathlib.Path, kind: str, name: str):
         self._root = root
@@ -52,38 +52,41 @@ class LocalItem:
         self.samba = root / 'exports' / f'{self.name}.smb'
 
     def find(self) -> records.Record | None:
-        """The record of what is here and managed."""
+        """Return the record of a managed item, or None."""
         return records.find(self.path / _RECORDS[self.kind])
 
     def find_unmanaged(self) -> records.Record | None:
-        """The record of what was let go."""
+        """Return the record of an unmanaged item, or None."""
         return records.find(self.path / _UNMANAGED)
 
-    def note(self, record: records.Record) -> None:
-        """Change the record, for good."""
+    def write_record(self, record: records.Record) -> None:
+        """Write the record durably."""
         records.write(self.path / _RECORDS[self.kind], record, durable=True)
 
     def publish(self, work: pathlib.Path, record: records.Record) -> None:
-        """Have the work appear here, for good."""
+        """Move a finished work directory here, durably."""
         records.write(work / _RECORDS[self.kind], record, durable=True)
         work.rename(self.path)
         records.sync_directory(self.path.parent)
 
-    def directory(self, record: records.Record) -> str:
-        """The way to the data from the root."""
+    def relative_data_path(self, record: records.Record) -> str:
+        """Return the path of the data, relative to the root."""
         return record.get('directory') or f'{self.kind}/{self.name}/data'
 
-    def data(self, record: records.Record) -> pathlib.Path:
-        return self._root / self.directory(record)
+    def data_path(self, record: records.Record) -> pathlib.Path:
+        return self._root / self.relative_data_path(record)
 
-    def let_go(self) -> None:
-        """Manage it no longer; the data stays where it is."""
+    def unmanage(self) -> None:
+        """Stop managing the item; its data stays in place."""
         with contextlib.suppress(FileNotFoundError):
             (self.path / _RECORDS[self.kind]).rename(self.path / _UNMANAGED)
             records.sync_directory(self.path)
 
-    def forget(self) -> None:
-        """It was let go, and is another's now: so is who may use it."""
+    def remove_unmanaged(self) -> None:
+        """Remove the files of an unmanaged item, now managed elsewhere.
+
+        Its exports are removed as well.
+        """
         self.exports.unlink(missing_ok=True)
         self.samba.unlink(missing_ok=True)
         for path in (
@@ -98,19 +101,19 @@ class LocalItem:
 
 
 class LocalStore:
-    """All of it below one root."""
+    """All shares and snapshots below one root."""
 
     def __init__(self, root: pathlib.Path):
         self.root = root
 
-    def make(self) -> None:
-        """Have every part there; raises OSError where one is of no use."""
+    def create_directories(self) -> None:
+        """Create all directories; raises OSError if one is not writable."""
         for part in _PARTS:
             (self.root / part).mkdir(parents=True, exist_ok=True)
             probe = self.root / part / f'.probe-{os.getpid()}'
             probe.touch()
             probe.unlink(missing_ok=True)
-        # Trees that are no longer anybody's are handled in there.
+        # Users must not reach trees that are being removed there.
         (self.root / 'work').chmod(0o700)
 
     def share(self, name: str) -> LocalItem:
@@ -119,7 +122,7 @@ class LocalStore:
     def snapshot(self, name: str) -> LocalItem:
         return LocalItem(self.root, SNAPSHOTS, name)
 
-    def homes(self, kind: str) -> Iterator[LocalItem]:
+    def list_items(self, kind: str) -> Iterator[LocalItem]:
         for name in sorted(os.listdir(self.root / kind)):
             if not name.startswith('.'):
                 yield LocalItem(self.root, kind, name)
@@ -127,167 +130,177 @@ class LocalStore:
     # Work
 
     @contextlib.contextmanager
-    def work(self, name: str) -> Iterator[pathlib.Path]:
-        """A directory to work on that name in, alone and from scratch."""
+    def locked_work_directory(self, name: str) -> Iterator[pathlib.Path]:
+        """Lock a name and provide an empty directory to work in."""
         top = self.root / 'work' / records.checked_file_name(name)
-        with _only_one_at_work(top), _from_scratch(top) as work:
+        with _locked_directory(top), _empty_subdirectory(top) as work:
             yield work
 
     @contextlib.contextmanager
-    def work_if_free(self, name: str) -> Iterator[pathlib.Path | None]:
-        """The same; None when somebody is at work on that name already."""
+    def try_locked_work_directory(
+        self, name: str
+    ) -> Iterator[pathlib.Path | None]:
+        """Do the same without waiting; None if the name is locked."""
         top = self.root / 'work' / records.checked_file_name(name)
         try:
-            held = _try_to_hold(top, fcntl.LOCK_NB)
+            descriptor = _try_lock(top, fcntl.LOCK_NB)
         except BlockingIOError:
-            held = None
-        if held is None:
+            descriptor = None
+        if descriptor is None:
             yield None
             return
         try:
-            with _from_scratch(top) as work:
+            with _empty_subdirectory(top) as work:
                 yield work
         finally:
-            os.close(held)
+            os.close(descriptor)
 
-    def is_at_work(self, name: str) -> bool:
-        """Whether somebody works on that name, or was killed at it."""
+    def has_work_directory(self, name: str) -> bool:
+        """Return whether work on a name is in progress or was killed."""
         return (self.root / 'work' / records.checked_file_name(name)).exists()
 
     @contextlib.contextmanager
-    def managing(self) -> Iterator[None]:
-        """Be the only one who takes over what is there."""
-        with self._alone(_LOCK):
+    def managing_locked(self) -> Iterator[None]:
+        """Serialise taking over existing directories."""
+        with self._locked(_LOCK):
             yield
 
     @contextlib.contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
+    def _locked(self, name: str) -> Iterator[None]:
         top = self.root / 'work' / name
-        with _only_one_at_work(top):
+        with _locked_directory(top):
             try:
                 yield
             finally:
                 top.rmdir()
 
-    def remove(self, home: LocalItem) -> None:
-        """Remove what is managed here; gone, or let go, is success."""
-        with self.work(home.name) as work:
-            record = home.find()
+    def remove(self, item: LocalItem) -> None:
+        """Remove a managed item; a missing or unmanaged one is success."""
+        with self.locked_work_directory(item.name) as work:
+            record = item.find()
             if record is not None:
                 if 'directory' in record:
                     with contextlib.suppress(FileNotFoundError):
                         trees.move(
-                            self._all_of(record['directory']), work / 'data'
+                            self._removable_directory(record['directory']),
+                            work / 'data',
                         )
-                home.path.rename(work / 'removed')
-        self.shut(home)
+                item.path.rename(work / 'removed')
+        self.remove_exports(item)
 
-    def _all_of(self, directory: str) -> pathlib.Path:
-        """A directory, or the whole place that was made for it."""
+    def _removable_directory(self, directory: str) -> pathlib.Path:
+        """Return the directory, or the whole item directory around it."""
         part, *_, last = pathlib.PurePath(directory).parts
         if part in _RECORDS and last == 'data':
             return (self.root / directory).parent
         return self.root / directory
 
-    # Who comes in
+    # Export files
 
-    def shut(self, home: LocalItem) -> None:
-        """Have servers let nobody in."""
-        home.exports.unlink(missing_ok=True)
-        if home.samba.exists():
-            home.samba.unlink(missing_ok=True)
-            self._name_for_samba()
+    def remove_exports(self, item: LocalItem) -> None:
+        """Remove the export files, so that servers deny all clients."""
+        item.exports.unlink(missing_ok=True)
+        if item.samba.exists():
+            item.samba.unlink(missing_ok=True)
+            self._write_samba_index()
 
-    def open(self, home: LocalItem, file: pathlib.Path, text: str) -> None:
-        """Have a server read this in a file of a share or snapshot."""
-        records.write_text(file, text, durable=True, via=home.path)
-        if file == home.samba:
-            self._name_for_samba()
+    def write_export(
+        self, item: LocalItem, file: pathlib.Path, text: str
+    ) -> None:
+        """Write the export file of a share or snapshot."""
+        records.write_text(file, text, durable=True, temp_dir=item.path)
+        if file == item.samba:
+            self._write_samba_index()
 
-    def _name_for_samba(self) -> None:
-        """Name every file: Samba includes no pattern, as others do."""
+    def _write_samba_index(self) -> None:
+        """List every file by name: Samba cannot include a pattern."""
         folder = self.root / 'exports'
-        with self._alone(_SAMBA_LOCK):
+        with self._locked(_SAMBA_LOCK):
             files = sorted(folder.glob('*.smb'))
             if files:
                 records.write_text(
                     folder / 'smb.conf',
                     samba.format_index(files),
                     durable=True,
-                    via=self.root / 'work',
+                    temp_dir=self.root / 'work',
                 )
             else:
                 (folder / 'smb.conf').unlink(missing_ok=True)
 
-    # What was there before
+    # Managing existing directories
 
-    def directory_at(self, kind: str, path: str) -> str:
-        """The way from the root to a directory that may be taken over.
+    def manageable_directory(self, kind: str, path: str) -> str:
+        """Return the path, relative to the root, of a manageable directory.
 
-        Raises ValueError with the reason when there is none.
+        Raises ValueError with the reason if it cannot be managed.
         """
-        way = pathlib.PurePath(path)
-        if not way.is_relative_to(self.root) or '..' in way.parts:
-            raise ValueError(f'it is not within {self.root}')
-        steps = way.relative_to(self.root).parts
+        target = pathlib.PurePath(path)
+        if not target.is_relative_to(self.root) or '..' in target.parts:
+            raise ValueError(f'the path is not below {self.root}')
+        parts = target.relative_to(self.root).parts
         if any(ord(letter) < ord(' ') for letter in path):
-            raise ValueError('its path has letters that cannot be printed')
-        if steps[:1] == (kind,):
-            if len(steps) != 3 or steps[2] != 'data':
+            raise ValueError('the path has control characters')
+        if parts[:1] == (kind,):
+            if len(parts) != 3 or parts[2] != 'data':
                 raise ValueError(f'only the data in {kind} can be managed')
-        elif not steps or steps[0] in _PARTS:
-            raise ValueError('it holds what the driver needs')
+        elif not parts or parts[0] in _PARTS:
+            raise ValueError('the directory is used by the driver')
         try:
-            one_piece = trees.is_one_file_system(self.root, steps)
+            is_same_file_system = trees.is_one_file_system(self.root, parts)
         except OSError as error:
             raise ValueError(
-                f'it cannot be reached without links: {error.strerror}'
+                f'the path does not exist or has links: {error.strerror}'
             ) from error
-        if not one_piece:
-            raise ValueError(f'it is on another file system than {self.root}')
-        directory = '/'.join(steps)
+        if not is_same_file_system:
+            raise ValueError(f'it is not on the file system of {self.root}')
+        directory = '/'.join(parts)
         self._check_overlap(directory)
         return directory
 
     def _check_overlap(self, directory: str) -> None:
-        mine = pathlib.PurePath(directory)
+        path_parts = pathlib.PurePath(directory)
         for kind in _RECORDS:
-            for home in self.homes(kind):
-                record = home.find()
+            for item in self.list_items(kind):
+                record = item.find()
                 if record is None:
                     continue
-                other = pathlib.PurePath(home.directory(record))
-                if mine.is_relative_to(other) or other.is_relative_to(mine):
-                    raise ValueError(f'{other} is managed already')
+                other = pathlib.PurePath(item.relative_data_path(record))
+                if path_parts.is_relative_to(other) or other.is_relative_to(
+                    path_parts
+                ):
+                    raise ValueError(f'{other} is already managed')
 
-    def let_go(self, kind: str, directory: str) -> list[LocalItem]:
-        """Where a directory was managed before."""
+    def list_unmanaged(self, kind: str, directory: str) -> list[LocalItem]:
+        """Return the unmanaged items that used a directory."""
         found = []
-        for home in self.homes(kind):
-            record = home.find_unmanaged()
-            if record is not None and home.directory(record) == directory:
-                found.append(home)
+        for item in self.list_items(kind):
+            record = item.find_unmanaged()
+            if (
+                record is not None
+                and item.relative_data_path(record) == directory
+            ):
+                found.append(item)
         return found
 
 
 @contextlib.contextmanager
-def _only_one_at_work(top: pathlib.Path) -> Iterator[None]:
-    """Make a directory and hold it, against other processes as well.
+def _locked_directory(top: pathlib.Path) -> Iterator[None]:
+    """Create a directory and lock it against other processes, too.
 
-    The kernel lets go of it when the process is killed.
+    The kernel releases the lock if the process is killed.
     """
-    held = None
-    while held is None:
-        held = _try_to_hold(top)
+    descriptor = None
+    while descriptor is None:
+        descriptor = _try_lock(top)
     try:
         yield
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
-def _from_scratch(top: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A new directory within one that is held; both go in the end."""
+def _empty_subdirectory(top: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Create a directory inside a locked one; finally remove both."""
     for left_behind in top.iterdir():
         trees.remove_tree(left_behind)
     try:
@@ -298,41 +311,43 @@ def _from_scratch(top: pathlib.Path) -> Iterator[pathlib.Path]:
         trees.remove_tree(top)
 
 
-def _try_to_hold(top: pathlib.Path, how: int = 0) -> int | None:
-    """The directory, open and locked; None if it went meanwhile.
+def _try_lock(top: pathlib.Path, how: int = 0) -> int | None:
+    """Return the open, locked directory; None if it was removed.
 
-    Raises BlockingIOError if that is not to be waited for.
+    Raises BlockingIOError instead of waiting if `how` is LOCK_NB.
     """
     with contextlib.suppress(FileExistsError):
-        top.mkdir()  # exist_ok would look twice and stumble over the gap
+        top.mkdir()  # exist_ok checks again, and fails if it has gone
     try:
-        held = os.open(top, os.O_RDONLY)
+        descriptor = os.open(top, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | how)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | how)
     except BaseException:
-        os.close(held)
+        os.close(descriptor)
         raise
-    # The one before us removes the directory when it is done.
+    # The previous holder removes the directory when it is done.
     with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(held), os.stat(top)):
-            return held
-    os.close(held)
+        if os.path.samestat(os.fstat(descriptor), os.stat(top)):
+            return descriptor
+    os.close(descriptor)
     return None
 
 
-def managed_size(size: int, used: int, asked: object | None) -> int:
-    """The GiB something is taken over with: as asked, or as it was.
+def managed_size(size: int, used: int, requested: object | None) -> int:
+    """Return the size in GiB of something being managed.
 
-    Raises ValueError when it holds more, or the asked is no size.
+    It is the requested size if there is one, else the given size, enlarged
+    if the content needs more. Raises ValueError if the content exceeds the
+    requested size or that is not a valid size.
     """
     gib = 1024**3
     needed = max(1, -(-used // gib))
-    if asked is not None:
-        if not _SIZE.fullmatch(str(asked)):
-            raise ValueError(f'{asked!r} is no size in GiB')
-        size = int(str(asked))
+    if requested is not None:
+        if not _SIZE.fullmatch(str(requested)):
+            raise ValueError(f'{requested!r} is not a size in GiB')
+        size = int(str(requested))
         if size < needed:
-            raise ValueError(f'it holds {needed} GiB, not {size}')
+            raise ValueError(f'its content needs {needed} GiB, not {size}')
     return max(size, needed)

@@ -1,16 +1,16 @@
-"""What has changed in a tree since it was copied, brought to the copy.
+"""Synchronise a copy of a directory tree with its original.
 
-First everything that is missing is copied to a place beside the copy, and
-a list of changes says what becomes of it: until then the copy is as it
-was. Then the changes are made, each by a rename or by setting attributes.
-Whoever is killed meanwhile has them made again from the first: those that
-were made already are recognised. So a copy is always as it was, or as it
-is to be, or on the way there by its own means.
+First everything that is missing is copied to a directory beside the copy,
+and a list of changes is recorded; until then the copy is untouched. Then the
+changes are applied, each by a rename or by setting attributes. If that is
+interrupted, they are applied again from the first, and those already made
+are recognised. The copy is thus always in its old state, in its new state or
+on the way there without needing the original.
 
-The original may be changed by its users at any time, the copy by nobody
-else. Of the original it is remembered which inodes were copied, and when
-they had changed: what is the same in both has not been touched, whatever
-its users have set its times to.
+Users may change the original at any time, but nothing else changes the copy.
+We remember which inodes of the original were copied and their ctime: a file
+whose inode and ctime are the same is unchanged, whatever its users have set
+its times to.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from manila_lite.share.drivers.local import trees
 from manila_lite.share.drivers.local.trees import Attributes
 from manila_lite.share.drivers.local.trees import PathParts
 
-# Of regular files, by directory and name: inode and time of its change.
+# Inode and ctime of regular files, by directory and name.
 KnownInodes = dict[str, dict[str, list[int]]]
 
 NEW, OLD, PLAN = 'new', 'old', 'plan.json'
@@ -33,13 +33,13 @@ NEW, OLD, PLAN = 'new', 'old', 'plan.json'
 _PUT, _REMOVE, _SET = 'put', 'remove', 'set'
 
 _TICK_NS = 2 * 10**9
-"""What changes twice within it may show the same time of change."""
+"""Two changes within this time may have the same ctime."""
 
 _PIECE = 1 << 20
 
 
 class Staged(typing.NamedTuple):
-    """Changes that are yet to be made, and what is known after that."""
+    """Changes to be applied, and the known inodes afterwards."""
 
     changes: list[list[typing.Any]]
     known: KnownInodes
@@ -52,11 +52,11 @@ def stage(
     known: KnownInodes,
     flushed_ns: int,
 ) -> Staged:
-    """Copy into a new directory what the copy needs to be like the original.
+    """Copy what the copy needs to match the original to a new directory.
 
-    `known` is what was known after the last time with the same original.
-    At `flushed_ns` all that was written had been on its way to disk: what
-    is written to mapped memory since shows in the time of change.
+    `known` are the known inodes after the last synchronisation with the same
+    original. At `flushed_ns` all data written before was being flushed, so
+    that later writes to mapped memory change the ctime.
     """
     (into / NEW).mkdir(parents=True)
     (into / OLD).mkdir()
@@ -75,42 +75,44 @@ def stage(
 def apply(
     copy: pathlib.Path, staged: pathlib.Path, changes: list[list[typing.Any]]
 ) -> None:
-    """Make the changes, all or those that are left."""
+    """Apply all changes, or those that remain."""
     with (
         trees.opened_directory(copy) as root,
         trees.opened_directory(staged / NEW) as new,
         trees.opened_directory(staged / OLD) as old,
     ):
-        for kind, steps, name, what in changes:
-            with trees.opened_below(root, tuple(steps)) as directory:
+        for kind, parts, name, value in changes:
+            with trees.opened_below(root, tuple(parts)) as directory:
                 if kind == _SET:
-                    _set(directory, name, what)
+                    _set(directory, name, value)
                     continue
-                _open_up(directory)
+                _make_writable(directory)
                 if kind == _PUT:
-                    _put(directory, name, what, new)
+                    _put(directory, name, value, new)
                 else:
-                    _remove(directory, name, what, old)
+                    _remove(directory, name, value, old)
 
 
 def _put(directory: int, name: str, number: str, new: int) -> None:
-    with contextlib.suppress(FileNotFoundError):  # there already
+    with contextlib.suppress(FileNotFoundError):  # already moved
         os.rename(number, name, src_dir_fd=new, dst_dir_fd=directory)
 
 
 def _remove(directory: int, name: str, number: str, old: int) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.lstat(number, dir_fd=old)
-        return  # what is there now has come after it
-    with contextlib.suppress(NotADirectoryError):  # its entry `..` changes
-        below = os.open(name, trees.DIRECTORY_FLAGS, dir_fd=directory)
+        return  # already removed; what is there now replaced it
+    with contextlib.suppress(
+        NotADirectoryError
+    ):  # the entry `..` in it changes
+        subdirectory = os.open(name, trees.DIRECTORY_FLAGS, dir_fd=directory)
         try:
-            _open_up(below)
+            _make_writable(subdirectory)
         finally:
-            os.close(below)
+            os.close(subdirectory)
     try:
         os.rename(name, number, src_dir_fd=directory, dst_dir_fd=old)
-    except FileNotFoundError:  # not to be looked for in what comes after
+    except FileNotFoundError:  # do not remove what replaces it later
         os.mknod(number, stat.S_IFREG | stat.S_IRUSR, dir_fd=old)
 
 
@@ -134,40 +136,40 @@ def _set(directory: int, name: str | None, values: list[typing.Any]) -> None:
         os.close(file)
 
 
-def _open_up(directory: int) -> None:
-    """Have its owner change what is in it; it gets its mode later on."""
+def _make_writable(directory: int) -> None:
+    """Grant the owner access to the directory; its mode is set later."""
     mode = stat.S_IMODE(os.fstat(directory).st_mode)
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         os.chmod(directory, mode | stat.S_IRWXU)
 
 
-class _Ahead(typing.NamedTuple):
-    """A directory of the original that is yet to be looked at.
+class _PendingDirectory(typing.NamedTuple):
+    """A directory of the original that is still to be read.
 
-    `made` is the way to its copy among the new things, if it is new.
+    `new_parts` is the path of its copy among the new entries, if it is new.
     """
 
-    steps: PathParts
-    made: PathParts | None
+    parts: PathParts
+    new_parts: PathParts | None
 
 
-class _There(typing.NamedTuple):
-    """What the copy has in place of a directory; nothing, if it is new."""
+class _CopyDirectory(typing.NamedTuple):
+    """The corresponding directory of the copy; empty if it is new."""
 
     directory: int | None
     entries: dict[str, os.stat_result]
 
 
-class _Anchor(typing.NamedTuple):
-    """Where the copy has a file that has several names in the original.
+class _LinkTarget(typing.NamedTuple):
+    """The copy of a file that has several names in the original.
 
-    `kept` is its inode if it was there before.
+    `inode` is that of the existing copy, if there is one.
     """
 
-    made: bool
-    steps: PathParts
+    is_new: bool
+    parts: PathParts
     name: str
-    kept: int | None
+    inode: int | None
 
 
 class _Staging:
@@ -184,50 +186,51 @@ class _Staging:
         self._from_root = from_root
         self._to_root = to_root
         self._new = new
-        self._before = known
+        self._known_before = known
         self._count = 0
         self._trusted_before = trusted_before
-        self._set_later: list[list[typing.Any]] = []
-        self._anchors: dict[tuple[int, int], _Anchor] = {}
-        self._claims: dict[int, tuple[int, int]] = {}
-        self._owns_all = os.geteuid() == 0
+        self._attribute_changes: list[list[typing.Any]] = []
+        self._link_targets: dict[tuple[int, int], _LinkTarget] = {}
+        self._claimed_inodes: dict[int, tuple[int, int]] = {}
+        self._is_root = os.geteuid() == 0
 
     def run(self) -> None:
-        ahead = [_Ahead((), None)]
-        made: list[tuple[PathParts, Attributes]] = []
-        while ahead:
-            here = ahead.pop()
+        pending = [_PendingDirectory((), None)]
+        new_directories: list[tuple[PathParts, Attributes]] = []
+        while pending:
+            here = pending.pop()
             try:
                 with trees.opened_below(
-                    self._from_root, here.steps
+                    self._from_root, here.parts
                 ) as directory:
                     attributes = Attributes.of(directory)
-                    ahead += self._directory(here, directory, attributes)
+                    pending += self._directory(here, directory, attributes)
             except trees.VANISHED_ERRORS:
                 continue
-            if here.made is not None and len(here.made) > 1:
-                made.append((here.made, attributes))
-        for steps, attributes in made:  # filling them has changed theirs
-            with trees.opened_below(self._new, steps) as directory:
+            if here.new_parts is not None and len(here.new_parts) > 1:
+                new_directories.append((here.new_parts, attributes))
+        # Only now: filling a directory changes its times.
+        for parts, attributes in new_directories:
+            with trees.opened_below(self._new, parts) as directory:
                 attributes.apply(directory)
-        # The lowest first: a closed directory is passed before it is one.
-        self.changes += reversed(self._set_later)
+        # Deepest first: a parent may become inaccessible.
+        self.changes += reversed(self._attribute_changes)
 
     def _directory(
-        self, here: _Ahead, directory: int, wanted: Attributes
-    ) -> list[_Ahead]:
+        self, here: _PendingDirectory, directory: int, wanted: Attributes
+    ) -> list[_PendingDirectory]:
         with os.scandir(directory) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)
-        if here.made is not None:
-            below, _ = self._entries(
-                here, directory, entries, _There(None, {})
+        if here.new_parts is not None:
+            subdirectories, _ = self._entries(
+                here, directory, entries, _CopyDirectory(None, {})
             )
-            if len(here.made) == 1:
-                self._set(here.steps, None, wanted)
-            return below
-        with trees.opened_below(self._to_root, here.steps) as copy:
+            if len(here.new_parts) == 1:
+                self._set(here.parts, None, wanted)
+            return subdirectories
+        with trees.opened_below(self._to_root, here.parts) as copy:
             with os.scandir(copy) as scan:
-                there = _There(
+                existing = _CopyDirectory(
                     copy,
                     {
                         entry.name: entry.stat(follow_symlinks=False)
@@ -235,92 +238,102 @@ class _Staging:
                     },
                 )
             before = len(self.changes)
-            below, is_whole = self._entries(here, directory, entries, there)
+            subdirectories, is_whole = self._entries(
+                here, directory, entries, existing
+            )
             if is_whole:
                 for name in sorted(
-                    there.entries.keys() - {entry.name for entry in entries}
+                    existing.entries.keys() - {entry.name for entry in entries}
                 ):
-                    self._change(_REMOVE, here.steps, name, self._next())
-            if len(self.changes) > before or not self._alike(
+                    self._change(
+                        _REMOVE, here.parts, name, self._next_number()
+                    )
+            if len(self.changes) > before or not self._attributes_match(
                 wanted, Attributes.of(copy)
             ):
-                self._set(here.steps, None, wanted)
-        return below
+                self._set(here.parts, None, wanted)
+        return subdirectories
 
     def _entries(
         self,
-        here: _Ahead,
+        here: _PendingDirectory,
         directory: int,
         entries: list[os.DirEntry[str]],
-        there: _There,
-    ) -> tuple[list[_Ahead], bool]:
-        """Directories that follow, and whether nothing has moved meanwhile.
+        existing: _CopyDirectory,
+    ) -> tuple[list[_PendingDirectory], bool]:
+        """Return subdirectories, and whether nothing has moved meanwhile.
 
-        What has gone from here may be where we have been already: nothing
-        is removed from the copy before the next look.
+        An entry that has gone may have moved to a directory that was already
+        read, so nothing is removed from the copy before the next run.
         """
-        below: list[_Ahead] = []
+        subdirectories: list[_PendingDirectory] = []
         is_whole = True
         for entry in entries:
             try:
-                self._entry(here, directory, entry.name, there, below)
+                self._entry(
+                    here, directory, entry.name, existing, subdirectories
+                )
             except trees.VANISHED_ERRORS:
                 is_whole = False
-        return below, is_whole
+        return subdirectories, is_whole
 
     def _entry(
         self,
-        here: _Ahead,
+        here: _PendingDirectory,
         directory: int,
         name: str,
-        there: _There,
-        below: list[_Ahead],
+        existing: _CopyDirectory,
+        subdirectories: list[_PendingDirectory],
     ) -> None:
         status = os.lstat(name, dir_fd=directory)
-        old = there.entries.get(name)
+        old = existing.entries.get(name)
         if stat.S_ISDIR(status.st_mode):
-            made = None
+            new_parts = None
             if old is None or not stat.S_ISDIR(old.st_mode):
-                made = self._make_directory(here, name, old)
-            below.append(_Ahead((*here.steps, name), made))
+                new_parts = self._make_directory(here, name, old)
+            subdirectories.append(
+                _PendingDirectory((*here.parts, name), new_parts)
+            )
             return
         inode = status.st_dev, status.st_ino
-        anchor = self._anchors.get(inode) if status.st_nlink > 1 else None
-        if anchor is None:
-            anchor = self._file(here, directory, name, status, there)
+        link_target = (
+            self._link_targets.get(inode) if status.st_nlink > 1 else None
+        )
+        if link_target is None:
+            link_target = self._file(here, directory, name, status, existing)
             if status.st_nlink > 1:
-                self._anchors[inode] = anchor
-        elif old is None or old.st_ino != anchor.kept:
-            self._link(here, name, old, anchor)
+                self._link_targets[inode] = link_target
+        elif old is None or old.st_ino != link_target.inode:
+            self._link(here, name, old, link_target)
         if stat.S_ISREG(status.st_mode):
-            self._remember(here.steps, name, status)
+            self._remember(here.parts, name, status)
 
-    # What is new
+    # New entries
 
     def _make_directory(
-        self, here: _Ahead, name: str, old: os.stat_result | None
+        self, here: _PendingDirectory, name: str, old: os.stat_result | None
     ) -> PathParts:
-        with self._place(here, name, old, is_directory=True) as (into, to):
+        with self._new_entry(here, name, old, is_directory=True) as (into, to):
             os.mkdir(to, stat.S_IRWXU, dir_fd=into)
-        return self._made(here, to)
+        return self._new_parts(here, to)
 
-    def _made(self, here: _Ahead, name: str) -> PathParts:
-        return (*(here.made or ()), name)
+    def _new_parts(self, here: _PendingDirectory, name: str) -> PathParts:
+        return (*(here.new_parts or ()), name)
 
     def _link(
         self,
-        here: _Ahead,
+        here: _PendingDirectory,
         name: str,
         old: os.stat_result | None,
-        anchor: _Anchor,
+        link_target: _LinkTarget,
     ) -> None:
-        root = self._new if anchor.made else self._to_root
+        root = self._new if link_target.is_new else self._to_root
         with (
-            self._place(here, name, old) as (into, to),
-            trees.opened_below(root, anchor.steps) as origin,
+            self._new_entry(here, name, old) as (into, to),
+            trees.opened_below(root, link_target.parts) as origin,
         ):
             os.link(
-                anchor.name,
+                link_target.name,
                 to,
                 src_dir_fd=origin,
                 dst_dir_fd=into,
@@ -328,64 +341,64 @@ class _Staging:
             )
 
     @contextlib.contextmanager
-    def _place(
+    def _new_entry(
         self,
-        here: _Ahead,
+        here: _PendingDirectory,
         name: str,
         old: os.stat_result | None,
         is_directory: bool = False,
     ) -> Iterator[tuple[int, str]]:
-        """Where something new is put for now, and under what name."""
-        if here.made is not None:
-            with trees.opened_below(self._new, here.made) as into:
+        """Provide the directory and the name for a new entry."""
+        if here.new_parts is not None:
+            with trees.opened_below(self._new, here.new_parts) as into:
                 yield into, name
             return
-        number = self._next()
+        number = self._next_number()
         yield self._new, number
         if old is not None and (is_directory or stat.S_ISDIR(old.st_mode)):
-            self._change(_REMOVE, here.steps, name, self._next())
-        self._change(_PUT, here.steps, name, number)
+            self._change(_REMOVE, here.parts, name, self._next_number())
+        self._change(_PUT, here.parts, name, number)
 
-    # Files, and what is neither file nor directory
+    # Files, links and special files
 
     def _file(
         self,
-        here: _Ahead,
+        here: _PendingDirectory,
         directory: int,
         name: str,
         status: os.stat_result,
-        there: _There,
-    ) -> _Anchor:
-        old = there.entries.get(name)
+        existing: _CopyDirectory,
+    ) -> _LinkTarget:
+        old = existing.entries.get(name)
         if (
             old is not None
-            and there.directory is not None
-            and self._may_stay(status, old)
-            and self._stays(
-                here.steps, directory, name, status, there.directory, old
+            and existing.directory is not None
+            and self._may_keep(status, old)
+            and self._is_unchanged(
+                here.parts, directory, name, status, existing.directory, old
             )
         ):
-            return _Anchor(False, here.steps, name, old.st_ino)
-        with self._place(here, name, old) as (into, to):
+            return _LinkTarget(False, here.parts, name, old.st_ino)
+        with self._new_entry(here, name, old) as (into, to):
             if stat.S_ISREG(status.st_mode):
                 _copy_file(directory, name, into, to)
             else:
                 trees.copy_special(name, status, directory, to, into)
-        *steps, last = self._made(here, to)
-        return _Anchor(True, tuple(steps), last, None)
+        *parts, last = self._new_parts(here, to)
+        return _LinkTarget(True, tuple(parts), last, None)
 
-    def _may_stay(self, status: os.stat_result, old: os.stat_result) -> bool:
+    def _may_keep(self, status: os.stat_result, old: os.stat_result) -> bool:
         if stat.S_IFMT(status.st_mode) != stat.S_IFMT(old.st_mode):
             return False
         if old.st_nlink == 1:
             return True
-        # One inode of the copy stands for one of the original.
+        # Each inode of the copy corresponds to one of the original.
         inode = status.st_dev, status.st_ino
-        return self._claims.setdefault(old.st_ino, inode) == inode
+        return self._claimed_inodes.setdefault(old.st_ino, inode) == inode
 
-    def _stays(
+    def _is_unchanged(
         self,
-        steps: PathParts,
+        parts: PathParts,
         directory: int,
         name: str,
         status: os.stat_result,
@@ -394,7 +407,9 @@ class _Staging:
     ) -> bool:
         if not stat.S_ISREG(status.st_mode):
             return (
-                self._alike(_outside(status), _outside(old))
+                self._attributes_match(
+                    _status_attributes(status), _status_attributes(old)
+                )
                 and status.st_rdev == old.st_rdev
                 and (
                     not stat.S_ISLNK(status.st_mode)
@@ -407,7 +422,9 @@ class _Staging:
             old.st_mtime_ns,
         ):
             return False
-        if self._before.get(_way(steps), {}).get(name) == _mark(status):
+        if self._known_before.get(_path_of(parts), {}).get(
+            name
+        ) == _fingerprint(status):
             return True
         with (
             trees.opened_file(name, directory) as origin,
@@ -416,13 +433,13 @@ class _Staging:
             if not _are_equal(origin, copied):
                 return False
             wanted = Attributes.of(origin)
-            if not self._alike(wanted, Attributes.of(copied)):
-                self._set(steps, name, wanted)
+            if not self._attributes_match(wanted, Attributes.of(copied)):
+                self._set(parts, name, wanted)
         return True
 
-    def _alike(self, one: Attributes, other: Attributes) -> bool:
-        """Whether there is a difference that could be mended."""
-        if self._owns_all and one[1:3] != other[1:3]:
+    def _attributes_match(self, one: Attributes, other: Attributes) -> bool:
+        """Return whether the attributes that can be set are equal."""
+        if self._is_root and one[1:3] != other[1:3]:
             return False
         return (one.mode, one.mtime_ns, one.xattrs) == (
             other.mode,
@@ -430,25 +447,25 @@ class _Staging:
             other.xattrs,
         )
 
-    # What comes of it
+    # Recording changes
 
-    def _next(self) -> str:
+    def _next_number(self) -> str:
         self._count += 1
         return str(self._count)
 
     def _change(
-        self, kind: str, steps: PathParts, name: str, number: str
+        self, kind: str, parts: PathParts, name: str, number: str
     ) -> None:
-        self.changes.append([kind, steps, name, number])
+        self.changes.append([kind, parts, name, number])
 
     def _set(
-        self, steps: PathParts, name: str | None, wanted: Attributes
+        self, parts: PathParts, name: str | None, wanted: Attributes
     ) -> None:
         *numbers, xattrs = wanted
-        self._set_later.append(
+        self._attribute_changes.append(
             [
                 _SET,
-                steps,
+                parts,
                 name,
                 [
                     *numbers,
@@ -458,21 +475,23 @@ class _Staging:
         )
 
     def _remember(
-        self, steps: PathParts, name: str, status: os.stat_result
+        self, parts: PathParts, name: str, status: os.stat_result
     ) -> None:
         if status.st_ctime_ns < self._trusted_before:
-            self.known.setdefault(_way(steps), {})[name] = _mark(status)
+            self.known.setdefault(_path_of(parts), {})[name] = _fingerprint(
+                status
+            )
 
 
-def _mark(status: os.stat_result) -> list[int]:
+def _fingerprint(status: os.stat_result) -> list[int]:
     return [status.st_ino, status.st_ctime_ns]
 
 
-def _way(steps: PathParts) -> str:
-    return '/'.join(steps)
+def _path_of(parts: PathParts) -> str:
+    return '/'.join(parts)
 
 
-def _outside(status: os.stat_result) -> Attributes:
+def _status_attributes(status: os.stat_result) -> Attributes:
     return Attributes(
         stat.S_IMODE(status.st_mode),
         status.st_uid,
@@ -500,7 +519,7 @@ def _copy_file(directory: int, name: str, into: int, to: str) -> None:
 
 
 def _are_equal(one: int, other: int) -> bool:
-    """Whether two files of one size hold the same; holes are not read."""
+    """Return whether two files of one size are equal; skips holes."""
     size = os.fstat(one).st_size
     for file in (one, other):
         for start, end in trees.data_extents(file, size):
@@ -514,11 +533,11 @@ def _are_equal(one: int, other: int) -> bool:
     return True
 
 
-# On disk
+# The plan on disk
 
 
 def find_plan(staged: pathlib.Path) -> records.Record | None:
-    """What is yet to be done with staged changes."""
+    """Return the plan of staged changes, or None."""
     return records.find(staged / PLAN)
 
 

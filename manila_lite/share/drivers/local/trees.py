@@ -1,8 +1,8 @@
-"""Directory trees of strangers: copied, measured and removed.
+"""Copy, measure and remove untrusted directory trees.
 
-A tree may be changed by its users while it is read, be of any depth and
-hold any kind of file. Directories are opened step by step from the top
-and links are never followed, so that nothing outside is ever read.
+Users may change a tree while it is read; it may be of any depth and hold any
+kind of file. Directories are opened step by step from the top, and links are
+never followed, so that nothing outside the tree is read.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ import stat
 import typing
 import uuid
 
-_FICLONE = 0x40049409  # ioctl: let two files share their blocks
+_FICLONE = 0x40049409  # ioctl: make two files share their blocks
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-# A file that was replaced by a pipe must not stop the reader.
+# Opening a file that was replaced by a pipe must not block.
 SOURCE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class EntryReplaced(OSError):
-    """It was another kind of thing a moment ago."""
+    """The entry has been replaced by one of another kind."""
 
 
 VANISHED_ERRORS = (FileNotFoundError, NotADirectoryError, EntryReplaced)
@@ -31,7 +31,7 @@ PathParts = tuple[str, ...]
 
 
 def used_bytes(top: pathlib.Path) -> int:
-    """What the files of a tree take up, each counted once."""
+    """Return the size of the files of a tree, counting each inode once."""
     blocks: dict[tuple[int, int], int] = {}
     with opened_directory(top) as root:
         for _, _, entries in _walk(root):
@@ -42,68 +42,68 @@ def used_bytes(top: pathlib.Path) -> int:
     return 512 * sum(blocks.values())
 
 
-def is_one_file_system(top: pathlib.Path, steps: tuple[str, ...]) -> bool:
-    """Whether the directory some steps below is on that of the top.
+def is_one_file_system(top: pathlib.Path, parts: tuple[str, ...]) -> bool:
+    """Return whether a subdirectory is on the file system of the top.
 
-    Raises OSError when it is not there, or a link leads to it.
+    Raises OSError if it does not exist or if a link leads to it.
     """
     root = os.open(top, os.O_RDONLY | os.O_DIRECTORY)  # may be a link
     try:
-        with opened_below(root, steps) as directory:
+        with opened_below(root, parts) as directory:
             return os.fstat(root).st_dev == os.fstat(directory).st_dev
     finally:
         os.close(root)
 
 
 def remove_tree(top: pathlib.Path) -> None:
-    """Remove a directory of any depth and with any modes; gone is fine.
+    """Remove a directory of any depth and mode; a missing one is fine.
 
-    Directories are lifted to the top and emptied there. Out of their
-    users' reach by then, they can no longer turn into links.
+    Subdirectories are moved to the top and emptied there. Their users can no
+    longer reach them then, so they cannot be replaced by links.
     """
-    lifted = [top]
-    for directory in lifted:  # grows on the way
-        if directory.is_symlink():  # swapped in just before the lift
+    lifted_paths = [top]
+    for directory in lifted_paths:  # grows on the way
+        if directory.is_symlink():  # replaced just before it was moved
             directory.unlink()
             continue
         with contextlib.suppress(*VANISHED_ERRORS):
             _make_accessible(directory)
             for name in os.listdir(directory):
-                _remove_or_lift(directory / name, top, lifted)
-    for directory in reversed(lifted):
+                _remove_or_lift(directory / name, top, lifted_paths)
+    for directory in reversed(lifted_paths):
         with contextlib.suppress(FileNotFoundError):
             directory.rmdir()
 
 
 def _remove_or_lift(
-    path: pathlib.Path, top: pathlib.Path, lifted: list[pathlib.Path]
+    path: pathlib.Path, top: pathlib.Path, lifted_paths: list[pathlib.Path]
 ) -> None:
     with contextlib.suppress(FileNotFoundError):
         try:
             path.unlink()
         except IsADirectoryError:
-            place = path if path.parent == top else top / uuid.uuid4().hex
-            move(path, place)
-            lifted.append(place)
+            new_path = path if path.parent == top else top / uuid.uuid4().hex
+            move(path, new_path)
+            lifted_paths.append(new_path)
 
 
-def move(path: pathlib.Path, place: pathlib.Path) -> None:
-    """Rename; also a directory that its owner may not write to."""
+def move(path: pathlib.Path, new_path: pathlib.Path) -> None:
+    """Rename, even a directory that its owner may not write to."""
     mode = os.lstat(path).st_mode
-    closed = (
+    needs_chmod = (
         stat.S_ISDIR(mode)
-        and path.parent != place.parent
+        and path.parent != new_path.parent
         and not os.access(path, os.W_OK)
     )
-    if closed:  # the entry `..` in it changes
+    if needs_chmod:  # the entry `..` in it changes
         path.chmod(stat.S_IMODE(mode) | stat.S_IWUSR)
-    path.rename(place)
-    if closed:
-        place.chmod(stat.S_IMODE(mode))
+    path.rename(new_path)
+    if needs_chmod:
+        new_path.chmod(stat.S_IMODE(mode))
 
 
 def move_content(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Move everything in one directory into another."""
+    """Move everything from one directory into another."""
     for name in os.listdir(source):
         move(source / name, target / name)
 
@@ -114,10 +114,10 @@ def _make_accessible(directory: pathlib.Path) -> None:
 
 
 def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Make the target a copy: content, modes, owners, times, links.
+    """Copy a tree with content, modes, owners, times and links.
 
-    Blocks are shared where the file system can, holes stay holes. What
-    vanishes meanwhile is left out. The copy is on disk on return.
+    Blocks are shared if the file system can; holes stay holes. Entries that
+    vanish meanwhile are left out. The copy is on disk on return.
     """
     target.mkdir(mode=stat.S_IRWXU)
     with (
@@ -129,13 +129,13 @@ def copy_tree(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def copy_attributes(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Give one directory the mode, owner, times and xattrs of another."""
+    """Copy mode, owner, times and xattrs from one directory to another."""
     with opened_directory(source) as origin, opened_directory(target) as copy:
         Attributes.of(origin).apply(copy)
 
 
 class Attributes(typing.NamedTuple):
-    """Those of an open file or directory, to be given to its copy."""
+    """The attributes of an open file or directory, for its copy."""
 
     mode: int
     uid: int
@@ -149,7 +149,7 @@ class Attributes(typing.NamedTuple):
         status = os.fstat(origin)
         xattrs: dict[str, bytes] = {}
         for name in _xattr_names(origin):
-            with contextlib.suppress(OSError):  # gone, or not ours to read
+            with contextlib.suppress(OSError):  # gone or not readable
                 xattrs[name] = os.getxattr(origin, name)
         return cls(
             stat.S_IMODE(status.st_mode),
@@ -161,26 +161,26 @@ class Attributes(typing.NamedTuple):
         )
 
     def apply(self, copy: int) -> None:
-        with contextlib.suppress(PermissionError):  # ours to give or not
+        with contextlib.suppress(PermissionError):  # needs privileges
             os.chown(copy, self.uid, self.gid)
         for name in _xattr_names(copy) - self.xattrs.keys():
             with contextlib.suppress(OSError):
                 os.removexattr(copy, name)
         for name, value in self.xattrs.items():
-            with contextlib.suppress(OSError):  # some are root's business
+            with contextlib.suppress(OSError):  # some need privileges
                 os.setxattr(copy, name, value)
         os.chmod(copy, self.mode)
         os.utime(copy, ns=(self.atime_ns, self.mtime_ns))
 
 
 def _xattr_names(file: int) -> set[str]:
-    with contextlib.suppress(OSError):  # none on some file systems
+    with contextlib.suppress(OSError):  # unsupported on some file systems
         return set(os.listxattr(file))
     return set()
 
 
 class _Copy:
-    """One copy being made."""
+    """A copy in progress."""
 
     def __init__(self, from_root: int, to_root: int):
         self._from_root = from_root
@@ -189,22 +189,22 @@ class _Copy:
 
     def run(self) -> None:
         directories = []
-        for steps, directory, entries in _walk(self._from_root):
-            directories.append((steps, Attributes.of(directory)))
-            with opened_below(self._to_root, steps) as into:
+        for parts, directory, entries in _walk(self._from_root):
+            directories.append((parts, Attributes.of(directory)))
+            with opened_below(self._to_root, parts) as into:
                 for entry in entries:
                     with contextlib.suppress(*VANISHED_ERRORS):
-                        self._entry(entry, steps, directory, into)
-        # Only now: filling a directory changes its times, and it may be
-        # one that may not be written to.
-        for steps, attributes in directories:
-            with opened_below(self._to_root, steps) as copy:
+                        self._entry(entry, parts, directory, into)
+        # Only now: filling a directory changes its times, and its mode
+        # may forbid writing.
+        for parts, attributes in directories:
+            with opened_below(self._to_root, parts) as copy:
                 attributes.apply(copy)
 
     def _entry(
         self,
         entry: os.DirEntry[str],
-        steps: PathParts,
+        parts: PathParts,
         directory: int,
         into: int,
     ) -> None:
@@ -219,18 +219,18 @@ class _Copy:
             copy_special(entry.name, status, directory, entry.name, into)
         if status.st_nlink > 1:
             self._linked.setdefault(
-                (status.st_dev, status.st_ino), (steps, entry.name)
+                (status.st_dev, status.st_ino), (parts, entry.name)
             )
 
     def _link(self, name: str, status: os.stat_result, into: int) -> bool:
-        first = self._linked.get((status.st_dev, status.st_ino))
-        if first is None:
+        link = self._linked.get((status.st_dev, status.st_ino))
+        if link is None:
             return False
-        with opened_below(self._to_root, first[0]) as there:
+        with opened_below(self._to_root, link[0]) as linked_directory:
             os.link(
-                first[1],
+                link[1],
                 name,
-                src_dir_fd=there,
+                src_dir_fd=linked_directory,
                 dst_dir_fd=into,
                 follow_symlinks=False,
             )
@@ -252,7 +252,7 @@ class _Copy:
 def copy_special(
     name: str, status: os.stat_result, directory: int, new_name: str, into: int
 ) -> None:
-    """Copy what is neither a file nor a directory."""
+    """Copy an entry that is neither a regular file nor a directory."""
     if stat.S_ISLNK(status.st_mode):
         os.symlink(read_link(name, directory), new_name, dir_fd=into)
     else:  # a pipe, a socket, a device
@@ -275,7 +275,7 @@ def copy_special(
 
 
 def read_link(name: str, directory: int) -> str:
-    """Where a link leads; raises Swapped when it is none any more."""
+    """Return a link's target; raises EntryReplaced if it is not a link."""
     try:
         return os.readlink(name, dir_fd=directory)
     except OSError as error:
@@ -286,7 +286,7 @@ def read_link(name: str, directory: int) -> str:
 
 @contextlib.contextmanager
 def opened_file(name: str, directory: int) -> Iterator[int]:
-    """A regular file; raises Swapped when it is none any more."""
+    """Open a regular file; raises EntryReplaced if it is not one."""
     try:
         file = os.open(name, SOURCE_FLAGS, dir_fd=directory)
     except OSError as error:
@@ -302,29 +302,29 @@ def opened_file(name: str, directory: int) -> Iterator[int]:
 
 
 def copy_content(origin: int, copy: int) -> None:
-    """Fill an open file; blocks are shared if they can, holes are kept."""
+    """Fill an open file, sharing blocks if possible and keeping holes."""
     try:
         fcntl.ioctl(copy, _FICLONE, origin)
-    except OSError:  # this file system does not share blocks
+    except OSError:  # the file system cannot share blocks
         size = os.fstat(origin).st_size
         for start, end in data_extents(origin, size):
             os.lseek(copy, start, os.SEEK_SET)
             while start < end:
-                sent = os.sendfile(copy, origin, start, end - start)
-                if not sent:  # cut off meanwhile
+                copied = os.sendfile(copy, origin, start, end - start)
+                if not copied:  # truncated meanwhile
                     break
-                start += sent
+                start += copied
         os.ftruncate(copy, size)
 
 
 def data_extents(file: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where the file has content, holes left out."""
+    """Yield start and end of each data extent of a file."""
     end = 0
     while end < size:
         try:
             start = os.lseek(file, end, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole follows
+            if error.errno == errno.ENXIO:  # only a hole follows
                 return
             raise
         end = os.lseek(file, start, os.SEEK_HOLE)
@@ -334,19 +334,19 @@ def data_extents(file: int, size: int) -> Iterator[tuple[int, int]]:
 def _walk(
     root: int,
 ) -> Iterator[tuple[PathParts, int, list[os.DirEntry[str]]]]:
-    """Every directory: the way to it, itself open, what is in it."""
-    ahead: list[PathParts] = [()]
-    while ahead:
-        steps = ahead.pop()
+    """Yield path, descriptor and entries of every directory."""
+    pending: list[PathParts] = [()]
+    while pending:
+        parts = pending.pop()
         with (
             contextlib.suppress(*VANISHED_ERRORS),
-            opened_below(root, steps) as directory,
+            opened_below(root, parts) as directory,
         ):
             with os.scandir(directory) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
-            yield steps, directory, entries
-            ahead.extend(
-                (*steps, entry.name)
+            yield parts, directory, entries
+            pending.extend(
+                (*parts, entry.name)
                 for entry in entries
                 if entry.is_dir(follow_symlinks=False)
             )
@@ -362,14 +362,14 @@ def opened_directory(path: pathlib.Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def opened_below(root: int, steps: PathParts) -> Iterator[int]:
-    """The directory some steps below, reached without any link."""
+def opened_below(root: int, parts: PathParts) -> Iterator[int]:
+    """Open a subdirectory, step by step and without following links."""
     directory = os.dup(root)
     try:
-        for step in steps:
-            below = os.open(step, DIRECTORY_FLAGS, dir_fd=directory)
+        for part in parts:
+            subdirectory = os.open(part, DIRECTORY_FLAGS, dir_fd=directory)
             os.close(directory)
-            directory = below
+            directory = subdirectory
         yield directory
     finally:
         os.close(directory)

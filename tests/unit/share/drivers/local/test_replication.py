@@ -100,7 +100,7 @@ class TestOptions:
         )
         _configure(sites.there, file)
         with pytest.raises(
-            exception.ShareBackendException, match='out of reach'
+            exception.ShareBackendException, match='unreachable'
         ):
             sites.create()
 
@@ -155,7 +155,9 @@ class TestBeingInSync:
         sites.update()
         sites.write('two')
         at(sites.there, NOW + 60, local_replication_recovery_point=60)
-        with LocalStore(root(sites.there)).work(sites.of(sites.there).name):
+        with LocalStore(root(sites.there)).locked_work_directory(
+            sites.of(sites.there).name
+        ):
             assert sites.update() == 'in_sync'
         assert sites.read() == ''
         assert sites.update() == 'in_sync'
