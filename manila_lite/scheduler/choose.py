@@ -1,4 +1,4 @@
-"""The choice of a pool: which are good, in what order, or why none is."""
+"""Choose a pool: filter, weigh and rank, or explain why none fits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class RankedPool(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """The first reason that took a pool out of the list."""
+    """The filter that rejected a pool first, and its reason."""
 
     host: str
     filter: str
@@ -35,10 +35,10 @@ class Rejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The good pools, best first, and how the list came to be.
+    """The accepted pools, best first, and how they were chosen.
 
-    `survivors` says how many pools each filter left, up to the one that
-    left none. `message_detail` is the code of the message to the user,
+    `remaining` holds how many pools each filter left, up to the one that
+    left none. `message_detail` is the detail code of the user message,
     None if there is a pool.
     """
 
@@ -48,31 +48,33 @@ class Choice:
     message_detail: str | None
 
     @property
-    def reason(self) -> str | None:
+    def rejecting_filter(self) -> str | None:
         """The name of the filter that left no pool."""
         if self.ranked or not self.remaining:
             return None
         return self.remaining[-1][0]
 
     def explanation(self) -> str:
-        """The whole story, for the administrator."""
+        """Return the whole decision as text, for administrators."""
         considered = len(self.ranked) + len(self.rejections)
-        lines = [f'{considered} pools considered, {len(self.ranked)} good.']
-        refused = {
+        accepted = len(self.ranked)
+        lines = [f'{considered} pools considered, {accepted} accepted.']
+        by_filter = {
             name: list(group)
             for name, group in groupby(
-                self.rejections, lambda refusal: refusal.filter
+                self.rejections, lambda rejection: rejection.filter
             )
         }
-        for name, left in self.remaining:
-            lines.append(f'{name} left {left}')
-            here = refused.get(name, [])
+        for name, count in self.remaining:
+            lines.append(f'{name} left {count}')
+            rejections = by_filter.get(name, [])
             lines += [
-                f'  not {refusal.host}: {refusal.reason}'
-                for refusal in here[:MAX_REJECTIONS_SHOWN]
+                f'  rejected {rejection.host}: {rejection.reason}'
+                for rejection in rejections[:MAX_REJECTIONS_SHOWN]
             ]
-            if len(here) > MAX_REJECTIONS_SHOWN:
-                lines.append(f'  and {len(here) - MAX_REJECTIONS_SHOWN} more')
+            more = len(rejections) - MAX_REJECTIONS_SHOWN
+            if more > 0:
+                lines.append(f'  and {more} more')
         lines += [
             f'{ranked.pool.host} weighs {ranked.weight:.3f}'
             for ranked in self.ranked[:MAX_REJECTIONS_SHOWN]
@@ -87,12 +89,12 @@ def choose(
     weighers: Sequence[Weigher],
     rng: random.Random | None = None,
 ) -> Choice:
-    """The pools that can take the share, best first, or why none can.
+    """Return the pools that can hold the share, best first, or why not.
 
-    Equal pools stand in the order of their names; with `rng`, in a random
-    one. A share that is extended stays where it is.
+    Pools of equal weight are in the order of their names or, with `rng`,
+    in random order. A share that is extended stays on its pool.
     """
-    left = [
+    candidates = [
         pool
         for pool in pools
         if not request.is_extend or pool.host == request.host
@@ -101,16 +103,18 @@ def choose(
     remaining: list[tuple[str, int]] = []
     rejections: list[Rejection] = []
     for rule in [ServiceUp(), *filters]:
-        if not left:
+        if not candidates:
             break
-        left = _filtered(rule, left, request, rejections)
-        remaining.append((rule.name, len(left)))
+        candidates = _apply_filter(rule, candidates, request, rejections)
+        remaining.append((rule.name, len(candidates)))
         detail = rule.detail
-    ranked = _ranked(left, request, weighers, rng)
-    return Choice(ranked, remaining, rejections, None if left else detail)
+    ranked = _rank(candidates, request, weighers, rng)
+    return Choice(
+        ranked, remaining, rejections, None if candidates else detail
+    )
 
 
-def _filtered(
+def _apply_filter(
     rule: Filter,
     pools: list[Pool],
     request: PlacementRequest,
@@ -126,7 +130,7 @@ def _filtered(
     return kept
 
 
-def _ranked(
+def _rank(
     pools: list[Pool],
     request: PlacementRequest,
     weighers: Sequence[Weigher],
@@ -137,17 +141,17 @@ def _ranked(
         rng.shuffle(pools)
     weights = [0.0] * len(pools)
     for weigher in weighers:
-        views = _normalised([weigher.weigh(pool, request) for pool in pools])
+        scores = _normalize([weigher.weigh(pool, request) for pool in pools])
         weights = [
-            weight + weigher.multiplier * view
-            for weight, view in zip(weights, views, strict=True)
+            weight + weigher.multiplier * score
+            for weight, score in zip(weights, scores, strict=True)
         ]
     ranked = map(RankedPool, pools, weights)
     return sorted(ranked, key=lambda one: one.weight, reverse=True)
 
 
-def _normalised(values: list[float]) -> list[float]:
-    """The values moved to 0..1; infinite ones stay outside of the others."""
+def _normalize(values: list[float]) -> list[float]:
+    """Scale the values to 0..1; infinite ones go beyond the finite ones."""
     finite = [value for value in values if isfinite(value)] or [0.0]
     low, high = min(finite), max(finite)
     beyond = high - low or 1.0
@@ -175,9 +179,9 @@ def load(
     kind: str,
     multipliers: Mapping[str, float] | None = None,
 ) -> list[Any]:
-    """The named filters or weighers, made; weighers with their multiplier.
+    """Create the named filters, or weighers with their multipliers.
 
-    An unknown or broken one raises BadConfiguration.
+    Raises BadConfiguration for one that is unknown or cannot be loaded.
     """
     classes = [_class(kind, name) for name in names]
     if kind == 'filters':
@@ -193,8 +197,8 @@ def _class(kind: str, name: str) -> Any:
     found = known_entry_points(kind)
     if name not in found:
         raise exception.BadConfiguration(
-            reason=f'there is no {name} among the scheduler {kind}; known '
-            f'are {", ".join(sorted(found)) or "none"}'
+            reason=f'there is no {name} among the scheduler {kind}; known: '
+            f'{", ".join(sorted(found)) or "none"}'
         )
     try:
         return found[name].load()
@@ -206,7 +210,7 @@ def _class(kind: str, name: str) -> Any:
 
 @functools.cache
 def known_entry_points(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
-    """The entry points of a kind by name; read from disk once."""
+    """Return the entry points of a kind by name; reads them once."""
     group = importlib.metadata.entry_points(
         group=f'manila_lite.scheduler.{kind}'
     )

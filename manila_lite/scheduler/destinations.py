@@ -1,4 +1,4 @@
-"""Whether a back end can hold all that a share server has."""
+"""Check whether a back end can hold all shares of a share server."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,31 +16,30 @@ def rejection_reasons(
     specs: Mapping[str, Mapping[str, Any]],
     filters: Sequence[Filter],
 ) -> list[str]:
-    """Why the pools cannot hold the shares, one reason for each need.
+    """Return the reasons why the pools cannot hold the shares, if any.
 
-    Every type must be allowed on some pool, and the total must fit into
-    those that take any of it. How shares are spread over several pools is
-    for the driver to judge. `specs` are extra specs by share type id.
+    Every type must be accepted by some pool, and the total size must fit
+    into the pools that accept any of the types. The driver decides how to
+    spread shares over pools. `specs` has the extra specs by share type id.
     """
     reasons: list[str] = []
-    rooms: dict[str, float | None] = {}
+    free_gb: dict[str, float | None] = {}
     for need in needs:
         request = _request(need, specs.get(need['share_type_id'], {}))
         choice = choose(request, pools, filters, ())
         if not choice.ranked:
             reasons.append(
-                f'no pool takes shares of type {need["share_type_id"]}: '
+                f'no pool accepts shares of type {need["share_type_id"]}: '
                 + ' '.join(choice.explanation().split())
             )
         for ranked in choice.ranked:
-            rooms[ranked.pool.host] = _left(ranked.pool, request)
+            free_gb[ranked.pool.host] = _free_gb(ranked.pool, request)
     total = sum(need['size'] for need in needs)
-    if not reasons and None not in rooms.values():
-        left = sum(gb for gb in rooms.values() if gb is not None)
-        if left < total:
+    if not reasons and None not in free_gb.values():
+        available = sum(gb for gb in free_gb.values() if gb is not None)
+        if available < total:
             reasons.append(
-                f'{total} GiB are needed in all, and there is '
-                f'room for {left:g} GiB'
+                f'{total} GiB are needed, {available:g} GiB are available'
             )
     return reasons
 
@@ -50,7 +49,7 @@ def _request(
 ) -> PlacementRequest:
     zones = extra_specs.get('availability_zones', '')
     return PlacementRequest(
-        # Whether there is room is asked of all together.
+        # Capacity is checked for all needs together.
         size=0,
         share_proto=need['share_proto'],
         extra_specs=extra_specs,
@@ -60,7 +59,7 @@ def _request(
     )
 
 
-def _left(pool: Pool, request: PlacementRequest) -> float | None:
-    """GiB that may still be placed; None: no limit is known."""
+def _free_gb(pool: Pool, request: PlacementRequest) -> float | None:
+    """Return the GiB that may still be placed; None: no known limit."""
     limit = allocation_limit(pool, request)
     return None if limit is None else max(0.0, limit - pool.allocated_gb)

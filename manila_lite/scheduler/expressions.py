@@ -3,9 +3,10 @@
     stats.free_capacity_gb > 100 and share.size <= extra.largest
     capabilities.ssd ? 90 : min(50, 100 - stats.utilization)
 
-From loose to tight: `?:`, `or |`, `and &`, `not !`, comparisons (which
-may be chained), `+ -`, `* / %`, signs, `^`. All numbers are floats and
-strings cannot be built, so no expression grows past its own length.
+Operators by increasing precedence: `?:`, `or |`, `and &`, `not !`,
+comparisons (which may be chained), `+ -`, `* / %`, signs, `^`. All
+numbers are floats and strings cannot be concatenated, so no value grows
+beyond the length of its expression.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,12 +31,12 @@ _TRUE = frozenset({'true', 't', 'yes', 'y', 'on', '1'})
 _FALSE = frozenset({'false', 'f', 'no', 'n', 'off', '0'})
 
 
-class _Fault(Exception):
-    """Why an expression has no value; `evaluate` adds which expression."""
+class _EvaluationError(Exception):
+    """An expression has no value; `evaluate` adds the expression."""
 
 
 def to_number(value: object) -> float | None:
-    """The value read as a number, None when it is not one."""
+    """Return the value as a number; None when it is not one."""
     if not isinstance(value, (int, float, str)):
         return None
     try:
@@ -48,7 +49,7 @@ def to_number(value: object) -> float | None:
 
 
 def to_bool(value: object) -> bool | None:
-    """The value read as a boolean, None when it is not one."""
+    """Return the value as a boolean; None when it is not one."""
     if value is None:
         return False
     if isinstance(value, (bool, int, float)):
@@ -60,17 +61,17 @@ def to_bool(value: object) -> bool | None:
 
 
 def evaluate(expression: str, names: Names) -> Any:
-    """The value of the expression; InvalidExpression if it has none."""
+    """Evaluate the expression; raise InvalidExpression on failure."""
     try:
         return _compiled(expression)(names)
-    except _Fault as fault:
+    except _EvaluationError as error:
         raise exception.InvalidExpression(
-            expression=expression[:200], reason=fault
+            expression=expression[:200], reason=error
         ) from None
 
 
 def names_for(pool: Pool, request: PlacementRequest) -> Names:
-    """What an expression about this pool and request may refer to."""
+    """Return the names that an expression may refer to."""
     known = {
         'total_capacity_gb': pool.total_gb,
         'free_capacity_gb': pool.free_gb,
@@ -95,19 +96,19 @@ def names_for(pool: Pool, request: PlacementRequest) -> Names:
 # Values
 
 
-def _fault(reason: str) -> NoReturn:
-    raise _Fault(reason)
+def _fail(reason: str) -> NoReturn:
+    raise _EvaluationError(reason)
 
 
 def _number(value: object) -> float:
     result = to_number(value)
-    return _fault(f'{value!r} is not a number') if result is None else result
+    return _fail(f'{value!r} is not a number') if result is None else result
 
 
-def _truth(value: object) -> bool:
+def _boolean(value: object) -> bool:
     result = to_bool(value)
     if result is None:
-        _fault(f'{value!r} is neither true nor false')
+        _fail(f'{value!r} is neither true nor false')
     return result
 
 
@@ -125,20 +126,20 @@ def _numeric(operation: Callable[..., float]) -> Callable[..., float]:
         try:
             result = operation(*map(_number, values))
         except (ArithmeticError, ValueError, TypeError) as error:
-            _fault(str(error))
+            _fail(str(error))
         if math.isnan(result):
-            _fault('the result is undefined')
+            _fail('the result is undefined')
         return result
 
     return apply
 
 
-def _look_up(path: list[str]) -> Node:
+def _lookup(path: list[str]) -> Node:
     def node(names: Names) -> Any:
         value: Any = names
         for part in path:
             if not isinstance(value, Mapping) or part not in value:
-                _fault(f'there is no {".".join(path)}')
+                _fail(f'there is no {".".join(path)}')
             value = value[part]
         return value
 
@@ -187,19 +188,19 @@ _TOKEN = re.compile(
 
 def _tokens(expression: str) -> Iterator[tuple[str, str]]:
     if len(expression) > MAX_LENGTH:
-        _fault(f'it is longer than {MAX_LENGTH} characters')
+        _fail(f'it is longer than {MAX_LENGTH} characters')
     at = 0
     while True:
         match = _TOKEN.match(expression, at)
         if match is None:
-            _fault(f'unexpected {expression[at:].lstrip()[:20]!r}')
+            _fail(f'unexpected {expression[at:].lstrip()[:20]!r}')
         kind = str(match.lastgroup)
         yield kind, match[kind]
         at = match.end()
 
 
 class _Parser:
-    """One method per level of precedence, each giving a node."""
+    """A recursive descent parser: one method per precedence level."""
 
     def __init__(self, expression: str):
         self.tokens = _tokens(expression)
@@ -209,18 +210,18 @@ class _Parser:
     def parse(self) -> Node:
         node = self.ternary()
         if self.kind != 'end':
-            _fault(f'unexpected {self.text!r}')
+            _fail(f'unexpected {self.text!r}')
         return node
 
     def take(self, *texts: str) -> str | None:
-        """The current token if it is one of these, and go on behind it."""
+        """Consume and return the current token if it is one of these."""
         if self.kind not in ('sign', 'name') or self.text not in texts:
             return None
         return self.advance()
 
     def expect(self, text: str) -> None:
         if not self.take(text):
-            _fault(f'expected {text!r}, found {self.text or "the end"!r}')
+            _fail(f'expected {text!r}, found {self.text or "the end"!r}')
 
     def advance(self) -> str:
         text = self.text
@@ -228,10 +229,10 @@ class _Parser:
         return text
 
     def nested(self, level: Callable[[], Node]) -> Node:
-        """All recursion passes here, so the stack cannot overflow."""
+        """Parse one level deeper; limits recursion for the stack."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            _fault(f'it is nested deeper than {MAX_DEPTH} levels')
+            _fail(f'it is nested deeper than {MAX_DEPTH} levels')
         node = level()
         self.depth -= 1
         return node
@@ -243,7 +244,7 @@ class _Parser:
         yes = self.nested(self.ternary)
         self.expect(':')
         no = self.nested(self.ternary)
-        return lambda names: (yes if _truth(condition(names)) else no)(names)
+        return lambda names: (yes if _boolean(condition(names)) else no)(names)
 
     def disjunction(self) -> Node:
         nodes = [self.conjunction()]
@@ -251,7 +252,7 @@ class _Parser:
             nodes.append(self.conjunction())
         if len(nodes) == 1:
             return nodes[0]
-        return lambda names: any(_truth(node(names)) for node in nodes)
+        return lambda names: any(_boolean(node(names)) for node in nodes)
 
     def conjunction(self) -> Node:
         nodes = [self.negation()]
@@ -259,13 +260,13 @@ class _Parser:
             nodes.append(self.negation())
         if len(nodes) == 1:
             return nodes[0]
-        return lambda names: all(_truth(node(names)) for node in nodes)
+        return lambda names: all(_boolean(node(names)) for node in nodes)
 
     def negation(self) -> Node:
         if not self.take('not', '!'):
             return self.comparison()
         node = self.nested(self.negation)
-        return lambda names: not _truth(node(names))
+        return lambda names: not _boolean(node(names))
 
     def comparison(self) -> Node:
         first = self.arithmetic(1)
@@ -285,7 +286,7 @@ class _Parser:
         return node if rest else first
 
     def arithmetic(self, level: int) -> Node:
-        """A chain of `+ -` (level 1) or of `* / %` (level 2)."""
+        """Parse a chain of `+ -` (level 1) or of `* / %` (level 2)."""
         if level > 2:
             return self.signed()
         first = self.arithmetic(level + 1)
@@ -325,7 +326,7 @@ class _Parser:
             return node
         kind, text = self.kind, self.text
         if kind in ('end', 'sign') or text in ('and', 'or', 'not'):
-            _fault(f'a value is missing before {text or "the end"!r}')
+            _fail(f'a value is missing before {text or "the end"!r}')
         self.advance()
         if kind == 'name':
             return self.name(text)
@@ -337,12 +338,12 @@ class _Parser:
             return self.call(text)
         if text in _CONSTANTS:
             return lambda names: _CONSTANTS[text]
-        return _look_up(text.split('.'))
+        return _lookup(text.split('.'))
 
     def call(self, name: str) -> Node:
         function = _FUNCTIONS.get(name)
         if function is None:
-            _fault(f'there is no function {name}')
+            _fail(f'there is no function {name}')
         arguments = [self.nested(self.ternary)]
         while self.take(','):
             arguments.append(self.nested(self.ternary))
@@ -352,9 +353,9 @@ class _Parser:
 
 @functools.lru_cache(maxsize=256)
 def _compiled(expression: str) -> Node:
-    """The expression as a function; a broken one gives its fault, cached."""
+    """Compile the expression; a broken one raises its error when called."""
     try:
         return _Parser(expression).parse()
-    except _Fault as fault:
-        reason = str(fault)
-        return lambda names: _fault(reason)
+    except _EvaluationError as error:
+        reason = str(error)
+        return lambda names: _fail(reason)

@@ -1,4 +1,4 @@
-"""Places share instances: choose a pool, take the room, hand over."""
+"""Place share instances: choose a pool, allocate capacity, hand over."""
 
 import collections
 from collections.abc import Callable, Sequence
@@ -45,11 +45,11 @@ _HANDED_OVER = {
 }
 
 MAX_ROUNDS = 5
-"""How often a choice is made anew because a rival took the room."""
+"""How often to choose again when rivals took the capacity."""
 
 
 class FiltersAndWeighers(typing.NamedTuple):
-    """How pools are chosen: filters and weighers, in order."""
+    """The configured filters and weighers, in order."""
 
     filters: Sequence[typing.Any]
     weighers: Sequence[typing.Any]
@@ -58,7 +58,7 @@ class FiltersAndWeighers(typing.NamedTuple):
 
 @implements(PlacementRpc)
 class PlacementEndpoint:
-    """Decides from what the database says; it keeps nothing in memory."""
+    """Places share instances from database rows; keeps no state."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class PlacementEndpoint:
         return (
             instance,
             share_types.get_extra_specs(session, instance.share_type_id),
-            self._neighbours(session, job.args['hints']),
+            self._affinity_hosts(session, job.args['hints']),
             self._subnets(session, instance.share_network_id),
             self._pools(session),
         )
@@ -102,7 +102,7 @@ class PlacementEndpoint:
         snapshot_id: str | None = None,
         source_host: str | None = None,
     ) -> None:
-        instance, specs, neighbours, subnets, pools = job.prepared
+        instance, specs, affinity_hosts, subnets, pools = job.prepared
         if instance.share_type_id is None:
             raise exception.NoValidHost(
                 reason='no share type was named and there is no default',
@@ -114,34 +114,40 @@ class PlacementEndpoint:
             extra_specs=specs,
             availability_zones=tuple(zones),
             subnets=subnets,
-            same_host=neighbours['same_host'],
-            different_host=neighbours['different_host'],
+            same_host=affinity_hosts['same_host'],
+            different_host=affinity_hosts['different_host'],
             only_host=hints.get('only_host'),
-            share=_facts(instance),
+            share=_expression_values(instance),
             from_snapshot=snapshot_id is not None,
             host=source_host,
             replication_domain=_replication_domain(pools, source_host),
         )
         self._place(
-            job, request, self.rules.filters, pools, self._created_on, instance
+            job,
+            request,
+            self.rules.filters,
+            pools,
+            self._hand_over_create,
+            instance,
         )
 
-    def _created_on(
+    def _hand_over_create(
         self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
     ) -> None:
         share_instances.assign_host(session, instance.id, pool.host, pool.zone)
-        what = {'instance_id': instance.id}
+        args = {'instance_id': instance.id}
         method = 'create_share_instance'
         if job.args['snapshot_id'] is not None:
             method = 'create_share_from_snapshot'
-            what['snapshot_id'] = job.args['snapshot_id']
-        self._hand_over(session, job, method, pool.service_host, what)
+            args['snapshot_id'] = job.args['snapshot_id']
+        self._hand_over(session, job, method, pool.service_host, args)
 
     def prepare_create_share_replica(
         self, session: Session, job: typing.Any
     ) -> typing.Any:
-        found = self.prepare_create_share_instance(session, job)
-        return (*found, replica_rows.get_hosts(session, found[0].share_id))
+        prepared = self.prepare_create_share_instance(session, job)
+        hosts = replica_rows.get_hosts(session, prepared[0].share_id)
+        return (*prepared, hosts)
 
     def create_share_replica(
         self,
@@ -150,7 +156,7 @@ class PlacementEndpoint:
         zones: list[str],
         hints: dict[str, typing.Any],
     ) -> None:
-        """Place a copy where it can follow the active replica."""
+        """Place a replica on a pool that can replicate the active one."""
         instance, specs, _, subnets, pools, (active, hosts) = job.prepared
         if active is None:
             raise exception.NoValidHost(
@@ -164,7 +170,7 @@ class PlacementEndpoint:
             availability_zones=tuple(zones),
             subnets=subnets,
             only_host=hints.get('only_host'),
-            share=_facts(instance),
+            share=_expression_values(instance),
             host=active,
             replica_hosts=hosts,
             replication_domain=_replication_domain(pools, active),
@@ -174,15 +180,15 @@ class PlacementEndpoint:
             request,
             self.rules.filters,
             pools,
-            self._replicated_on,
+            self._hand_over_replica,
             instance,
         )
 
-    def _replicated_on(
+    def _hand_over_replica(
         self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
     ) -> None:
         if pool.host in replica_rows.get_hosts(session, instance.share_id)[1]:
-            raise CapacityTaken(host=pool.host)  # by another replica of it
+            raise CapacityTaken(host=pool.host)  # by another replica
         share_instances.assign_host(session, instance.id, pool.host, pool.zone)
         self._hand_over(
             session,
@@ -224,7 +230,7 @@ class PlacementEndpoint:
             size=growth,
             share_proto=instance.share_proto,
             extra_specs=specs,
-            share=_facts(instance),
+            share=_expression_values(instance),
             is_extend=True,
             host=instance.host,
         )
@@ -233,11 +239,11 @@ class PlacementEndpoint:
             request,
             self.rules.extend_filters,
             pools,
-            self._extended_on,
+            self._hand_over_extend,
             instance,
         )
 
-    def _extended_on(
+    def _hand_over_extend(
         self, session: Session, job: typing.Any, instance: sa.Row, pool: Pool
     ) -> None:
         self._hand_over(
@@ -276,18 +282,18 @@ class PlacementEndpoint:
         instance_id: str,
         driver_options: dict[str, typing.Any],
     ) -> None:
-        """See whether the pool fits the type; it has been chosen."""
+        """Check that the given pool fits the share type; hand over."""
         instance, specs, pools = job.prepared
         request = PlacementRequest(
             size=0,
             share_proto=instance.share_proto,
             extra_specs=specs,
-            share=_facts(instance),
+            share=_expression_values(instance),
             host=instance.host,
         )
         choice = choose(request, pools, self.rules.filters, ())
         self._log(job, choice)
-        if choice.reason == ServiceUp.name:
+        if choice.rejecting_filter == ServiceUp.name:
             raise exception.ServiceUnavailable(
                 'The share service is not up: ' + choice.explanation()
             )
@@ -306,11 +312,13 @@ class PlacementEndpoint:
     def check_server_destination(
         self, ctx: typing.Any, host: str, needs: list[dict[str, typing.Any]]
     ) -> list[str]:
-        """Why a back end cannot hold what a share server has; or nothing.
+        """Return why a back end cannot hold the shares of a share server.
 
-        `needs` has share_type_id, share_proto and size (GiB) of all shares
-        of one type and protocol. With `host@backend#pool` all must go
-        there; else each on any pool of the back end. Nothing is reserved.
+        Each of `needs` has share_type_id, share_proto and the total size
+        (GiB) of the shares of one type and protocol. With
+        `host@backend#pool` all of them must fit into that pool, otherwise
+        into the pools of the back end together. Reserves nothing; an
+        empty list means that they fit.
         """
         pools, specs = self.db.read(self._destination, host, needs)
         return rejection_reasons(pools, needs, specs, self.rules.filters)
@@ -333,17 +341,17 @@ class PlacementEndpoint:
         request: PlacementRequest,
         filters: Sequence[typing.Any],
         pools: list[Pool],
-        settle: Callable[..., None],
+        on_allocated: Callable[..., None],
         *args: typing.Any,
     ) -> None:
-        """Take room on the best pool that still has it."""
+        """Allocate capacity on the best pool that still has it."""
         for _ in range(MAX_ROUNDS):
             choice = choose(
                 request, pools, filters, self.rules.weighers, self.rng
             )
             self._log(job, choice)
-            if choice.reason == ServiceUp.name:
-                # They may be about to start; the runner tries again.
+            if choice.rejecting_filter == ServiceUp.name:
+                # A service may be starting just now; the runner retries.
                 raise exception.ServiceUnavailable(
                     'No share service is up: ' + choice.explanation()
                 )
@@ -354,11 +362,11 @@ class PlacementEndpoint:
             for ranked in choice.ranked:
                 try:
                     job.hand_over(
-                        self._take,
+                        self._allocate,
                         job.claim,
                         request,
                         ranked.pool,
-                        settle,
+                        on_allocated,
                         *args,
                     )
                     return
@@ -366,16 +374,16 @@ class PlacementEndpoint:
                     continue
             pools = job.read(self._pools)
         raise exception.ServiceUnavailable(
-            'Every pool was taken by others meanwhile.'
+            'Other placements took the capacity of every pool.'
         )
 
-    def _take(
+    def _allocate(
         self,
         session: Session,
         job: typing.Any,
         request: PlacementRequest,
         pool: Pool,
-        settle: Callable[..., None],
+        on_allocated: Callable[..., None],
         *args: typing.Any,
     ) -> None:
         if not pool_rows.allocate(
@@ -386,7 +394,7 @@ class PlacementEndpoint:
             pool.reported_at,
         ):
             raise CapacityTaken(host=pool.host)
-        settle(session, job, *args, pool)
+        on_allocated(session, job, *args, pool)
 
     def _hand_over(
         self,
@@ -411,7 +419,7 @@ class PlacementEndpoint:
             _pool(row, self.down_time) for row in pool_rows.list_all(session)
         ]
 
-    def _neighbours(
+    def _affinity_hosts(
         self, session: Session, hints: dict[str, typing.Any]
     ) -> dict[str, frozenset[str]]:
         wanted = {
@@ -428,7 +436,7 @@ class PlacementEndpoint:
     def _subnets(
         self, session: Session, share_network_id: str | None
     ) -> collections.Counter[str | None] | None:
-        """How many subnets the network has, by the zone they serve."""
+        """Return the number of subnets of the network by zone."""
         if share_network_id is None:
             return None
         return collections.Counter(
@@ -449,9 +457,9 @@ class PlacementEndpoint:
 
 
 class CapacityTaken(exception.ManilaLiteError):
-    """A rival placement took the room of a pool since it was read."""
+    """Another placement took the capacity since the pool was read."""
 
-    message = 'Pool {host} has no room any longer.'
+    message = 'Pool {host} no longer has the capacity.'
 
 
 def _detail(choice: Choice) -> Detail:
@@ -461,7 +469,7 @@ def _detail(choice: Choice) -> Detail:
 
 
 def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
-    """Within which domain the back end of a pool replicates, if it does."""
+    """Return the replication domain of the pool's back end, if any."""
     return next(
         (
             pool.capabilities.get('replication_domain')
@@ -472,8 +480,8 @@ def _replication_domain(pools: list[Pool], host: str | None) -> str | None:
     )
 
 
-def _facts(instance: sa.Row) -> dict[str, typing.Any]:
-    """What filter expressions see as `share.x`."""
+def _expression_values(instance: sa.Row) -> dict[str, typing.Any]:
+    """Return the values that expressions see as `share.x`."""
     return {
         'id': instance.share_id,
         'project_id': instance.project_id,

@@ -1,8 +1,9 @@
-"""What is done about share instances that no back end has.
+"""Rescue resources that do not belong to any single share service.
 
-Those in flight that nobody works on are given up or removed, and those in
-the recycle bin whose time is over are removed: no share service would. So
-it is with share networks, which are of no back end, or of several.
+Share instances without a host that are in flight without work are given
+up or removed, and so are shares without a host whose time in the recycle
+bin is over. Share networks belong to no back end, or to several; a change
+that no share server is making any more is ended.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,9 @@ from manila_lite.db.session import Session
 from manila_lite.db.transitions import fire
 from manila_lite.messages import Action
 from manila_lite.messages import Detail
-from manila_lite.quota.replicas import remove_and_credit as discard_replica
+from manila_lite.quota.replicas import (
+    remove_and_credit as remove_replica_and_credit,
+)
 from manila_lite.quota.shares import remove_and_credit
 from manila_lite.states.machine import GONE
 from manila_lite.states.machine import Repeat
@@ -37,20 +40,20 @@ from manila_lite.work.notify import displayed_resource
 LOG = logging.getLogger(__name__)
 
 BATCH = 100
-"""How many are seen to in one transaction."""
+"""The number of rows handled in one transaction."""
 
 _REASON = 'it never had a host'
 
 
 class SweepActor(typing.NamedTuple):
-    """Who makes the moves: a scheduler, and which start of it."""
+    """The actor of the transitions: one incarnation of a scheduler."""
 
     actor: str
     request_id: None = None
 
 
 class OrphanSweep:
-    """The pass over what has no host; `owner` names who makes it."""
+    """The periodic pass over orphans; `owner` is its actor."""
 
     def __init__(self, db: Database, owner: str, message_ttl: int):
         self.db = db
@@ -58,60 +61,61 @@ class OrphanSweep:
         self.message_ttl = message_ttl
 
     def run_pass(self) -> int:
-        """See to all of it; how much it was. Reads only if it is nothing."""
+        """Handle all orphans; return the count. Without any, only reads."""
         return (
-            self._all(self._lost, self._rescue)
-            + self._all(self._expired, self._remove)
-            + self._all(self._unsettled, self._settle)
+            self._all(self._stuck_instances, self._rescue)
+            + self._all(self._expired_shares, self._remove)
+            + self._all(self._stuck_networks, self._end_network_changes)
         )
 
-    def _all(self, look: Callable, act: Callable) -> int:
+    def _all(self, find: Callable, handle: Callable) -> int:
         count = 0
-        while self.db.read(look):
-            done = self.db.write(act, by=self.by)
-            count += done
-            if done < BATCH:
+        while self.db.read(find):
+            handled = self.db.write(handle, by=self.by)
+            count += handled
+            if handled < BATCH:
                 break
         return count
 
-    def _lost(self, session: Session) -> typing.Sequence[sa.Row]:
+    def _stuck_instances(self, session: Session) -> typing.Sequence[sa.Row]:
         return recovery.list_stuck(
             session, SHARE_INSTANCE.resource, None, most=BATCH
         )
 
     def _rescue(self, session: Session) -> int:
-        began, lost = time.monotonic(), self._lost(session)
-        for row in lost:
+        began, stuck = time.monotonic(), self._stuck_instances(session)
+        for row in stuck:
             LOG.warning(
-                'Share instance %s is %s without a host and nobody '
-                'works on it',
+                'Share instance %s is %s without a host and without work',
                 row.id,
                 row.status,
             )
-            self._unless_moved(self._end, session, row, began)
-        return len(lost)
+            self._ignore_stale(self._end_instance, session, row, began)
+        return len(stuck)
 
-    def _expired(self, session: Session) -> typing.Sequence[str]:
+    def _expired_shares(self, session: Session) -> typing.Sequence[str]:
         return shares.list_expired(session, None)
 
     def _remove(self, session: Session) -> int:
-        expired = self._expired(session)
+        expired = self._expired_shares(session)
         for share_id in expired:
             for row in shares.list_instances(session, share_id):
-                self._unless_moved(self._discard, session, row.instance_id)
+                self._ignore_stale(self._discard, session, row.instance_id)
         return len(expired)
 
-    def _unsettled(self, session: Session) -> typing.Sequence[sa.Row]:
+    def _stuck_networks(self, session: Session) -> typing.Sequence[sa.Row]:
         return share_networks.list_stuck(session, BATCH)
 
-    def _settle(self, session: Session) -> int:
-        """Networks that change without a server that does."""
-        began, found = time.monotonic(), self._unsettled(session)
-        for row in found:
-            self._unless_moved(self._end_change, session, row, began)
-        return len(found)
+    def _end_network_changes(self, session: Session) -> int:
+        """End changes of networks without a share server that changes."""
+        began, stuck = time.monotonic(), self._stuck_networks(session)
+        for row in stuck:
+            self._ignore_stale(self._end_network_change, session, row, began)
+        return len(stuck)
 
-    def _end_change(self, session: Session, row: sa.Row, began: float) -> None:
+    def _end_network_change(
+        self, session: Session, row: sa.Row, began: float
+    ) -> None:
         (event,) = SHARE_NETWORK.in_flight[row.status].events
         fire(session, SHARE_NETWORK, row.id, event, updated_at=session.now)
         recovery.record_decision(
@@ -125,21 +129,23 @@ class OrphanSweep:
             duration=time.monotonic() - began,
         )
 
-    def _unless_moved(
+    def _ignore_stale(
         self, function: Callable[..., None], *args: typing.Any
     ) -> None:
-        """Another scheduler may have seen to the same just now."""
+        """Call; another scheduler may have handled the same row just now."""
         with contextlib.suppress(
             exception.InvalidStatus, exception.ResourceNotFound
         ):
             function(*args)
 
-    def _end(self, session: Session, row: sa.Row, began: float) -> None:
+    def _end_instance(
+        self, session: Session, row: sa.Row, began: float
+    ) -> None:
         rescue = SHARE_INSTANCE.in_flight[row.status]
         instance = share_instances.get(session, row.id)
         if isinstance(rescue, Repeat):
             self._remove_rows(session, instance)
-            self._note(session, row, 'repeated', GONE, began)
+            self._record(session, row, 'repeated', GONE, began)
             return
         event = rescue.events[-1]
         fire(session, SHARE_INSTANCE, row.id, event, updated_at=session.now)
@@ -156,17 +162,17 @@ class OrphanSweep:
                 instance.id, instance.share_id, instance.replica_state
             ),
         )
-        self._note(
+        self._record(
             session, row, 'given up', SHARE_INSTANCE[event].target, began
         )
 
     def _remove_rows(self, session: Session, instance: sa.Row) -> None:
         if instance.replica_state in PASSIVE:
-            discard_replica(session, instance)
+            remove_replica_and_credit(session, instance)
         else:
             remove_and_credit(session, instance)
 
-    def _note(
+    def _record(
         self,
         session: Session,
         row: sa.Row,

@@ -1,4 +1,4 @@
-"""What the scheduler knows about one pool."""
+"""The scheduler's view of a pool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One pool as its driver reported it, with our own books beside it.
+    """A pool as its driver reported it, with our own accounting.
 
-    `capabilities` are the pool's own over those of its back end.
+    `capabilities` merges those of the pool over those of its back end.
     `total_gb` and `free_gb` are None when infinite or unknown.
-    `allocated_gb` is the exact sum of the sizes we placed here;
-    `pending_gb` is its part that the reported `free_gb` cannot know yet.
-    `reported_at` names the report that all of this holds for.
+    `allocated_gb` is the exact sum of the sizes placed here; `pending_gb`
+    is the part of it that the reported `free_gb` does not include yet.
+    `reported_at` identifies the report.
     """
 
     host: str
@@ -29,7 +29,7 @@ class Pool:
 
     @property
     def service_host(self) -> str:
-        """The service that runs the pool, as 'host@backend'."""
+        """The share service of the pool, as 'host@backend'."""
         return self.host.partition('#')[0]
 
     @property

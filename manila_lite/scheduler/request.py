@@ -1,4 +1,4 @@
-"""What is asked of the scheduler."""
+"""The input of a placement decision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +8,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """One share instance looking for room.
+    """A share instance to be placed.
 
-    `size` is what the pool would have to hold more, so for an extend it is
-    the growth. `host` is where the share is (extend) or where the snapshot
-    it is made from is, or the active replica of a share that is copied;
-    its back end replicates within `replication_domain`. `replica_hosts`
-    are the pools that have a replica of the share already. `share` is what
-    expressions see as `share.x`.
-    No `availability_zones`, no `same_host`: anywhere. `subnets` says how
-    many there are by the zone they serve, or None for the rest; without a
-    share network it is None.
+    `size` is the additional size in GiB; for an extend it is the growth.
+    `host` is the pool of the share (extend), of the source snapshot, or of
+    the active replica (new replica); `replication_domain` is that of its
+    back end. `replica_hosts` are the pools that already have a replica of
+    the share. `share` holds what expressions see as `share.x`.
+    Empty `availability_zones` or `same_host` mean any. `subnets` counts
+    the subnets of the share network by zone, None being the default zone;
+    without a share network it is None.
     """
 
     size: int
@@ -38,6 +37,6 @@ class PlacementRequest:
     replica_hosts: frozenset[str] = frozenset()
 
     def spec(self, key: str) -> str | None:
-        """The value of an extra spec, written with or without its scope."""
+        """Return an extra spec, written with or without `capabilities:`."""
         specs = self.extra_specs
         return specs.get(key, specs.get(f'capabilities:{key}'))

@@ -1,7 +1,7 @@
-"""What may keep a share off a pool: one small class per rule.
+"""Filters reject pools that cannot hold a share.
 
-The rules in use are named by `scheduler_default_filters` and found by
-entry point in the group `manila_lite.scheduler.filters`.
+`scheduler_default_filters` names the filters in use; they are loaded from
+the entry point group `manila_lite.scheduler.filters`.
 """
 
 import abc
@@ -12,7 +12,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class Filter(abc.ABC):
-    """A rule; `detail` is the message code when it leaves no pool."""
+    """A filter; `detail` is the message code when it leaves no pool."""
 
     name: ClassVar[str]
     detail: ClassVar[str] = '002'
@@ -24,4 +24,4 @@ class Filter(abc.ABC):
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
-        """Why the pool cannot take the share; None if it can."""
+        """Return why the pool cannot hold the share; None if it can."""

@@ -1,4 +1,4 @@
-"""Placement near to other shares, or away from them."""
+"""Place shares together with other shares, or apart from them."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
@@ -6,22 +6,22 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class AffinityFilter(Filter):
-    """The pool holds one of the shares that the hint `same_host` names."""
+    """Require a pool with one of the shares in the hint `same_host`."""
 
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
         if not request.same_host or pool.host in request.same_host:
             return None
-        return 'it holds none of the shares to be near to'
+        return 'it holds none of the shares in same_host'
 
 
 class AntiAffinityFilter(Filter):
-    """The pool holds no share that the hint `different_host` names."""
+    """Require a pool without the shares in the hint `different_host`."""
 
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
         if pool.host not in request.different_host:
             return None
-        return 'it holds a share to be away from'
+        return 'it holds a share in different_host'

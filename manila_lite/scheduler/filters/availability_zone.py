@@ -1,4 +1,4 @@
-"""Placement by availability zone, and by the subnets there."""
+"""Place shares by availability zone, and by the subnets in it."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ MULTIPLE_SUBNET_SUPPORT = 'share_server_multiple_subnet_support'
 
 
 class AvailabilityZoneFilter(Filter):
-    """The pool lies in one of the zones asked for, if any were.
+    """Require one of the requested zones, if any.
 
-    A share on a network has a subnet there; where it has several, the
-    back end has servers in all of them.
+    A share network needs a subnet in the zone of the pool. Where it has
+    several, the back end must support servers with multiple subnets.
     """
 
     detail = '007'
@@ -27,13 +27,13 @@ class AvailabilityZoneFilter(Filter):
             return f'it is in zone {pool.zone}, wanted {" or ".join(zones)}'
         if request.subnets is None:
             return None
-        return _why_off_network(pool, request.subnets)
+        return _network_mismatch(pool, request.subnets)
 
 
-def _why_off_network(
+def _network_mismatch(
     pool: Pool, subnets: Mapping[str | None, int]
 ) -> str | None:
-    """Why the pool cannot serve the network; None if it can."""
+    """Return why the pool cannot serve the network; None if it can."""
     number = subnets.get(pool.zone) or subnets.get(None, 0)
     if not number:
         return f'the share network has no subnet for zone {pool.zone}'

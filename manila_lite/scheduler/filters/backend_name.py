@@ -1,4 +1,4 @@
-"""Placement by the name of the back end."""
+"""Place shares by the name of the back end."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
@@ -7,7 +7,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class ShareBackendNameFilter(Filter):
-    """The back end has the name that the extra spec asks for."""
+    """Require the back end name in the extra spec `share_backend_name`."""
 
     detail = '008'
 

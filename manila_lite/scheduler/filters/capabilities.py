@@ -1,4 +1,4 @@
-"""Placement by what pools report."""
+"""Place shares by the capabilities of pools."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
@@ -7,10 +7,11 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class CapabilitiesFilter(Filter):
-    """Every extra spec without a foreign scope is met by a capability.
+    """Require a matching capability for every extra spec.
 
-    That includes `share_backend_name` and `replication_type`; the filters
-    of their own are for lists of filters without this one.
+    Extra specs of other scopes are ignored. `share_backend_name` and
+    `replication_type` are included; their own filters are for filter
+    lists without this one.
     """
 
     detail = '008'

@@ -1,4 +1,4 @@
-"""Placement by space, with over-subscription and reserve."""
+"""Place shares by capacity, with over-subscription and reserve."""
 
 from manila_lite.scheduler.expressions import to_number
 from manila_lite.scheduler.filters import Filter
@@ -8,7 +8,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class CapacityFilter(Filter):
-    """The pool has room for what is asked."""
+    """Require enough capacity for the requested size."""
 
     detail = '009'
 
@@ -16,27 +16,28 @@ class CapacityFilter(Filter):
         self, pool: Pool, request: PlacementRequest
     ) -> str | None:
         if not request.size:
-            return None  # what it has already needs no room
+            return None  # the share is already on the pool
         limit = allocation_limit(pool, request)
         if limit is None or pool.allocated_gb + request.size <= limit:
             return None
         return (
-            f'{request.size} GiB asked, {pool.allocated_gb:g} GiB '
-            f'allocated of at most {limit:g} GiB'
+            f'{request.size} GiB requested, {pool.allocated_gb:g} GiB '
+            f'allocated, limit {limit:g} GiB'
         )
 
 
 def allocation_limit(pool: Pool, request: PlacementRequest) -> float | None:
-    """How high `allocated_gb` may go for this request; None: no limit.
+    """Return the upper bound of `allocated_gb` for this request.
 
-    A share fits exactly if `allocated_gb + size <= room`. Placing one
-    moves `allocated_gb` and `pending_gb` together and leaves the room as
-    it is, so between two reports it can be the guard of an UPDATE.
+    None means no limit. A share fits if and only if `allocated_gb + size`
+    is within the limit. Placing a share increments `allocated_gb` and
+    `pending_gb` alike and does not change the limit, so it can guard an
+    UPDATE between two reports.
 
-    What may be promised is the total less the reserve, times the
-    over-subscription ratio where the share is thin. It bounds all we
-    allocated. Others may use the pool too, so what its last report called
-    free, and of a thin one provisioned, bounds what we added since.
+    The total less the reserve, times the over-subscription ratio of thin
+    shares, bounds all that we allocate. Others may use the pool as well,
+    so the reported free (and, of thin pools, provisioned) capacity bounds
+    what we have added since the report.
     """
     total, free = pool.total_gb, pool.free_gb
     percent = _reserved_percentage(pool, request)
@@ -45,31 +46,31 @@ def allocation_limit(pool: Pool, request: PlacementRequest) -> float | None:
     reported = pool.allocated_gb - pool.pending_gb
     limits = []
     if total is not None:
-        promisable = (total - reserve) * ratio
-        limits.append(promisable)
+        allocatable = (total - reserve) * ratio
+        limits.append(allocatable)
         provisioned = to_number(
             pool.capabilities.get('provisioned_capacity_gb')
         )
         if ratio > 1 and provisioned is not None:
-            limits.append(reported + promisable - provisioned)
+            limits.append(reported + allocatable - provisioned)
     if free is not None:
         limits.append(reported + (free - reserve) * ratio)
     return min(limits, default=None)
 
 
 def _reserved_percentage(pool: Pool, request: PlacementRequest) -> float:
-    """The part of the total kept free; a special one of 0 is not set."""
-    special = None
+    """Return the reserved percentage; a specific value of 0 is unset."""
+    specific = None
     if request.is_extend:
-        special = pool.capabilities.get('reserved_share_extend_percentage')
+        specific = pool.capabilities.get('reserved_share_extend_percentage')
     elif request.from_snapshot:
-        special = pool.capabilities.get('reserved_snapshot_percentage')
+        specific = pool.capabilities.get('reserved_snapshot_percentage')
     general = pool.capabilities.get('reserved_percentage')
-    return to_number(special) or to_number(general) or 0.0
+    return to_number(specific) or to_number(general) or 0.0
 
 
 def _over_subscription(pool: Pool, request: PlacementRequest) -> float:
-    """How often the space may be promised: 1 where the share is thick."""
+    """Return the over-subscription ratio; 1 for thick shares."""
     if not matches(pool.capabilities.get('thin_provisioning'), '<is> True'):
         return 1.0
     wanted = request.spec('thin_provisioning')

@@ -1,4 +1,4 @@
-"""Placement of a share made from a snapshot."""
+"""Place shares that are created from a snapshot."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
@@ -7,9 +7,9 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class CreateFromSnapshotFilter(Filter):
-    """The pool can make a share from the snapshot, if that is asked.
+    """Require a pool that can create a share from the source snapshot.
 
-    Back ends can copy from each other if they replicate within one domain.
+    Back ends of one replication domain can copy from each other.
     """
 
     detail = '016'
@@ -21,11 +21,11 @@ class CreateFromSnapshotFilter(Filter):
             return None
         return mismatch_reason(
             pool, 'create_share_from_snapshot_support', '<is> True'
-        ) or _why_too_far(pool, request)
+        ) or _out_of_reach(pool, request)
 
 
-def _why_too_far(pool: Pool, request: PlacementRequest) -> str | None:
-    """Why the pool cannot reach the snapshot; None if it can."""
+def _out_of_reach(pool: Pool, request: PlacementRequest) -> str | None:
+    """Return why the pool cannot reach the snapshot; None if it can."""
     if (
         request.host is None
         or pool.service_host == request.host.partition('#')[0]

@@ -1,4 +1,4 @@
-"""Placement by an expression of the back end."""
+"""Place shares by an expression of the back end."""
 
 from manila_lite import exception
 from manila_lite.scheduler import expressions
@@ -8,7 +8,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class DriverFilter(Filter):
-    """The pool's `filter_function`, if it reports one, is true."""
+    """Require the pool's `filter_function`, if reported, to be true."""
 
     detail = '010'
 
@@ -26,4 +26,4 @@ class DriverFilter(Filter):
             return error.msg
         if expressions.to_bool(value):
             return None
-        return f'its filter function {function!r} says {value!r}'
+        return f'its filter function {function!r} returns {value!r}'

@@ -1,4 +1,4 @@
-"""Extra specs against capabilities: which one, and is it as wanted?"""
+"""Match extra specs against the capabilities of pools."""
 
 from collections.abc import Callable, Mapping
 import functools
@@ -10,9 +10,9 @@ from manila_lite.scheduler.pools import Pool
 
 Test = Callable[[object], bool]
 
-# Extra specs without a scope that tell the API something, not the scheduler.
+# Extra specs without a scope that are for the API, not for the scheduler.
 NOT_CAPABILITIES = frozenset({'availability_zones', 'default_qos_type'})
-# What a driver means by leaving a capability out.
+# Capabilities that have a default when a driver does not report them.
 WHEN_ABSENT = {'thin_provisioning': False}
 
 _NUMBERS: dict[str, Callable[[float, float], bool]] = {
@@ -34,7 +34,7 @@ _STRINGS: dict[str, Callable[[str, str], bool]] = {
 
 
 def mismatch_reason(pool: Pool, key: str, wanted: str) -> str | None:
-    """Why the pool does not meet the extra spec; None if it does."""
+    """Return why the pool does not match the extra spec; None if it does."""
     path = _path(key)
     if path is None:
         return None
@@ -47,7 +47,7 @@ def mismatch_reason(pool: Pool, key: str, wanted: str) -> str | None:
 
 
 def matches(capability: object, wanted: str) -> bool:
-    """Whether the capability, or any one value of a list, is as wanted."""
+    """Whether the capability, or any value of a list, matches."""
     test = _test(wanted)
     if isinstance(capability, (list, tuple)):
         return any(test(value) for value in capability)
@@ -56,7 +56,7 @@ def matches(capability: object, wanted: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _path(key: str) -> tuple[str, ...] | None:
-    """Where the capability of an extra spec is found; None: it has none."""
+    """Return the path of the capability; None if the spec has none."""
     scope, *rest = key.split(':')
     if scope == 'capabilities' and rest:
         return tuple(rest)
@@ -116,7 +116,7 @@ def _equals(wanted: str) -> Test:
             return value is as_truth
         if isinstance(value, (int, float)):
             return value == as_number
-        # A text such as a version stays a text: '1.10' is not '1.1'.
+        # Strings are compared as strings: version '1.10' is not '1.1'.
         return str(value) == wanted
 
     return test

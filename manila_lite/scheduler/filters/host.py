@@ -1,4 +1,4 @@
-"""Placement on a host named by the user."""
+"""Place shares on a host named by the user."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
@@ -6,7 +6,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class OnlyHostFilter(Filter):
-    """The pool, or its back end, is the one the hint `only_host` names."""
+    """Require the pool or the back end in the hint `only_host`."""
 
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest
@@ -14,4 +14,4 @@ class OnlyHostFilter(Filter):
         wanted = request.only_host
         if wanted is None or wanted in (pool.host, pool.service_host):
             return None
-        return f'only {wanted} was asked for'
+        return f'only_host is {wanted}'

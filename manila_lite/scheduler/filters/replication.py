@@ -1,4 +1,4 @@
-"""Placement by the kind of replication."""
+"""Place shares by replication type, and replicas by domain."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.filters.extra_specs import mismatch_reason
@@ -7,10 +7,10 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class ShareReplicationFilter(Filter):
-    """The pool replicates in the way that the extra spec asks for.
+    """Require the replication type in the extra spec, within a domain.
 
-    It does so within some domain; a further replica goes to a pool of the
-    same domain that has none of the share yet (share replication design).
+    A further replica goes to a pool of the same replication domain that
+    has no replica of the share yet (share replication design).
     """
 
     detail = '014'
@@ -28,7 +28,7 @@ class ShareReplicationFilter(Filter):
         if not domain:
             return 'it reports no replication_domain'
         if pool.host in request.replica_hosts:
-            return 'it has a replica of the share already'
+            return 'it already has a replica of the share'
         if request.replica_hosts and domain != request.replication_domain:
             return (
                 f'its replication domain is {domain}, that of the '

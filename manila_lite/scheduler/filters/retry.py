@@ -1,4 +1,4 @@
-"""Placement where it was not tried before."""
+"""Place shares on pools where they have not been tried."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
@@ -6,7 +6,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class RetryFilter(Filter):
-    """The share was not tried on this pool before."""
+    """Reject pools on which this share has been tried before."""
 
     detail = '013'
 
@@ -19,6 +19,6 @@ class RetryFilter(Filter):
 
 
 class IgnoreAttemptedHostsFilter(RetryFilter):
-    """The same rule under its other published name and message."""
+    """The same filter under its other published name and message."""
 
     detail = '011'

@@ -1,4 +1,4 @@
-"""The base condition: somebody is there to do the work."""
+"""Require a share service that is up and enabled."""
 
 from manila_lite.scheduler.filters import Filter
 from manila_lite.scheduler.pools import Pool
@@ -6,7 +6,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class ServiceUp(Filter):
-    """The pool's service lives and is enabled; always asked, and first."""
+    """Require the service of the pool; always applied, and first."""
 
     def rejection_reason(
         self, pool: Pool, request: PlacementRequest

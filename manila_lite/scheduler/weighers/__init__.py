@@ -1,7 +1,7 @@
-"""What makes one pool better than another: one small class per view.
+"""Weighers rank the pools that passed the filters.
 
-The weighers in use are named by `scheduler_default_weighers` and found by
-entry point in the group `manila_lite.scheduler.weighers`.
+`scheduler_default_weighers` names the weighers in use; they are loaded
+from the entry point group `manila_lite.scheduler.weighers`.
 """
 
 import abc
@@ -12,7 +12,7 @@ from manila_lite.scheduler.request import PlacementRequest
 
 
 class Weigher(abc.ABC):
-    """A view; its multiplier says how much it counts, and which way."""
+    """Scores pools; its multiplier sets its weight and direction."""
 
     name: ClassVar[str]
 
@@ -24,4 +24,4 @@ class Weigher(abc.ABC):
 
     @abc.abstractmethod
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
-        """How good the pool is; only the order and distances matter."""
+        """Return the score of the pool, on any scale."""

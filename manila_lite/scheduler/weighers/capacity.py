@@ -1,4 +1,4 @@
-"""Preference by space."""
+"""Prefer pools by capacity."""
 
 import math
 
@@ -9,9 +9,9 @@ from manila_lite.scheduler.weighers import Weigher
 
 
 class CapacityWeigher(Weigher):
-    """More room left is better; a negative multiplier fills pools up.
+    """Prefer free capacity; a negative multiplier fills pools up.
 
-    A pool that cannot say how much room it has comes last either way.
+    A pool of unknown capacity comes last either way.
     """
 
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:

@@ -1,4 +1,4 @@
-"""Preference by an expression of the back end."""
+"""Prefer pools by an expression of their back end."""
 
 from manila_lite import exception
 from manila_lite.scheduler import expressions
@@ -8,7 +8,7 @@ from manila_lite.scheduler.weighers import Weigher
 
 
 class GoodnessWeigher(Weigher):
-    """The pool's `goodness_function`; 0 if it gives nothing of 0 to 100."""
+    """Evaluate the pool's `goodness_function`; 0 unless within 0..100."""
 
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         function = pool.capabilities.get('goodness_function')

@@ -1,4 +1,4 @@
-"""Preference for the neighbourhood of a share made from a snapshot."""
+"""Prefer pools near the source snapshot."""
 
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -6,7 +6,7 @@ from manila_lite.scheduler.weighers import Weigher
 
 
 class HostAffinityWeigher(Weigher):
-    """Nearer to the snapshot is better: pool, back end, machine."""
+    """Prefer the pool, the back end or the machine of the snapshot."""
 
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         if not request.from_snapshot or request.host is None:

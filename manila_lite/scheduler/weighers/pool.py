@@ -1,4 +1,4 @@
-"""Preference by the share servers a pool already has."""
+"""Prefer pools by the number of their share servers."""
 
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -6,7 +6,7 @@ from manila_lite.scheduler.weighers import Weigher
 
 
 class PoolWeigher(Weigher):
-    """Fewer share servers are better; a negative multiplier packs them."""
+    """Prefer fewer share servers; a negative multiplier packs them."""
 
     def weigh(self, pool: Pool, request: PlacementRequest) -> float:
         servers = pool.capabilities.get('server_pools_mapping') or {}

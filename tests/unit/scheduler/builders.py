@@ -1,4 +1,4 @@
-"""Pools and requests with sensible facts, changed by name."""
+"""Build pools and requests with defaults that a test may override."""
 
 from manila_lite.scheduler.pools import Pool
 from manila_lite.scheduler.request import PlacementRequest
@@ -11,8 +11,8 @@ CAPABILITIES = {
 }
 
 
-def pool(host='alpha@gold#one', capabilities=(), **facts):
-    values = {
+def pool(host='alpha@gold#one', capabilities=(), **values):
+    defaults = {
         'zone': 'nova',
         'service_up': True,
         'service_enabled': True,
@@ -24,9 +24,9 @@ def pool(host='alpha@gold#one', capabilities=(), **facts):
     return Pool(
         host=host,
         capabilities={**CAPABILITIES, **dict(capabilities)},
-        **{**values, **facts},
+        **{**defaults, **values},
     )
 
 
-def request(**facts):
-    return PlacementRequest(**{'size': 1, 'share_proto': 'NFS', **facts})
+def request(**values):
+    return PlacementRequest(**{'size': 1, 'share_proto': 'NFS', **values})

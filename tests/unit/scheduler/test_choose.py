@@ -1,4 +1,4 @@
-"""The choice of a pool and the story told about it."""
+"""The choice of a pool and its explanation."""
 
 import importlib
 import pkgutil
@@ -45,7 +45,7 @@ def hosts(choice):
     return [ranked.pool.host for ranked in choice.ranked]
 
 
-def test_more_room_comes_first():
+def test_pools_with_more_capacity_come_first():
     pools = [
         pool('a@b#small', free_gb=10),
         pool('a@b#large', free_gb=90),
@@ -57,7 +57,7 @@ def test_more_room_comes_first():
         ('middle', 0.5),
         ('small', 0.0),
     ]
-    assert choice.reason is None
+    assert choice.rejecting_filter is None
     assert choice.message_detail is None
     assert choice.remaining == [
         ('ServiceUp', 3),
@@ -66,7 +66,7 @@ def test_more_room_comes_first():
     ]
 
 
-def test_negative_multiplier_fills_pools_up_and_unknown_stays_last():
+def test_a_negative_multiplier_fills_pools_up_and_unknown_stays_last():
     pools = [
         pool('a@b#small', free_gb=10),
         pool('a@b#large', free_gb=90),
@@ -103,7 +103,7 @@ def test_weights_are_normalised_then_multiplied_then_summed():
     ]
 
 
-def test_filters_are_asked_in_order_and_the_first_reason_stays():
+def test_filters_are_applied_in_order_and_the_first_reason_counts():
     pools = [
         pool('a@b#down', service_up=False, zone='x', free_gb=0),
         pool('a@b#far', zone='x', free_gb=0),
@@ -113,7 +113,7 @@ def test_filters_are_asked_in_order_and_the_first_reason_stays():
         request(availability_zones=('nova',)), pools, ZONE_AND_SPACE, []
     )
     assert choice.ranked == []
-    assert choice.reason == 'CapacityFilter'
+    assert choice.rejecting_filter == 'CapacityFilter'
     assert choice.remaining == [
         ('ServiceUp', 2),
         ('AvailabilityZoneFilter', 1),
@@ -127,20 +127,20 @@ def test_filters_are_asked_in_order_and_the_first_reason_stays():
         ('a@b#full', 'CapacityFilter'),
     ]
     assert choice.explanation() == textwrap.dedent("""\
-        3 pools considered, 0 good.
+        3 pools considered, 0 accepted.
         ServiceUp left 2
-          not a@b#down: its service is down
+          rejected a@b#down: its service is down
         AvailabilityZoneFilter left 1
-          not a@b#far: it is in zone x, wanted nova
+          rejected a@b#far: it is in zone x, wanted nova
         CapacityFilter left 0
-          not a@b#full: 1 GiB asked, 0 GiB allocated of at most 0 GiB""")
+          rejected a@b#full: 1 GiB requested, 0 GiB allocated, limit 0 GiB""")
 
 
 def test_explanation_of_many_pools_stays_short():
     pools = [pool(f'a@b#{n:03}', service_up=n % 2 == 0) for n in range(200)]
     text = choose(request(), pools, [], []).explanation()
     assert text.startswith(
-        '200 pools considered, 100 good.\nServiceUp left 100\n'
+        '200 pools considered, 100 accepted.\nServiceUp left 100\n'
     )
     assert '  and 90 more\n' in text
     assert text.endswith('a@b#018 weighs 0.000')
@@ -149,7 +149,7 @@ def test_explanation_of_many_pools_stays_short():
 
 # fmt: off
 DETAILS = [
-    # name of the message, filter, facts of the pool, facts of the request
+    # name of the message, filter, values of the pool, values of the request
     ('FILTER_AVAILABILITY', AvailabilityZoneFilter, {},
      {'availability_zones': ('x',)}),
     ('FILTER_CAPABILITIES', CapabilitiesFilter, {}, {'share_proto': 'X'}),
@@ -188,11 +188,11 @@ def test_user_gets_the_published_message(codes, name, rule, there, asked):
     assert choice.message_detail == codes[name]
 
 
-def test_no_pool_at_all_is_a_message_of_its_own(codes):
+def test_without_any_pool_the_user_gets_another_message(codes):
     choice = choose(request(), [], ZONE_AND_SPACE, [CapacityWeigher()])
     assert choice.message_detail == codes['SHARE_BACKEND_NOT_READY_YET']
-    assert choice.reason is None
-    assert choice.explanation() == '0 pools considered, 0 good.'
+    assert choice.rejecting_filter is None
+    assert choice.explanation() == '0 pools considered, 0 accepted.'
 
 
 def test_extended_share_stays_where_it_is():
@@ -236,7 +236,7 @@ def test_every_pool_is_ranked_or_refused_once(pools):
     assert (choice.message_detail is None) == bool(choice.ranked)
 
 
-def test_equal_pools_are_drawn_by_the_generator_given():
+def test_equal_pools_are_shuffled_by_the_given_generator():
     pools = [pool(f'a@b#{n}') for n in range(5)] + [pool('a@c', free_gb=1)]
 
     def drawn(seed):
@@ -287,7 +287,7 @@ def test_filters_and_weighers_are_found_by_name(entry_points):
     assert load([], 'filters') == []
 
 
-def test_unknown_name_is_answered_with_the_known_ones(entry_points):
+def test_an_unknown_name_is_reported_with_the_known_ones(entry_points):
     entry_points(f"""\
         [manila_lite.scheduler.filters]
         Space = {CapacityFilter.__module__}:CapacityFilter
@@ -310,7 +310,7 @@ def test_broken_entry_point_is_a_bad_configuration(entry_points, target):
 @pytest.mark.parametrize(
     'package, base', [(filters, Filter), (weighers, Weigher)]
 )
-def test_each_of_ours_is_known_by_the_name_of_its_class(package, base):
+def test_our_entry_points_have_the_names_of_their_classes(package, base):
     ours = {}
     for found in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f'{package.__name__}.{found.name}')

@@ -1,4 +1,4 @@
-"""Whether a back end can hold all that a share server has."""
+"""Check whether a back end can hold all shares of a share server."""
 
 from manila_lite.scheduler.destinations import rejection_reasons
 from manila_lite.scheduler.filters.availability_zone import (
@@ -21,7 +21,7 @@ def need(size, share_type_id='type', share_proto='NFS'):
     }
 
 
-def ask(pools, needs, specs=None):
+def reasons(pools, needs, specs=None):
     return rejection_reasons(pools, needs, specs or {}, FILTERS)
 
 
@@ -32,45 +32,45 @@ def small(name, **values):
     )
 
 
-def test_the_total_has_to_fit_whatever_the_types():
+def test_the_total_of_all_types_has_to_fit():
     pools = [small('one')]
-    assert ask(pools, [need(6), need(4, 'other')]) == []
-    (reason,) = ask(pools, [need(6), need(5, 'other')])
-    assert '11 GiB are needed' in reason
-    assert 'room for 10 GiB' in reason
+    assert reasons(pools, [need(6), need(4, 'other')]) == []
+    (reason,) = reasons(pools, [need(6), need(5, 'other')])
+    assert reason == '11 GiB are needed, 10 GiB are available'
 
 
-def test_pools_of_a_back_end_hold_it_together():
-    assert ask([small('one'), small('two')], [need(20)]) == []
-    assert ask([small('one'), small('two')], [need(21)]) != []
+def test_pools_of_a_back_end_are_added_up():
+    assert reasons([small('one'), small('two')], [need(20)]) == []
+    assert reasons([small('one'), small('two')], [need(21)]) != []
 
 
-def test_what_a_type_may_not_be_on_is_no_room():
+def test_pools_that_accept_no_type_do_not_count():
     pools = [small('one', capabilities=NFS | {'tier': 'gold'}), small('two')]
     specs = {'type': {'tier': 'gold'}}
-    assert ask(pools, [need(10)], specs) == []
-    assert ask(pools, [need(11)], specs) != []
+    assert reasons(pools, [need(10)], specs) == []
+    assert reasons(pools, [need(11)], specs) != []
 
 
 def test_every_type_needs_a_pool():
-    (reason,) = ask(
+    (reason,) = reasons(
         [small('one')],
         [need(1), need(1, 'other')],
         {'other': {'tier': 'gold'}},
     )
-    assert 'no pool takes shares of type other' in reason
-    assert ask([small('one')], [need(1, share_proto='CIFS')]) != []
-    assert ask([], [need(1)]) != []
+    assert 'no pool accepts shares of type other' in reason
+    assert reasons([small('one')], [need(1, share_proto='CIFS')]) != []
+    assert reasons([], [need(1)]) != []
 
 
 def test_the_zones_of_a_type_hold():
     specs = {'type': {'availability_zones': 'moon, mars'}}
-    assert ask([small('one', zone='mars')], [need(1)], specs) == []
-    (reason,) = ask([small('one', zone='venus')], [need(1)], specs)
+    assert reasons([small('one', zone='mars')], [need(1)], specs) == []
+    (reason,) = reasons([small('one', zone='venus')], [need(1)], specs)
     assert 'it is in zone venus' in reason
 
 
 def test_room_without_a_limit_holds_anything():
     assert (
-        ask([small('one', total_gb=None, free_gb=None)], [need(10**9)]) == []
+        reasons([small('one', total_gb=None, free_gb=None)], [need(10**9)])
+        == []
     )

@@ -56,12 +56,12 @@ VALUES = [
     ('capabilities.list', [1, 2]), ("capabilities.total == 'unknown'", True),
     ('extra.iops >= 500', True), ('extra.iops + 1', 501),
     ('extra.flag == capabilities.ssd', True), ('extra.flag', 'true'),
-    # the way not taken is not looked at
+    # branches that are not taken are not evaluated
     ('0 and nothing', False), ('1 or nothing', True),
     ('1 ? 2 : nothing', 2),
     (' \n1\t+ 1 ', 2),
 ]
-FAULTS = [
+ERRORS = [
     # syntax
     ('', 'a value is missing before'), ('1 +', 'a value is missing before'),
     ('1 2', "unexpected '2'"), ('(1', "expected ')'"),
@@ -97,8 +97,8 @@ def test_value(expression, expected):
     assert evaluate(expression, NAMES) == expected
 
 
-@pytest.mark.parametrize('expression, reason', FAULTS)
-def test_fault_says_what_is_wrong(expression, reason):
+@pytest.mark.parametrize('expression, reason', ERRORS)
+def test_an_error_says_what_is_wrong(expression, reason):
     for _ in range(2):  # the second answer comes from the cache
         with pytest.raises(exception.InvalidExpression) as caught:
             evaluate(expression, NAMES)
@@ -132,7 +132,7 @@ def test_length_is_bounded():
         "'" + 'a' * 4000,
     ],
 )
-def test_hostile_expression_ends_soon(expression):
+def test_a_hostile_expression_ends_soon(expression):
     start = time.process_time()
     with contextlib.suppress(exception.InvalidExpression):
         assert isinstance(evaluate(expression, {}), float)
@@ -195,13 +195,13 @@ PIECES = st.sampled_from(
 
 
 @given(st.text(max_size=40) | st.lists(PIECES, max_size=15).map(' '.join))
-def test_any_text_has_a_value_or_a_fault(expression):
+def test_any_text_has_a_value_or_an_error(expression):
     # anything but InvalidExpression fails the test
     with contextlib.suppress(exception.InvalidExpression):
         evaluate(expression, NAMES)
 
 
-def test_names_hold_our_own_books_over_the_report():
+def test_our_accounting_overrides_the_report():
     there = pool(
         host='alpha@gold#one',
         total_gb=50,

@@ -1,4 +1,4 @@
-"""What the capacity filter lets through fits."""
+"""The capacity filter accepts exactly what fits."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ from tests.unit.scheduler.builders import request
 THIN = {'thin_provisioning': True, 'max_over_subscription_ratio': 2.0}
 
 # fmt: off
-ROOMS = [
-    # total, free, allocated, pending, capabilities, room
+LIMITS = [
+    # total, free, allocated, pending, capabilities, limit
     (100,  100,  0,  0,  {}, 100),
     (100,  100,  40, 0,  {}, 100),                   # never above the total
     (100,  60,   40, 0,  {}, 100),
@@ -31,7 +31,7 @@ ROOMS = [
     (1000, 1000, 0,  0,  {'reserved_percentage': '15'}, 850),
     (100,  100,  0,  0,  {'reserved_percentage': 'none'}, 100),
     (100,  100,  0,  0,  {'reserved_percentage': 100}, 0),
-    # thin: the promised is bound, and what is free when reported counts
+    # thin: bounded by the ratio and by the reported free capacity
     (100,  100,  50, 0,  THIN, 200),
     (100,  10,   50, 0,  THIN, 70),
     (100,  10,   50, 20, THIN, 50),
@@ -53,9 +53,11 @@ ROOMS = [
 
 
 @pytest.mark.parametrize(
-    'total, free, allocated, pending, capabilities, expected', ROOMS
+    'total, free, allocated, pending, capabilities, expected', LIMITS
 )
-def test_room(total, free, allocated, pending, capabilities, expected):
+def test_allocation_limit(
+    total, free, allocated, pending, capabilities, expected
+):
     there = pool(
         total_gb=total,
         free_gb=free,
@@ -67,7 +69,7 @@ def test_room(total, free, allocated, pending, capabilities, expected):
 
 
 @pytest.mark.parametrize(
-    'special, asked',
+    'specific, asked',
     [
         ('reserved_snapshot_percentage', {'from_snapshot': True}),
         ('reserved_share_extend_percentage', {'is_extend': True}),
@@ -76,10 +78,10 @@ def test_room(total, free, allocated, pending, capabilities, expected):
 @pytest.mark.parametrize(
     'value, expected', [(5, 95), (50, 50), (0, 80), (None, 80)]
 )
-def test_special_reserve_falls_back_to_the_general_one(
-    special, asked, value, expected
+def test_a_specific_reserve_falls_back_to_the_general_one(
+    specific, asked, value, expected
 ):
-    there = pool(capabilities={'reserved_percentage': 20, special: value})
+    there = pool(capabilities={'reserved_percentage': 20, specific: value})
     assert allocation_limit(there, request(**asked)) == expected
     assert allocation_limit(there, request()) == 80
 
@@ -97,19 +99,19 @@ def test_special_reserve_falls_back_to_the_general_one(
         ('<is> True', 200),
     ],
 )
-def test_share_type_may_refuse_to_be_thin(key, value, expected):
+def test_a_share_type_may_refuse_thin_provisioning(key, value, expected):
     there = pool(capabilities=THIN | {'thin_provisioning': [True, False]})
     assert (
         allocation_limit(there, request(extra_specs={key: value})) == expected
     )
 
 
-def test_last_gigabyte_is_given_and_no_more():
+def test_the_last_gigabyte_can_be_allocated_and_no_more():
     there = pool(total_gb=10, free_gb=4, allocated_gb=6)
     rule = CapacityFilter()
     assert rule.rejection_reason(there, request(size=4)) is None
     assert rule.rejection_reason(there, request(size=5)) == (
-        '5 GiB asked, 6 GiB allocated of at most 10 GiB'
+        '5 GiB requested, 6 GiB allocated, limit 10 GiB'
     )
 
 
@@ -159,14 +161,14 @@ def test_filter_is_exactly_the_guard_of_the_update(there, asked):
 
 
 @given(POOLS, REQUESTS)
-def test_placing_leaves_the_room_as_it_was(there, asked):
+def test_placing_a_share_does_not_change_the_limit(there, asked):
     assert allocation_limit(
         placed(there, asked.size), asked
     ) == allocation_limit(there, asked)
 
 
 @given(POOLS, st.lists(REQUESTS, max_size=20))
-def test_what_the_filter_lets_through_fits(there, asked):
+def test_what_the_filter_accepts_fits(there, asked):
     start = there
     for one in asked:
         if CapacityFilter().rejection_reason(there, one) is None:
@@ -182,7 +184,7 @@ def test_what_the_filter_lets_through_fits(there, asked):
 
 
 @given(POOLS, REQUESTS)
-def test_a_reserve_never_makes_room(there, asked):
+def test_a_reserve_never_raises_the_limit(there, asked):
     bare = {
         name: value
         for name, value in there.capabilities.items()

@@ -1,4 +1,4 @@
-"""Every filter but capacity: who passes, and the reason of who does not."""
+"""All filters but capacity: which pools pass, and why others do not."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def caps(**values):
 
 # fmt: off
 CASES = [
-    # filter, facts of the pool, facts of the request, reason
+    # filter, values of the pool, values of the request, reason
     (ServiceUp, {}, {}, None),
     (ServiceUp, {'service_up': False}, {}, 'its service is down'),
     (ServiceUp, {'service_enabled': False}, {}, 'its service is disabled'),
@@ -64,19 +64,19 @@ CASES = [
     (OnlyHostFilter, {}, {'only_host': HERE}, None),
     (OnlyHostFilter, {}, {'only_host': BACKEND}, None),
     (OnlyHostFilter, {}, {'only_host': ELSEWHERE},
-     f'only {ELSEWHERE} was asked for'),
+     f'only_host is {ELSEWHERE}'),
     (OnlyHostFilter, {}, {'only_host': 'alpha'},
-     'only alpha was asked for'),
+     'only_host is alpha'),
 
     (AffinityFilter, {}, {}, None),
     (AffinityFilter, {}, {'same_host': frozenset({HERE, ELSEWHERE})}, None),
     (AffinityFilter, {}, {'same_host': frozenset({ELSEWHERE})},
-     'it holds none of the shares to be near to'),
+     'it holds none of the shares in same_host'),
     (AntiAffinityFilter, {}, {}, None),
     (AntiAffinityFilter, {}, {'different_host': frozenset({ELSEWHERE})},
      None),
     (AntiAffinityFilter, {}, {'different_host': frozenset({HERE})},
-     'it holds a share to be away from'),
+     'it holds a share in different_host'),
 
     (RetryFilter, {}, {'attempted': frozenset({ELSEWHERE})}, None),
     (RetryFilter, {}, {'attempted': frozenset({HERE})},
@@ -92,7 +92,7 @@ CASES = [
     (CapabilitiesFilter, caps(storage_protocol=None), {},
      'it does not report storage_protocol'),
     (CapabilitiesFilter, caps(storage_protocol=['CIFS', 'NFS']), {}, None),
-    # the type may say itself what protocol the pool is to report
+    # an extra spec replaces the protocol of the share
     (CapabilitiesFilter, caps(storage_protocol='both'),
      specs(storage_protocol='both'), None),
     (CapabilitiesFilter, {},
@@ -131,7 +131,7 @@ CASES = [
      caps(replication_type='dr', replication_domain='west'),
      specs(replication_type='dr')
      | {'replica_hosts': {HERE}, 'replication_domain': 'west'},
-     'it has a replica of the share already'),
+     'it already has a replica of the share'),
     (ShareReplicationFilter, caps(replication_type='dr'),
      specs(replication_type='readable'),
      "replication_type is 'dr', wanted 'readable'"),
@@ -150,14 +150,14 @@ CASES = [
     (DriverFilter, {}, {}, None),
     (DriverFilter, caps(filter_function='share.size < 5'), {'size': 4}, None),
     (DriverFilter, caps(filter_function='share.size < 5'), {'size': 5},
-     "its filter function 'share.size < 5' says False"),
+     "its filter function 'share.size < 5' returns False"),
     (DriverFilter, caps(filter_function="share.owner == 'me'"),
      {'share': {'owner': 'me'}}, None),
     (DriverFilter, caps(filter_function='extra.least <= share.size'),
      {'size': 5, 'extra_specs': {'least': '5'}}, None),
     (DriverFilter, caps(filter_function='1'), {}, None),
     (DriverFilter, caps(filter_function="'maybe'"), {},
-     'its filter function "\'maybe\'" says \'maybe\''),
+     'its filter function "\'maybe\'" returns \'maybe\''),
     (DriverFilter, caps(filter_function='stats.speed > 1'), {},
      "Expression 'stats.speed > 1' cannot be evaluated: "
      'there is no stats.speed'),
@@ -172,7 +172,7 @@ CASES = [
 
 
 @pytest.mark.parametrize('rule, there, asked, reason', CASES)
-def test_why_not(rule, there, asked, reason):
+def test_rejection_reason(rule, there, asked, reason):
     assert (
         rule().rejection_reason(pool(host=HERE, **there), request(**asked))
         == reason

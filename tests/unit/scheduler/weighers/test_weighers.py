@@ -1,4 +1,4 @@
-"""What each weigher says about a pool."""
+"""The score that each weigher gives a pool."""
 
 import math
 
@@ -36,7 +36,7 @@ from tests.unit.scheduler.builders import request
         ),
     ],
 )
-def test_capacity_weighs_the_room_left(there, expected):
+def test_capacity_weighs_free_capacity(there, expected):
     assert CapacityWeigher().weigh(pool(**there), request()) == expected
 
 
@@ -80,7 +80,7 @@ def test_goodness_is_the_function_or_nothing(function, expected):
         ('beta@gold#one', 0),
     ],
 )
-def test_host_affinity_prefers_the_neighbourhood(host, expected):
+def test_host_affinity_prefers_pools_near_the_source(host, expected):
     weigher = HostAffinityWeigher()
     source = {'host': 'alpha@gold#one'}
     there = pool(host=host)
