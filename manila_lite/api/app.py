@@ -5,7 +5,7 @@ import typing
 from oslo_config import cfg
 
 from manila_lite import context
-from manila_lite.api import auth as sign_in
+from manila_lite.api import auth as authentication
 from manila_lite.api import faults
 from manila_lite.api import health
 from manila_lite.api import middleware
@@ -27,11 +27,11 @@ def build_app(
     checks: typing.Mapping[str, health.Check] | None = None,
     table: typing.Sequence[router.Route] = routes.ROUTES,
 ) -> App:
-    """The application: ids, faults, limit, sign-in, routes, controllers.
+    """Build the application from its middlewares, routes and controllers.
 
-    Each controller is made once, with the services. `auth` wraps what
-    callers must sign in for; left out, it is the configured way with this
-    enforcer. The checks answer at /healthcheck.
+    Each controller is created once, with the services. `auth` wraps the part
+    that needs authentication; the default is the configured strategy with
+    this enforcer. The checks are served at /healthcheck.
     """
     controllers = {
         controller: controller(services)
@@ -46,19 +46,19 @@ def build_app(
             project_id_regex=conf.project_id_regex,
         )
     )
-    v2 = auth(v2) if auth else sign_in.pipeline(conf, v2, enforcer)
+    v2 = auth(v2) if auth else authentication.pipeline(conf, v2, enforcer)
     app: App = _Entry(health.HealthCheck(checks or {}), v2, base_url)
     app = middleware.BodyLimitMiddleware(app, conf.max_request_body_size)
     return middleware.RequestIdMiddleware(
-        faults.FaultMiddleware(_as_configured(conf, app))
+        faults.FaultMiddleware(_with_optional_middlewares(conf, app))
     )
 
 
-def _as_configured(conf: cfg.ConfigOpts, app: App) -> App:
-    """The application behind what only some installations need.
+def _with_optional_middlewares(conf: cfg.ConfigOpts, app: App) -> App:
+    """Wrap the application in the optional middlewares that are configured.
 
-    The sections are looked for before oslo.middleware, which has the
-    options, is imported: that takes longer than all of the rest.
+    oslo.middleware, which registers the options, is imported only if its
+    sections are present: the import takes longer than everything else.
     """
     sections = conf.list_all_sections()
     if 'cors' in sections:
@@ -73,7 +73,7 @@ def _as_configured(conf: cfg.ConfigOpts, app: App) -> App:
 
 
 class _Entry:
-    """What lies outside of /v2: the version list and the health."""
+    """Serves the version list and the health check outside /v2."""
 
     def __init__(self, healthcheck: App, v2: App, base_url: str | None):
         self._healthcheck, self._v2 = healthcheck, v2

@@ -1,4 +1,4 @@
-"""From an error to an answer: the only place that knows HTTP error forms."""
+"""Turns errors into HTTP responses; no other module formats faults."""
 
 import logging
 import traceback
@@ -32,10 +32,10 @@ GENERIC_MESSAGE = (
 
 
 class FaultMiddleware:
-    """The middleware that answers every error of the application inside.
+    """Turns every error of the wrapped application into a fault response.
 
-    It stands around everything, and once more directly around the router,
-    because sign-in middlewares turn webob's errors into HTML on their way.
+    It wraps the whole application, and the router once more, because
+    authentication middlewares turn webob's errors into HTML.
     """
 
     def __init__(self, app: typing.Callable):
@@ -59,22 +59,29 @@ class FaultMiddleware:
         except exception.ManilaLiteError as error:
             if error.code >= 500:
                 _log(environ, error)
-            return _send(environ, start_response, error.code, *_told(error))
+            return _send(
+                environ, start_response, error.code, *_public_fault(error)
+            )
         except db_exc.DBConnectionError as error:
             _log(environ, error)
-            away = exception.ServiceUnavailable(
-                'The database is away; try again later.'
+            unavailable = exception.ServiceUnavailable(
+                'The database is not available; try again later.'
             )
-            return _send(environ, start_response, away.code, *_told(away))
+            return _send(
+                environ,
+                start_response,
+                unavailable.code,
+                *_public_fault(unavailable),
+            )
         except Exception as error:  # noqa: BLE001
             _log(environ, error)
             return _send(environ, start_response, 500, GENERIC_MESSAGE)
 
 
-def _told(
+def _public_fault(
     error: exception.ManilaLiteError,
 ) -> tuple[str, list[tuple[str, str]]]:
-    """What the user reads, and the headers that go with it."""
+    """Return the message for the user and additional headers."""
     if isinstance(error, exception.ServiceUnavailable):
         return error.msg, [('Retry-After', str(error.retry_after))]
     if error.code >= 500:
@@ -87,7 +94,7 @@ def _told(
 
 
 def _kept_headers(error: exc.HTTPException) -> list[tuple[str, str]]:
-    """Headers an HTTP error carries besides those of its own body."""
+    """Return the headers of an HTTP error except those of its body."""
     return [
         (name, value)
         for name, value in error.headerlist
@@ -116,7 +123,7 @@ def _send(
 
 
 def _log(environ: dict, error: Exception) -> None:
-    """Keep the traceback for the operator, without the secrets in it."""
+    """Log the traceback for the operator, with secrets masked."""
     text = ''.join(traceback.format_exception(error))
     LOG.error(
         '%s %s failed (request %s)\n%s',

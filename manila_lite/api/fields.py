@@ -1,8 +1,8 @@
-"""What an answer shows: rows of fields, and the functions made from them.
+"""Views: the fields of a response, and functions generated from them.
 
 A view is a list of `Field` rows. For each version and role a function is
-generated that fills one dict per row of data; nothing is decided while
-rows are turned into answers.
+generated that fills one dict per row of data, so that nothing has to be
+decided per row.
 """
 
 import datetime
@@ -11,12 +11,12 @@ import typing
 
 from manila_lite.api import versions
 
-_AS_KEPT = '2026-08-01 12:30:00.000000'
+_SQLITE_FORM = '2026-08-01 12:30:00.000000'
 _ATTRIBUTE = re.compile(r'\brow\.(\w+)')
 
 
 class FieldValue(typing.NamedTuple):
-    """How a field is found: an expression over `row` and `more`.
+    """The value of a field: an expression over `row` and `more`.
 
     A dollar sign in the expression stands for the constant.
     """
@@ -28,12 +28,12 @@ class FieldValue(typing.NamedTuple):
 def attr(name: str) -> FieldValue:
     """The attribute of the row with this name."""
     if not name.isidentifier():
-        raise ValueError(f'{name} names no attribute')
+        raise ValueError(f'{name} is not an attribute name')
     return FieldValue(f'row.{name}')
 
 
 def time_attr(name: str) -> FieldValue:
-    """The time in this attribute; a field ending in `_at` has it anyway."""
+    """The time in this attribute; the default for names ending in `_at`."""
     return FieldValue(f'$({attr(name).expression})', timestamp)
 
 
@@ -43,31 +43,30 @@ def const(value: object) -> FieldValue:
 
 
 def fn(function: typing.Callable[..., object], *names: str) -> FieldValue:
-    """What the function makes of these attributes, or of the whole row.
+    """The result of the function for these attributes, or for the row.
 
     Naming the attributes is faster in long lists.
     """
-    given = ', '.join(attr(name).expression for name in names) or 'row'
-    return FieldValue(f'$({given})', function)
+    args = ', '.join(attr(name).expression for name in names) or 'row'
+    return FieldValue(f'$({args})', function)
 
 
 def fn2(
     function: typing.Callable[[typing.Any, typing.Any], object],
 ) -> FieldValue:
-    """What the function makes of the row and of `more`."""
+    """The result of the function for the row and `more`."""
     return FieldValue('$(row, more)', function)
 
 
 def extra(name: str) -> FieldValue:
-    """The same value for every row, known at the call: `more[name]`."""
+    """The same value for every row, passed in the call: `more[name]`."""
     return FieldValue(f'more[{name!r}]')
 
 
 def child(name: str, default: object = None, by: str = 'id') -> FieldValue:
-    """What `more[name]` holds for the row, looked up by its `by`.
+    """The entry of `more[name]` for the row, looked up by its `by`.
 
-    Without an entry the default is shown, an empty object when none is
-    given.
+    Without an entry the value is `default`, or else an empty object.
     """
     return FieldValue(
         f'more[{name!r}].get({attr(by).expression}, $)',
@@ -76,22 +75,22 @@ def child(name: str, default: object = None, by: str = 'id') -> FieldValue:
 
 
 def timestamp(value: datetime.datetime | str | None) -> str | None:
-    """The time as answers write it: UTC with microseconds, no zone."""
+    """Return the time as in responses: UTC with microseconds, no zone."""
     if value is None:
         return None
-    if isinstance(value, str):  # as SQLite keeps it
-        if len(value) == len(_AS_KEPT):
+    if isinstance(value, str):  # as SQLite stores it
+        if len(value) == len(_SQLITE_FORM):
             return value.replace(' ', 'T')
         value = datetime.datetime.fromisoformat(value)
     return value.isoformat(timespec='microseconds')
 
 
-# Self and bookmark of the row; `more['links']` is a `links.Links`.
+# Links self and bookmark of the row; `more['links']` is a `links.Links`.
 LINKS = FieldValue("more['links'](row.id)")
 
 
 class Field:
-    """One line of a view: a name, where it is found, who sees it when."""
+    """A field of a view: its name, value, versions and audience."""
 
     __slots__ = ('admin_only', 'name', 'value', 'window')
 
@@ -112,23 +111,23 @@ class Field:
 
 
 class View:
-    """All fields of one way to show a resource."""
+    """All fields of one representation of a resource."""
 
     def __init__(self, rows: typing.Sequence[Field]):
         self.rows = tuple(rows)
         self._refuse_overlaps()
-        self._shown: dict[tuple[int, bool], _Shown] = {}
+        self._by_audience: dict[tuple[int, bool], _ViewFunctions] = {}
 
     def _refuse_overlaps(self) -> None:
         windows: dict[str, list[versions.Window]] = {}
         for field in self.rows:
             windows.setdefault(field.name, []).append(field.window)
-        for name, found in windows.items():
-            if versions.overlapping(found):
+        for name, of_name in windows.items():
+            if versions.overlapping(of_name):
                 raise ValueError(f'field {name} has two values in one version')
 
-    def shown(self, minor: int, admin: bool) -> tuple[Field, ...]:
-        """The fields that one role sees at one version."""
+    def visible_fields(self, minor: int, admin: bool) -> tuple[Field, ...]:
+        """Return the fields that one role sees at one version."""
         return tuple(
             field
             for field in self.rows
@@ -136,33 +135,33 @@ class View:
         )
 
     def function(self, minor: int, admin: bool = False) -> typing.Callable:
-        """The function (row, more=None) -> dict."""
+        """Return the function (row, more=None) -> dict."""
         return self._functions(minor, admin).one
 
     def many(self, minor: int, admin: bool = False) -> typing.Callable:
-        """The function (rows, more=None) -> list of dicts."""
+        """Return the function (rows, more=None) -> list of dicts."""
         return self._functions(minor, admin).many
 
-    def _functions(self, minor: int, admin: bool) -> '_Shown':
-        found = self._shown.get((minor, admin))
+    def _functions(self, minor: int, admin: bool) -> '_ViewFunctions':
+        found = self._by_audience.get((minor, admin))
         if found is None:
-            found = self._shown[minor, admin] = _Shown(
-                self.shown(minor, admin)
+            found = self._by_audience[minor, admin] = _ViewFunctions(
+                self.visible_fields(minor, admin)
             )
         return found
 
 
-class _Shown:
-    """The functions of one version and role.
+class _ViewFunctions:
+    """The functions of a view for one version and role.
 
-    They are made for the columns of the rows that come: a row is taken
-    apart once, since to read a column by its name costs ten times as much
-    as by its place, and that is still a call.
+    They are generated for the columns of the given rows. A row is unpacked
+    once, because reading a column by name takes ten times as long as by
+    position, and that is still a call.
     """
 
     def __init__(self, fields: tuple[Field, ...]):
         self._fields = fields
-        self._made: dict[tuple[str, ...] | None, tuple] = {}
+        self._compiled: dict[tuple[str, ...] | None, tuple] = {}
 
     def one(self, row: typing.Any, more: typing.Any = None) -> dict:
         return self._for(row)[0](row, more)
@@ -174,12 +173,12 @@ class _Shown:
 
     def _for(self, row: typing.Any) -> tuple:
         columns = getattr(row, '_fields', None)
-        made = self._made.get(columns)
-        if made is None:
-            made = self._made[columns] = self._make(columns)
-        return made
+        compiled = self._compiled.get(columns)
+        if compiled is None:
+            compiled = self._compiled[columns] = self._compile(columns)
+        return compiled
 
-    def _make(self, columns: tuple[str, ...] | None) -> tuple:
+    def _compile(self, columns: tuple[str, ...] | None) -> tuple:
         names = {'blank': dict.fromkeys(field.name for field in self._fields)}
         lines = []
         for number, field in enumerate(self._fields):
@@ -190,34 +189,34 @@ class _Shown:
                 expression = _ATTRIBUTE.sub(
                     lambda found: _local(found[1], columns), expression
                 )
-            lines.append(f'shown[{field.name!r}] = {expression}')
+            lines.append(f'item[{field.name!r}] = {expression}')
         if columns is not None:
-            taken = ', '.join(_local(name, columns) for name in columns)
-            lines.insert(0, f'[{taken}] = row')
+            variables = ', '.join(_local(name, columns) for name in columns)
+            lines.insert(0, f'[{variables}] = row')
         exec(_MANY.format(lines='\n        '.join(lines)), names)
         many = names['many']
         return lambda row, more: many([row], more)[0], many
 
 
-# A copy has its room already; a dict of that size would grow four times.
+# A copy is allocated at its full size; a new dict would grow four times.
 _MANY = """
 def many(rows, more):
-    found = []
+    items = []
     for row in rows:
-        shown = blank.copy()
+        item = blank.copy()
         {lines}
-        found.append(shown)
-    return found
+        items.append(item)
+    return items
 """
 
 
 def _local(name: str, columns: tuple[str, ...]) -> str:
-    """The local variable that holds the column of a row."""
+    """Return the local variable that holds the column of a row."""
     if name not in columns:
         raise LookupError(f'rows without a column {name} cannot be shown')
     return f'column_{columns.index(name)}'
 
 
 def fields(*rows: Field) -> View:
-    """The view of these rows; another view's rows may be among them."""
+    """Return a view of these rows, possibly with rows of other views."""
     return View(rows)

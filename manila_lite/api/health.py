@@ -1,4 +1,4 @@
-"""Whether this process can serve, for load balancers and operators."""
+"""The health of this process, for load balancers and operators."""
 
 import typing
 
@@ -6,13 +6,13 @@ import orjson
 
 from manila_lite.api import wsgi
 
-# A check gives None when all is well, else a short reason. Everybody may
-# read it: it names what is wrong and no address or secret.
+# A check returns None if healthy, else a short reason. It is public, so it
+# must not contain addresses or secrets.
 Check = typing.Callable[[], str | None]
 
 
 class HealthCheck:
-    """The WSGI application at /healthcheck; nobody has to sign in."""
+    """The WSGI application at /healthcheck; needs no authentication."""
 
     def __init__(self, checks: typing.Mapping[str, Check]):
         self._checks = dict(checks)

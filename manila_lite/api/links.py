@@ -7,9 +7,9 @@ from manila_lite.api import wsgi
 
 
 def collection_url(req: wsgi.Request, path: str) -> str:
-    """The URL of a path such as 'shares', in the form of the request.
+    """Return the URL of a path such as 'shares', in the request's form.
 
-    It holds the project id when the URL of the request did.
+    It contains the project id if the URL of the request does.
     """
     return f'{req.public_url}{versions.PREFIX}{_project(req)}/{path}'
 
@@ -21,7 +21,7 @@ def _project(req: wsgi.Request) -> str:
 
 
 class Links:
-    """Called with an id, gives the two links of that resource."""
+    """A callable that returns the two links of a resource id."""
 
     __slots__ = ('_bookmark', '_self')
 

@@ -1,4 +1,4 @@
-"""The one pass around every request: its id, its limit, HEAD."""
+"""Middlewares around every request: request ids, HEAD, body limit."""
 
 import re
 import typing
@@ -17,10 +17,10 @@ _REQUEST_ID_FORM = re.compile(
 
 
 class RequestIdMiddleware:
-    """Gives each request an id and each answer the headers that tell it.
+    """Gives each request an id and returns it in headers; handles HEAD.
 
-    A client may send the id of a larger action it is part of; it is kept
-    beside ours when it looks like one.
+    A client may send a global request id. It is recorded together with our
+    own id if it is well-formed.
     """
 
     def __init__(self, app: typing.Callable):
@@ -30,9 +30,9 @@ class RequestIdMiddleware:
         self, environ: dict, start_response: typing.Callable
     ) -> typing.Iterable[bytes]:
         request_id = environ[REQUEST_ID] = context.generate_request_id()
-        larger = environ.get('HTTP_X_OPENSTACK_REQUEST_ID')
-        if larger and _REQUEST_ID_FORM.fullmatch(larger):
-            environ[GLOBAL_REQUEST_ID] = larger
+        global_id = environ.get('HTTP_X_OPENSTACK_REQUEST_ID')
+        if global_id and _REQUEST_ID_FORM.fullmatch(global_id):
+            environ[GLOBAL_REQUEST_ID] = global_id
 
         def respond(
             status: str, headers: list, exc_info: object = None
@@ -47,20 +47,20 @@ class RequestIdMiddleware:
                 exc_info,
             )
 
-        answer = self._app(environ, respond)
+        body = self._app(environ, respond)
         if environ['REQUEST_METHOD'] == 'HEAD':
-            return _without_body(answer)
-        return answer
+            return _without_body(body)
+        return body
 
 
-def _without_body(answer: typing.Iterable[bytes]) -> list[bytes]:
-    if hasattr(answer, 'close'):
-        answer.close()
+def _without_body(body: typing.Iterable[bytes]) -> list[bytes]:
+    if hasattr(body, 'close'):
+        body.close()
     return []
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies longer than the limit, before anybody reads them."""
+    """Refuses bodies longer than the limit before they are read."""
 
     def __init__(self, app: typing.Callable, limit: int):
         self._app, self._limit = app, limit
@@ -82,16 +82,16 @@ class BodyLimitMiddleware:
 
 
 class _Limited:
-    """A body of unknown length that ends in an error at the limit."""
+    """A body of unknown length; reading beyond the limit is an error."""
 
     def __init__(self, stream: typing.Any, limit: int):
         self._stream, self._left, self._limit = stream, limit, limit
 
     def read(self, size: int = -1) -> bytes:
-        wanted = self._left + 1
-        if 0 <= size < wanted:
-            wanted = size
-        data = self._stream.read(wanted)
+        count = self._left + 1
+        if 0 <= size < count:
+            count = size
+        data = self._stream.read(count)
         self._left -= len(data)
         if self._left < 0:
             raise exception.BodyTooLarge(limit=self._limit)

@@ -1,4 +1,4 @@
-"""Which part of a list is asked for, in which order."""
+"""Paging, sorting and simple values of list queries."""
 
 import datetime
 import typing
@@ -13,9 +13,9 @@ _LARGEST = 2**31 - 1
 
 
 class Page(typing.NamedTuple):
-    """The part of a list; `limit` None means all of it.
+    """The requested part of a list; `limit` None means all of it.
 
-    `asked` tells whether the client gave the limit.
+    `limit_given` is whether the client sent a limit.
     """
 
     limit: int | None
@@ -25,7 +25,7 @@ class Page(typing.NamedTuple):
     limit_given: bool
 
     def cut(self, rows: typing.Sequence) -> typing.Sequence:
-        """The page of a list that is in memory already."""
+        """Return the page of a list that is already in memory."""
         end = None if self.limit is None else self.offset + self.limit
         return rows[self.offset : end]
 
@@ -37,12 +37,12 @@ def parse(
     sort_keys: typing.Mapping[str, str] | None = None,
     strict_direction: bool = True,
 ) -> Page:
-    """The page that a query asks for; raises Invalid for nonsense.
+    """Return the page that a query requests; raises InvalidInput.
 
-    With a cap no page is longer, and a limit of 0 or none means the cap.
-    `sort_keys` leads from the words clients use to the column; without
-    it sorting is not offered and its keys are ignored. When not strict,
-    any direction but desc is ascending.
+    `cap` is the maximum page length, also used for a limit of 0 or none.
+    `sort_keys` maps the keys of clients to columns; without it, sorting is
+    not supported and its parameters are ignored. Unless `strict_direction`,
+    any direction other than desc is ascending.
     """
     limit = _number(query, 'limit')
     page_limit = limit if cap is None else min(limit or cap, cap)
@@ -93,50 +93,50 @@ _boolean = schema.boolean.at(0)
 def parse_flag(
     query: typing.Mapping[str, str], name: str, default: bool = False
 ) -> bool:
-    """The truth of a query key such as all_tenants or with_count."""
+    """Return the boolean value of a key such as all_tenants."""
     text = query.get(name)
     if text is None:
         return default
     try:
         return _boolean(text)
-    except schema.ValidationError as refused:
-        raise exception.InvalidInput(reason=f'{name} {refused.rule}') from None
+    except schema.ValidationError as error:
+        raise exception.InvalidInput(reason=f'{name} {error.rule}') from None
 
 
 def parse_time(
     query: typing.Mapping[str, str], name: str
 ) -> datetime.datetime | None:
-    """The moment a query key names, in UTC; None without it."""
+    """Return the time (UTC, naive) in a query key, or None without it."""
     if name not in query:
         return None
     try:
-        found = datetime.datetime.fromisoformat(query[name])
-        if found.tzinfo is not None:
-            found = found.astimezone(datetime.UTC)
+        time = datetime.datetime.fromisoformat(query[name])
+        if time.tzinfo is not None:
+            time = time.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         raise exception.InvalidInput(
-            reason=f'{name} must be a time in the form of ISO 8601'
+            reason=f'{name} must be a time in ISO 8601 format'
         ) from None
-    return found.replace(tzinfo=None)
+    return time.replace(tzinfo=None)
 
 
 def next_links(
     req: wsgi.Request,
     page: Page,
     path: str,
-    shown: typing.Sequence[typing.Mapping],
+    items: typing.Sequence[typing.Mapping],
 ) -> list[dict]:
-    """The link to the next page, in a list that is empty without one.
+    """Return a list with the link to the next page, or an empty list.
 
-    There is one when the client gave a limit and the page is full. It
-    carries the id of the last item shown as marker, which is what clients
-    look for, and the offset, which is what we go by.
+    There is a link if the client sent a limit and the page is full. It has
+    the id of the last item as `marker`, which clients expect, and the
+    `offset`, which this service uses.
     """
-    if not page.limit_given or len(shown) != page.limit:
+    if not page.limit_given or len(items) != page.limit:
         return []
     query = req.query | {
-        'offset': str(page.offset + len(shown)),
-        'marker': shown[-1]['id'],
+        'offset': str(page.offset + len(items)),
+        'marker': items[-1]['id'],
     }
     return [
         {

@@ -1,12 +1,13 @@
-"""From a URL to a handler: the form of a route, and who finds it.
+"""Routing: from a URL to a handler.
 
-`Route` rows are the declaration. Routes' mapper made of them builds URLs and
-is the measure; an index made of them dispatches, since the mapper tries one
-pattern after the other. A test proves that both find the same.
+`Route` rows are the declaration. The mapper of the library Routes is built
+from them, generates URLs and is the reference; requests are dispatched by an
+index, because the mapper tries one pattern after the other. A test verifies
+that both find the same routes.
 
-Each path works below /v2 with and without a project id. Where several
-routes fit, one without a project id wins, then one with `.json` taken off,
-then the one whose first differing segment is fixed.
+Each path works below /v2 with and without a project id. If several routes
+match, one without a project id wins, then one with `.json` removed, then the
+one whose first differing segment is fixed.
 """
 
 import dataclasses
@@ -20,7 +21,7 @@ from manila_lite import exception
 from manila_lite.api import versions
 from manila_lite.api import wsgi
 
-ACTION = 'ACTION'  # in place of a handler: the action named in the body
+ACTION = 'ACTION'  # instead of a handler: the body names the action
 
 _VERSION = 'HTTP_' + versions.HEADER.upper().replace('-', '_')
 _EXPERIMENTAL = 'HTTP_' + versions.EXPERIMENTAL_HEADER.upper().replace(
@@ -34,11 +35,11 @@ _SUFFIX = '.json'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Route:
-    """One operation: a method and path, and the handler in a window.
+    """One operation: a method and path, with its handler in a window.
 
-    The kind says what surrounds the path. 'collection' and 'member' take
-    a project id of the configured form and `.json` at the end, 'free' takes
-    any project id, 'root' none. Left out, it follows from the path: `/x` and
+    `kind` says what may surround the path. 'collection' and 'member' accept
+    a project id of the configured form and a suffix `.json`, 'free' accepts
+    any project id, 'root' none. By default it follows from the path: `/x` and
     `/x/detail` are collections, `/x/{id}` and `/x/{id}/action` members.
     """
 
@@ -52,9 +53,9 @@ class Route:
     kind: str = ''
 
     def __post_init__(self) -> None:
-        kind = self.kind or _kind(self.path)
+        kind = self.kind or _default_kind(self.path)
         if kind not in ('collection', 'member', 'free', 'root'):
-            raise ValueError(f'{kind} is no kind of route')
+            raise ValueError(f'{kind} is not a kind of route')
         object.__setattr__(self, 'kind', kind)
 
     @functools.cached_property
@@ -114,7 +115,7 @@ def serve(
     ]
 
 
-def _kind(path: str) -> str:
+def _default_kind(path: str) -> str:
     if re.fullmatch(r'/[^/{]+(/detail)?', path):
         return 'collection'
     if re.fullmatch(r'/[^/{]+/\{\w+\}(/action)?', path):
@@ -138,15 +139,15 @@ def check_overlaps(routes: typing.Iterable[Route]) -> None:
 def build_mapper(
     routes: typing.Sequence[Route], project_id_regex: str
 ) -> routes_library.Mapper:
-    """Routes' mapper of all forms of all routes, the best form first.
+    """Build the mapper of all forms of all routes, preferred forms first.
 
-    A match gives the place of the route as `route_number` and a project id
-    in the URL as `url_project`. For generating URLs the place is also the
-    name, with 'project-' before it for the form with a project id.
+    A match gives the index of the route as `route_number` and a project id in
+    the URL as `url_project`. For generating URLs, the index is also the name,
+    prefixed by 'project-' for the form with a project id.
     """
-    made = routes_library.Mapper(controller_scan=None, explicit=True)
-    made.minimization = False
-    strict = {'url_project': f'(?:{project_id_regex})'}
+    library_mapper = routes_library.Mapper(controller_scan=None, explicit=True)
+    library_mapper.minimization = False
+    project_requirement = {'url_project': f'(?:{project_id_regex})'}
     order = sorted(
         range(len(routes)),
         key=lambda number: [segment == '' for segment in routes[number].shape],
@@ -156,7 +157,7 @@ def build_mapper(
         name: str | None, number: int, path: str, requirements: dict
     ) -> None:
         route = routes[number]
-        made.connect(
+        library_mapper.connect(
             name,
             path,
             route_number=number,
@@ -164,7 +165,10 @@ def build_mapper(
             conditions={'method': [route.method]},
         )
 
-    for project, requirements in (('', {}), ('/{url_project}', strict)):
+    for project, requirements in (
+        ('', {}),
+        ('/{url_project}', project_requirement),
+    ):
         for number in order:
             if routes[number].kind in ('collection', 'member'):
                 connect(
@@ -184,12 +188,12 @@ def build_mapper(
     for number in order:
         if routes[number].kind == 'free':
             connect(None, number, '/{url_project}' + routes[number].path, {})
-    made.create_regs([])
-    return made
+    library_mapper.create_regs([])
+    return library_mapper
 
 
 class RouteMatch(typing.NamedTuple):
-    """Where a path leads: routes that differ in their windows only."""
+    """The match of a path: routes that differ only in their windows."""
 
     routes: list[Route]
     values: list[str]
@@ -197,7 +201,7 @@ class RouteMatch(typing.NamedTuple):
 
 
 class _Node:
-    """What may follow after some segments of a path."""
+    """The possible continuations after some segments of a path."""
 
     __slots__ = ('fixed', 'routes', 'variable')
 
@@ -218,7 +222,7 @@ class _Node:
     def walk(
         self, segments: list[str], at: int, values: list[str]
     ) -> list[Route]:
-        """The routes at the end of the segments; fills the values."""
+        """Return the routes at the end of the segments; append to `values`."""
         if at == len(segments):
             return self.routes
         segment = segments[at]
@@ -243,18 +247,18 @@ class RouteIndex:
         self._is_project = re.compile(project_id_regex).fullmatch
         self._all: dict[str, _Node] = {}
         self._free: dict[str, _Node] = {}
-        self._suffixed: dict[str, _Node] = {}
+        self._with_suffix: dict[str, _Node] = {}
         for route in routes:
             trees = [self._all]
             if route.kind == 'free':
                 trees.append(self._free)
             elif route.kind != 'root':
-                trees.append(self._suffixed)
+                trees.append(self._with_suffix)
             for tree in trees:
                 tree.setdefault(route.method, _Node()).add(route)
 
     def find(self, method: str, path: str) -> RouteMatch | None:
-        """The routes of a path below /v2, or None."""
+        """Return the match of a path below /v2, or None."""
         segments = path[1:].split('/') if path != '/' else []
         found = self._find(method, segments, None)
         if found is not None or not segments:
@@ -271,7 +275,7 @@ class RouteIndex:
     ) -> RouteMatch | None:
         if segments and segments[-1].endswith(_SUFFIX):
             bare = [*segments[:-1], segments[-1].removesuffix(_SUFFIX)]
-            found = self._walk(self._suffixed, method, bare, project)
+            found = self._walk(self._with_suffix, method, bare, project)
             if found:
                 return found
         return self._walk(self._all, method, segments, project)
@@ -296,8 +300,9 @@ class RouteIndex:
 class Router:
     """The WSGI application below /v2.
 
-    It finds the route, agrees on the version, refuses a foreign project id
-    and writes what the handler gives back. Errors go up to `faults`.
+    It finds the route, negotiates the version, refuses the project id of
+    another project and sends the result of the handler. Errors propagate to
+    the fault middleware.
     """
 
     def __init__(
@@ -319,7 +324,7 @@ class Router:
     def __call__(
         self, environ: dict, start_response: typing.Callable
     ) -> typing.Iterable[bytes]:
-        path = _decoded(environ['PATH_INFO'].removeprefix(versions.PREFIX))
+        path = _decode(environ['PATH_INFO'].removeprefix(versions.PREFIX))
         if path == '':
             req = wsgi.Request(environ, base_url=self._base_url)
             return wsgi.send(
@@ -383,8 +388,8 @@ def _bind(route: Route, controller: wsgi.Controller) -> wsgi.BoundHandler:
     )
 
 
-def _decoded(path: str) -> str | None:
-    """The path as text; None for what no route can be meant by."""
+def _decode(path: str) -> str | None:
+    """Decode the path; None if no route can match it."""
     if not path.isascii():
         try:
             path = path.encode('latin-1').decode('utf-8')
@@ -394,18 +399,18 @@ def _decoded(path: str) -> str | None:
 
 
 def _negotiate(environ: dict) -> tuple[int, bool]:
-    """The version to answer in, and whether experiments are wanted.
+    """Return the version to use, and whether experimental APIs are on.
 
-    Leaves the headers that the answer echoes in the environment, where
-    the fault middleware finds them too.
+    Stores the headers that the response echoes in the environment, where the
+    fault middleware finds them too.
     """
-    asked = environ.get(_VERSION, versions.text(versions.MIN))
+    requested = environ.get(_VERSION, versions.text(versions.MIN))
     experimental = environ.get(_EXPERIMENTAL, '').strip().lower() in _TRUE
-    headers = [(versions.HEADER, asked), ('Vary', versions.HEADER)]
+    headers = [(versions.HEADER, requested), ('Vary', versions.HEADER)]
     if experimental:
         headers.append((versions.EXPERIMENTAL_HEADER, 'True'))
     try:
-        minor = versions.parse(asked)
+        minor = versions.parse(requested)
     except exception.VersionNotServed:
         environ[wsgi.VERSION_HEADERS] = headers
         raise

@@ -1,9 +1,9 @@
-"""What a body may hold: declared once, checked fast, exported as JSON Schema.
+"""Schemas of request bodies, with fast checks and a JSON Schema export.
 
-A schema is made of types. Each one gives, for a version, a function from
-the value sent to the value the code works with: `'10'` becomes 10, `'true'`
-becomes True. A refusal names the field and the rule, never the value, which
-may be a secret.
+A schema consists of types. For each version, a type gives a function that
+converts the value sent to the value that handlers use: `'10'` becomes 10,
+`'true'` becomes True. An error names the field and the rule, never the value,
+which may be a secret.
 """
 
 import re
@@ -18,7 +18,7 @@ LARGEST_INTEGER = 2**31 - 1  # of the integer columns
 
 
 class ValidationError(Exception):
-    """A value breaks a rule; becomes InvalidInput where the body is."""
+    """A value breaks a rule; `Schema` turns it into InvalidInput."""
 
     def __init__(self, rule: str, *path: str):
         super().__init__(rule)
@@ -31,23 +31,21 @@ class ValidationError(Exception):
 
 
 class Type:
-    """A value that may be anything; the base of all types."""
+    """A type that accepts any value; the base of all types."""
 
-    alternative_name: str | None = (
-        None  # another name the field may be sent by
-    )
-    when_both: str = 'first'  # what happens when it is sent by both
+    alternative_name: str | None = None  # a second name of the field
+    when_both: str = 'first'  # what to do if both names are sent
 
     def at(self, minor: int) -> Check:
-        """The function that checks a value sent at a version."""
+        """Return the function that checks a value sent at a version."""
         return lambda value: value
 
     def outside(self, minor: int) -> str | None:
-        """None where the field exists, else 'drop' or 'refuse' it."""
+        """Return None if the field exists, else 'drop' or 'refuse'."""
         return None
 
     def json_schema(self, minor: int) -> dict:
-        """The same rule for machines."""
+        """Return the same rule as JSON Schema."""
         return {}
 
 
@@ -58,12 +56,12 @@ class _String(Type):
         high: int,
         nullable: bool,
         pattern: str | None,
-        called: str,
+        description: str,
     ):
         self._low, self._high, self._nullable = low, high, nullable
         self._pattern = pattern
         self._match = re.compile(pattern).fullmatch if pattern else None
-        self._rule = called + (' or null' if nullable else '')
+        self._rule = description + (' or null' if nullable else '')
 
     def at(self, minor: int) -> Check:
         return self._check
@@ -94,15 +92,15 @@ def string(
     *,
     nullable: bool = False,
     pattern: str | None = None,
-    called: str | None = None,
+    description: str | None = None,
 ) -> Type:
-    """Text of `min` to `max` characters; `called` is how errors name it."""
+    """Text of `min` to `max` characters; errors quote `description`."""
     return _String(
         min,
         max,
         nullable,
         pattern,
-        called or f'a string of {min} to {max} characters',
+        description or f'a string of {min} to {max} characters',
     )
 
 
@@ -140,7 +138,7 @@ class _Integer(Type):
 def integer(
     min: int, max: int = LARGEST_INTEGER, *, nullable: bool = False
 ) -> Type:
-    """A whole number, also as a string of digits."""
+    """An integer, also sent as a string of digits."""
     return _Integer(min, max, nullable)
 
 
@@ -152,7 +150,7 @@ class _OneOf(Type):
         return self._check
 
     def _check(self, value: typing.Any) -> typing.Any:
-        # A list cannot be looked up, and 1.0 == True == 1.
+        # Lists are not hashable, and 1.0 == True == 1.
         if type(value) in (str, int, bool, type(None)):
             chosen = self._choices.get((type(value), value), self)
             if chosen is not self:
@@ -164,7 +162,7 @@ class _OneOf(Type):
 
 
 def one_of(*values: str | int | bool | None) -> Type:
-    """One of the values named."""
+    """One of the given values."""
     return _OneOf(
         {(type(value), value): value for value in values},
         'one of: '
@@ -176,9 +174,9 @@ def one_of(*values: str | int | bool | None) -> Type:
 
 def _words(*words: str) -> set[str]:
     return {
-        spelt
+        variant
         for word in words
-        for spelt in (word, word.upper(), word.capitalize())
+        for variant in (word, word.upper(), word.capitalize())
     }
 
 
@@ -218,7 +216,7 @@ class _Array(Type):
 
 
 def array(of: Type, max: int = 1000, min: int = 0) -> Type:
-    """A list whose items are all of one type."""
+    """A list of items of one type."""
     return _Array(of, min, max)
 
 
@@ -254,19 +252,19 @@ class _Mapping(Type):
 def _inside(name: str, check: Check, value: typing.Any) -> typing.Any:
     try:
         return check(value)
-    except ValidationError as refused:
-        raise refused.inside(name) from None
+    except ValidationError as error:
+        raise error.inside(name) from None
 
 
 def mapping(
     of: Type, key: Type | None = None, *, nullable: bool = False
 ) -> Type:
-    """An object with any keys of 1 to 255 characters, or of a given type."""
+    """An object with any keys of 1 to 255 characters, or of type `key`."""
     return _Mapping(key or string(255, 1), of, nullable)
 
 
-class _Around(Type):
-    """A type that adds something to another one and is it otherwise."""
+class _Wrapped(Type):
+    """A type that wraps and extends another one."""
 
     def __init__(self, inner: Type):
         self._inner = inner
@@ -285,7 +283,7 @@ class _Around(Type):
         return self._inner.json_schema(minor)
 
 
-class _Windowed(_Around):
+class _Windowed(_Wrapped):
     def __init__(self, inner: Type, window: versions.Window, otherwise: str):
         super().__init__(inner)
         if otherwise not in ('drop', 'refuse'):
@@ -299,16 +297,16 @@ class _Windowed(_Around):
 
 
 def since(version: str, inner: Type, below: str = 'drop') -> Type:
-    """The type from a version on; below, 'drop' or 'refuse' the field."""
+    """The type since a version; `below` it, drop or refuse the field."""
     return _Windowed(inner, versions.window(version), below)
 
 
 def until(version: str, inner: Type, above: str = 'drop') -> Type:
-    """The type up to a version; above, 'drop' or 'refuse' the field."""
+    """The type until a version; `above` it, drop or refuse the field."""
     return _Windowed(inner, versions.window(None, version), above)
 
 
-class _Alias(_Around):
+class _Alias(_Wrapped):
     def __init__(self, alternative_name: str, inner: Type, when_both: str):
         super().__init__(inner)
         if when_both not in ('first', 'refuse'):
@@ -319,10 +317,10 @@ class _Alias(_Around):
 def alias(
     alternative_name: str, inner: Type, when_both: str = 'first'
 ) -> Type:
-    """The type, also read from a field of another name.
+    """The type with a second field name.
 
-    When a body has both, the field's own name counts, or with
-    `both='refuse'` the body is refused.
+    If a body has both, the value of the field's own name is used, or with
+    `when_both='refuse'` the body is refused.
     """
     return _Alias(alternative_name, inner, when_both)
 
@@ -356,10 +354,10 @@ class _Object(Type):
             for key, item in value.items():
                 field = known.get(key)
                 if field is None:
-                    fate = unserved.get(key, self._extra)
-                    if fate == 'refuse':
+                    disposition = unserved.get(key, self._extra)
+                    if disposition == 'refuse':
                         raise ValidationError('is not accepted here', key[:40])
-                    if fate == 'allow':
+                    if disposition == 'allow':
                         args[key] = item
                     continue
                 name, check_field, when_both = field
@@ -369,8 +367,8 @@ class _Object(Type):
                     continue
                 try:
                     args[name] = check_field(item)
-                except ValidationError as refused:
-                    raise refused.inside(key) from None
+                except ValidationError as error:
+                    raise error.inside(key) from None
             for name in required:
                 if name not in args:
                     raise ValidationError('is required', name)
@@ -381,19 +379,21 @@ class _Object(Type):
     def _fields(
         self, minor: int
     ) -> tuple[dict[str, tuple[str, Check, str]], dict[str, str]]:
-        """The accepted spellings of a version, and the fate of others."""
+        """Return accepted names of a version and dispositions of others."""
         known: dict[str, tuple[str, Check, str]] = {}
         unserved: dict[str, str] = {}
         for name, prop in self._props.items():
-            fate = prop.outside(minor)
+            disposition = prop.outside(minor)
             check = prop.at(minor)
             for key in filter(None, (name, prop.alternative_name)):
-                if fate is None:
+                if disposition is None:
                     known[key] = (name, check, prop.when_both)
                 else:
-                    unserved[key] = fate
+                    unserved[key] = disposition
         return known, {
-            key: fate for key, fate in unserved.items() if key not in known
+            key: disposition
+            for key, disposition in unserved.items()
+            if key not in known
         }
 
     def json_schema(self, minor: int) -> dict:
@@ -403,19 +403,23 @@ class _Object(Type):
             for key, (name, _, _) in known.items()
         }
         properties |= {
-            key: False for key, fate in unserved.items() if fate == 'refuse'
+            key: False
+            for key, disposition in unserved.items()
+            if disposition == 'refuse'
         }
         properties |= {
-            key: True for key, fate in unserved.items() if fate == 'drop'
+            key: True
+            for key, disposition in unserved.items()
+            if disposition == 'drop'
         }
         rule: dict = {'type': 'object', 'properties': properties}
         if self._extra == 'refuse':
             rule['additionalProperties'] = False
-        demands: list[dict] = []
+        requirements: list[dict] = []
         for name in self._required:
             if name in known:
                 alternative_name = self._props[name].alternative_name
-                demands.append(
+                requirements.append(
                     {'required': [name]}
                     if alternative_name is None
                     else {
@@ -425,13 +429,13 @@ class _Object(Type):
                         ]
                     }
                 )
-        demands += [
+        requirements += [
             {'not': {'required': [name, prop.alternative_name]}}
             for name, prop in self._props.items()
             if name in known and prop.when_both == 'refuse'
         ]
-        if demands:
-            rule['allOf'] = demands
+        if requirements:
+            rule['allOf'] = requirements
         return {'anyOf': [rule, {'type': 'null'}]} if self._nullable else rule
 
 
@@ -458,7 +462,7 @@ non_negative_int = integer(0)
 uuid = string(
     36,
     32,
-    called='a UUID',
+    description='a UUID',
     pattern=(
         '[0-9a-fA-F]{8}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}(-?)[0-9a-fA-F]{4}'
         '(-?)[0-9a-fA-F]{12}'
@@ -468,11 +472,11 @@ metadata = mapping(string(1023, 1))
 
 
 class Schema:
-    """One body: what it must and may hold, version by version.
+    """A body: its required and optional fields, version by version.
 
-    With a wrapper, `{wrapper: {...}}` is the body and its absence answers
-    the code `missing`; an action's wrapper is its name and not given here.
-    Where nothing is required inside, `null` counts as an empty object.
+    With a wrapper, the body is `{wrapper: {...}}`; without the wrapper the
+    response has the code `missing`. The wrapper of an action is its name and
+    is not given here. If no field is required, `null` is an empty object.
     """
 
     def __init__(
@@ -491,7 +495,7 @@ class Schema:
         self._checks: dict[int, Check] = {}
 
     def arguments(self, body: typing.Any, minor: int) -> typing.Any:
-        """The arguments in a whole body; raises Invalid where it breaks."""
+        """Return the arguments in a whole body; raises Invalid."""
         if type(body) is not dict:
             raise exception.MalformedRequestBody()
         if self._wrapper is None:
@@ -503,7 +507,7 @@ class Schema:
         return self.check(body[self._wrapper], minor, self._wrapper)
 
     def check(self, value: typing.Any, minor: int, *path: str) -> typing.Any:
-        """The arguments in the value of an action or below a wrapper."""
+        """Return the arguments in the value of an action or a wrapper."""
         check = self._checks.get(minor)
         if check is None:
             check = self._checks[minor] = self._inside.at(minor)
@@ -511,14 +515,14 @@ class Schema:
             value = {}
         try:
             return check(value)
-        except ValidationError as refused:
-            where = '.'.join([*path, *refused.path]) or 'the body'
+        except ValidationError as error:
+            where = '.'.join([*path, *error.path]) or 'the body'
             raise exception.InvalidInput(
-                reason=f'{where} {refused.rule}'
+                reason=f'{where} {error.rule}'
             ) from None
 
     def json_schema(self, minor: int) -> dict:
-        """The JSON Schema (2020-12) of the body at a version."""
+        """Return the JSON Schema (2020-12) of the body at a version."""
         inside = self._inside.json_schema(minor)
         if self._optional:
             inside = {'anyOf': [inside, {'type': 'null'}]}
@@ -539,9 +543,9 @@ def schema(
     extra: str = 'drop',
     **props: Type,
 ) -> Schema:
-    """A body that is an object: its required names, then its fields.
+    """A body that is an object, with its required names and its fields.
 
-    Fields not named are dropped, or with `extra` refused or allowed.
+    Unknown fields are dropped, or with `extra` refused or allowed.
     """
     return Schema(
         _Object(required, props, extra),

@@ -1,4 +1,4 @@
-"""The versions of the API as data, and how to speak about them.
+"""The versions of the API as data, and their parsing and comparison.
 
 Every version is 2.N. Outside this module a version is the number N.
 """
@@ -9,59 +9,59 @@ import typing
 
 from manila_lite import exception
 
-# One line per version, told to users by the generated version history.
+# One line per version; the version history for users is generated from it.
 HISTORY = (
-    (0, 'The API as it was before versions; paths and actions with os-.'),
-    (1, 'Creating a share respects the availability zone asked for.'),
-    (2, 'Shares tell whether they can have snapshots.'),
-    (3, 'Administrators see and act on share instances.'),
+    (0, 'The API before microversions; paths and actions begin with os-.'),
+    (1, 'Creating a share respects the requested availability zone.'),
+    (2, 'Shares show whether they support snapshots.'),
+    (3, 'Administrators can list and change share instances.'),
     (4, 'Consistency groups, replaced by share groups in 2.31.'),
     (5, 'Shares can be migrated to another back end; they show task_state.'),
-    (6, 'The type of a share is its id; share_type_name is added.'),
+    (6, 'Shares show the id of their type; share_type_name is added.'),
     (7, 'Paths and actions lose the prefix os-.'),
-    (8, 'A share brought under management can be made public at once.'),
+    (8, 'A share can be made public when it is managed.'),
     (9, 'Export locations are a resource and no longer share fields.'),
     (10, 'Shares and instances show the state of their access rules.'),
     (11, 'Shares can have replicas.'),
-    (12, 'Snapshots can be brought under management and released.'),
-    (13, 'Access by cephx identity.'),
-    (14, 'Export locations tell which path to prefer.'),
-    (15, 'Migration actions get names of their own.'),
-    (16, 'Shares show the user who made them.'),
-    (17, 'Snapshots show the user and project who made them.'),
+    (12, 'Snapshots can be managed and unmanaged.'),
+    (13, 'Access rules for cephx identities.'),
+    (14, 'Export locations show which path is preferred.'),
+    (15, 'Migration actions have separate names.'),
+    (16, 'Shares show the user who created them.'),
+    (17, 'Snapshots show the user and project who created them.'),
     (18, 'Share networks show their gateway.'),
     (19, 'Administrators see snapshot instances and reset their status.'),
     (20, 'Share networks show their MTU.'),
-    (21, 'Access rules show the key made for them.'),
+    (21, 'Access rules show their access key.'),
     (22, 'Migration can preserve metadata and change network and type.'),
     (23, 'Pools can be listed by the share type they could serve.'),
-    (24, 'Creating shares from snapshots is an ability of its own.'),
-    (25, 'Quotas can be shown with what is in use and reserved.'),
-    (26, 'Share networks know Neutron only.'),
+    (24, 'Creating shares from snapshots is a separate capability.'),
+    (25, 'Quotas can be shown with their usage and reservations.'),
+    (26, 'Share networks support Neutron only.'),
     (27, 'A share can be reverted to its newest snapshot.'),
     (28, 'Access rules show whether they are queued or being applied.'),
-    (29, 'Migration can preserve snapshots and asks for every choice.'),
-    (30, 'Instances and replicas tell whether rules are cast to read only.'),
+    (29, 'Migration can preserve snapshots and requires every option.'),
+    (30, 'Instances and replicas show whether rules are cast to read only.'),
     (31, 'Share groups, their types and their snapshots.'),
     (32, 'Snapshots can be mounted and have access rules.'),
-    (33, 'Access rules show when they were made and changed.'),
-    (34, 'Share groups show their zone and kind of consistency.'),
+    (33, 'Access rules show when they were created and changed.'),
+    (34, 'Share groups show their zone and consistency support.'),
     (35, 'Lists of shares can be filtered by export location.'),
-    (36, 'Lists can be filtered by a part of name and description.'),
-    (37, 'User messages tell why a request failed later on.'),
-    (38, 'Access rules take IPv6 addresses.'),
+    (36, 'Lists can be filtered by parts of the name and description.'),
+    (37, 'User messages explain failures of accepted requests.'),
+    (38, 'Access rules accept IPv6 addresses.'),
     (39, 'Quotas can be set per share type.'),
     (40, 'Quotas of share groups and share group snapshots.'),
     (41, 'Share types have a description.'),
-    (42, 'Lists of shares can tell how many match in all.'),
+    (42, 'Lists of shares can show the total number of matches.'),
     (43, 'Share types can be filtered by extra specs.'),
     (44, 'Security services show their organisational unit.'),
     (45, 'Access rules are a resource and have metadata.'),
-    (46, 'Share types and group types tell which one is the default.'),
+    (46, 'Share types and group types show which one is the default.'),
     (47, 'Replicas have export locations of their own.'),
     (48, 'Share types can be limited to availability zones.'),
-    (49, 'Share servers can be brought under management and released.'),
-    (50, 'Share types can be renamed and described anew.'),
+    (49, 'Share servers can be managed and unmanaged.'),
+    (50, 'The name and description of share types can be changed.'),
     (51, 'Share networks have subnets, one per availability zone.'),
     (52, 'User messages can be filtered by time.'),
     (53, 'Quotas of share replicas and their gigabytes.'),
@@ -70,46 +70,46 @@ HISTORY = (
     (56, 'Replicas are no longer experimental.'),
     (57, 'Share servers can be migrated.'),
     (58, 'Limits show share groups and share group snapshots.'),
-    (59, 'Progress of a migration carries what the driver tells.'),
+    (59, 'Migration progress includes what the driver reports.'),
     (60, 'URLs work without a project id.'),
-    (61, 'Share types can set the smallest and largest share.'),
-    (62, 'A quota for the size of each single share.'),
+    (61, 'Share types can limit the size of shares.'),
+    (62, 'A quota for the size of a single share.'),
     (63, 'Security services of share networks in use can be changed.'),
-    (64, 'Administrators can extend a share past the scheduler.'),
-    (65, 'Shares can be placed beside or away from other shares.'),
+    (64, 'Administrators can extend a share without the scheduler.'),
+    (65, 'Shares can be placed together with or apart from other shares.'),
     (66, 'Share group types can be filtered by group specs.'),
     (67, 'Administrators can name the host of a new share.'),
-    (68, 'Some metadata keys are reserved to administrators.'),
-    (69, 'Shares can be put into a recycle bin and taken back.'),
+    (68, 'Some metadata keys are reserved for administrators.'),
+    (69, 'Shares can be moved to a recycle bin and restored.'),
     (70, 'Share networks can have several subnets in one zone.'),
     (71, 'Share instances show when they were changed.'),
-    (72, 'Replicas can be made on a chosen share network.'),
+    (72, 'Replicas can be created on a chosen share network.'),
     (73, 'Snapshots have metadata.'),
     (74, 'Access rules can be changed while a replica is in error.'),
-    (75, 'Promoting a replica can wait for clients to become quiet.'),
+    (75, 'Promoting a replica can wait until clients are quiesced.'),
     (76, 'Active Directory services can name a default site.'),
-    (77, 'Shares can be handed over to another project.'),
+    (77, 'Shares can be transferred to another project.'),
     (78, 'Share network subnets have metadata.'),
-    (79, 'Lists of snapshots can tell how many match in all.'),
+    (79, 'Lists of snapshots can show the total number of matches.'),
     (80, 'Shares can have backups.'),
     (81, 'Resource locks keep shares from being deleted.'),
     (82, 'Access rules can be locked and hidden from others.'),
     (83, 'Services show why they were disabled.'),
-    (84, 'Shares can be asked for with a mount point name.'),
+    (84, 'Shares can be created with a mount point name.'),
     (85, 'Backups show their type.'),
-    (86, 'Administrators can have a service ensure its shares again.'),
+    (86, 'Administrators can make a service ensure its shares.'),
     (87, 'Export locations have metadata.'),
     (88, 'The level of an access rule can be changed.'),
-    (89, 'Chosen metadata of subnets reaches the back end.'),
-    (90, 'Shares can be encrypted by a key of the user.'),
+    (89, 'Selected metadata of subnets is sent to the back end.'),
+    (90, 'Shares can be encrypted with a key of the user.'),
     (91, 'Backups can be restored to another share.'),
-    (92, 'Shares brought under management can have a mount point name.'),
+    (92, 'Managed shares can have a mount point name.'),
     (93, 'Services can be filtered by whether they ensure shares.'),
-    (94, 'Share types can carry quality-of-service types.'),
+    (94, 'Share types can have quality-of-service types.'),
     (95, 'Replicas have metadata.'),
     (96, 'Share migration is no longer experimental.'),
     (97, 'Lists of shares can be filtered by availability zone.'),
-    (98, 'Progress of a share migration is read by GET.'),
+    (98, 'The progress of a share migration is read by GET.'),
     (99, 'Snapshots can inherit the access rules of their share.'),
 )
 MIN = HISTORY[0][0]
@@ -123,7 +123,7 @@ _WELL_FORMED = re.compile(r'([1-9][0-9]*)\.(0|[1-9][0-9]*)')
 
 
 class Window(typing.NamedTuple):
-    """The versions from `since` to `until`, both included."""
+    """The versions from `since` to `until`, inclusive."""
 
     since: int
     until: int
@@ -139,7 +139,7 @@ ALWAYS = Window(MIN, MAX)
 
 
 def text(minor: int) -> str:
-    """The version as it is written in headers: 2.N."""
+    """Return the version as it is written in headers: 2.N."""
     return f'2.{minor}'
 
 
@@ -147,10 +147,10 @@ _BY_TEXT = {text(minor): minor for minor in range(MIN, MAX + 1)}
 
 
 def parse(version: str) -> int:
-    """The number N of the version 2.N that a client asks for.
+    """Return the number N of the version 2.N that a client requests.
 
-    Raises InvalidVersionHeader for what is no version at all and
-    VersionNotServed for one outside MIN to MAX.
+    Raises InvalidVersionHeader if it is not a version and VersionNotServed if
+    it is outside MIN to MAX.
     """
     minor = _BY_TEXT.get(version)
     if minor is not None:
@@ -163,7 +163,7 @@ def parse(version: str) -> int:
 
 
 def window(since: str | None = None, until: str | None = None) -> Window:
-    """The window between two versions; an absent end is open."""
+    """Return the window between two versions; None leaves an end open."""
     return Window(
         MIN if since is None else parse(since),
         MAX if until is None else parse(until),
@@ -171,7 +171,7 @@ def window(since: str | None = None, until: str | None = None) -> Window:
 
 
 def span(text: str | None) -> Window | None:
-    """The window written as '2.11-2.55', or '2.57-' with an open end."""
+    """Parse a window such as '2.11-2.55', or '2.57-' with an open end."""
     if text is None:
         return None
     since, _, until = text.partition('-')
@@ -179,7 +179,7 @@ def span(text: str | None) -> Window | None:
 
 
 def overlapping(windows: typing.Iterable[Window]) -> bool:
-    """Tell whether any version lies in two of the windows."""
+    """Return whether any version is in two of the windows."""
     ordered = sorted(windows)
     return any(
         early.overlaps(late) for early, late in itertools.pairwise(ordered)

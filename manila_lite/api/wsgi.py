@@ -1,8 +1,8 @@
-"""Requests, answers and controllers: what a handler is written against.
+"""Requests, responses and controllers: the interface for handlers.
 
 A controller is a class with one method per operation. `@method` and
 `@action` declare what is checked before the method runs: version, target,
-policy and body. The method itself speaks only HTTP.
+policy and body. The method itself deals only with HTTP.
 """
 
 import functools
@@ -21,22 +21,22 @@ from manila_lite import exception
 from manila_lite.api import schema
 from manila_lite.api import versions
 
-# Keys of the environment.
+# Keys of the WSGI environment.
 CONTEXT = 'manila_lite.context'
 VERSION_HEADERS = 'manila_lite.version_headers'
 
-MAX_DEPTH = 32  # of objects and lists inside each other in a body
+MAX_DEPTH = 32  # of nested objects and lists in a body
 MAX_QUERY_KEYS = 200
 _LARGEST = 2**63 - 1
 _LONG_NUMBER = re.compile(rb'\d{19}')
 
 
 class Request(webob.Request):
-    """One request, with what nearly every handler asks for at hand.
+    """A request with the attributes that most handlers need.
 
     `minor` is the N of its version 2.N, `path_vars` the variables of the
-    route, `url_project` the project id that stood in the URL, `ctx` the
-    caller, or None where nobody has to sign in.
+    route, `url_project` the project id in the URL, `ctx` the caller, or None
+    for URLs that need no authentication.
     """
 
     minor: int = versions.MIN
@@ -46,8 +46,10 @@ class Request(webob.Request):
     base_url: str | None = None
     ctx: context.RequestContext = None  # type: ignore[assignment]
 
-    def __init__(self, environ: dict, **known: typing.Any):
-        self.__dict__.update(known, environ=environ, ctx=environ.get(CONTEXT))
+    def __init__(self, environ: dict, **attributes: typing.Any):
+        self.__dict__.update(
+            attributes, environ=environ, ctx=environ.get(CONTEXT)
+        )
 
     @functools.cached_property
     def query(self) -> dict[str, str]:
@@ -76,12 +78,12 @@ class Request(webob.Request):
 
     @functools.cached_property
     def json(self) -> typing.Any:
-        """The parsed body; None when there is none or it is not JSON."""
+        """The parsed body; None if there is none or it is not JSON."""
         kind = self.environ.get('CONTENT_TYPE', '')
         if kind.partition(';')[0].strip().lower() != 'application/json':
             return None
         raw = self._read()
-        return _parsed(raw) if raw else None
+        return _parse(raw) if raw else None
 
     def _read(self) -> bytes:
         length = self.environ.get('CONTENT_LENGTH')
@@ -91,29 +93,29 @@ class Request(webob.Request):
         if not length:
             return b''
         raw = stream.read(int(length))
-        if len(raw) != int(length):  # the client went away
+        if len(raw) != int(length):  # the client disconnected
             raise exception.MalformedRequestBody()
         return raw
 
     @functools.cached_property
     def public_url(self) -> str:
-        """Where the client finds this service, without a last slash."""
+        """The URL of this service for clients, without a trailing slash."""
         return (self.base_url or self.host_url).rstrip('/') + self.environ.get(
             'SCRIPT_NAME', ''
         )
 
 
 def is_chunked(environ: dict) -> bool:
-    """Tell whether the body comes in chunks, its length unknown."""
+    """Return whether the body is chunked, so its length is unknown."""
     return 'chunked' in environ.get('HTTP_TRANSFER_ENCODING', '').lower()
 
 
-def _parsed(raw: bytes) -> typing.Any:
+def _parse(raw: bytes) -> typing.Any:
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError:
         raise exception.MalformedRequestBody() from None
-    # Most bodies show at a glance that they hide nothing of the kind.
+    # A cheap test shows that most bodies need no closer inspection.
     if (
         raw.count(b'{') + raw.count(b'[') > MAX_DEPTH
         or b'\\u0000' in raw
@@ -124,7 +126,7 @@ def _parsed(raw: bytes) -> typing.Any:
 
 
 def _refuse_hostile(value: typing.Any, depth: int) -> None:
-    """Refuse what a database or a recursive reader would stumble over."""
+    """Refuse values that a database or a recursive reader cannot take."""
     if type(value) is str:
         refused = '\0' in value
     elif type(value) in (int, float):
@@ -145,9 +147,9 @@ def _refuse_hostile(value: typing.Any, depth: int) -> None:
 
 
 class Response:
-    """An answer that differs from what the handler declared.
+    """A response that differs from what the handler declared.
 
-    The body is a dict or list to dump, bytes dumped already, or None.
+    The body is a dict or list to serialise, serialised bytes, or None.
     """
 
     __slots__ = ('body', 'headers', 'status')
@@ -167,7 +169,7 @@ Result = dict | list | bytes | Response | None
 
 
 class Declaration(typing.NamedTuple):
-    """What is declared about a handler."""
+    """The declaration of a handler."""
 
     policy: str | None
     status: int
@@ -197,12 +199,12 @@ def method(
 ) -> typing.Callable:
     """Declare a handler that a route names.
 
-    With `target=True` the controller's `target(req, ...)` loads the row
-    that the policy is asked about; a string names another such method. It
-    takes the path variables it is interested in. The handler is called as
-    `handler(req[, target][, args], **other_path_variables)`: `args` are
-    there when a body schema is. A policy without a target is asked about
-    the caller's own project.
+    With `target=True` the controller's `target(req, ...)` loads the row that
+    the policy is checked against; a string names another such method. Its
+    parameters name the path variables it needs. The handler is called as
+    `handler(req[, target][, args], **other_path_variables)`; `args` is
+    passed if there is a body schema. A policy without a target is checked
+    against the caller's own project.
     """
 
     def declare(function: typing.Callable) -> typing.Callable:
@@ -225,11 +227,11 @@ def action(
     body: schema.Schema | None = None,
     target: bool | str | None = True,
 ) -> typing.Callable:
-    """Declare one name of an action; decorators of this kind stack.
+    """Declare one name of an action; these decorators can be stacked.
 
-    `experimental` is a span of versions such as '2.29-2.95' or '2.57-'.
-    The handler is called as that of a `method`; the arguments are the value
-    below the action's name. Without a schema the value is ignored.
+    `experimental` is a span of versions such as '2.29-2.95' or '2.57-'. The
+    handler is called like that of `method`; `args` is the value under the
+    action's name. Without a schema the value is ignored.
     """
     row = ActionDeclaration(
         name,
@@ -249,8 +251,8 @@ def action(
 class Controller:
     """The operations of one resource.
 
-    `services` is what `build_app` was given: the object that holds the
-    operations and the database. One instance serves all requests.
+    `services` is the object with the operations and the database that
+    `build_app` was given. One instance serves all requests.
     """
 
     def __init__(self, services: typing.Any):
@@ -265,7 +267,7 @@ class BoundHandler(typing.NamedTuple):
     run: typing.Callable[..., tuple[int, Result]]
 
     def serves(self, req: Request) -> bool:
-        """Tell whether the version, and the header, select this one."""
+        """Return whether the version and the header select this handler."""
         return req.minor in self.window and (
             req.experimental
             or self.experimental is None
@@ -274,9 +276,9 @@ class BoundHandler(typing.NamedTuple):
 
 
 def bind_method(controller: Controller, name: str) -> typing.Callable:
-    """The function (req) -> (status, result) of one declared method."""
+    """Return the function (req) -> (status, result) of a method."""
     handler = getattr(controller, name)
-    return _checked(
+    return _with_checks(
         controller,
         handler,
         handler.declared,
@@ -285,7 +287,7 @@ def bind_method(controller: Controller, name: str) -> typing.Callable:
 
 
 def bind_actions(controller: Controller) -> typing.Callable:
-    """The function (req) -> (status, result) of all declared actions."""
+    """Return the function (req) -> (status, result) of all actions."""
     found: dict[str, list[BoundHandler]] = {}
     for _, handler in inspect.getmembers(controller, inspect.ismethod):
         for row in getattr(handler, 'actions', ()):
@@ -293,7 +295,7 @@ def bind_actions(controller: Controller) -> typing.Callable:
                 BoundHandler(
                     row.window,
                     row.experimental,
-                    _checked(
+                    _with_checks(
                         controller,
                         handler,
                         row.declared,
@@ -332,34 +334,36 @@ def _action_arguments(
     return body.check(req.json[name], req.minor, name)
 
 
-def _checked(
+def _with_checks(
     controller: Controller,
     handler: typing.Callable,
     declared: Declaration,
     arguments: typing.Callable,
 ) -> typing.Callable[[Request], tuple[int, Result]]:
-    """The handler behind its checks: target, policy, then body."""
+    """Wrap the handler in its checks: target, policy, then body."""
     policy, status, body, loader = declared
     load = getattr(controller, loader) if loader else None
-    wanted = _path_variables(type(controller), loader) if loader else ()
+    loader_params = _path_variables(type(controller), loader) if loader else ()
 
     def run(req: Request) -> tuple[int, Result]:
         variables = dict(req.path_vars)
-        given: list = []
+        args: list = []
         if load:
-            given.append(load(req, *[variables.pop(name) for name in wanted]))
-        if policy and not req.ctx.can(policy, *given):
+            args.append(
+                load(req, *[variables.pop(name) for name in loader_params])
+            )
+        if policy and not req.ctx.can(policy, *args):
             raise exception.Forbidden('Access was denied to this resource.')
         if body:
-            given.append(arguments(req, body))
-        return status, handler(req, *given, **variables)
+            args.append(arguments(req, body))
+        return status, handler(req, *args, **variables)
 
     return run
 
 
 @functools.cache
 def _path_variables(controller: type, loader: str) -> tuple[str, ...]:
-    """What a loader wants besides itself and the request."""
+    """Return the parameters of a loader after self and the request."""
     return tuple(inspect.signature(getattr(controller, loader)).parameters)[2:]
 
 
@@ -375,9 +379,9 @@ def send(
     headers: typing.Iterable[tuple[str, str]] = (),
     kind: str = 'application/json',
 ) -> list[bytes]:
-    """Start the answer and give its body, as WSGI wants it."""
+    """Start the response and return its body, as WSGI requires."""
     lines = [*headers]
-    if status != 204:  # which may not even have a length
+    if status != 204:  # which must not even have a length
         body = body or b''
         lines += [('Content-Type', kind), ('Content-Length', str(len(body)))]
     start_response(_STATUS_LINES[status], lines)
@@ -390,7 +394,7 @@ def send_json(
     content: typing.Any,
     headers: typing.Iterable[tuple[str, str]] = (),
 ) -> list[bytes]:
-    """Start the answer and give its body, dumped unless it is bytes."""
+    """Start the response and return its body as JSON unless it is bytes."""
     if content is not None and type(content) is not bytes:
         content = orjson.dumps(content)
     return send(start_response, status, content, headers)
@@ -399,5 +403,5 @@ def send_json(
 def send_not_found(
     environ: dict, start_response: typing.Callable
 ) -> typing.Iterable[bytes]:
-    """Answer an unknown URL: no JSON fault but text, or as Accept says."""
+    """Answer an unknown URL in text, or as Accept says; never by a fault."""
     return exc.HTTPNotFound()(environ, start_response)

@@ -1,9 +1,9 @@
-"""Sign-in: who asks is known, as a request context, before the API runs."""
+"""Authentication: sets the request context before the API runs."""
 
 import importlib
 
-# By value of auth_strategy. Imported when chosen: Keystone's middleware is
-# heavy, and bcrypt serves one of them only.
+# By value of auth_strategy. Only the chosen module is imported: Keystone's
+# middleware is large, and only one of the modules needs bcrypt.
 _STRATEGIES = {
     'noauth': 'manila_lite.api.auth.noauth',
     'noauthv2': 'manila_lite.api.auth.noauth',
@@ -13,11 +13,11 @@ _STRATEGIES = {
 
 
 def pipeline(conf, app, enforcer):
-    """The WSGI app behind the sign-in that auth_strategy names.
+    """Wrap the WSGI app in the authentication chosen by auth_strategy.
 
-    The app finds the caller in `environ['manila_lite.context']`. Refusals
-    are raised, for the fault middleware around the pipeline. What needs no
-    sign-in, `/` and `/healthcheck`, belongs before it.
+    The app finds the caller in `environ['manila_lite.context']`. Refusals are
+    raised, for the fault middleware around the pipeline. `/` and
+    `/healthcheck`, which need no authentication, belong outside it.
     """
     module = importlib.import_module(_STRATEGIES[conf.auth_strategy])
     return module.make_middleware(conf, app, enforcer)

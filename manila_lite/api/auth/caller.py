@@ -1,11 +1,11 @@
-"""What every sign-in ends with: a caller who is known."""
+"""The last step of every authentication: the caller's context."""
 
 from manila_lite import context
 from manila_lite.api import wsgi
 
 
 def build_context(environ, enforcer, **identity):
-    """The context of a request from somebody we know by ourselves."""
+    """Return the context of a caller authenticated by this service."""
     return context.RequestContext(
         enforcer=enforcer,
         request_id=environ.get('openstack.request_id'),
@@ -15,7 +15,7 @@ def build_context(environ, enforcer, **identity):
 
 
 def call_as(ctx, app, environ, start_response):
-    """The app's answer to the caller, who is named in its log lines."""
+    """Call the app as the caller, whom its log lines then name."""
     environ[wsgi.CONTEXT] = ctx
     ctx.update_store()
     return app(environ, start_response)

@@ -1,8 +1,8 @@
-"""Sign-in by name and password, from a file of users.
+"""HTTP basic authentication with a file of users.
 
-bcrypt is slow on purpose, so a password that was right is not worked out
-again for some minutes. It is not kept for that either: what is compared is
-a digest under a key that lives as long as the process.
+bcrypt is slow on purpose, so a correct password is cached for some minutes.
+The cache does not contain the password but an HMAC of it, with a key that
+exists only in this process.
 """
 
 import base64
@@ -24,19 +24,19 @@ LOG = log.getLogger(__name__)
 _CHALLENGE = [
     ('WWW-Authenticate', 'Basic realm="manila-lite", charset="UTF-8"')
 ]
-# Seconds for which a password is not worked out again.
-_REMEMBERED = 300
+# Seconds for which a correct password is cached.
+_CACHE_TIME = 300
 
 
 def make_middleware(conf, app, enforcer):
-    """The app behind a sign-in by name and password."""
+    """Wrap the app in HTTP basic authentication."""
     return HttpBasicMiddleware(
         app, enforcer, PasswordVerifier(conf.http_basic.users_file)
     )
 
 
 class HttpBasicMiddleware:
-    """Passes on the requests of users who know their password."""
+    """Passes on requests with the name and password of a user."""
 
     def __init__(self, app, enforcer, passwords):
         self._app = app
@@ -44,9 +44,7 @@ class HttpBasicMiddleware:
         self._passwords = passwords
 
     def __call__(self, environ, start_response):
-        name, password = _name_and_password(
-            environ.get('HTTP_AUTHORIZATION', '')
-        )
+        name, password = _parse_header(environ.get('HTTP_AUTHORIZATION', ''))
         user = name and self._passwords.user(name, password)
         if not user:
             raise exc.HTTPUnauthorized(
@@ -65,58 +63,61 @@ class HttpBasicMiddleware:
 
 
 class PasswordVerifier:
-    """The users of a file, who are let in by name and password.
+    """Verifies names and passwords against a file of users.
 
-    A changed file counts from the next request on. Raises
-    cfg.ConfigFileParseError when it has no sense at the start; later on,
-    that is reported once and the users known before stay.
+    A changed file takes effect with the next request. Raises
+    cfg.ConfigFileParseError if the file is malformed at the start; later, the
+    error is logged once and the previous users are kept.
     """
 
     def __init__(self, path, clock=time.monotonic):
         self._path = path
         self._clock = clock
         self._key = secrets.token_bytes(32)
-        self._right = {}  # name to digest and the time it is forgotten
-        # What the file looked like and the users it had: kept as one, so
-        # that a thread that was slow to read cannot hide a later change.
-        self._known = (self._look(), self._read())
+        self._verified = {}  # name to digest and expiry time
+        # The state of the file and its users, replaced as one value, so that
+        # a thread that reads slowly cannot hide a later change.
+        self._loaded = (self._file_state(), self._read())
 
     def user(self, name, password):
-        """The user of that name and password, or None."""
+        """Return the user with this name and password, or None."""
         user = self._users().get(name)
-        if user and self._is_remembered(user, password):
+        if user and self._is_cached(user, password):
             return user
         if not users.verify_password(user, password):
             return None
-        self._right[name] = (
+        self._verified[name] = (
             self._digest(user, password),
-            self._clock() + _REMEMBERED,
+            self._clock() + _CACHE_TIME,
         )
         return user
 
-    def _is_remembered(self, user, password):
-        digest, forgotten_at = self._right.get(user.name, (b'', 0))
+    def _is_cached(self, user, password):
+        digest, expires_at = self._verified.get(user.name, (b'', 0))
         return (
             hmac.compare_digest(digest, self._digest(user, password))
-            and self._clock() < forgotten_at
+            and self._clock() < expires_at
         )
 
     def _digest(self, user, password):
-        # With the hash in it, a new password ends what the old one opened.
+        # Includes the hash, so a new password invalidates the old digest.
         return hmac.digest(self._key, user.hash.encode() + password, 'sha256')
 
     def _users(self):
-        seen, known = self._known
-        found = self._look()
-        if found != seen:
+        old_state, loaded_users = self._loaded
+        state = self._file_state()
+        if state != old_state:
             try:
-                known = self._read()
+                loaded_users = self._read()
             except cfg.ConfigFileParseError as error:
-                LOG.error('The users known before stay: %s', error)
-            self._known = (found, known)
-        return known
+                LOG.error(
+                    'Malformed users file, keeping the previous users: %s',
+                    error,
+                )
+            self._loaded = (state, loaded_users)
+        return loaded_users
 
-    def _look(self):
+    def _file_state(self):
         try:
             stat = os.stat(self._path)
         except OSError:
@@ -127,12 +128,14 @@ class PasswordVerifier:
         try:
             return users.read(self._path)
         except OSError as error:
-            LOG.warning('Nobody can sign in, there are no users: %s', error)
+            LOG.warning(
+                'Cannot read the users file; all logins fail: %s', error
+            )
             return {}
 
 
-def _name_and_password(header):
-    """(str, bytes) of an Authorization header; (None, None) of others."""
+def _parse_header(header):
+    """Parse a basic Authorization header; (None, None) for other headers."""
     scheme, _, encoded = header.partition(' ')
     if scheme.lower() != 'basic':
         return None, None

@@ -1,7 +1,7 @@
-"""Sign-in by the tokens of the identity service.
+"""Authentication by tokens of the identity service.
 
-Keystone's own middleware checks the token, refuses those it does not know
-and describes the caller in headers that no client can set.
+Keystone's own middleware validates the token, refuses invalid ones and
+describes the caller in headers that clients cannot set.
 """
 
 from keystonemiddleware import auth_token
@@ -11,19 +11,19 @@ from manila_lite.api.auth import caller
 
 
 def make_middleware(conf, app, enforcer):
-    """The app behind a sign-in by token."""
+    """Wrap the app in token authentication."""
     return auth_token.AuthProtocol(
         KeystoneContextMiddleware(app, enforcer),
         {
             'oslo_config_config': conf,
-            # No request is let through for the app to decide about.
+            # Requests without a valid token never reach the app.
             'delay_auth_decision': False,
         },
     )
 
 
 class KeystoneContextMiddleware:
-    """Turns the headers of a checked token into the request context."""
+    """Turns the headers of a validated token into the request context."""
 
     def __init__(self, app, enforcer):
         self._app = app
@@ -31,11 +31,11 @@ class KeystoneContextMiddleware:
 
     def __call__(self, environ, start_response):
         return caller.call_as(
-            self._context_of(environ), self._app, environ, start_response
+            self._build_context(environ), self._app, environ, start_response
         )
 
-    def _context_of(self, environ):
-        # Without the tokens: contexts are stored with work.
+    def _build_context(self, environ):
+        # Tokens are removed because contexts are stored with work.
         ctx = context.RequestContext.from_environ(
             environ,
             enforcer=self._enforcer,

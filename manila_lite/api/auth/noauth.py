@@ -1,19 +1,19 @@
-"""No sign-in: everybody is an administrator, under the name they give.
+"""No authentication: every caller is an administrator.
 
-The caller of a request is, in this order:
+The caller is determined as follows, in this order:
 
-- who the X-Auth-Token says, `user:project`, or one word for both, as
-  published and as keystoneauth's admin_token plugin sends it;
-- nobody yet, when X-Auth-User, X-Auth-Key or X-Auth-Project-Id come
-  without a token: the published answer is 204 with a token to use;
-- user `admin` of the project in the URL, or of project `admin` where the
-  URL has none. So come version discovery, which sends no header at all, and
-  keystoneauth's none plugin, which always sends the token `notused`.
+- X-Auth-Token names the user and project as `user:project`, or both by one
+  word, as published and as keystoneauth's admin_token plugin sends it;
+- X-Auth-User, X-Auth-Key or X-Auth-Project-Id without a token ask for a
+  token: the published answer is 204 with a token to use;
+- otherwise it is user `admin` of the project in the URL, or of project
+  `admin` if the URL has none. This covers version discovery, which sends no
+  header, and keystoneauth's none plugin, which sends the token `notused`.
 
-The last departs from the published service, which answers every request
-without a token by 204: no official client could discover versions then.
-A project in the URL is known by the default form of project ids, hex digits
-and dashes, which no collection's name has.
+The last case differs from the published service, which answers every request
+without a token by 204, so that official clients could not discover versions.
+A project in the URL is recognised by the default form of project ids, hex
+digits and dashes, which no collection name has.
 """
 
 import re
@@ -25,7 +25,7 @@ from manila_lite.api.auth import caller
 ROLES = ['admin', 'member', 'reader']
 _NO_TOKEN = (None, '', 'notused')
 
-_ASKING_FOR_TOKEN = (
+_TOKEN_REQUEST_HEADERS = (
     'HTTP_X_AUTH_USER',
     'HTTP_X_AUTH_KEY',
     'HTTP_X_AUTH_PROJECT_ID',
@@ -34,14 +34,14 @@ _PROJECT = re.compile(r'/v2/([0-9a-f-]+)(?:/|$)')
 
 
 def make_middleware(conf, app, enforcer):
-    """The app behind a sign-in that believes everything."""
+    """Wrap the app in a middleware that trusts the request."""
     return NoAuthMiddleware(
         app, enforcer, project_in_url=conf.auth_strategy == 'noauth'
     )
 
 
 class NoAuthMiddleware:
-    """Passes requests on as the administrators they say they are from."""
+    """Passes requests on as administrators with the stated names."""
 
     def __init__(self, app, enforcer, project_in_url):
         self._app = app
@@ -52,8 +52,8 @@ class NoAuthMiddleware:
         token = environ.get('HTTP_X_AUTH_TOKEN')
         if token not in _NO_TOKEN:
             user, _, project = token.partition(':')
-        elif any(header in environ for header in _ASKING_FOR_TOKEN):
-            return self._give_token(environ, start_response)
+        elif any(header in environ for header in _TOKEN_REQUEST_HEADERS):
+            return self._send_token(environ, start_response)
         else:
             user, project = 'admin', _project_of(environ) or 'admin'
         ctx = caller.build_context(
@@ -66,7 +66,7 @@ class NoAuthMiddleware:
         )
         return caller.call_as(ctx, self._app, environ, start_response)
 
-    def _give_token(self, environ, start_response):
+    def _send_token(self, environ, start_response):
         user = environ.get('HTTP_X_AUTH_USER', 'admin')
         project = environ.get('HTTP_X_AUTH_PROJECT_ID', 'admin')
         url = webob.Request(environ).path_url
@@ -83,8 +83,8 @@ class NoAuthMiddleware:
 
 
 def _project_of(environ):
-    """The project id in the URL, or None."""
-    found = _PROJECT.search(
+    """Return the project id in the URL, or None."""
+    match = _PROJECT.search(
         environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     )
-    return found and found[1]
+    return match and match[1]

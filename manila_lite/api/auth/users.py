@@ -1,8 +1,8 @@
-"""The file of users who sign in by name and password.
+"""The file of users for HTTP basic authentication.
 
-One user per line, `name:hash:user id:project id:role,role`, with the hash
-as bcrypt writes it. Empty lines and lines that start with # mean nothing
-and stay where they are.
+One user per line, `name:hash:user id:project id:role,role`, with a hash in
+the format of bcrypt. Empty lines and lines that start with # are ignored and
+preserved.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from oslo_config import cfg
 
 from manila_lite import exception
 
-# bcrypt refuses more, and says so only when somebody tries to sign in.
+# bcrypt refuses longer passwords, but only when they are verified.
 MAX_PASSWORD_BYTES = 72
 
 _WORD = re.compile(r'[A-Za-z0-9_.@+-]{1,255}')
@@ -27,14 +27,14 @@ _HASH = re.compile(
     r'[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}'
 )
 _IMPLIED = {'admin': ('member', 'reader'), 'member': ('reader',)}
-# Of a password nobody knows: refusing an unknown name takes the work of
-# refusing a known one, or the time taken would tell which names exist.
-_NOBODYS_HASH = '$2b$12$K8uADi8UoJV3rC.lvXUpQuaB3DVvEGrQuIMW7qh9sErEbVdDzECaa'
+# The hash of a random password. An unknown name is checked against it, so
+# that the response time does not reveal which names exist.
+_DUMMY_HASH = '$2b$12$K8uADi8UoJV3rC.lvXUpQuaB3DVvEGrQuIMW7qh9sErEbVdDzECaa'
 
 
 @dataclasses.dataclass(frozen=True)
 class User:
-    """Somebody who may sign in; raises InvalidInput for odd values."""
+    """A user of the file; raises InvalidInput for malformed values."""
 
     name: str
     hash: str = dataclasses.field(repr=False)
@@ -43,7 +43,7 @@ class User:
     roles: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for what, value in (
+        for field, value in (
             ('name', self.name),
             ('user id', self.user_id),
             ('project id', self.project_id),
@@ -51,16 +51,20 @@ class User:
         ):
             if not _WORD.fullmatch(value):
                 raise exception.InvalidInput(
-                    reason=f'a {what} has letters, digits and _.@+- only'
+                    reason=f'a {field} may contain letters, digits and _.@+-'
                 )
         if not self.roles:
-            raise exception.InvalidInput(reason='a user needs a role')
+            raise exception.InvalidInput(
+                reason='a user needs at least one role'
+            )
         if not _HASH.fullmatch(self.hash):
-            raise exception.InvalidInput(reason="the hash is not bcrypt's")
+            raise exception.InvalidInput(
+                reason='the hash is not a bcrypt hash'
+            )
 
     @property
     def all_roles(self) -> list[str]:
-        """The roles with those they imply, as Keystone would list them."""
+        """The roles and those they imply, as Keystone would list them."""
         return sorted(
             {
                 *self.roles,
@@ -74,25 +78,25 @@ class User:
 
 
 def verify_password(user: User | None, password: bytes) -> bool:
-    """Tell whether it is the user's; nobody is refused just as slowly."""
+    """Return whether the password is right; None takes as long as a user."""
     if len(password) > MAX_PASSWORD_BYTES:
         return False
-    hashed = user.hash if user else _NOBODYS_HASH
+    hashed = user.hash if user else _DUMMY_HASH
     return bcrypt.checkpw(password, hashed.encode()) and user is not None
 
 
 def read(path: str) -> dict[str, User]:
-    """The users of the file, by name.
+    """Return the users of the file by name.
 
-    Raises OSError when there is no file, and cfg.ConfigFileParseError,
-    which says the line and never its content, when it has no sense.
+    Raises OSError if the file cannot be read, and cfg.ConfigFileParseError if
+    it is malformed; the error gives the line number and never its content.
     """
     users: dict[str, User] = {}
     for number, line in enumerate(_lines(path), 1):
         if not line.strip() or line.startswith('#'):
             continue
         try:
-            user = _parsed(line)
+            user = _parse(line)
         except (ValueError, exception.InvalidInput):
             raise cfg.ConfigFileParseError(
                 path,
@@ -116,14 +120,14 @@ def add(
     *,
     cost: int = 12,
 ) -> User:
-    """Put a user into the file, which is made when there is none.
+    """Add a user to the file, which is created if missing.
 
-    Raises InvalidInput when a value is of no use or the name is taken.
+    Raises InvalidInput if a value is malformed or the name exists.
     """
     secret = password.encode()
     if not 0 < len(secret) <= MAX_PASSWORD_BYTES:
         raise exception.InvalidInput(
-            reason=f'a password has 1 to {MAX_PASSWORD_BYTES} bytes'
+            reason=f'a password must have 1 to {MAX_PASSWORD_BYTES} bytes'
         )
     hashed = bcrypt.hashpw(secret, bcrypt.gensalt(cost)).decode()
     user = User(
@@ -133,8 +137,8 @@ def add(
         project_id,
         tuple(role.lower() for role in roles),
     )
-    with _changed(path) as lines:
-        if any(_is_of(line, name) for line in lines):
+    with _edited(path) as lines:
+        if any(_is_line_of(line, name) for line in lines):
             raise exception.InvalidInput(reason=f'user {name} exists')
         lines.append(
             ':'.join((name, hashed, user_id, project_id, ','.join(user.roles)))
@@ -143,21 +147,21 @@ def add(
 
 
 def remove(path: str, name: str) -> None:
-    """Take a user out of the file; raises NotFound when not there."""
-    with _changed(path) as lines:
-        left = [line for line in lines if not _is_of(line, name)]
-        if len(left) == len(lines):
+    """Remove a user from the file; raises NotFound for unknown names."""
+    with _edited(path) as lines:
+        remaining = [line for line in lines if not _is_line_of(line, name)]
+        if len(remaining) == len(lines):
             raise exception.ResourceNotFound(resource='User', id=name)
-        lines[:] = left
+        lines[:] = remaining
 
 
 def _lines(path: str) -> list[str]:
-    # Odd bytes are no error here: the line they are in is refused.
+    # Invalid bytes are replaced here; their line is refused later.
     with open(path, encoding='utf-8', errors='replace') as file:
         return file.read().splitlines()
 
 
-def _parsed(line: str) -> User:
+def _parse(line: str) -> User:
     name, hashed, user_id, project_id, roles = line.strip().split(':')
     return User(
         name,
@@ -168,17 +172,17 @@ def _parsed(line: str) -> User:
     )
 
 
-def _is_of(line: str, name: str) -> bool:
+def _is_line_of(line: str, name: str) -> bool:
     return line.lstrip().startswith(f'{name}:') and not line.startswith('#')
 
 
 @contextlib.contextmanager
-def _changed(path: str) -> Iterator[list[str]]:
-    """The lines of the file; as left, they replace the file in one step."""
+def _edited(path: str) -> Iterator[list[str]]:
+    """Yield the lines of the file, which then atomically replace it."""
     folder = os.path.dirname(os.path.abspath(path))
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        # Two who change the file at once would lose one change.
+        # Without the lock one of two concurrent changes would be lost.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         lines = _lines(path) if os.path.exists(path) else []
         yield lines
@@ -189,11 +193,11 @@ def _changed(path: str) -> Iterator[list[str]]:
 
 def _replace(path: str, folder: str, lines: list[str]) -> None:
     owner = os.stat(path if os.path.exists(path) else folder)
-    # mkstemp makes files that only their owner reads.
+    # mkstemp creates files that only their owner can read.
     descriptor, temporary = tempfile.mkstemp(dir=folder, prefix='.users-')
     try:
         with open(descriptor, 'w', encoding='utf-8') as file:
-            if os.geteuid() == 0:  # the service still has to read it
+            if os.geteuid() == 0:  # the service must still be able to read it
                 os.fchown(descriptor, owner.st_uid, owner.st_gid)
             file.writelines(f'{line}\n' for line in lines)
             file.flush()

@@ -109,7 +109,7 @@ def test_value_follows_the_version(minor, status):
 @pytest.mark.parametrize('minor', [0, 50, 99])
 def test_names_shown_are_those_of_the_function(minor):
     for admin in (False, True):
-        names = [field.name for field in VIEW.shown(minor, admin)]
+        names = [field.name for field in VIEW.visible_fields(minor, admin)]
         assert list(one(minor, admin)) == names
         assert ('host' in names) == admin
 
@@ -161,7 +161,7 @@ def test_two_values_of_one_name_in_a_version_are_refused(windows):
 
 
 def test_attribute_must_be_a_name():
-    with pytest.raises(ValueError, match='names no attribute'):
+    with pytest.raises(ValueError, match='not an attribute name'):
         f.attr('id, secrets')
 
 

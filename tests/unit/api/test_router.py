@@ -174,7 +174,7 @@ def test_kind_follows_from_the_path(path, kind):
 
 
 def test_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match='no kind'):
+    with pytest.raises(ValueError, match='not a kind'):
         Route('GET', '/x', 'c', 'h', kind='thing')
 
 

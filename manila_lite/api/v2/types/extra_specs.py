@@ -26,16 +26,16 @@ SNAPSHOT_SUPPORT_DEFAULT = versions.window(until='2.23')
 
 _boolean = schema.string(
     pattern='(?i:(<is> *)?(1|t|true|on|y|yes|0|f|false|off|n|no))',
-    called='a boolean',
+    description='a boolean',
 )
 _gigabytes = schema.integer(1)
 _zones = schema.string(
     pattern=' *[^, ][^,]*(, *[^, ][^,]*)*',
-    called='a list of zones with commas between them',
+    description='a list of zones with commas between them',
 )
 _prefix = schema.string(
     pattern=r'([A-Za-z0-9_-]|\{project_id\})*',
-    called='letters, digits, _, - and {project_id}',
+    description='letters, digits, _, - and {project_id}',
 )
 _text = schema.string(255, 1)
 

@@ -25,7 +25,7 @@ _FILTER_BY_SPECS = versions.window(since='2.43')
 _text = schema.string(255, nullable=True)
 _NAME: dict[str, typing.Any] = {
     'pattern': r'(?s:.*\S.*)',
-    'called': 'a string of 1 to 255 characters, not all blank',
+    'description': 'a string of 1 to 255 characters, not all blank',
 }
 
 CREATE = schema.schema(
