@@ -1,4 +1,4 @@
-"""Rows of keys and values that hang on another row."""
+"""Metadata: rows of keys and values that belong to another row."""
 
 from collections.abc import Collection, Mapping
 
@@ -9,10 +9,10 @@ from manila_lite.db.session import Session
 
 
 class MetadataTable:
-    """The metadata of one kind of parent, in one table.
+    """The metadata table of one kind of parent.
 
-    Every change first locks the parent row, so that requests for the same
-    parent take turns; `missing` makes the error of a parent that is gone.
+    `merge` and `replace` first lock the parent row, which serializes
+    requests for the same parent; they raise NotFound if it is gone.
     """
 
     def __init__(self, table: sa.Table, parent_column: str, parent: sa.Table):
@@ -54,14 +54,14 @@ class MetadataTable:
     def remove(
         self, session: Session, parent_id: str, keys: Collection[str]
     ) -> int:
-        """Remove keys; how many there were."""
+        """Delete keys; return how many existed."""
         return session.run(self._drop, parent_id=parent_id, keys=sorted(keys))
 
     def merge(
         self, session: Session, parent_id: str, values: Mapping[str, str]
     ) -> dict[str, str]:
-        """Set these keys; all there are now."""
-        self._take(session, parent_id)
+        """Set these keys and leave the others; return all metadata."""
+        self._lock_parent(session, parent_id)
         self.remove(session, parent_id, values.keys())
         self.insert(session, parent_id, values)
         return self.get(session, parent_id)
@@ -73,13 +73,16 @@ class MetadataTable:
         values: Mapping[str, str],
         keep: Collection[str] = (),
     ) -> dict[str, str]:
-        """Have these keys, and those to keep, and no other."""
-        self._take(session, parent_id)
+        """Set these keys and delete all others except those of `keep`.
+
+        Returns all metadata.
+        """
+        self._lock_parent(session, parent_id)
         found = self.get(session, parent_id)
         self.remove(session, parent_id, found.keys() - set(keep))
         self.insert(session, parent_id, values)
         return self.get(session, parent_id)
 
-    def _take(self, session: Session, parent_id: str) -> None:
+    def _lock_parent(self, session: Session, parent_id: str) -> None:
         if session.value(self._lock, parent_id=parent_id) is None:
             raise exception.NotFound()

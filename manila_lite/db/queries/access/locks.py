@@ -1,4 +1,4 @@
-"""Resource locks: the records, and the rows that locks depend on."""
+"""Resource locks: their records, and the rows that they depend on."""
 
 from collections.abc import Collection, Sequence
 import dataclasses
@@ -30,7 +30,7 @@ FILTERS = (
     'lock_context',
     'lock_reason',
 )
-"""The columns that a list can be filtered by, with equality."""
+"""The columns that a list can be filtered by, by equality."""
 
 SORT_KEYS = (*FILTERS, 'created_at', 'updated_at')
 
@@ -45,14 +45,14 @@ _OF_RESOURCE = sa.select(LOCK).where(
     LOCK.c.resource_id == sa.bindparam('locked_id'),
     LOCK.c.resource_action == sa.bindparam('action'),
 )
-_HIDDEN = sa.select(LOCK.c.access_id, LOCK.c.user_id, LOCK.c.project_id).where(
+_HIDING = sa.select(LOCK.c.access_id, LOCK.c.user_id, LOCK.c.project_id).where(
     LOCK.c.share_id == sa.bindparam('of_share'),
     LOCK.c.resource_action == ResourceAction.SHOW,
 )
-# Both keep what they read as it is until the transaction ends, for those
-# who lock, against those who delete or deny: these move the same rows
-# first, and look for locks then.
-_TAKE_SHARE = (
+# The row locks of these two keep requests that create a resource lock
+# apart from requests that delete or deny: the latter first move the same
+# rows, and then check for resource locks.
+_LOCK_SHARE = (
     sa.select(
         SHARE.c.id,
         SHARE.c.id.label('share_id'),
@@ -67,7 +67,7 @@ _TAKE_SHARE = (
     .order_by(INSTANCE.c.id)
     .with_for_update()
 )
-_TAKE_RULE = (
+_LOCK_RULE = (
     sa.select(
         RULE.c.id,
         RULE.c.share_id,
@@ -86,7 +86,7 @@ _TAKE_RULE = (
 
 @dataclasses.dataclass
 class ResourceLockFilter:
-    """Which locks: empty fields do not narrow anything.
+    """Criteria for resource locks; empty fields match everything.
 
     `exact` are values of columns in FILTERS.
     """
@@ -102,7 +102,7 @@ def find(session: Session, lock_id: str) -> sa.Row | None:
 
 
 def get(session: Session, lock_id: str) -> sa.Row:
-    """The lock of any project; raises ResourceLockNotFound."""
+    """Return a lock of any project; raises ResourceLockNotFound."""
     row = find(session, lock_id)
     if row is None:
         raise exception.ResourceLockNotFound(lock_id=lock_id)
@@ -111,12 +111,12 @@ def get(session: Session, lock_id: str) -> sa.Row:
 
 def list_locks(
     session: Session,
-    wanted: ResourceLockFilter,
+    criteria: ResourceLockFilter,
     page: typing.Any,
     count: bool = False,
 ) -> tuple[Sequence[sa.Row], int | None]:
-    """A page of locks, and how many there are if that is asked."""
-    conditions = _conditions(wanted)
+    """Return a page of locks, and the total if `count` is set."""
+    conditions = _conditions(criteria)
     direction = sa.desc if page.sort_dir == 'desc' else sa.asc
     rows = session.rows(
         sa.select(LOCK)
@@ -133,63 +133,63 @@ def list_locks(
     return rows, total
 
 
-def _conditions(wanted: ResourceLockFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: ResourceLockFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        LOCK.c[name] == value for name, value in wanted.exact.items()
+        LOCK.c[name] == value for name, value in criteria.exact.items()
     ]
-    if wanted.reason_like is not None:
+    if criteria.reason_like is not None:
         found.append(
-            LOCK.c.lock_reason.contains(wanted.reason_like, autoescape=True)
+            LOCK.c.lock_reason.contains(criteria.reason_like, autoescape=True)
         )
-    if wanted.created_since is not None:
-        found.append(LOCK.c.created_at >= wanted.created_since)
-    if wanted.created_before is not None:
-        found.append(LOCK.c.created_at <= wanted.created_before)
+    if criteria.created_since is not None:
+        found.append(LOCK.c.created_at >= criteria.created_since)
+    if criteria.created_before is not None:
+        found.append(LOCK.c.created_at <= criteria.created_before)
     return found
 
 
 def list_for_resource(
     session: Session, resource_id: str, action: str = ResourceAction.DELETE
 ) -> Sequence[sa.Row]:
-    """The locks that forbid an action to be done to a resource."""
+    """Return the locks that forbid an action on a resource."""
     return session.rows(_OF_RESOURCE, locked_id=resource_id, action=action)
 
 
 def list_hiding_locks(
     session: Session, share_id: str
 ) -> dict[str, list[sa.Row]]:
-    """The locks by which rules of a share are hidden, by rule id."""
+    """Return the locks that hide access rules of a share, by rule id."""
     found: dict[str, list[sa.Row]] = {}
-    for row in session.rows(_HIDDEN, of_share=share_id):
+    for row in session.rows(_HIDING, of_share=share_id):
         found.setdefault(row.access_id, []).append(row)
     return found
 
 
 def check_share_not_locked(session: Session, share_id: str) -> None:
-    """Raise ShareLocked when the share must not be removed.
+    """Raise ShareLocked if a lock forbids removing the share.
 
-    To be asked after the move that removes it, in one transaction with
-    it: then no lock can come between.
+    Call it after the move that removes the share and in the same
+    transaction, so that no lock can be created in between.
     """
     if list_for_resource(session, share_id):
         raise exception.ShareLocked(share_id=share_id)
 
 
 def lock_share_rows(session: Session, share_id: str) -> Sequence[sa.Row]:
-    """The share with the status of each instance; they stay as they are.
+    """Lock a share and its instances; return a row for each instance.
 
-    No rows when there is no such share.
+    Returns no rows if the share does not exist.
     """
-    return session.rows(_TAKE_SHARE, share_id=share_id)
+    return session.rows(_LOCK_SHARE, share_id=share_id)
 
 
 def lock_rule_rows(session: Session, access_id: str) -> Sequence[sa.Row]:
-    """The same of an access rule, whose states are its statuses."""
-    return session.rows(_TAKE_RULE, access_id=access_id)
+    """Lock the mappings of an access rule; `status` is the state of each."""
+    return session.rows(_LOCK_RULE, access_id=access_id)
 
 
 def insert(session: Session, values: dict[str, object]) -> str:
-    """A new lock; its id."""
+    """Insert a lock; return its id."""
     lock_id = session.new_id()
     session.run(
         _INSERT,
@@ -218,11 +218,11 @@ def update(session: Session, lock_id: str, values: dict[str, object]) -> None:
 
 
 def delete(session: Session, lock_id: str) -> None:
-    """Remove a lock and those that are there because of it."""
+    """Delete a lock and those that exist because of it."""
     if session.run(_DELETE, lock_id=lock_id) != 1:
         raise exception.ResourceLockNotFound(lock_id=lock_id)
 
 
 def delete_many(session: Session, lock_ids: Collection[str]) -> None:
-    """The same for those of some locks that are still there."""
+    """Delete several locks; those that are gone already are ignored."""
     session.run(_DELETE_SOME, lock_ids=sorted(lock_ids))

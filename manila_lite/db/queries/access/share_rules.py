@@ -1,4 +1,4 @@
-"""Access rules of shares: the rows that requests and work decide on."""
+"""Access rules of shares: the rows that requests and work act on."""
 
 from collections.abc import Collection, Mapping
 import typing
@@ -24,7 +24,7 @@ SHARE = shares.Share.__table__
 WORK = engine.Work.__table__
 NETWORK = networks.ShareNetwork.__table__
 
-_TAKE = (
+_LOCK_INSTANCES = (
     sa.select(
         INSTANCE.c.id,
         INSTANCE.c.host,
@@ -82,7 +82,7 @@ _OF_INSTANCE = (
     .where(MAPPING.c.share_instance_id == sa.bindparam('of_instance'))
     .order_by(RULE.c.created_at, RULE.c.id)
 )
-_HAVING_RULES = (
+_WITH_RULES = (
     sa.select(MAPPING.c.share_instance_id)
     .where(
         MAPPING.c.share_instance_id.in_(sa.bindparam('ids', expanding=True))
@@ -90,7 +90,7 @@ _HAVING_RULES = (
     .distinct()
     .order_by(MAPPING.c.share_instance_id)
 )
-_SUM = (
+_STATUS_AND_STATES = (
     sa.select(INSTANCE.c.access_rules_status, MAPPING.c.state)
     .select_from(INSTANCE.outerjoin(MAPPING))
     .where(INSTANCE.c.id == sa.bindparam('of_instance'))
@@ -104,17 +104,17 @@ _SET_KEY = (
     )
     .values(access_key=sa.bindparam('new_key'))
 )
-_DOUBT = (
+_MARK_STALE = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(access_stale=sa.bindparam('stale'))
 )
-_HOLD = (
+_LOCK_INSTANCE = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .with_for_update()
 )
-_KEEP_RULES = (
+_LOCK_RULES = (
     sa.select(RULE.c.id)
     .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
     .order_by(RULE.c.id)
@@ -124,7 +124,7 @@ _REMOVE_UNMAPPED = sa.delete(RULE).where(
     RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)),
     ~sa.exists().where(MAPPING.c.access_id == RULE.c.id),
 )
-_UNSETTLED = sa.exists().where(
+_HAS_RULES_IN_FLIGHT = sa.exists().where(
     MAPPING.c.share_instance_id == INSTANCE.c.id,
     MAPPING.c.state.in_(sorted(ACCESS_RULE.in_flight)),
 )
@@ -141,7 +141,7 @@ _WITHOUT_WORK = (
             INSTANCE.c.access_rules_status.in_(
                 sorted(SHARE_INSTANCE_ACCESS.in_flight)
             ),
-            _UNSETTLED,
+            _HAS_RULES_IN_FLIGHT,
             INSTANCE.c.access_stale == sa.true(),
         ),
         ~sa.exists().where(
@@ -154,21 +154,21 @@ _WITHOUT_WORK = (
 
 
 def lock_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
-    """The instances of a share, which stay as they are until the end."""
-    return session.rows(_TAKE, of_share=share_id)
+    """Lock the instances of a share and return them."""
+    return session.rows(_LOCK_INSTANCES, of_share=share_id)
 
 
 def list_instance_hosts(
     session: Session, share_id: str
 ) -> typing.Sequence[sa.Row]:
-    """Their ids and hosts, in the same order, as they are just now."""
+    """Return the current ids and hosts of the instances, in id order."""
     return session.rows(_HOSTS, of_share=share_id)
 
 
 def insert(
     session: Session, values: Mapping[str, object], metadata: Mapping[str, str]
 ) -> None:
-    """A rule of a share; raises ShareAccessExists."""
+    """Insert a rule of a share; raises ShareAccessExists."""
     try:
         session.run(_INSERT, **values)
     except db_exc.DBDuplicateEntry:
@@ -187,9 +187,9 @@ def insert(
 def list_mappings(
     session: Session, share_id: str, access_id: str
 ) -> typing.Sequence[sa.Row]:
-    """The level and, per instance, state of a rule.
+    """Return the level of a rule and its state on each instance.
 
-    Raises ShareAccessNotFound when the share has no such rule.
+    Raises ShareAccessNotFound if the share has no such rule.
     """
     rows = session.rows(_MAPPED, of_share=share_id, of_rule=access_id)
     if not rows:
@@ -206,25 +206,25 @@ def set_level(session: Session, access_id: str, level: str) -> None:
 def list_for_instance(
     session: Session, instance_id: str
 ) -> typing.Sequence[sa.Row]:
-    """Every rule of an instance, oldest first, with its state there."""
+    """Return the rules of an instance with their states, oldest first."""
     return session.rows(_OF_INSTANCE, of_instance=instance_id)
 
 
 def list_instances_with_rules(
     session: Session, instance_ids: Collection[str]
 ) -> list[str]:
-    """Which of the instances have any rule."""
+    """Return the ids of those instances that have rules."""
     return [
         row.share_instance_id
-        for row in session.rows(_HAVING_RULES, ids=sorted(instance_ids))
+        for row in session.rows(_WITH_RULES, ids=sorted(instance_ids))
     ]
 
 
 def get_status_and_states(
     session: Session, instance_id: str
 ) -> tuple[str, set[str]]:
-    """`access_rules_status`, and which states the rules are in."""
-    rows = session.rows(_SUM, of_instance=instance_id)
+    """Return `access_rules_status` and the set of states of the rules."""
+    rows = session.rows(_STATUS_AND_STATES, of_instance=instance_id)
     if not rows:
         raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
     return rows[0].access_rules_status, {
@@ -235,7 +235,7 @@ def get_status_and_states(
 def set_access_keys(
     session: Session, instance_id: str, keys: Mapping[str, str | None]
 ) -> None:
-    """Note the keys that a driver gave, by the id of the rule."""
+    """Store the access keys that a driver returned, by rule id."""
     session.run_many(
         _SET_KEY,
         [
@@ -246,31 +246,31 @@ def set_access_keys(
 
 
 def mark_stale(session: Session, instance_id: str, stale: bool = True) -> None:
-    """Note whether the back end may have other rules than those known."""
-    session.run(_DOUBT, instance_id=instance_id, stale=stale)
+    """Record whether the rules on the back end may differ from ours."""
+    session.run(_MARK_STALE, instance_id=instance_id, stale=stale)
 
 
 def lock_instance(session: Session, instance_id: str) -> None:
-    """Have an instance stay as it is until the transaction ends."""
-    session.rows(_HOLD, instance_id=instance_id)
+    """Lock an instance until the transaction ends."""
+    session.rows(_LOCK_INSTANCE, instance_id=instance_id)
 
 
 def lock_rules(session: Session, access_ids: Collection[str]) -> None:
-    """Have others wait who remove mappings of these rules."""
-    session.rows(_KEEP_RULES, rule_ids=sorted(access_ids))
+    """Lock rules, so that others wait to remove mappings of them."""
+    session.rows(_LOCK_RULES, rule_ids=sorted(access_ids))
 
 
 def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
-    """Remove those of the rules that no instance has any longer."""
+    """Delete those rules that no instance has any longer."""
     session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
 
 
 def list_instances_without_work(
     session: Session, service_host: str
 ) -> typing.Sequence[sa.Row]:
-    """Instances of a back end that no work is owed for and should be.
+    """Return the instances of a back end whose rule work was lost.
 
-    Their rules wait for somebody, or are doubted.
+    No work is queued for them although their rules are in flight or stale.
     """
     prefix = f'{service_host}#'
     return session.rows(_WITHOUT_WORK, prefix=prefix, length=len(prefix))

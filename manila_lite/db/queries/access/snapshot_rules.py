@@ -1,4 +1,4 @@
-"""Access rules of snapshots: who may mount one, and how far that is."""
+"""Access rules of snapshots: the rows that requests and work act on."""
 
 from collections.abc import Collection
 import typing
@@ -27,9 +27,9 @@ SHARE_INSTANCE = shares.ShareInstance.__table__
 WORK = engine.Work.__table__
 
 READ_ONLY = 'ro'
-"""The level of every rule: nobody writes to a snapshot."""
+"""The level of every rule: snapshots are read-only."""
 
-_TAKE = (
+_LOCK_INSTANCES_SHARED = (
     sa.select(
         INSTANCE.c.id,
         INSTANCE.c.status,
@@ -103,7 +103,7 @@ _ON_SHARE_INSTANCE = (
     .where(INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
     .order_by(ON_INSTANCE.c.access_id)
 )
-_KEEP = (
+_LOCK_RULES = (
     sa.select(RULE.c.id)
     .where(RULE.c.id.in_(sa.bindparam('rule_ids', expanding=True)))
     .order_by(RULE.c.id)
@@ -114,19 +114,19 @@ _REMOVE_UNMAPPED = sa.delete(RULE).where(
     ~sa.exists().where(ON_INSTANCE.c.access_id == RULE.c.id),
 )
 _IN_FLIGHT = ON_INSTANCE.c.state.in_(sorted(SNAPSHOT_ACCESS_RULE.in_flight))
-_UNSETTLED = sa.select(
+_HAS_RULES_IN_FLIGHT = sa.select(
     sa.exists().where(
         ON_INSTANCE.c.share_snapshot_instance_id
         == sa.bindparam('of_instance'),
         _IN_FLIGHT,
     )
 )
-_DOUBT = (
+_MARK_STALE = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(access_stale=sa.bindparam('stale'))
 )
-_DOUBT_ON = (
+_MARK_STALE_ON = (
     sa.update(INSTANCE)
     .where(
         INSTANCE.c.share_instance_id.in_(
@@ -136,7 +136,7 @@ _DOUBT_ON = (
     )
     .values(access_stale=True)
 )
-# Whatever else is owed for the instance comes first: it may end the rules.
+# Other work owed for the instance comes first: it may remove the rules.
 _WITHOUT_WORK = (
     sa.select(INSTANCE.c.id, SNAPSHOT.c.project_id, SNAPSHOT.c.user_id)
     .select_from(
@@ -165,7 +165,7 @@ _WITHOUT_WORK = (
 )
 
 
-# Which state is told of a rule that stands differently on two instances.
+# A rule with different states on its instances is shown with the first.
 _RANK = {
     state: rank
     for rank, state in enumerate(
@@ -184,7 +184,7 @@ _RANK = {
 
 
 class SnapshotAccessRuleView(typing.NamedTuple):
-    """A rule as users see it: one state for all instances."""
+    """A rule as users see it, with one state for all instances."""
 
     id: str
     access_type: str
@@ -195,16 +195,16 @@ class SnapshotAccessRuleView(typing.NamedTuple):
 def lock_instances_shared(
     session: Session, snapshot_id: str
 ) -> typing.Sequence[sa.Row]:
-    """The instances of a snapshot, with what its share allows.
+    """Lock the instances of a snapshot (shared) and return them.
 
-    They stay as they are until the transaction ends, so that who deletes
-    the snapshot sees the rules made here.
+    The rows have the capabilities of the share. The lock makes a
+    concurrent delete of the snapshot see the rules inserted here.
     """
-    return session.rows(_TAKE, of_snapshot=snapshot_id)
+    return session.rows(_LOCK_INSTANCES_SHARED, of_snapshot=snapshot_id)
 
 
 def insert(session: Session, **values: object) -> None:
-    """A new rule; raises ShareSnapshotAccessExists for a known target."""
+    """Insert a rule; raises ShareSnapshotAccessExists."""
     try:
         session.run(_INSERT, **values)
     except db_exc.DBDuplicateEntry:
@@ -214,7 +214,7 @@ def insert(session: Session, **values: object) -> None:
 
 
 def check_exists(session: Session, snapshot_id: str, access_id: str) -> None:
-    """Return if it is a rule of this snapshot, or raise."""
+    """Raise SnapshotAccessNotFound if the snapshot has no such rule."""
     if (
         session.one(_FIND, of_snapshot=snapshot_id, access_id=access_id)
         is None
@@ -225,9 +225,9 @@ def check_exists(session: Session, snapshot_id: str, access_id: str) -> None:
 def list_rules(
     session: Session, snapshot_id: str
 ) -> list[SnapshotAccessRuleView]:
-    """The rules of a snapshot, the oldest first.
+    """Return the rules of a snapshot, oldest first.
 
-    Raises SnapshotNotMountable where there can be none.
+    Raises SnapshotNotMountable if it cannot have rules.
     """
     share = session.one(_MOUNTABLE, of_snapshot=snapshot_id)
     if share is not None and not share.mount_snapshot_support:
@@ -236,7 +236,7 @@ def list_rules(
 
 
 def _shown(rows: typing.Sequence[sa.Row]) -> list[SnapshotAccessRuleView]:
-    """One of each, from instances that say what the snapshot is."""
+    """Return one view per rule: from up-to-date replicas if possible."""
     found: dict[str, sa.Row] = {}
     for row in rows:
         known = found.get(row.id)
@@ -257,9 +257,9 @@ def _rank(row: sa.Row) -> tuple[bool, int]:
 def list_for_instance(
     session: Session, snapshot_instance_id: str
 ) -> typing.Sequence[sa.Row]:
-    """Every rule of an instance, oldest first, with its state there.
+    """Return the rules of an instance with their states, oldest first.
 
-    The columns are those that rules of shares have.
+    The rows have the same columns as those of access rules of shares.
     """
     return session.rows(_OF_INSTANCE, of_instance=snapshot_instance_id)
 
@@ -267,28 +267,29 @@ def list_for_instance(
 def list_on_share_instance(
     session: Session, share_instance_id: str
 ) -> typing.Sequence[sa.Row]:
-    """Every rule of every snapshot of a share instance, with its state."""
+    """Return the rules of all snapshots of a share instance, with states."""
     return session.rows(
         _ON_SHARE_INSTANCE, of_share_instance=share_instance_id
     )
 
 
 def lock_rules(session: Session, access_ids: Collection[str]) -> None:
-    """Have others wait who remove mappings of these rules."""
+    """Lock rules, so that others wait to remove mappings of them."""
     if access_ids:
-        session.rows(_KEEP, rule_ids=sorted(access_ids))
+        session.rows(_LOCK_RULES, rule_ids=sorted(access_ids))
 
 
 def remove_unmapped(session: Session, access_ids: Collection[str]) -> None:
-    """Remove those of the rules that no instance has any longer."""
+    """Delete those rules that no instance has any longer."""
     if access_ids:
         session.run(_REMOVE_UNMAPPED, rule_ids=sorted(access_ids))
 
 
 def remove_all(session: Session, snapshot_instance_id: str) -> list[str]:
-    """Make the last move of every rule on an instance; which rules.
+    """Fire the last move of all rules on an instance; return their ids.
 
-    They are kept, for whoever has to remove those that are nowhere now.
+    The rules stay locked for the caller, who has to call
+    `remove_unmapped`.
     """
     ids = [row.id for row in list_for_instance(session, snapshot_instance_id)]
     if ids:
@@ -303,30 +304,32 @@ def remove_all(session: Session, snapshot_instance_id: str) -> list[str]:
 
 
 def has_rules_in_flight(session: Session, snapshot_instance_id: str) -> bool:
-    """Whether something is yet to become of a rule of the instance."""
-    return bool(session.value(_UNSETTLED, of_instance=snapshot_instance_id))
+    """Whether any rule of the instance is in flight."""
+    return bool(
+        session.value(_HAS_RULES_IN_FLIGHT, of_instance=snapshot_instance_id)
+    )
 
 
 def mark_stale(
     session: Session, snapshot_instance_id: str, stale: bool = True
 ) -> None:
-    """Note whether the back end may have other rules than those known."""
-    session.run(_DOUBT, instance_id=snapshot_instance_id, stale=stale)
+    """Record whether the rules on the back end may differ from ours."""
+    session.run(_MARK_STALE, instance_id=snapshot_instance_id, stale=stale)
 
 
 def mark_stale_on_share_instances(
     session: Session, share_instance_ids: Collection[str]
 ) -> None:
-    """The same of all snapshots of some share instances that have rules."""
-    session.run(_DOUBT_ON, share_instance_ids=sorted(share_instance_ids))
+    """Mark all snapshots of some share instances that have rules stale."""
+    session.run(_MARK_STALE_ON, share_instance_ids=sorted(share_instance_ids))
 
 
 def list_instances_without_work(
     session: Session, service_host: str
 ) -> typing.Sequence[sa.Row]:
-    """Instances of a back end that no work is owed for and should be.
+    """Return the instances of a back end whose rule work was lost.
 
-    Their rules wait for somebody, or are doubted.
+    No work is queued for them although their rules are in flight or stale.
     """
     prefix = f'{service_host}#'
     return session.rows(_WITHOUT_WORK, prefix=prefix, length=len(prefix))

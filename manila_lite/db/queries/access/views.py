@@ -1,8 +1,8 @@
-"""Access rules as users see them: of one share, or one rule.
+"""Access rules as users see them: one rule, or those of a share.
 
-A rule is shown with the worst of what has become of it on the instances
-of its share. A list is one statement (the rules joined with their states),
-its metadata a second one, the locks that hide rules a third.
+A rule is shown with the worst of its states on the instances of its
+share. A list takes one statement for the rules joined with their states,
+one for their metadata and one for the locks that hide rules.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ SHARE = shares.Share.__table__
 INSTANCE = shares.ShareInstance.__table__
 METADATA = MetadataTable(RULE_METADATA, 'access_id', RULE)
 
-_WEIGHT = {state: number for number, state in enumerate(STATES_BY_RANK)}
+_RANK = {state: number for number, state in enumerate(STATES_BY_RANK)}
 
 _SHOWN = sa.select(
     RULE.c.id,
@@ -68,10 +68,10 @@ _METADATA_OF_SHARE = (
 
 @dataclasses.dataclass
 class AccessRuleFilter:
-    """Which rules of a share: empty fields do not narrow anything.
+    """Criteria for the rules of a share; empty fields match everything.
 
-    `exact` are values of columns of rules; `metadata` pairs that must all
-    be there.
+    `exact` are column values of rules; all pairs of `metadata` must be
+    present.
     """
 
     exact: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -80,7 +80,7 @@ class AccessRuleFilter:
 
 
 class AccessRuleView(typing.NamedTuple):
-    """A rule with what is true of it on all instances together."""
+    """A rule with its state aggregated over all instances."""
 
     id: str
     share_id: str
@@ -94,10 +94,10 @@ class AccessRuleView(typing.NamedTuple):
 
 
 class AccessRuleListing(typing.NamedTuple):
-    """Rules to show, and what belongs to them by their id.
+    """Rules to show, with their metadata and locks by rule id.
 
-    `locks` are those that hide them; `rules_status` is the sum of what
-    the instances of the share say.
+    `locks` are those that hide the rules; `rules_status` is aggregated
+    over the instances of the share.
     """
 
     rules: list[AccessRuleView]
@@ -107,7 +107,7 @@ class AccessRuleListing(typing.NamedTuple):
 
 
 def get_target(session: Session, access_id: str) -> sa.Row:
-    """What is needed to authorise; raises ShareAccessNotFound."""
+    """Return what authorization needs; raises ShareAccessNotFound."""
     row = session.one(_ONE, access_id=access_id)
     if row is None:
         raise exception.ShareAccessNotFound(access_id=access_id)
@@ -115,7 +115,7 @@ def get_target(session: Session, access_id: str) -> sa.Row:
 
 
 def get(session: Session, access_id: str) -> AccessRuleListing:
-    """One rule; raises ShareAccessNotFound."""
+    """Return one rule; raises ShareAccessNotFound."""
     rows = session.rows(_ONE, access_id=access_id)
     if not rows:
         raise exception.ShareAccessNotFound(access_id=access_id)
@@ -131,10 +131,10 @@ def get(session: Session, access_id: str) -> AccessRuleListing:
 
 
 def list_for_share(
-    session: Session, share_id: str, wanted: AccessRuleFilter | None = None
+    session: Session, share_id: str, criteria: AccessRuleFilter | None = None
 ) -> AccessRuleListing:
-    """The rules of a share, oldest first."""
-    conditions = _conditions(wanted or AccessRuleFilter())
+    """Return the rules of a share, oldest first."""
+    conditions = _conditions(criteria or AccessRuleFilter())
     rows = session.rows(
         _SHOWN.where(_OF_SHARE, *conditions).order_by(
             RULE.c.created_at, RULE.c.id
@@ -155,14 +155,14 @@ def list_for_share(
 
 
 def merge_instances(rows: Sequence[sa.Row]) -> list[AccessRuleView]:
-    """One rule for its rows on several instances, in order."""
+    """Merge the rows of each rule on several instances, in order."""
     found: dict[str, AccessRuleView] = {}
     for row in rows:
         rule = AccessRuleView(*row[: len(AccessRuleView._fields)])
         other = found.get(rule.id)
         if other is not None:
             rule = other._replace(
-                state=min(other.state, rule.state, key=_WEIGHT.__getitem__),
+                state=min(other.state, rule.state, key=_RANK.__getitem__),
                 access_key=other.access_key or rule.access_key,
             )
         found[rule.id] = rule
@@ -173,19 +173,19 @@ def _status_of(rows: Iterable[sa.Row]) -> str:
     return aggregate_status(row.access_rules_status for row in rows)
 
 
-def _conditions(wanted: AccessRuleFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: AccessRuleFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        RULE.c[name] == value for name, value in wanted.exact.items()
+        RULE.c[name] == value for name, value in criteria.exact.items()
     ]
-    if wanted.access_key is not None:
+    if criteria.access_key is not None:
         with_key = MAPPING.alias()
         found.append(
             sa.exists().where(
                 with_key.c.access_id == RULE.c.id,
-                with_key.c.access_key == wanted.access_key,
+                with_key.c.access_key == criteria.access_key,
             )
         )
-    for key, value in wanted.metadata.items():
+    for key, value in criteria.metadata.items():
         of_rule = RULE_METADATA.alias()
         found.append(
             sa.exists().where(
