@@ -1,4 +1,4 @@
-"""Snapshots as what new shares are made of."""
+"""Snapshots as sources of new shares."""
 
 import sqlalchemy as sa
 
@@ -18,9 +18,9 @@ PARENT = shares.Share.__table__
 PARENT_INSTANCE = shares.ShareInstance.__table__
 ZONE = services.AvailabilityZone.__table__
 
-_BEING_MADE = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
+_CREATING = (InstanceStatus.CREATING, InstanceStatus.CREATING_FROM_SNAPSHOT)
 
-_TAKE = (
+_LOCK_SHARED = (
     sa.select(
         SNAPSHOT.c.id,
         SNAPSHOT.c.size,
@@ -49,12 +49,12 @@ _TAKE = (
     .order_by(SNAPSHOT_INSTANCE.c.id)
     .with_for_update(read=True, of=SNAPSHOT_INSTANCE)
 )
-_CHILD = (
+_CLONE = (
     sa.select(PARENT.c.id)
     .select_from(PARENT.join(PARENT_INSTANCE))
     .where(
         PARENT.c.snapshot_id == sa.bindparam('of_snapshot'),
-        PARENT_INSTANCE.c.status.in_(_BEING_MADE),
+        PARENT_INSTANCE.c.status.in_(_CREATING),
     )
     .limit(1)
 )
@@ -64,22 +64,21 @@ _LOCATED = (
     .where(
         SNAPSHOT.c.share_id == sa.bindparam('of_share'),
         SNAPSHOT_INSTANCE.c.provider_location == sa.bindparam('location'),
-        SNAPSHOT_INSTANCE.c.id != sa.bindparam('but'),
+        SNAPSHOT_INSTANCE.c.id != sa.bindparam('except_id'),
     )
     .limit(1)
 )
 
 
 def lock_source_shared(session: Session, snapshot_id: str) -> sa.Row:
-    """What a snapshot gives to a share that is made of it.
+    """Lock the instances of a snapshot (shared); return the one to clone.
 
-    It stays as it is until the transaction ends, so that who removes it,
-    and moves it first, sees the share. It is the instance on the active
-    replica where there are several, or one with the status that the
-    snapshot shows, where that is not available. Raises
-    ShareSnapshotNotFound when there is none at all.
+    The lock makes a request that removes the snapshot, and moves it first,
+    see the new share. The result is the instance on the active replica if
+    there are several; if the snapshot is not available, an instance with
+    the status it is shown with. Raises ShareSnapshotNotFound.
     """
-    found = session.rows(_TAKE, snapshot_id=snapshot_id)
+    found = session.rows(_LOCK_SHARED, snapshot_id=snapshot_id)
     if not found:
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
     status = displayed_status(found)
@@ -98,24 +97,30 @@ def lock_source_shared(session: Session, snapshot_id: str) -> sa.Row:
 
 
 def check_not_being_cloned(session: Session, snapshot_id: str) -> None:
-    """Raise InvalidShareSnapshot while a share is being made of it.
+    """Raise InvalidShareSnapshot while a share is being created from it.
 
-    To be asked after the move that removes the snapshot, in one
-    transaction with it: then no share can come between.
+    Call it after the move that removes the snapshot and in the same
+    transaction, so that no share can be created in between.
     """
-    if session.value(_CHILD, of_snapshot=snapshot_id) is not None:
+    if session.value(_CLONE, of_snapshot=snapshot_id) is not None:
         raise exception.InvalidShareSnapshot(
             reason=f'a share is being created from snapshot {snapshot_id}'
         )
 
 
 def is_location_in_use(
-    session: Session, share_id: str, provider_location: str, but: str = ''
+    session: Session,
+    share_id: str,
+    provider_location: str,
+    except_id: str = '',
 ) -> bool:
-    """Whether a snapshot of the share, another than `but`, is there."""
+    """Whether another snapshot of the share has this location."""
     return (
         session.value(
-            _LOCATED, of_share=share_id, but=but, location=provider_location
+            _LOCATED,
+            of_share=share_id,
+            except_id=except_id,
+            location=provider_location,
         )
         is not None
     )

@@ -1,7 +1,7 @@
-"""Which instance of a share speaks for it, in Python and in SQL.
+"""The displayed instance of a share, in Python and in SQL.
 
-Shares are shown with its status, sorted and filtered by its columns. The
-one home of the order is `states.share_instance`.
+A share is shown with the status of this instance, and sorted and filtered
+by its columns. `states.share_instance` defines the order of statuses.
 """
 
 import typing
@@ -21,49 +21,49 @@ _OTHER = len(OVERRIDING_STATUSES)
 
 
 def instance_rank(instance: typing.Any) -> tuple[int, bool, int]:
-    """The least of the instances of a share speaks for it.
+    """Return the rank of an instance; the lowest one is displayed.
 
-    Of several such the oldest does. An instance has `status` and
-    `replica_state`.
+    Of several with the same rank the oldest is. An instance has `status`
+    and `replica_state`.
     """
-    weighs = display_rank(instance.status)
+    rank = display_rank(instance.status)
     return (
-        min(weighs, _OTHER),
+        min(rank, _OTHER),
         instance.replica_state != ReplicaState.ACTIVE,
-        weighs,
+        rank,
     )
 
 
 def _order(table: sa.FromClause) -> list[sa.ColumnElement]:
     """Return the order of the instances of a share: rank, then age."""
     status = table.c.status
-    weighs = {
+    ranks = {
         name: display_rank(name) for name in sorted(SHARE_INSTANCE.statuses)
     }
-    first = {name: weighs[name] for name in OVERRIDING_STATUSES}
+    first = {name: ranks[name] for name in OVERRIDING_STATUSES}
     return [
         sa.case(first, value=status, else_=_OTHER),
         sa.case(
             {ReplicaState.ACTIVE: 0}, value=table.c.replica_state, else_=1
         ),
-        sa.case(weighs, value=status),
+        sa.case(ranks, value=status),
         table.c.created_at,
         table.c.id,
     ]
 
 
-_SPEAKER = INSTANCE.alias('speaker')
-_BEST_FIRST = _order(_SPEAKER)
+_DISPLAYED = INSTANCE.alias('displayed')
+_BEST_FIRST = _order(_DISPLAYED)
 
 
 def select_column(column: str) -> sa.ScalarSelect:
-    """What a column of the instance says that speaks for the share.
+    """Return a subquery for a column of the displayed instance.
 
-    To be used in a statement about shares.
+    It is correlated with the share of the enclosing statement.
     """
     return (
-        sa.select(_SPEAKER.c[column])
-        .where(_SPEAKER.c.share_id == SHARE.c.id)
+        sa.select(_DISPLAYED.c[column])
+        .where(_DISPLAYED.c.share_id == SHARE.c.id)
         .order_by(*_BEST_FIRST)
         .limit(1)
         .correlate(SHARE)

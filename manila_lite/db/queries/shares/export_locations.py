@@ -19,7 +19,7 @@ ZONE = services.AvailabilityZone.__table__
 METADATA = MetadataTable(EXPORT_METADATA, 'export_location_id', EXPORT)
 
 PREFERRED = 'preferred'
-"""The metadata key that is a field of its own on the wire."""
+"""The metadata key that is a separate field on the wire."""
 
 _COLUMNS = (
     EXPORT,
@@ -65,9 +65,10 @@ class ExportLocationListing(typing.NamedTuple):
 def list_for_share(
     session: Session, share_id: str, *, all_replicas: bool
 ) -> ExportLocationListing:
-    """Those of a share; of a replicated one the active replica's only.
+    """Return the export locations of a share.
 
-    `all_replicas` has those of the others too, as was shown below 2.47.
+    Of a replicated share they are those of the active replica only, unless
+    `all_replicas` is set, as in versions below 2.47.
     """
     rows = [
         row

@@ -24,7 +24,7 @@ _SHOWN = (
 
 @dataclasses.dataclass
 class ShareInstanceFilter:
-    """Which instances: empty fields do not narrow anything."""
+    """Criteria for share instances; empty fields match everything."""
 
     id: str | None = None
     share_id: str | None = None
@@ -40,10 +40,10 @@ class ShareInstanceListing(typing.NamedTuple):
 
 
 def list_instances(
-    session: Session, wanted: ShareInstanceFilter, *, exports: bool
+    session: Session, criteria: ShareInstanceFilter, *, exports: bool
 ) -> ShareInstanceListing:
-    """The instances, newest first, and the paths of their exports."""
-    conditions = _conditions(wanted)
+    """Return the instances, newest first, and the paths of their exports."""
+    conditions = _conditions(criteria)
     rows = session.rows(_SHOWN.where(*conditions))
     paths: dict[str, list[str]] = {}
     if exports:
@@ -57,27 +57,27 @@ def list_instances(
     return ShareInstanceListing(rows, {'exports': paths})
 
 
-def _conditions(wanted: ShareInstanceFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: ShareInstanceFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        INSTANCE.c[name] == value for name, value in wanted.exact.items()
+        INSTANCE.c[name] == value for name, value in criteria.exact.items()
     ]
-    if wanted.id is not None:
-        found.append(INSTANCE.c.id == wanted.id)
-    if wanted.share_id is not None:
-        found.append(INSTANCE.c.share_id == wanted.share_id)
-    if wanted.soft_deleted is not None:
+    if criteria.id is not None:
+        found.append(INSTANCE.c.id == criteria.id)
+    if criteria.share_id is not None:
+        found.append(INSTANCE.c.share_id == criteria.share_id)
+    if criteria.soft_deleted is not None:
         found.append(
             sa.exists().where(
                 SHARE.c.id == INSTANCE.c.share_id,
-                SHARE.c.is_soft_deleted.is_(wanted.soft_deleted),
+                SHARE.c.is_soft_deleted.is_(criteria.soft_deleted),
             )
         )
     of_export = EXPORT.alias()
     asked = [
         of_export.c[name] == value
         for name, value in (
-            ('id', wanted.export_id),
-            ('path', wanted.export_path),
+            ('id', criteria.export_id),
+            ('path', criteria.export_path),
         )
         if value is not None
     ]

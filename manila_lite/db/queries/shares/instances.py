@@ -1,4 +1,4 @@
-"""Share instances: reads for managers, schedulers and views."""
+"""Share instances: the rows that managers and schedulers act on."""
 
 from collections.abc import Collection
 import typing
@@ -43,24 +43,24 @@ _WITH_METADATA = _FULL.add_columns(
     METADATA.c.key.label('metadata_key'),
     METADATA.c.value.label('metadata_value'),
 ).outerjoin(METADATA, METADATA.c.share_id == SHARE.c.id)
-_KEPT_WITH_METADATA = _WITH_METADATA.with_for_update(read=True, of=INSTANCE)
+_WITH_METADATA_LOCKED = _WITH_METADATA.with_for_update(read=True, of=INSTANCE)
 _EXPORTS = (
     sa.select(EXPORT)
     .where(EXPORT.c.share_instance_id == sa.bindparam('of_instance'))
     .order_by(EXPORT.c.created_at, EXPORT.c.path)
 )
-_SOME = _ALL.where(
+_BY_IDS = _ALL.where(
     INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True))
 ).order_by(INSTANCE.c.id)
-_METADATA_OF_SOME = sa.select(METADATA).where(
+_METADATA_BY_IDS = sa.select(METADATA).where(
     METADATA.c.share_id.in_(sa.bindparam('ids', expanding=True))
 )
-_EXPORTS_OF_SOME = (
+_EXPORTS_BY_IDS = (
     sa.select(EXPORT)
     .where(EXPORT.c.share_instance_id.in_(sa.bindparam('ids', expanding=True)))
     .order_by(EXPORT.c.created_at, EXPORT.c.path)
 )
-_PLACE = (
+_ASSIGN_HOST = (
     sa.update(INSTANCE)
     .where(
         INSTANCE.c.id == sa.bindparam('instance_id'),
@@ -75,17 +75,14 @@ _PLACE = (
         updated_at=sa.bindparam('now'),
     )
 )
-_PROGRESS = (
+_SET_PROGRESS = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(
         progress=sa.bindparam('new_progress'), updated_at=sa.bindparam('now')
     )
 )
-_DROP_EXPORTS = sa.delete(EXPORT).where(
-    EXPORT.c.share_instance_id == sa.bindparam('of_instance')
-)
-_EXPORTED = (
+_PATH_CLAIMED = (
     sa.select(INSTANCE.c.id)
     .select_from(EXPORT.join(INSTANCE))
     .where(
@@ -95,8 +92,8 @@ _EXPORTED = (
     )
     .limit(1)
 )
-_HELD = _EXPORTED.where(
-    INSTANCE.c.id != sa.bindparam('but'),
+_PATH_OWNED = _PATH_CLAIMED.where(
+    INSTANCE.c.id != sa.bindparam('except_id'),
     INSTANCE.c.status.not_in(
         [InstanceStatus.MANAGE_STARTING, InstanceStatus.MANAGE_ERROR]
     ),
@@ -131,7 +128,7 @@ _IN_FLIGHT = (
             WORK.c.resource == 'share_instance',
             WORK.c.resource_id == INSTANCE.c.id,
         ),
-        # What is ensured is owed by work of its service.
+        # An instance in ensuring is processed by work of its service.
         sa.or_(
             INSTANCE.c.status != InstanceStatus.ENSURING,
             ~sa.exists().where(
@@ -145,7 +142,7 @@ _IN_FLIGHT = (
 
 
 def get(session: Session, instance_id: str) -> sa.Row:
-    """The instance joined with what its share and zone say of it."""
+    """Return an instance joined with columns of its share and zone."""
     row = find(session, instance_id)
     if row is None:
         raise exception.ShareInstanceNotFound(share_instance_id=instance_id)
@@ -153,19 +150,19 @@ def get(session: Session, instance_id: str) -> sa.Row:
 
 
 def find(session: Session, instance_id: str) -> sa.Row | None:
-    """The same, or None when the instance is gone."""
+    """Like `get`, but return None if the instance is gone."""
     return session.one(_FULL, instance_id=instance_id)
 
 
 def get_with_metadata(
     session: Session, instance_id: str, *, lock_shared: bool = False
 ) -> tuple[sa.Row, dict[str, str]]:
-    """The instance and the metadata of its share, in one statement.
+    """Return an instance and the metadata of its share, in one statement.
 
-    With `keep` it stays as it is until the transaction ends.
+    With `lock_shared` the instance is locked (shared).
     """
     rows = session.rows(
-        _KEPT_WITH_METADATA if lock_shared else _WITH_METADATA,
+        _WITH_METADATA_LOCKED if lock_shared else _WITH_METADATA,
         instance_id=instance_id,
     )
     if not rows:
@@ -180,13 +177,13 @@ def get_with_metadata(
 def list_with_details(
     session: Session, ids: Collection[str]
 ) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
-    """Instances by id, each with its metadata and export locations."""
-    rows = session.rows(_SOME, ids=sorted(ids))
+    """Return instances, each with metadata and export locations."""
+    rows = session.rows(_BY_IDS, ids=sorted(ids))
     metadata: dict[str, dict[str, str]] = {row.share_id: {} for row in rows}
-    for one in session.rows(_METADATA_OF_SOME, ids=sorted(metadata)):
+    for one in session.rows(_METADATA_BY_IDS, ids=sorted(metadata)):
         metadata[one.share_id][one.key] = one.value
     exports: dict[str, list[sa.Row]] = {row.id: [] for row in rows}
-    for one in session.rows(_EXPORTS_OF_SOME, ids=sorted(exports)):
+    for one in session.rows(_EXPORTS_BY_IDS, ids=sorted(exports)):
         exports[one.share_instance_id].append(one)
     return [(row, metadata[row.share_id], exports[row.id]) for row in rows]
 
@@ -198,9 +195,9 @@ def list_service_page(
     after: str,
     size: int,
 ) -> typing.Sequence[sa.Row]:
-    """Id and status of so many instances of a back end, in order of id.
+    """Return id and status of up to `size` instances, ordered by id.
 
-    It begins with the first after an id; the empty one is before all.
+    The page starts after the id `after`; the empty one precedes all.
     """
     prefix = f'{service_host}#'
     return session.rows(
@@ -220,31 +217,37 @@ def list_export_locations(
 
 
 def is_path_claimed(session: Session, service_host: str, path: str) -> bool:
-    """Whether any instance on a back end has, or claims, this path."""
-    return _exports_at(session, _EXPORTED, service_host, path)
+    """Whether any instance on a back end has or claims this path."""
+    return _has_path(session, _PATH_CLAIMED, service_host, path)
 
 
 def is_path_owned(
-    session: Session, service_host: str, path: str, but: str
+    session: Session, service_host: str, path: str, except_id: str
 ) -> bool:
-    """Whether an instance, another than `but`, has the path for sure.
+    """Whether another instance really has the path.
 
-    What is yet to be taken over, or could not be, has but claimed it.
+    Instances that are still to be managed, or could not be, only claim it.
     """
-    return _exports_at(session, _HELD, service_host, path, but=but)
+    return _has_path(
+        session, _PATH_OWNED, service_host, path, except_id=except_id
+    )
 
 
-def _exports_at(
+def _has_path(
     session: Session,
     statement: sa.Select,
     service_host: str,
     path: str,
-    **more: str,
+    **params: str,
 ) -> bool:
     prefix = f'{service_host}#'
     return (
         session.value(
-            statement, of_path=path, prefix=prefix, length=len(prefix), **more
+            statement,
+            of_path=path,
+            prefix=prefix,
+            length=len(prefix),
+            **params,
         )
         is not None
     )
@@ -253,7 +256,7 @@ def _exports_at(
 def list_hosts(
     session: Session, share_ids: Collection[str]
 ) -> dict[str, set[str]]:
-    """Where the instances of these shares are: hosts by share id."""
+    """Return the hosts of the instances of these shares, by share id."""
     found: dict[str, set[str]] = {}
     for row in session.rows(_HOSTS_OF, share_ids=sorted(share_ids)):
         found.setdefault(row.share_id, set()).update(
@@ -265,10 +268,10 @@ def list_hosts(
 def assign_host(
     session: Session, instance_id: str, host: str, zone: str | None
 ) -> None:
-    """Give a new instance its host; only one placement ever passes."""
+    """Give a new instance its host; only the first placement succeeds."""
     if (
         session.run(
-            _PLACE,
+            _ASSIGN_HOST,
             instance_id=instance_id,
             new_host=host,
             new_zone=zone,
@@ -289,9 +292,9 @@ def assign_host(
 
 
 def set_progress(session: Session, instance_id: str, progress: str) -> None:
-    """Say how far a back end has come, as it tells it: '50%'."""
+    """Store the progress that a back end reports, such as '50%'."""
     session.run(
-        _PROGRESS,
+        _SET_PROGRESS,
         instance_id=instance_id,
         new_progress=progress,
         now=session.now,
@@ -303,10 +306,10 @@ def replace_export_locations(
     instance_id: str,
     locations: Collection[dict[str, typing.Any]],
 ) -> None:
-    """Make these the export locations of the instance.
+    """Replace the export locations of an instance.
 
-    A location is a dict of path, is_admin_only and metadata. One that is
-    there already keeps its id and the metadata users gave it.
+    A location is a dict of path, is_admin_only and metadata. A location
+    whose path exists already keeps its id and the metadata of users.
     """
     known = {
         row.path: row for row in list_export_locations(session, instance_id)
@@ -351,10 +354,10 @@ def insert_export_locations(
 def list_without_work(
     session: Session, statuses: Collection[str], service_host: str | None
 ) -> list[sa.Row]:
-    """Instances in these statuses that no work is owed for.
+    """Return the instances in these statuses for which no work is queued.
 
-    Of one back end (`host@backend`, its pools included), or with None of
-    those that have no host yet.
+    They are those of one back end (`host@backend`, including its pools),
+    or with None those that have no host yet.
     """
     rows = session.rows(
         _IN_FLIGHT, statuses=sorted(statuses), of_service=service_host

@@ -1,4 +1,4 @@
-"""Shares: the rows that operations decide on, and their plain records."""
+"""Shares: the rows that operations act on, and their plain records."""
 
 from collections.abc import Mapping
 import datetime
@@ -69,7 +69,7 @@ _RESIZE = (
     .where(SHARE.c.id == sa.bindparam('share_id'))
     .values(size=sa.bindparam('new_size'), updated_at=sa.bindparam('now'))
 )
-_LEFT = (
+_COUNT_INSTANCES = (
     sa.select(sa.func.count())
     .select_from(INSTANCE)
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
@@ -105,7 +105,7 @@ _RESTORE = (
         updated_at=sa.bindparam('now'),
     )
 )
-_A_SNAPSHOT = (
+_ANY_SNAPSHOT = (
     sa.select(SNAPSHOT.c.id)
     .where(SNAPSHOT.c.share_id == sa.bindparam('of_share'))
     .limit(1)
@@ -119,8 +119,8 @@ _EXPIRED = (
     .order_by(SHARE.c.scheduled_to_be_deleted_at)
     .limit(100)
 )
-_EXPIRED_NOWHERE = _EXPIRED.where(_DELETABLE.where(INSTANCE.c.host.is_(None)))
-_EXPIRED_THERE = _EXPIRED.where(
+_EXPIRED_UNPLACED = _EXPIRED.where(_DELETABLE.where(INSTANCE.c.host.is_(None)))
+_EXPIRED_ON_HOST = _EXPIRED.where(
     _DELETABLE.where(
         sa.or_(
             INSTANCE.c.host == sa.bindparam('of_host'),
@@ -133,11 +133,11 @@ _EXPIRED_THERE = _EXPIRED.where(
 
 
 def get_target(session: Session, share_id: str) -> sa.Row:
-    """What an action needs to authorise and check, in one statement.
+    """Return what an action needs to authorize and check a share.
 
-    It is about the instance that actions work on: of replicas the active
-    one, of several such the oldest. Its status is the one the share is
-    shown with.
+    The row has the instance that actions work on: the active replica, the
+    oldest one if several are active. Its status is the one that the share
+    is shown with. Raises ShareNotFound.
     """
     row = session.one(_TARGET, share_id=share_id)
     if row is None:
@@ -146,7 +146,7 @@ def get_target(session: Session, share_id: str) -> sa.Row:
 
 
 def list_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
-    """The same row for every instance of the share, each with its status."""
+    """Return such a row for every instance, each with its own status."""
     return [
         row
         for row in session.rows(_INSTANCES, share_id=share_id)
@@ -183,7 +183,7 @@ def resize(session: Session, share_id: str, size: int) -> None:
 def soft_delete(
     session: Session, share_id: str, until: datetime.datetime
 ) -> bool:
-    """Into the recycle bin, if status and flag allow it now."""
+    """Move a share into the recycle bin, if its status allows it now."""
     return (
         session.run(
             _SOFT_DELETE, share_id=share_id, until=until, now=session.now
@@ -193,19 +193,19 @@ def soft_delete(
 
 
 def restore(session: Session, share_id: str) -> bool:
-    """Out of the recycle bin, if it is there and not being deleted."""
+    """Restore a share from the recycle bin, unless it is being deleted."""
     return session.run(_RESTORE, share_id=share_id, now=session.now) == 1
 
 
 def list_expired(session: Session, service_host: str | None) -> list[str]:
-    """Shares of a back end whose time in the recycle bin is over.
+    """Return shares of a back end whose time in the recycle bin is over.
 
-    With None, of no back end. Only some at a time, and none of those that
-    cannot be deleted as they are.
+    None means shares without a back end. Returns a limited number, and
+    none that cannot be deleted in their status.
     """
     if service_host is None:
         return [
-            row.id for row in session.rows(_EXPIRED_NOWHERE, now=session.now)
+            row.id for row in session.rows(_EXPIRED_UNPLACED, now=session.now)
         ]
     escaped = (
         service_host.replace('!', '!!').replace('%', '!%').replace('_', '!_')
@@ -213,7 +213,7 @@ def list_expired(session: Session, service_host: str | None) -> list[str]:
     return [
         row.id
         for row in session.rows(
-            _EXPIRED_THERE,
+            _EXPIRED_ON_HOST,
             now=session.now,
             of_host=service_host,
             of_pools=f'{escaped}#%',
@@ -224,10 +224,10 @@ def list_expired(session: Session, service_host: str | None) -> list[str]:
 def remove_instance(
     session: Session, instance: sa.Row, event: str = 'deleted'
 ) -> bool:
-    """Make the last move of an instance; True when the share went too.
+    """Remove an instance by its last move; True if the share went too.
 
-    `instance` has id, share_id and replica_state. What hangs on the rows
-    goes with them; so do rules that no other replica has.
+    `instance` has id, share_id and replica_state. Dependent rows are
+    deleted too, and rules that no other replica has.
     """
     rules = (
         [row.id for row in share_rules.list_for_instance(session, instance.id)]
@@ -245,7 +245,7 @@ def remove_instance(
     transitions.fire(
         session, instance_states.SHARE_INSTANCE, instance.id, event
     )
-    if session.value(_LEFT, of_share=instance.share_id):
+    if session.value(_COUNT_INSTANCES, of_share=instance.share_id):
         if rules:
             share_rules.remove_unmapped(session, rules)
         return False
@@ -253,8 +253,8 @@ def remove_instance(
 
 
 def has_snapshots(session: Session, share_id: str) -> bool:
-    """Whether there is any snapshot of the share, in whatever status."""
-    return session.value(_A_SNAPSHOT, of_share=share_id) is not None
+    """Whether the share has any snapshot, in any status."""
+    return session.value(_ANY_SNAPSHOT, of_share=share_id) is not None
 
 
 def filter_visible(
@@ -263,7 +263,7 @@ def filter_visible(
     project_id: str,
     sees_all: bool,
 ) -> set[str]:
-    """Which of these shares exist for the project."""
+    """Return the ids of those shares that the project can see."""
     if not share_ids:
         return set()
     return {

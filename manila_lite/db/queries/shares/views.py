@@ -1,8 +1,8 @@
-"""Shares as users see them: one page, or one share, with its children.
+"""Shares as users see them: a page, or one share, with its children.
 
-A share is shown with the instance that represents it. A page is one
-statement (the page of shares joined with their instances, types and
-zones), its metadata a second one that repeats the page as a subquery.
+A share is shown with its displayed instance. A page takes one statement
+for the shares joined with their instances, types and zones, and one for
+their metadata, which repeats the page as a subquery.
 """
 
 import collections
@@ -32,8 +32,8 @@ SPEC = types.ShareTypeExtraSpec.__table__
 ZONE = services.AvailabilityZone.__table__
 
 _NOT_HIDDEN = INSTANCE.c.status.not_in(sorted(states.HIDDEN_FROM_TENANTS))
-# Asked of one share after the other, until the page is full: for an EXISTS
-# MariaDB gathers the instances of all shares first.
+# A scalar subquery is evaluated share by share until the page is full; for
+# an EXISTS, MariaDB materializes the instances of all shares first.
 _IS_VISIBLE = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.share_id == SHARE.c.id, _NOT_HIDDEN)
@@ -42,8 +42,8 @@ _IS_VISIBLE = (
     .scalar_subquery()
     .is_not(None)
 )
-# What a share is looked for by is what it is shown with.
-_SPEAKS = sa.or_(
+# Filters apply to the instance that the share is shown with.
+_IS_DISPLAYED = sa.or_(
     SHARE.c.replication_type.is_(None),
     INSTANCE.c.id == displayed_instance.select_column('id'),
 )
@@ -63,12 +63,12 @@ INSTANCE_SORT_KEYS = frozenset(
 
 @dataclasses.dataclass
 class ShareFilter:
-    """Which shares: empty fields do not narrow anything.
+    """Criteria for shares; empty fields match everything.
 
-    `share` and `instance` are exact column values, those of the instance
-    that speaks for the share; `like` are substrings; `metadata` and
-    `extra_specs` pairs that must all be there. Without `sees_hidden`
-    shares that deferred deletion has given up are left out.
+    `share` and `instance` are exact column values of the share and of its
+    displayed instance; `like` are substrings; all pairs of `metadata` and
+    `extra_specs` must be present. Shares hidden by deferred deletion are
+    left out unless `include_hidden` is set.
     """
 
     project_id: str | None = None
@@ -85,9 +85,9 @@ class ShareFilter:
 
 
 def _to_show(column: sa.Column) -> sa.ColumnElement:
-    """The column, its time as the driver gives it: nobody reckons with it.
+    """Return the column, without conversion of timestamps.
 
-    On SQLite that is text, and answers want text.
+    On SQLite they are stored as text, which is what responses need.
     """
     if isinstance(column.type, sa.DateTime):
         return sa.type_coerce(column, sa.types.NullType()).label(column.name)
@@ -112,7 +112,7 @@ _SHOWN = sa.select(
     TYPE.c.name.label('share_type_name'),
     ZONE.c.name.label('availability_zone'),
 )
-_ID = 0  # its place in a row, which is ten times faster than its name
+_ID = 0  # access by index is ten times faster than by name
 
 
 def _joined(these: sa.FromClause = SHARE) -> sa.FromClause:
@@ -151,7 +151,7 @@ _EXPORTS_OF_ONE = _EXPORTS.where(
 
 
 class Exports(enum.Enum):
-    """Which paths come with a share: all, or without administrators'."""
+    """The export paths to include: none, those of users, or all."""
 
     NONE = enum.auto()
     OPEN = enum.auto()
@@ -167,7 +167,7 @@ class ShareListing(typing.NamedTuple):
 
 
 def get(session: Session, share_id: str, *, exports: Exports) -> ShareListing:
-    """One share; no rows when there is none."""
+    """Return one share, or no rows if it does not exist."""
     found = session.rows(_ONE, share_id=share_id)
     if not found:
         return ShareListing([], {})
@@ -179,31 +179,33 @@ def get(session: Session, share_id: str, *, exports: Exports) -> ShareListing:
 
 def list_summaries(
     session: Session,
-    wanted: ShareFilter,
+    criteria: ShareFilter,
     page: typing.Any,
     count: bool = False,
 ) -> ShareListing:
-    """Ids and names of the shares of a page."""
+    """Return ids and names of the shares of a page."""
     statement = _page(
-        wanted, page, SHARE.c.id, SHARE.c.display_name.label('name')
+        criteria, page, SHARE.c.id, SHARE.c.display_name.label('name')
     )
     return ShareListing(
-        session.rows(statement), {}, _count(session, wanted) if count else None
+        session.rows(statement),
+        {},
+        _count(session, criteria) if count else None,
     )
 
 
 def list_details(
     session: Session,
-    wanted: ShareFilter,
+    criteria: ShareFilter,
     page: typing.Any,
     *,
     exports: Exports,
     count: bool = False,
 ) -> ShareListing:
-    """The shares of a page with everything the detailed view shows."""
-    ids = _page(wanted, page, SHARE.c.id).subquery()
-    # From the page outwards: of an inner join SQLite makes a walk through
-    # all shares, if that saves it from sorting the page.
+    """Return the shares of a page with everything the detailed view shows."""
+    ids = _page(criteria, page, SHARE.c.id).subquery()
+    # An outer join from the page: for an inner join SQLite would scan all
+    # shares if that saves it from sorting the page.
     these = ids.outerjoin(SHARE, SHARE.c.id == ids.c.id)
     found = session.rows(
         _SHOWN.select_from(_joined(these)).order_by(
@@ -220,17 +222,18 @@ def list_details(
     return ShareListing(
         rows,
         {'metadata': metadata, 'exports': paths, **sums},
-        _count(session, wanted) if count else None,
+        _count(session, criteria) if count else None,
     )
 
 
 def select_displayed(
     rows: Sequence[sa.Row],
 ) -> tuple[Sequence[sa.Row], dict[str, dict]]:
-    """One row per share, in order, and what several instances add up to.
+    """Return the displayed row of each share, in order, and aggregates.
 
-    By share id, of shares that have several: whether they are replicas
-    (`replicated`), and their `access_rules_status` (`rules_status`).
+    The aggregates are by share id, for shares with several instances:
+    whether these are replicas (`replicated`), and their aggregated
+    `access_rules_status` (`rules_status`).
     """
     if len({row[_ID] for row in rows}) == len(rows):
         return rows, {'replicated': {}, 'rules_status': {}}
@@ -253,23 +256,25 @@ def select_displayed(
 
 
 def _page(
-    wanted: ShareFilter, page: typing.Any, *columns: sa.ColumnElement
+    criteria: ShareFilter, page: typing.Any, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
-        sa.select(*columns).where(*_conditions(wanted)).order_by(*_order(page))
+        sa.select(*columns)
+        .where(*_conditions(criteria))
+        .order_by(*_order(page))
     )
     if page.limit is not None:
         statement = statement.limit(page.limit)
     if page.offset:
-        if page.limit is None:  # MariaDB and SQLite want a limit with it
+        if page.limit is None:  # MariaDB and SQLite need a limit too
             statement = statement.limit(2**31 - 1)
         statement = statement.offset(page.offset)
     return statement
 
 
 def _order(page: typing.Any) -> list[sa.ColumnElement]:
-    # One value for each: with a join, a share of several instances would
-    # be several in the page.
+    # A subquery gives one value for each share: with a join, a share with
+    # several instances would appear several times in the page.
     key = (
         displayed_instance.select_column(page.sort_key)
         if page.sort_key in INSTANCE_SORT_KEYS
@@ -280,45 +285,46 @@ def _order(page: typing.Any) -> list[sa.ColumnElement]:
     return [key.asc(), SHARE.c.id.asc()]
 
 
-def _count(session: Session, wanted: ShareFilter) -> int:
+def _count(session: Session, criteria: ShareFilter) -> int:
     return session.value(
         sa.select(sa.func.count())
         .select_from(SHARE)
-        .where(*_conditions(wanted))
+        .where(*_conditions(criteria))
     )
 
 
-def _conditions(wanted: ShareFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = []
-    if wanted.project_id is not None:
-        own = SHARE.c.project_id == wanted.project_id
+    if criteria.project_id is not None:
+        own = SHARE.c.project_id == criteria.project_id
         found.append(
             sa.or_(own, SHARE.c.is_public.is_(True))
-            if wanted.include_public
+            if criteria.include_public
             else own
         )
     found += [
-        _equals(SHARE.c[name], value) for name, value in wanted.share.items()
+        _equals(SHARE.c[name], value) for name, value in criteria.share.items()
     ]
     found += [
         SHARE.c[name].contains(text, autoescape=True)
-        for name, text in wanted.like.items()
+        for name, text in criteria.like.items()
     ]
     of_instance = [
         _equals(INSTANCE.c[name], value)
-        for name, value in wanted.instance.items()
+        for name, value in criteria.instance.items()
     ]
-    if wanted.zone is not None:
+    if criteria.zone is not None:
         of_instance.append(
             INSTANCE.c.availability_zone_id.in_(
                 sa.select(ZONE.c.id).where(
                     sa.or_(
-                        ZONE.c.name == wanted.zone, ZONE.c.id == wanted.zone
+                        ZONE.c.name == criteria.zone,
+                        ZONE.c.id == criteria.zone,
                     )
                 )
             )
         )
-    for key, value in wanted.extra_specs.items():
+    for key, value in criteria.extra_specs.items():
         of_instance.append(
             sa.exists()
             .where(
@@ -329,13 +335,13 @@ def _conditions(wanted: ShareFilter) -> list[sa.ColumnElement]:
             .correlate(INSTANCE)
         )
     if of_instance:
-        of_instance.append(_SPEAKS)
-        if not wanted.include_hidden:
+        of_instance.append(_IS_DISPLAYED)
+        if not criteria.include_hidden:
             of_instance.append(_NOT_HIDDEN)
         found.append(_some_instance(*of_instance))
-    elif not wanted.include_hidden:
+    elif not criteria.include_hidden:
         found.append(_IS_VISIBLE)
-    for key, value in wanted.metadata.items():
+    for key, value in criteria.metadata.items():
         found.append(
             sa.exists().where(
                 METADATA.c.share_id == SHARE.c.id,
@@ -343,15 +349,15 @@ def _conditions(wanted: ShareFilter) -> list[sa.ColumnElement]:
                 METADATA.c.value == value,
             )
         )
-    return found + _export_conditions(wanted)
+    return found + _export_conditions(criteria)
 
 
-def _export_conditions(wanted: ShareFilter) -> list[sa.ColumnElement]:
+def _export_conditions(criteria: ShareFilter) -> list[sa.ColumnElement]:
     asked = [
         EXPORT.c[name] == value
         for name, value in (
-            ('id', wanted.export_id),
-            ('path', wanted.export_path),
+            ('id', criteria.export_id),
+            ('path', criteria.export_path),
         )
         if value is not None
     ]
@@ -363,7 +369,7 @@ def _export_conditions(wanted: ShareFilter) -> list[sa.ColumnElement]:
 
 
 def _some_instance(*conditions: sa.ColumnElement) -> sa.ColumnElement:
-    """Whether the share has an instance of which all this is true."""
+    """Return the condition that some instance of the share meets all."""
     return (
         sa.exists()
         .where(INSTANCE.c.share_id == SHARE.c.id, *conditions)
@@ -373,7 +379,8 @@ def _some_instance(*conditions: sa.ColumnElement) -> sa.ColumnElement:
 
 def _equals(column: sa.Column, value: object) -> sa.ColumnElement:
     if value is False:
-        # What most rows are is no reason to leave the order of an index.
+        # Most rows are False; this keeps the optimizer from leaving the
+        # index that gives the order.
         return column.is_not(True)
     if value is True:
         return column.is_(True)

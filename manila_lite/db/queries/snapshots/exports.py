@@ -1,4 +1,4 @@
-"""Where snapshot instances are exported, for managers and for views."""
+"""Export locations of snapshot instances, for managers and views."""
 
 from collections.abc import Collection
 import typing
@@ -41,10 +41,10 @@ def list_for_instance(
 def list_for_snapshot(
     session: Session, snapshot_id: str, *, every_instance: bool
 ) -> list[sa.Row]:
-    """Those of every instance, or else of what its users can mount.
+    """Return the export locations of a snapshot.
 
-    That is what is available, and of a replicated share only what the
-    active replica has.
+    Without `every_instance` they are those that users can mount: of
+    available instances, for a replicated share only on the active replica.
     """
     return [
         row
@@ -60,7 +60,7 @@ def list_for_snapshot(
 def get_by_id(
     rows: typing.Iterable[typing.Any], export_location_id: str
 ) -> typing.Any:
-    """The one of this id, or ExportLocationNotFound."""
+    """Return the row with this id; raises ExportLocationNotFound."""
     for row in rows:
         if row.id == export_location_id:
             return row
@@ -74,10 +74,10 @@ def replace(
     snapshot_instance_id: str,
     locations: Collection[typing.Mapping[str, typing.Any]],
 ) -> None:
-    """Make these the export locations of the instance.
+    """Replace the export locations of an instance.
 
-    A location has path and is_admin_only, as `drivers.base` completes
-    what a driver answers. One that is there already keeps its id.
+    A location has path and is_admin_only, as `drivers.base` completes the
+    reply of a driver. A location that exists already keeps its id.
     """
     known = {
         row.path: row

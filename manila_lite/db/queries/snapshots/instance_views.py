@@ -33,7 +33,7 @@ def get(session: Session, instance_id: str) -> sa.Row:
 def list_instances(
     session: Session, snapshot_id: str | None
 ) -> Sequence[sa.Row]:
-    """All instances, or those of a snapshot, newest first."""
+    """Return all instances, or those of a snapshot, newest first."""
     if snapshot_id is None:
         return session.rows(_ALL)
     return session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)

@@ -1,4 +1,4 @@
-"""Snapshots: the rows that operations decide on, and their records."""
+"""Snapshots: the rows that operations act on, and their plain records."""
 
 from collections.abc import Iterable, Mapping
 import datetime
@@ -103,41 +103,44 @@ _FULL = sa.select(
     .join(SHARE, SHARE.c.id == SNAPSHOT.c.share_id)
 )
 _ONE = _FULL.where(INSTANCE.c.id == sa.bindparam('instance_id'))
-_OF_PARENT = _FULL.where(
+_ONE_ON_SHARE_INSTANCE = _FULL.where(
     INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'),
     INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
 )
-_ALL_OF_PARENT = _FULL.where(
+_ON_SHARE_INSTANCE = _FULL.where(
     INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance')
 ).order_by(INSTANCE.c.id)
 _OF_SNAPSHOT = _FULL.where(
     INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot')
 ).order_by(INSTANCE.c.id)
-_TAGS = snapshots.SnapshotMetadata.__table__
+_METADATA_TABLE = snapshots.SnapshotMetadata.__table__
 _ONE_WITH_METADATA = _ONE.add_columns(
-    _TAGS.c.key.label('metadata_key'), _TAGS.c.value.label('metadata_value')
-).outerjoin(_TAGS, _TAGS.c.share_snapshot_id == SNAPSHOT.c.id)
-_KEPT_WITH_METADATA = _ONE_WITH_METADATA.with_for_update(
+    _METADATA_TABLE.c.key.label('metadata_key'),
+    _METADATA_TABLE.c.value.label('metadata_value'),
+).outerjoin(
+    _METADATA_TABLE, _METADATA_TABLE.c.share_snapshot_id == SNAPSHOT.c.id
+)
+_ONE_WITH_METADATA_LOCKED = _ONE_WITH_METADATA.with_for_update(
     read=True, of=INSTANCE
 )
-_HOLD = (
+_LOCK_SHARE_INSTANCE = (
     sa.select(SHARE_INSTANCE.c.status)
     .where(SHARE_INSTANCE.c.id == sa.bindparam('instance_id'))
     .with_for_update()
 )
-_IS_TAKEN = sa.select(
+_IN_PROGRESS = sa.select(
     sa.exists().where(
         INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'),
         INSTANCE.c.status == SnapshotStatus.CREATING,
-        INSTANCE.c.id != sa.bindparam('but'),
+        INSTANCE.c.id != sa.bindparam('except_id'),
     )
 )
-_A_CHILD = (
+_ANY_ON_SHARE_INSTANCE = (
     sa.select(INSTANCE.c.id)
     .where(INSTANCE.c.share_instance_id == sa.bindparam('of_share_instance'))
     .limit(1)
 )
-_OF_ALL = (
+_IDS_ON_SHARE_INSTANCES = (
     sa.select(INSTANCE.c.id)
     .where(
         INSTANCE.c.share_instance_id.in_(sa.bindparam('ids', expanding=True))
@@ -149,13 +152,13 @@ _RESIZE = (
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
     .values(size=sa.bindparam('new_size'), updated_at=sa.bindparam('now'))
 )
-_LOCATE = (
+_SET_LOCATION = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.id == sa.bindparam('instance_id'))
     .values(provider_location=sa.bindparam('new_location'))
 )
 _INSERT = sa.insert(SNAPSHOT)
-_LEFT = (
+_COUNT_INSTANCES = (
     sa.select(sa.func.count())
     .select_from(INSTANCE)
     .where(INSTANCE.c.snapshot_id == sa.bindparam('of_snapshot'))
@@ -163,7 +166,7 @@ _LEFT = (
 _REMOVE = sa.delete(SNAPSHOT).where(
     SNAPSHOT.c.id == sa.bindparam('snapshot_id')
 )
-_KEEP = (
+_LOCK = (
     sa.select(SNAPSHOT.c.id)
     .where(SNAPSHOT.c.id == sa.bindparam('snapshot_id'))
     .with_for_update()
@@ -171,10 +174,11 @@ _KEEP = (
 
 
 def get_target(session: Session, snapshot_id: str) -> typing.Any:
-    """What an action needs to authorise and check, in one statement.
+    """Return what an action needs to authorize and check a snapshot.
 
-    Its status is what the snapshot shows; the instance is that of the
-    active replica, where there are several and it has one.
+    The status is the one that the snapshot is shown with. Of several
+    instances the row has the one on the active replica, if there is one.
+    Raises ShareSnapshotNotFound.
     """
     found = session.rows(_TARGET, snapshot_id=snapshot_id)
     if not found:
@@ -190,10 +194,10 @@ def get_target(session: Session, snapshot_id: str) -> typing.Any:
 
 
 def displayed_status(rows: Iterable[typing.Any]) -> typing.Any:
-    """What a snapshot shows of its instances.
+    """Return the status that a snapshot with such instances is shown with.
 
-    Those on replicas that follow badly say nothing, unless there are no
-    others. Rows have `status` and `replica_state`.
+    Instances on replicas that are not up to date are ignored unless there
+    are no others. Rows have `status` and `replica_state`.
     """
     found = list(rows)
     counting = [row for row in found if row.replica_state in UP_TO_DATE]
@@ -201,7 +205,7 @@ def displayed_status(rows: Iterable[typing.Any]) -> typing.Any:
 
 
 def instance_rank(instance: typing.Any) -> tuple[bool, int]:
-    """How well an instance represents its snapshot; least is best."""
+    """Return the rank of an instance; the lowest one is displayed."""
     return (
         instance.replica_state not in UP_TO_DATE,
         states.display_rank(instance.status),
@@ -211,7 +215,7 @@ def instance_rank(instance: typing.Any) -> tuple[bool, int]:
 def list_instances(
     session: Session, snapshot_id: str
 ) -> typing.Sequence[sa.Row]:
-    """The same row for every instance of the snapshot."""
+    """Return a target row for every instance, each with its own status."""
     return [
         row
         for row in session.rows(_TARGET, snapshot_id=snapshot_id)
@@ -220,10 +224,11 @@ def list_instances(
 
 
 def get_parent(session: Session, share_instance_id: str) -> sa.Row:
-    """What a share instance gives its next snapshot, and the newest one.
+    """Return a share instance as the parent of its next snapshot.
 
-    It is true for as long as the caller has the instance under its guard:
-    whoever inserts a snapshot has moved its share instance before.
+    The row also has `newest_at` and `newest_id` of its newest snapshot.
+    They are reliable while the caller holds the share instance by a move:
+    every insert of a snapshot moves its share instance first.
     """
     row = session.one(_PARENT, instance_id=share_instance_id)
     if row is None:
@@ -234,10 +239,10 @@ def get_parent(session: Session, share_instance_id: str) -> sa.Row:
 
 
 def next_created_at(session: Session, parent: sa.Row) -> datetime.datetime:
-    """When the next snapshot is taken: later than every one before it.
+    """Return `created_at` of the next snapshot, later than all others.
 
-    The clocks of several services may disagree, the order of snapshots
-    may not.
+    The clocks of services may disagree, but the order of snapshots must
+    be kept.
     """
     if parent.newest_at is None:
         return session.now
@@ -269,11 +274,11 @@ def update(
 def remove_instance(
     session: Session, instance: sa.Row, event: str = 'deleted'
 ) -> bool:
-    """Make the last move of an instance; True when its snapshot went too.
+    """Remove an instance by its last move; True if the snapshot went too.
 
-    `instance` is a row as `find` reads it. What hangs on the rows goes
-    with them. Of instances on replicas, which several back ends remove at
-    one moment, one is the last.
+    `instance` is a row of `find`. Dependent rows are deleted too.
+    Instances on replicas may be removed by several back ends at the same
+    time; the lock makes sure that one of them is the last.
     """
     if instance.replica_state is not None:
         lock(session, instance.snapshot_id)
@@ -283,34 +288,35 @@ def remove_instance(
         else ()
     )
     transitions.fire(session, SNAPSHOT_INSTANCE, instance.id, event)
-    if session.value(_LEFT, of_snapshot=instance.snapshot_id):
+    if session.value(_COUNT_INSTANCES, of_snapshot=instance.snapshot_id):
         snapshot_rules.remove_unmapped(session, rules)
         return False
     return session.run(_REMOVE, snapshot_id=instance.snapshot_id) == 1
 
 
 def lock(session: Session, snapshot_id: str) -> None:
-    """Have others wait who remove instances of the snapshot."""
-    session.value(_KEEP, snapshot_id=snapshot_id)
+    """Lock a snapshot, so that others wait to remove its instances."""
+    session.value(_LOCK, snapshot_id=snapshot_id)
 
 
-# What work decides on
+# Rows that work acts on
 
 
 def find(session: Session, snapshot_instance_id: str) -> sa.Row | None:
-    """The instance with what its snapshot and share say of it, or None."""
+    """Return an instance joined with its snapshot and share, or None."""
     return session.one(_ONE, instance_id=snapshot_instance_id)
 
 
 def get_with_metadata(
     session: Session, snapshot_instance_id: str, *, lock_shared: bool = False
 ) -> tuple[sa.Row, dict[str, str]]:
-    """The same and the metadata of its snapshot, in one statement.
+    """Return an instance and the metadata of its snapshot, at once.
 
-    With `keep` the instance stays as it is until the transaction ends.
+    With `lock_shared` the instance is locked (shared). Raises
+    SnapshotInstanceNotFound.
     """
     rows = session.rows(
-        _KEPT_WITH_METADATA if lock_shared else _ONE_WITH_METADATA,
+        _ONE_WITH_METADATA_LOCKED if lock_shared else _ONE_WITH_METADATA,
         instance_id=snapshot_instance_id,
     )
     if not rows:
@@ -327,16 +333,16 @@ def get_with_metadata(
 def list_for_snapshot(
     session: Session, snapshot_id: str
 ) -> typing.Sequence[sa.Row]:
-    """The same row for every instance of a snapshot, in their order."""
+    """Return all instances of a snapshot as rows of `find`, by id."""
     return session.rows(_OF_SNAPSHOT, of_snapshot=snapshot_id)
 
 
 def find_on_share_instance(
     session: Session, snapshot_id: str, share_instance_id: str
 ) -> sa.Row | None:
-    """The instance of a snapshot that was taken of a share instance."""
+    """Return the instance of a snapshot on a share instance, or None."""
     return session.one(
-        _OF_PARENT,
+        _ONE_ON_SHARE_INSTANCE,
         of_snapshot=snapshot_id,
         of_share_instance=share_instance_id,
     )
@@ -345,30 +351,38 @@ def find_on_share_instance(
 def list_on_share_instance(
     session: Session, share_instance_id: str
 ) -> typing.Sequence[sa.Row]:
-    """All snapshot instances of a share instance, as `find` reads them."""
-    return session.rows(_ALL_OF_PARENT, of_share_instance=share_instance_id)
+    """Return all snapshot instances of a share instance, by id."""
+    return session.rows(
+        _ON_SHARE_INSTANCE, of_share_instance=share_instance_id
+    )
 
 
 def lock_share_instance(
     session: Session, share_instance_id: str
 ) -> str | None:
-    """The status of a share instance, which now stays as it is."""
-    return session.value(_HOLD, instance_id=share_instance_id)
+    """Lock a share instance; return its status, or None if it is gone."""
+    return session.value(_LOCK_SHARE_INSTANCE, instance_id=share_instance_id)
 
 
 def is_snapshot_in_progress(
-    session: Session, share_instance_id: str, but: str = ''
+    session: Session, share_instance_id: str, except_id: str = ''
 ) -> bool:
-    """Whether a snapshot of the share instance, another, is creating."""
+    """Whether another snapshot of the share instance is being created."""
     return bool(
-        session.value(_IS_TAKEN, of_share_instance=share_instance_id, but=but)
+        session.value(
+            _IN_PROGRESS,
+            of_share_instance=share_instance_id,
+            except_id=except_id,
+        )
     )
 
 
 def has_snapshots(session: Session, share_instance_id: str) -> bool:
-    """Whether there is any snapshot of the share instance."""
+    """Whether the share instance has any snapshot."""
     return (
-        session.value(_A_CHILD, of_share_instance=share_instance_id)
+        session.value(
+            _ANY_ON_SHARE_INSTANCE, of_share_instance=share_instance_id
+        )
         is not None
     )
 
@@ -376,8 +390,11 @@ def has_snapshots(session: Session, share_instance_id: str) -> bool:
 def list_ids_on_share_instances(
     session: Session, ids: typing.Collection[str]
 ) -> list[str]:
-    """The ids of the snapshots of some share instances, in their order."""
-    return [row.id for row in session.rows(_OF_ALL, ids=sorted(ids))]
+    """Return the ids of the snapshot instances of some share instances."""
+    return [
+        row.id
+        for row in session.rows(_IDS_ON_SHARE_INSTANCES, ids=sorted(ids))
+    ]
 
 
 def resize(session: Session, snapshot_id: str, size: int) -> None:
@@ -389,10 +406,10 @@ def resize(session: Session, snapshot_id: str, size: int) -> None:
 def set_provider_location(
     session: Session, snapshot_instance_id: str, provider_location: str | None
 ) -> None:
-    """Note where a back end has it, if it has said so."""
+    """Store the provider location of an instance, if there is one."""
     if provider_location:
         session.run(
-            _LOCATE,
+            _SET_LOCATION,
             instance_id=snapshot_instance_id,
             new_location=provider_location,
         )

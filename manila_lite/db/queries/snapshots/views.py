@@ -1,10 +1,10 @@
-"""Snapshots as users see them: one page, or one, with its metadata.
+"""Snapshots as users see them: a page, or one snapshot, with metadata.
 
-A snapshot shows the status of one of its instances: of those on copies of
-the share that count, the first in the order of the published API. A page
-is one statement (the page of snapshots joined with their instances), its
-metadata a second one that repeats the page as a subquery. A single
-snapshot comes with its metadata at once.
+A snapshot is shown with the status of one of its instances: of those on
+up-to-date replicas, the first in the order of the published API. A page
+takes one statement for the snapshots joined with their instances, and one
+for their metadata, which repeats the page as a subquery. A single
+snapshot and its metadata take one statement.
 """
 
 import collections
@@ -32,10 +32,11 @@ INSTANCE_SORT_KEYS = frozenset({'status', 'progress', 'provider_location'})
 
 @dataclasses.dataclass
 class SnapshotFilter:
-    """Which snapshots: empty fields do not narrow anything.
+    """Criteria for snapshots; empty fields match everything.
 
-    `snapshot` are exact column values, `like` substrings, `metadata` pairs
-    that must all be there. `used` asks whether shares were made from it.
+    `snapshot` are exact column values, `like` substrings; all pairs of
+    `metadata` must be present. `used` is whether shares were created from
+    the snapshot.
     """
 
     project_id: str | None = None
@@ -47,9 +48,9 @@ class SnapshotFilter:
 
 
 def _to_show(column: sa.Column) -> sa.ColumnElement:
-    """The column, its time as the driver gives it: nobody reckons with it.
+    """Return the column, without conversion of timestamps.
 
-    On SQLite that is text, and answers want text.
+    On SQLite they are stored as text, which is what responses need.
     """
     if isinstance(column.type, sa.DateTime):
         return sa.type_coerce(column, sa.types.NullType()).label(column.name)
@@ -66,7 +67,7 @@ _SHOWN = sa.select(
     INSTANCE.c.provider_location,
     SHARE_INSTANCE.c.replica_state,
 )
-_ID = 0  # its place in a row, which is ten times faster than its name
+_ID = 0  # access by index is ten times faster than by name
 
 
 def _joined(these: sa.FromClause = SNAPSHOT) -> sa.FromClause:
@@ -100,7 +101,7 @@ class SnapshotListing(typing.NamedTuple):
 
 
 def get(session: Session, snapshot_id: str) -> SnapshotListing:
-    """One snapshot; no rows when there is none."""
+    """Return one snapshot, or no rows if it does not exist."""
     found = session.rows(_ONE, snapshot_id=snapshot_id)
     return SnapshotListing(
         select_displayed(found),
@@ -116,29 +117,31 @@ def get(session: Session, snapshot_id: str) -> SnapshotListing:
 
 def list_summaries(
     session: Session,
-    wanted: SnapshotFilter,
+    criteria: SnapshotFilter,
     page: typing.Any,
     count: bool = False,
 ) -> SnapshotListing:
-    """Ids and names of the snapshots of a page."""
+    """Return ids and names of the snapshots of a page."""
     statement = _page(
-        wanted, page, SNAPSHOT.c.id, SNAPSHOT.c.display_name.label('name')
+        criteria, page, SNAPSHOT.c.id, SNAPSHOT.c.display_name.label('name')
     )
     return SnapshotListing(
-        session.rows(statement), {}, _count(session, wanted) if count else None
+        session.rows(statement),
+        {},
+        _count(session, criteria) if count else None,
     )
 
 
 def list_details(
     session: Session,
-    wanted: SnapshotFilter,
+    criteria: SnapshotFilter,
     page: typing.Any,
     count: bool = False,
 ) -> SnapshotListing:
-    """The snapshots of a page with all that the detailed view shows."""
-    ids = _page(wanted, page, SNAPSHOT.c.id).subquery()
-    # From the page outwards: of an inner join SQLite makes a walk through
-    # all snapshots, if that saves it from sorting the page.
+    """Return the snapshots of a page with all that the detailed view shows."""
+    ids = _page(criteria, page, SNAPSHOT.c.id).subquery()
+    # An outer join from the page: for an inner join SQLite would scan all
+    # snapshots if that saves it from sorting the page.
     these = ids.outerjoin(SNAPSHOT, SNAPSHOT.c.id == ids.c.id)
     found = session.rows(
         _SHOWN.select_from(_joined(these)).order_by(*_order(page))
@@ -149,12 +152,12 @@ def list_details(
     return SnapshotListing(
         select_displayed(found),
         {'metadata': _by_key(metadata)},
-        _count(session, wanted) if count else None,
+        _count(session, criteria) if count else None,
     )
 
 
 def select_displayed(rows: Sequence[sa.Row]) -> Sequence[sa.Row]:
-    """One row per snapshot, in order: that of the instance to show."""
+    """Return the displayed row of each snapshot, in order."""
     if len({row[_ID] for row in rows}) == len(rows):
         return rows
     chosen: dict[str, sa.Row] = {}
@@ -172,8 +175,8 @@ def _rank(row: sa.Row) -> tuple[bool, int]:
     )
 
 
-def _shown(column: str) -> sa.ScalarSelect:
-    """The same in SQL: this column of the instance to show."""
+def _displayed_column(column: str) -> sa.ScalarSelect:
+    """Return a subquery for a column of the displayed instance."""
     one, of = INSTANCE.alias(), SHARE_INSTANCE.alias()
     return (
         sa.select(one.c[column])
@@ -197,11 +200,11 @@ def _shown(column: str) -> sa.ScalarSelect:
 
 
 def _page(
-    wanted: SnapshotFilter, page: typing.Any, *columns: sa.ColumnElement
+    criteria: SnapshotFilter, page: typing.Any, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
-        .where(*_conditions(wanted))
+        .where(*_conditions(criteria))
         .order_by(*_order(page))
         .limit(page.limit)
     )
@@ -211,9 +214,9 @@ def _page(
 def _order(page: typing.Any) -> list[sa.ColumnElement]:
     key: sa.ColumnElement
     if page.sort_key in INSTANCE_SORT_KEYS:
-        # One value for each: with a join, a snapshot of several instances
-        # would be several in the page.
-        key = _shown(page.sort_key)
+        # A subquery gives one value for each snapshot: with a join, one
+        # with several instances would appear several times in the page.
+        key = _displayed_column(page.sort_key)
     else:
         key = SNAPSHOT.c[page.sort_key]
     if page.sort_dir == 'desc':
@@ -221,35 +224,35 @@ def _order(page: typing.Any) -> list[sa.ColumnElement]:
     return [key.asc(), SNAPSHOT.c.id.asc()]
 
 
-def _count(session: Session, wanted: SnapshotFilter) -> int:
+def _count(session: Session, criteria: SnapshotFilter) -> int:
     return session.value(
         sa.select(sa.func.count())
         .select_from(SNAPSHOT)
-        .where(*_conditions(wanted))
+        .where(*_conditions(criteria))
     )
 
 
-def _conditions(wanted: SnapshotFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: SnapshotFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        SNAPSHOT.c[name] == value for name, value in wanted.snapshot.items()
+        SNAPSHOT.c[name] == value for name, value in criteria.snapshot.items()
     ]
-    if wanted.project_id is not None:
-        found.append(SNAPSHOT.c.project_id == wanted.project_id)
+    if criteria.project_id is not None:
+        found.append(SNAPSHOT.c.project_id == criteria.project_id)
     found += [
         SNAPSHOT.c[name].contains(text, autoescape=True)
-        for name, text in wanted.like.items()
+        for name, text in criteria.like.items()
     ]
-    if wanted.status is not None:
+    if criteria.status is not None:
         found.append(
             sa.exists()
             .where(
                 INSTANCE.c.snapshot_id == SNAPSHOT.c.id,
-                INSTANCE.c.status == wanted.status,
+                INSTANCE.c.status == criteria.status,
             )
             .correlate(SNAPSHOT)
         )
-        found.append(_shown('status') == wanted.status)
-    for key, value in wanted.metadata.items():
+        found.append(_displayed_column('status') == criteria.status)
+    for key, value in criteria.metadata.items():
         found.append(
             sa.exists().where(
                 METADATA.c.share_snapshot_id == SNAPSHOT.c.id,
@@ -257,9 +260,9 @@ def _conditions(wanted: SnapshotFilter) -> list[sa.ColumnElement]:
                 METADATA.c.value == value,
             )
         )
-    if wanted.used is not None:
+    if criteria.used is not None:
         made = sa.exists().where(SHARE.c.snapshot_id == SNAPSHOT.c.id)
-        found.append(made if wanted.used else ~made)
+        found.append(made if criteria.used else ~made)
     return found
 
 
