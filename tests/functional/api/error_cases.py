@@ -12,7 +12,7 @@ import typing
 from manila_lite import conf
 from manila_lite.api import versions
 from manila_lite.api.auth import http_basic
-from manila_lite.cmd import build
+from manila_lite.cmd.build.api import build_api
 from tests.functional.api import published_api
 from tests.functional.api.examples import example
 from tests.functional.api.examples import latest_key
@@ -96,13 +96,13 @@ def unknown_user(sample):
             http_basic.PasswordVerifier(str(users)),
         )
 
-    app, _ = build.api(sample.cloud.process, auth=authenticate)
+    app, _ = build_api(sample.cloud.process, auth=authenticate)
     return RefusedRequest(request_args(), {'app': app})
 
 
 @register(503, 'GET /healthcheck')
 def unhealthy(sample):
-    app, _ = build.api(
+    app, _ = build_api(
         sample.cloud.process, checks={'back end': lambda: 'is on fire'}
     )
     return RefusedRequest(request_args(), {'app': app})
@@ -279,7 +279,7 @@ def no_default_type(sample):
     process = dataclasses.replace(
         sample.cloud.process, conf=conf.new(files=[str(file)])
     )
-    app, _ = build.api(process, auth=sample.cloud._sign_in)
+    app, _ = build_api(process, auth=sample.cloud._sign_in)
     return RefusedRequest(request_args(), {'app': app})
 
 

@@ -1,4 +1,4 @@
-"""How access to shares is given, changed and taken back."""
+"""Access rules of shares are allowed, changed and denied."""
 
 import pytest
 
@@ -21,8 +21,8 @@ def share(cloud, member):
     return id
 
 
-def in_force(cloud, share):
-    """The levels of those whom the back end lets in."""
+def access_levels(cloud, share):
+    """Return the access level of each client on the back end."""
     return ShareRules(cloud, share).clients
 
 
@@ -37,8 +37,8 @@ def change(api, rule, level, expect=200, version=None):
 
 
 def message(fault):
-    (inside,) = fault.values()
-    return inside['message']
+    (content,) = fault.values()
+    return content['message']
 
 
 # Allow
@@ -131,7 +131,7 @@ def test_kinds_of_clients(member, share, kind, target, since):
         {'lock_visibility': 'maybe'},
     ],
 )
-def test_nonsense_is_refused(member, share, body):
+def test_invalid_rule_is_refused(member, share, body):
     allow_access(member, share, expect=400, **body)
     assert list_rules(member, share) == []
     assert list_locks(member) == []
@@ -145,9 +145,7 @@ def test_nonsense_is_refused(member, share, body):
         ('fd00::/64', 'fd00:0::/64'),
     ],
 )
-def test_client_has_one_rule_however_he_is_spelled(
-    member, share, first, second
-):
+def test_client_has_one_rule_in_any_spelling(member, share, first, second):
     allow_access(member, share, access_to=first)
     fault = allow_access(member, share, access_to=second, expect=400)
     assert 'exists' in message(fault)
@@ -159,7 +157,7 @@ def test_same_client_may_reach_several_shares(cloud, member, share):
     allow_access(member, cloud.create_share())
 
 
-def test_many_rules_are_taken_at_once(cloud, member, share):
+def test_many_rules_are_applied_together(cloud, member, share):
     for number in range(20):
         allow_access(member, share, access_to=f'10.0.0.{number}')
     cloud.settle()
@@ -167,7 +165,7 @@ def test_many_rules_are_taken_at_once(cloud, member, share):
     assert len(list_rules(member, share)) == 20
 
 
-def test_share_that_is_not_ready_takes_no_rules(admin, member, share):
+def test_share_that_is_not_ready_refuses_rules(admin, member, share):
     for status, version, code in (
         ('creating', '2.99', 400),
         ('deleting', '2.99', 400),
@@ -178,12 +176,12 @@ def test_share_that_is_not_ready_takes_no_rules(admin, member, share):
         allow_access(member, share, expect=code, version=version)
 
 
-def test_share_without_a_place_takes_no_rules(cloud, member):
+def test_unplaced_share_refuses_rules(cloud, member):
     id = member.create()['id']
     allow_access(member, id, expect=400)
 
 
-def test_share_in_the_recycle_bin_takes_no_rules(member, share):
+def test_share_in_the_recycle_bin_refuses_rules(member, share):
     rule = allow_access(member, share)['id']
     member.act(share, 'soft_delete')
     allow_access(member, share, access_to='10.0.0.2', expect=403)
@@ -191,7 +189,7 @@ def test_share_in_the_recycle_bin_takes_no_rules(member, share):
 
 
 def test_failed_rule_blocks_others_below_2_28_only(cloud, member, share):
-    refuse(cloud)
+    fail_next_update(cloud)
     bad = allow_access(member, share)['id']
     cloud.settle()
     assert show_rule(member, bad)['state'] == 'error'
@@ -210,7 +208,7 @@ def test_failed_rule_blocks_others_below_2_28_only(cloud, member, share):
     assert member.show(share)['access_rules_status'] == 'active'
 
 
-def refuse(cloud):
+def fail_next_update(cloud):
     for name in BACKENDS:
         cloud.driver(name).faults.fail_next('update_access')
 
@@ -218,7 +216,7 @@ def refuse(cloud):
 # Deny
 
 
-def test_denied_rule_goes_after_the_answer(cloud, member, share):
+def test_denied_rule_is_deleted_after_the_answer(cloud, member, share):
     rule = allow_access(member, share)['id']
     cloud.settle()
     deny_access(member, share, rule)
@@ -226,7 +224,7 @@ def test_denied_rule_goes_after_the_answer(cloud, member, share):
     deny_access(member, share, rule)
     cloud.settle()
     show_rule(member, rule, expect=404)
-    assert in_force(cloud, share) == {}
+    assert access_levels(cloud, share) == {}
     deny_access(member, share, rule, expect=404)
     cloud.check_invariants()
 
@@ -242,12 +240,10 @@ def test_rule_being_denied_by_version(cloud, member, share, version, state):
     assert [one['state'] for one in found.json['access_list']] == [state]
 
 
-def test_rule_being_denied_is_an_error_where_the_share_has_one(
-    cloud, member, share
-):
+def test_rule_being_denied_shows_the_error_of_the_share(cloud, member, share):
     rule = allow_access(member, share)['id']
     cloud.settle()
-    refuse(cloud)
+    fail_next_update(cloud)
     allow_access(member, share, access_to='10.0.0.2')
     cloud.settle()
     deny_access(member, share, rule)
@@ -283,7 +279,7 @@ def test_level_is_changed(cloud, member, share):
     assert changed['updated_at'] is not None
     cloud.settle()
     assert show_rule(member, rule) == changed | {'state': 'active'}
-    assert in_force(cloud, share) == {'10.0.0.1': 'ro'}
+    assert access_levels(cloud, share) == {'10.0.0.1': 'ro'}
 
 
 def test_same_level_changes_nothing(cloud, member, share):
@@ -337,7 +333,7 @@ def test_locked_rule_is_not_denied(cloud, member, share):
     assert show_rule(member, rule['id'])['state'] == 'active'
 
 
-def test_owner_of_all_locks_lifts_them_by_denying(cloud, member, share):
+def test_owner_of_all_locks_removes_them_by_denying(cloud, member, share):
     rule = allow_access(member, share, lock_deletion=True)['id']
     create_lock(member, rule, 'access_rule')
     deny_access(member, share, rule, unrestrict=True)
@@ -347,7 +343,7 @@ def test_owner_of_all_locks_lifts_them_by_denying(cloud, member, share):
     member.delete(share)
 
 
-def test_locks_of_others_are_not_lifted_by_denying(admin, member, share):
+def test_locks_of_others_are_not_removed_by_denying(admin, member, share):
     rule = allow_access(member, share, lock_deletion=True)['id']
     create_lock(admin, rule, 'access_rule')
     before = list_locks(member)
@@ -369,7 +365,7 @@ def test_locks_are_not_known_below_2_82(member, share):
     assert list_locks(member) == []
 
 
-def test_lock_of_visibility_does_not_keep_a_rule(cloud, member, share):
+def test_visibility_lock_does_not_prevent_denial(cloud, member, share):
     rule = allow_access(member, share, lock_visibility=True)['id']
     assert len(list_locks(member)) == 1
     deny_access(member, share, rule)
@@ -383,7 +379,7 @@ def test_refused_rule_leaves_no_lock(member, share):
     assert list_locks(member) == []
 
 
-def test_lock_of_rule_can_be_lifted_alone(member, share):
+def test_lock_of_rule_can_be_removed_separately(member, share):
     rule = allow_access(member, share, lock_deletion=True)['id']
     delete_lock(member, list_locks(member, '?resource_type=share')[0]['id'])
     member.delete(share)
@@ -425,7 +421,7 @@ def test_metadata_merges_and_answers_all_keys(member, share):
         {'x' * 256: 'y'},
     ],
 )
-def test_metadata_that_makes_no_sense(member, share, values):
+def test_invalid_metadata_is_refused(member, share, values):
     rule = allow_access(member, share)['id']
     metadata(member, rule, values, expect=400)
     assert show_rule(member, rule)['metadata'] == {}

@@ -1,4 +1,4 @@
-"""How rules are listed and shown, and to whom they are hidden."""
+"""Access rules are listed, filtered, shown and hidden."""
 
 import pytest
 import sqlalchemy as sa
@@ -31,7 +31,7 @@ def share(cloud, member):
 
 @pytest.fixture
 def colleague(cloud):
-    """Another member of the project."""
+    """Return the client of another member of the project."""
     return ApiClient(
         cloud, project='project', user='colleague', roles='member,reader'
     )
@@ -41,7 +41,7 @@ def ids(rules):
     return [rule['id'] for rule in rules]
 
 
-# Which rules
+# Filters
 
 
 @pytest.fixture
@@ -79,9 +79,9 @@ def rules(member, share):
         ('&color=red', '2.99', [0, 1, 2, 3]),
     ],
 )
-def test_list_is_narrowed(member, share, rules, query, version, expected):
+def test_list_is_filtered(member, share, rules, query, version, expected):
     found = list_rules(member, share, query, version=version)
-    assert ids(found) == [rules[place] for place in expected]
+    assert ids(found) == [rules[position] for position in expected]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_list_is_narrowed(member, share, rules, query, version, expected):
         '&metadata=[]',
     ],
 )
-def test_queries_that_make_no_sense(member, share, query):
+def test_invalid_query_is_refused(member, share, query):
     list_rules(member, share, query, expect=400)
 
 
@@ -114,7 +114,7 @@ def test_share_of_another_project_is_unknown(member, stranger, share):
     assert answers[0] == answers[1]
 
 
-def test_rules_of_a_public_share_are_its_projects(
+def test_rules_of_a_public_share_are_hidden_from_other_projects(
     admin, member, stranger, share
 ):
     rule = allow_access(member, share)['id']
@@ -135,11 +135,11 @@ def test_list_has_only_rules_of_the_share(cloud, member, share):
     assert ids(list_rules(member, share)) == [rule]
 
 
-# What they show
+# States
 
 
-def plant(cloud, rule, *states, key=None):
-    """Have a rule in these states, one per instance of its share."""
+def set_states(cloud, rule, *states, key=None):
+    """Set the states of a rule, one per instance of its share."""
 
     def write(session):
         rows = session.rows(
@@ -159,7 +159,7 @@ def plant(cloud, rule, *states, key=None):
 
 @pytest.fixture
 def replicated(cloud, share):
-    """The share, once it has a second instance."""
+    """Add a second instance to the share; return its id."""
     make_replicable(cloud, share)
     insert_replica(cloud, share)
     return share
@@ -167,10 +167,10 @@ def replicated(cloud, share):
 
 def test_rule_shows_the_worst_of_its_states(cloud, member, replicated):
     rule = allow_access(member, replicated)['id']
-    for place, worse in enumerate(STATES_BY_RANK):
-        for better in STATES_BY_RANK[place:]:
+    for position, worse in enumerate(STATES_BY_RANK):
+        for better in STATES_BY_RANK[position:]:
             for states in ((worse, better), (better, worse)):
-                plant(cloud, rule, *states)
+                set_states(cloud, rule, *states)
                 assert show_rule(member, rule)['state'] == worse
                 assert [
                     one['state'] for one in list_rules(member, replicated)
@@ -210,9 +210,9 @@ def _set_status_of_one(cloud, share, status):
     'state, older',
     [('queued_to_update', 'queued_to_apply'), ('updating', 'applying')],
 )
-def test_words_for_updates_come_with_2_88(cloud, member, share, state, older):
+def test_update_states_are_shown_from_2_88(cloud, member, share, state, older):
     rule = allow_access(member, share)['id']
-    plant(cloud, rule, state)
+    set_states(cloud, rule, state)
     assert show_rule(member, rule, version='2.88')['state'] == state
     assert show_rule(member, rule, version='2.87')['state'] == older
     found = member.act(share, 'access_list', expect=200, version='2.28')
@@ -221,12 +221,12 @@ def test_words_for_updates_come_with_2_88(cloud, member, share, state, older):
     assert found.json['access_list'][0]['state'] == 'new'
 
 
-# To whom
+# Visibility
 
 
 @pytest.fixture
 def hidden(cloud, member, share):
-    """A rule with a key that its maker has hidden."""
+    """Create a rule with a key, hidden by its creator."""
     rule = allow_access(
         member,
         share,
@@ -234,23 +234,23 @@ def hidden(cloud, member, share):
         access_to='alice',
         lock_visibility=True,
     )['id']
-    plant(cloud, rule, 'active', key='secret')
+    set_states(cloud, rule, 'active', key='secret')
     return rule
 
 
-def seen(rule):
+def target_and_key(rule):
     return rule['access_to'], rule['access_key']
 
 
-def test_maker_and_administrators_see_a_hidden_rule(
+def test_creator_and_administrators_see_a_hidden_rule(
     cloud, member, admin, share, hidden
 ):
     service = ApiClient(
         cloud, project='project', user='nova', roles='service,reader'
     )
     for api in (member, admin, service):
-        assert seen(show_rule(api, hidden)) == ('alice', 'secret')
-        assert seen(list_rules(api, share)[0]) == ('alice', 'secret')
+        assert target_and_key(show_rule(api, hidden)) == ('alice', 'secret')
+        assert target_and_key(list_rules(api, share)[0]) == ('alice', 'secret')
 
 
 @pytest.mark.parametrize('version', ['2.44', '2.45', '2.82', '2.99'])
@@ -261,11 +261,10 @@ def test_others_see_asterisks(colleague, share, hidden, version):
         ).json['access_list']
     else:
         (rule,) = list_rules(colleague, share, version=version)
-        assert seen(show_rule(colleague, hidden, version=version)) == (
-            HIDDEN,
-            HIDDEN,
-        )
-    assert seen(rule) == (HIDDEN, HIDDEN)
+        assert target_and_key(
+            show_rule(colleague, hidden, version=version)
+        ) == (HIDDEN, HIDDEN)
+    assert target_and_key(rule) == (HIDDEN, HIDDEN)
 
 
 def test_only_the_hidden_rule_is_hidden(member, colleague, share, hidden):
@@ -276,23 +275,23 @@ def test_only_the_hidden_rule_is_hidden(member, colleague, share, hidden):
     ] == [(hidden, HIDDEN), (other, '10.0.0.1')]
 
 
-def test_rule_is_seen_again_when_the_lock_is_lifted(member, colleague, hidden):
+def test_rule_is_visible_again_without_the_lock(member, colleague, hidden):
     delete_lock(member, list_locks(member)[0]['id'])
-    assert seen(show_rule(colleague, hidden)) == ('alice', 'secret')
+    assert target_and_key(show_rule(colleague, hidden)) == ('alice', 'secret')
 
 
-def test_answer_to_a_change_hides_it_too(colleague, hidden):
+def test_answer_to_a_change_hides_the_rule_too(colleague, hidden):
     answer = colleague.request(
         'PUT',
         f'/share-access-rules/{hidden}',
         {'update_access': {'access_level': 'ro'}},
         expect=200,
     ).json
-    assert seen(answer['access']) == (HIDDEN, HIDDEN)
+    assert target_and_key(answer['access']) == (HIDDEN, HIDDEN)
 
 
 @differences.proves('filters of hidden rules')
-def test_filters_do_not_tell_what_is_hidden(member, colleague, share, hidden):
+def test_filters_do_not_reveal_hidden_values(member, colleague, share, hidden):
     for query in ('&access_type=cephx&access_to=alice', '&access_key=secret'):
         assert ids(list_rules(member, share, query)) == [hidden]
         assert list_rules(colleague, share, query) == []
@@ -300,7 +299,7 @@ def test_filters_do_not_tell_what_is_hidden(member, colleague, share, hidden):
 
 
 @differences.proves('lock of a share for a rule')
-def test_lock_of_the_share_goes_with_that_of_the_rule(member, share):
+def test_lock_of_the_share_is_deleted_with_that_of_the_rule(member, share):
     allow_access(member, share, lock_deletion=True)
     own = create_lock(member, share)
     delete_lock(
@@ -309,7 +308,7 @@ def test_lock_of_the_share_goes_with_that_of_the_rule(member, share):
     assert list_locks(member) == [own]
 
 
-# How dear
+# Cost
 
 
 def test_list_of_any_length_takes_four_statements(cloud, member, share):

@@ -1,4 +1,4 @@
-"""Where shares are found by those who mount them."""
+"""Export locations of shares and their metadata."""
 
 import pytest
 
@@ -10,14 +10,14 @@ def share(cloud):
     return cloud.create_share()
 
 
-def listed(api, share, **how):
-    return api.get(f'/shares/{share}/export_locations', **how)[
+def list_exports(api, share, **options):
+    return api.get(f'/shares/{share}/export_locations', **options)[
         'export_locations'
     ]
 
 
-def paths(api, share, **how):
-    return [one['path'] for one in listed(api, share, **how)]
+def paths(api, share, **options):
+    return [one['path'] for one in list_exports(api, share, **options)]
 
 
 def path_of(share, one, rest=''):
@@ -26,31 +26,33 @@ def path_of(share, one, rest=''):
 
 @pytest.fixture
 def admin_only(admin, share):
-    """The export location that is for administrators."""
-    (found,) = (one for one in listed(admin, share) if one['is_admin_only'])
+    """Return the export location that only administrators see."""
+    (found,) = (
+        one for one in list_exports(admin, share) if one['is_admin_only']
+    )
     return found
 
 
 @pytest.fixture
-def open_one(member, share):
-    (found,) = listed(member, share)
+def public_location(member, share):
+    (found,) = list_exports(member, share)
     return found
 
 
 def test_lists_have_no_timestamps_in_any_version(sample):
     for version in ('2.9', '2.13', '2.14'):
-        for one in listed(sample.admin, sample.share, version=version):
+        for one in list_exports(sample.admin, sample.share, version=version):
             assert not {'created_at', 'updated_at'} & set(one)
 
 
 def test_some_locations_are_for_administrators(
-    admin, member, share, admin_only, open_one
+    admin, member, share, admin_only, public_location
 ):
-    assert {one['id'] for one in listed(admin, share)} == {
+    assert {one['id'] for one in list_exports(admin, share)} == {
         admin_only['id'],
-        open_one['id'],
+        public_location['id'],
     }
-    assert not {'is_admin_only', 'share_instance_id'} & set(open_one)
+    assert not {'is_admin_only', 'share_instance_id'} & set(public_location)
     member.request('GET', path_of(share, admin_only), expect=403)
     admin.request('GET', path_of(share, admin_only), expect=200)
 
@@ -66,7 +68,7 @@ def test_some_locations_are_for_administrators(
         ('POST', '/key', {'metadata': {'key': 'x'}}),
     ],
 )
-def test_metadata_of_those_are_for_administrators_too(
+def test_their_metadata_is_for_administrators_too(
     admin, member, share, admin_only, method, rest, body
 ):
     path = path_of(share, admin_only, '/metadata')
@@ -76,15 +78,17 @@ def test_metadata_of_those_are_for_administrators_too(
 
 
 def test_location_of_another_share_is_not_found(
-    cloud, member, share, open_one
+    cloud, member, share, public_location
 ):
     other = cloud.create_share()
-    member.request('GET', path_of(other, open_one), expect=404)
-    member.request('GET', path_of(other, open_one, '/metadata'), expect=404)
+    member.request('GET', path_of(other, public_location), expect=404)
+    member.request(
+        'GET', path_of(other, public_location, '/metadata'), expect=404
+    )
 
 
 def test_share_without_a_back_end_has_none(member):
-    assert listed(member, member.create()['id']) == []
+    assert list_exports(member, member.create()['id']) == []
 
 
 def test_views_below_2_9_have_the_paths(cloud, admin, share):
@@ -100,14 +104,14 @@ def test_views_below_2_9_have_the_paths(cloud, admin, share):
 
 
 def test_paths_for_administrators_are_hidden_below_2_9_too(
-    admin, member, share, admin_only, open_one
+    admin, member, share, admin_only, public_location
 ):
     for shown in (
         member.show(share, version='2.8'),
         member.get('/shares/detail', version='2.8')['shares'][0],
     ):
-        assert shown['export_locations'] == [open_one['path']]
-        assert shown['export_location'] == open_one['path']
+        assert shown['export_locations'] == [public_location['path']]
+        assert shown['export_location'] == public_location['path']
 
 
 def test_below_2_9_only_available_shares_have_paths(admin, share):
@@ -129,7 +133,9 @@ def test_replicas_are_left_out_from_2_47(sample):
 # Metadata
 
 
-def ask(api, method, share, one, rest='', metadata=None, expect=200):
+def request_metadata(
+    api, method, share, one, rest='', metadata=None, expect=200
+):
     body = None if metadata is None else {'metadata': metadata}
     answer = api.request(
         method, path_of(share, one, f'/metadata{rest}'), body, expect=expect
@@ -137,27 +143,48 @@ def ask(api, method, share, one, rest='', metadata=None, expect=200):
     return answer.json if answer.body else None
 
 
-def test_post_merges_put_replaces_delete_removes(member, share, open_one):
-    ask(member, 'POST', share, open_one, '', {'a': '1'})
-    shown = ask(member, 'POST', share, open_one, '', {'b': '2'})['metadata']
+def test_post_merges_put_replaces_delete_removes(
+    member, share, public_location
+):
+    request_metadata(member, 'POST', share, public_location, '', {'a': '1'})
+    shown = request_metadata(
+        member, 'POST', share, public_location, '', {'b': '2'}
+    )['metadata']
     assert {'a': '1', 'b': '2'}.items() <= shown.items()
-    shown = ask(member, 'POST', share, open_one, '/b', {'b': '3'})
+    shown = request_metadata(
+        member, 'POST', share, public_location, '/b', {'b': '3'}
+    )
     assert shown['metadata']['b'] == '3'
-    assert ask(member, 'GET', share, open_one, '/b') == {'meta': {'b': '3'}}
-    ask(member, 'POST', share, open_one, '/b', {'c': '3'}, expect=400)
-    shown = ask(member, 'PUT', share, open_one, '', {'c': '4'})['metadata']
+    assert request_metadata(member, 'GET', share, public_location, '/b') == {
+        'meta': {'b': '3'}
+    }
+    request_metadata(
+        member, 'POST', share, public_location, '/b', {'c': '3'}, expect=400
+    )
+    shown = request_metadata(
+        member, 'PUT', share, public_location, '', {'c': '4'}
+    )['metadata']
     assert 'a' not in shown
     assert shown['c'] == '4'
-    assert ask(member, 'DELETE', share, open_one, '/c') is None
-    ask(member, 'GET', share, open_one, '/c', expect=404)
-    ask(member, 'DELETE', share, open_one, '/c', expect=404)
+    assert (
+        request_metadata(member, 'DELETE', share, public_location, '/c')
+        is None
+    )
+    request_metadata(member, 'GET', share, public_location, '/c', expect=404)
+    request_metadata(
+        member, 'DELETE', share, public_location, '/c', expect=404
+    )
 
 
-def test_metadata_are_part_of_the_view_from_2_87(member, share, open_one):
-    ask(member, 'POST', share, open_one, '', {'color': 'red'})
-    (shown,) = listed(member, share)
+def test_metadata_is_part_of_the_view_from_2_87(
+    member, share, public_location
+):
+    request_metadata(
+        member, 'POST', share, public_location, '', {'color': 'red'}
+    )
+    (shown,) = list_exports(member, share)
     assert shown['metadata'] == {'color': 'red'}
-    assert 'metadata' not in listed(member, share, version='2.86')[0]
+    assert 'metadata' not in list_exports(member, share, version='2.86')[0]
 
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
@@ -173,12 +200,12 @@ def test_metadata_are_part_of_the_view_from_2_87(member, share, open_one):
         None,
     ],
 )
-def test_keys_and_values_keep_their_sizes(
-    member, share, open_one, method, metadata
+def test_sizes_of_keys_and_values_are_limited(
+    member, share, public_location, method, metadata
 ):
     member.request(
         method,
-        path_of(share, open_one, '/metadata'),
+        path_of(share, public_location, '/metadata'),
         {'metadata': metadata},
         expect=400,
     )
@@ -193,25 +220,33 @@ def test_keys_and_values_keep_their_sizes(
     ],
 )
 def test_preferred_is_for_administrators(
-    admin, member, share, open_one, method, rest, metadata
+    admin, member, share, public_location, method, rest, metadata
 ):
-    before = listed(member, share)
-    ask(member, method, share, open_one, rest, metadata, expect=403)
-    assert listed(member, share) == before
+    before = list_exports(member, share)
+    request_metadata(
+        member, method, share, public_location, rest, metadata, expect=403
+    )
+    assert list_exports(member, share) == before
     assert before[0]['preferred'] is True
-    ask(admin, method, share, open_one, rest, metadata)
-    assert listed(member, share)[0]['preferred'] is False
+    request_metadata(admin, method, share, public_location, rest, metadata)
+    assert list_exports(member, share)[0]['preferred'] is False
 
 
-def test_put_by_a_tenant_keeps_what_is_preferred(member, share, open_one):
-    ask(member, 'PUT', share, open_one, '', {'color': 'red'})
-    assert listed(member, share)[0]['preferred'] is True
+def test_put_by_a_tenant_keeps_the_preferred_location(
+    member, share, public_location
+):
+    request_metadata(
+        member, 'PUT', share, public_location, '', {'color': 'red'}
+    )
+    assert list_exports(member, share)[0]['preferred'] is True
 
 
-def test_other_keys_may_be_for_administrators(make_cloud):
+def test_more_keys_may_be_reserved_for_administrators(make_cloud):
     cloud = make_cloud('admin_only_el_metadata = preferred,speed')
     member = member_of(cloud)
     share = cloud.create_share()
-    (one,) = listed(member, share)
-    ask(member, 'POST', share, one, '', {'speed': '1'}, expect=403)
-    ask(cloud.api, 'POST', share, one, '', {'speed': '1'})
+    (one,) = list_exports(member, share)
+    request_metadata(
+        member, 'POST', share, one, '', {'speed': '1'}, expect=403
+    )
+    request_metadata(cloud.api, 'POST', share, one, '', {'speed': '1'})

@@ -1,4 +1,4 @@
-"""Limits over the API: what the own project may have, and has."""
+"""The limits API: limits and usage of the caller's project."""
 
 import pytest
 
@@ -32,8 +32,8 @@ def api(cloud):
     return cloud.api
 
 
-def absolute(api, **how):
-    return api.get('/limits', **how)['limits']['absolute']
+def absolute(api, **options):
+    return api.get('/limits', **options)['limits']['absolute']
 
 
 def set_limits(cloud, project, **values):
@@ -80,7 +80,7 @@ def test_every_number_is_that_of_its_resource(cloud, api):
     assert absolute(api) == wanted
 
 
-def test_what_is_used_is_shown(cloud, api):
+def test_usage_is_shown(cloud, api):
     cloud.create_share(size=3)
     cloud.create_share(size=2)
     found = absolute(api)
@@ -97,11 +97,11 @@ def test_unlimited_is_shown_as_minus_one(cloud, api):
     assert found['maxTotalShares'] == found['maxTotalShareBackups'] == -1
 
 
-def test_everybody_sees_the_own_project(cloud):
+def test_every_role_sees_its_own_project(cloud):
     cloud.create_share(size=3)
     set_limits(cloud, 'other', shares=7)
-    anybody = ApiClient(cloud, project='other', roles='guest')
-    found = absolute(anybody)
+    guest = ApiClient(cloud, project='other', roles='guest')
+    found = absolute(guest)
     assert found['maxTotalShares'] == 7
     assert found['totalSharesUsed'] == 0
 
@@ -116,7 +116,7 @@ def test_the_limits_are_those_of_the_project_not_of_the_user(cloud, api):
     assert absolute(api)['maxTotalShares'] == 50
 
 
-def test_two_statements_do(cloud, api):
+def test_limits_take_two_statements(cloud, api):
     cloud.create_share()
     before = cloud.statements
     absolute(api)

@@ -1,4 +1,4 @@
-"""Quota class sets over the API, and the projects they hold for."""
+"""The quota class API, and the projects that the default class applies to."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.cloud import ApiClient
 from tests.support.cloud import Cloud
 
 PATH = '/quota-class-sets/default'
-UNSERVED = [
+KEYS_TOO_EARLY = [
     (resource.name, f'2.{int(resource.since[2:]) - 1}')
     for resource in RESOURCES
     if resource.since != '2.0'
@@ -26,7 +26,7 @@ def api(cloud):
 
 
 def put(api, values, *, path=PATH, expect=200, version=None):
-    """The limits after a change, or the message of its refusal."""
+    """Change limits; return the limits or the message of the error."""
     answer = api.request(
         'PUT',
         path,
@@ -39,8 +39,8 @@ def put(api, values, *, path=PATH, expect=200, version=None):
     return answer['badRequest']['message']
 
 
-def show(api, path=PATH, **how):
-    return api.get(path, **how)['quota_class_set']
+def show(api, path=PATH, **options):
+    return api.get(path, **options)['quota_class_set']
 
 
 def test_every_version_shows_the_published_keys(api):
@@ -66,7 +66,7 @@ def test_the_prefix_of_paths_ends_with_2_6(api):
     api.get(PATH, version='2.6', expect=404)
 
 
-def test_the_default_class_holds_where_nothing_is_set(cloud, api):
+def test_the_default_class_applies_where_nothing_is_set(cloud, api):
     api.create()
     api.request(
         'PUT', '/quota-sets/other', {'quota_set': {'shares': 9}}, expect=200
@@ -91,7 +91,7 @@ def test_the_default_class_holds_where_nothing_is_set(cloud, api):
     api.create()
 
 
-def test_other_classes_are_kept_and_count_for_nobody(cloud, api):
+def test_other_classes_are_stored_and_have_no_effect(cloud, api):
     silver = '/quota-class-sets/silver'
     assert show(api, silver) == {'id': 'silver', **cloud.services.limits}
     put(api, {'shares': 1}, path=silver)
@@ -116,10 +116,10 @@ def test_the_class_in_the_body_is_ignored(api):
 @pytest.mark.parametrize(
     'value', [-2, 2**31, 10**30, 1.5, True, None, '', 'x', [7], {}]
 )
-def test_values_that_are_no_limits_are_refused(cloud, api, value):
+def test_invalid_limits_are_refused(cloud, api, value):
     assert 'shares' in put(api, {'shares': value}, expect=400) or (
         value == 10**30
-    )  # which no part of a body may be
+    )  # too large for any part of a body
     assert show(api) == {'id': 'default', **cloud.services.limits}
 
 
@@ -134,11 +134,11 @@ def test_values_that_are_no_limits_are_refused(cloud, api, value):
         {'quota_class_set': [7]},
     ],
 )
-def test_other_bodies_are_refused(api, body):
+def test_invalid_bodies_are_refused(api, body):
     api.request('PUT', PATH, body, expect=400)
 
 
-@pytest.mark.parametrize('name, version', UNSERVED)
+@pytest.mark.parametrize('name, version', KEYS_TOO_EARLY)
 def test_keys_of_later_versions_are_refused(api, name, version):
     assert name in put(api, {name: 7}, version=version, expect=400)
     later = f'2.{int(version[2:]) + 1}'
@@ -166,7 +166,7 @@ def test_readers_see_and_administrators_change(cloud, api):
     assert show(api)['shares'] == 50
 
 
-def test_statements_are_few_whatever_is_set(cloud, api):
+def test_statement_count_is_constant(cloud, api):
     body = {'quota_class_set': dict.fromkeys(cloud.services.limits, 40)}
     api.request('PUT', PATH, body)
     for project in ('a', 'b', 'c'):

@@ -1,4 +1,4 @@
-"""Quota sets over the API: who sees and sets what, and what then holds."""
+"""The quota API: visibility, changes, and the limits that apply."""
 
 import pytest
 import sqlalchemy as sa
@@ -20,7 +20,7 @@ __all__ = ['shared_database']
 
 PATH = '/quota-sets/project'
 PRIVATE_ID = '99999999-2222-3333-4444-555555555555'
-UNSERVED = [
+KEYS_TOO_EARLY = [
     (resource.name, f'2.{int(resource.since[2:]) - 1}')
     for resource in RESOURCES
     if resource.since != '2.0'
@@ -43,7 +43,7 @@ def reader(cloud):
 
 
 def put(api, values, *, path=PATH, expect=200, version=None):
-    """The limits after a change, or the message of its refusal."""
+    """Change limits; return the limits or the message of the error."""
     answer = api.request(
         'PUT', path, {'quota_set': values}, expect=expect, version=version
     ).json
@@ -52,8 +52,8 @@ def put(api, values, *, path=PATH, expect=200, version=None):
     return answer['badRequest']['message']
 
 
-def show(api, query='', **how):
-    return api.get(PATH + query, **how)['quota_set']
+def show(api, query='', **options):
+    return api.get(PATH + query, **options)['quota_set']
 
 
 def old_or_new(version, rest='project'):
@@ -61,7 +61,7 @@ def old_or_new(version, rest='project'):
     return f'{prefix}quota-sets/{rest}'
 
 
-# What is shown
+# Views
 
 
 def test_every_version_shows_the_published_keys(api):
@@ -112,7 +112,7 @@ def test_options_are_shown_where_nothing_is_set(cloud, api):
     assert show(api) == {'id': 'project', **cloud.services.limits}
 
 
-def test_detail_shows_what_is_used_and_reserved(cloud, api):
+def test_detail_shows_usage_and_reservations(cloud, api):
     cloud.create_share(size=3)
     share_id = cloud.create_share(size=2)
     api.act(share_id, 'extend', {'new_size': 6})
@@ -132,17 +132,17 @@ def test_detail_shows_what_is_used_and_reserved(cloud, api):
     assert show(api, '/detail?user_id=other')['shares']['in_use'] == 0
 
 
-def test_defaults_hide_what_is_set_for_the_project(cloud, api):
+def test_defaults_ignore_limits_of_the_project(cloud, api):
     put(api, {'shares': 7})
     assert api.get(f'{PATH}/defaults?share_type=unknown') == {
         'quota_set': {'id': 'project', **cloud.services.limits}
     }
 
 
-# What holds
+# Effect
 
 
-def test_a_limit_holds_for_the_next_share(cloud, api):
+def test_a_limit_applies_to_the_next_share(cloud, api):
     api.create()
     put(api, {'shares': 2})
     api.create()
@@ -161,7 +161,9 @@ def test_a_limit_holds_for_the_next_share(cloud, api):
 
 
 @pytest.mark.parametrize('query', ['?user_id=user', '?share_type=default'])
-def test_a_limit_of_a_part_holds_within_the_project(cloud, api, query):
+def test_a_limit_of_a_user_or_type_applies_within_the_project(
+    cloud, api, query
+):
     put(api, {'gigabytes': 5}, path=PATH + query)
     api.create(size=5)
     assert api.create(size=1, expect=413)['overLimit']['message'].startswith(
@@ -172,7 +174,7 @@ def test_a_limit_of_a_part_holds_within_the_project(cloud, api, query):
     api.create(size=1)
 
 
-def test_a_forgotten_limit_no_longer_holds(cloud, api):
+def test_a_deleted_limit_no_longer_applies(cloud, api):
     put(api, {'shares': 1})
     put(api, {'shares': 1}, path=f'{PATH}?user_id=user')
     api.create()
@@ -183,7 +185,7 @@ def test_a_forgotten_limit_no_longer_holds(cloud, api):
     api.create()
 
 
-def test_limits_of_one_part_leave_the_others_alone(api):
+def test_limits_of_users_and_types_are_independent(api):
     put(api, {'shares': 10})
     put(api, {'shares': 5}, path=f'{PATH}?user_id=user')
     put(api, {'shares': 6}, path=f'{PATH}?share_type=default')
@@ -193,7 +195,7 @@ def test_limits_of_one_part_leave_the_others_alone(api):
     assert api.get('/quota-sets/other')['quota_set']['shares'] == 50
 
 
-def test_a_part_may_not_have_more_than_the_project(api):
+def test_a_user_or_type_may_not_exceed_the_project(api):
     put(api, {'shares': 10})
     for query in ('?user_id=user', '?share_type=default'):
         for wanted in (11, -1):
@@ -203,7 +205,7 @@ def test_a_part_may_not_have_more_than_the_project(api):
         assert put(api, {'shares': 10}, path=PATH + query)['shares'] == 10
 
 
-def test_less_than_is_used_must_be_forced(cloud, api):
+def test_limit_below_usage_must_be_forced(cloud, api):
     cloud.create_share(size=3)
     assert 'gigabytes' in put(api, {'shares': 7, 'gigabytes': 2}, expect=400)
     assert show(api) == {'id': 'project', **cloud.services.limits}
@@ -211,7 +213,7 @@ def test_less_than_is_used_must_be_forced(cloud, api):
     put(api, {'gigabytes': 1, 'force': False}, expect=400)
 
 
-# What may be sent
+# Request bodies
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_less_than_is_used_must_be_forced(cloud, api):
         {'limit': 7},
     ],
 )
-def test_values_that_are_no_limits_are_refused(cloud, api, value):
+def test_invalid_limits_are_refused(cloud, api, value):
     put(api, {'shares': value, 'gigabytes': 7}, expect=400)
     assert show(api) == {'id': 'project', **cloud.services.limits}
 
@@ -259,12 +261,12 @@ def test_limits_may_be_written_as_strings(api, value):
         {'quota_set': {'shares': 7, 'force': 'maybe'}},
     ],
 )
-def test_other_bodies_are_refused(api, body):
+def test_invalid_bodies_are_refused(api, body):
     answer = api.request('PUT', PATH, body, expect=400)
     assert answer.json['badRequest']['code'] == 400
 
 
-@pytest.mark.parametrize('name, version', UNSERVED)
+@pytest.mark.parametrize('name, version', KEYS_TOO_EARLY)
 def test_keys_of_later_versions_are_refused(api, name, version):
     assert name in put(api, {name: 7}, version=version, expect=400)
     later = f'2.{int(version[2:]) + 1}'
@@ -321,7 +323,7 @@ def test_user_and_share_type_exclude_each_other(api, method, path, body):
 
 
 @REQUESTS
-def test_what_cannot_be_a_user_is_refused(api, method, path, body):
+def test_invalid_user_id_is_refused(api, method, path, body):
     put(api, {'shares': 5})
     for user in ('', 'x' * 256):
         api.request(method, f'{path}?user_id={user}', body, expect=400)
@@ -366,7 +368,7 @@ def test_a_private_type_is_hidden_from_projects_without_it(cloud, api, reader):
     show(reader, '?share_type=secret')
 
 
-# Not on SQLite: there, writers follow each other.
+# Not on SQLite, where writers are serialised.
 @pytest.mark.parametrize('kind', ['mysql', 'postgresql'])
 def test_a_type_deleted_meanwhile_is_unknown(tmp_path, shared_database, kind):
     url = shared_database(kind)
@@ -392,7 +394,7 @@ def test_a_type_deleted_meanwhile_is_unknown(tmp_path, shared_database, kind):
     cloud.db.dispose()
 
 
-# Who may
+# Roles
 
 
 @pytest.mark.parametrize(
@@ -422,7 +424,7 @@ def test_a_project_id_that_cannot_be_stored_is_refused(api, rest):
     api.get(f'/quota-sets/{"x" * 256}{rest}', expect=400)
 
 
-# What it costs
+# Cost
 
 
 @pytest.mark.parametrize(
@@ -440,7 +442,7 @@ def test_a_project_id_that_cannot_be_stored_is_refused(api, rest):
         ('DELETE', '?user_id=user', 4),
     ],
 )
-def test_statements_are_few_whatever_is_set(cloud, api, method, rest, allowed):
+def test_statement_count_is_constant(cloud, api, method, rest, allowed):
     body = {'quota_set': dict.fromkeys(NAMES_PER_TYPE, 40)}
     for query in ('', '?user_id=user', '?share_type=default'):
         put(api, body['quota_set'], path=PATH + query)

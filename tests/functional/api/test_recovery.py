@@ -1,4 +1,4 @@
-"""What administrators see of recovery, and may ask of it."""
+"""The recovery API for administrators."""
 
 import pytest
 import sqlalchemy as sa
@@ -31,8 +31,8 @@ def instance_id(cloud, share):
     return found['id']
 
 
-def stick(cloud, share, event):
-    """Put the share into flight as nobody but a bug would."""
+def strand(cloud, share, event):
+    """Put the share into flight without work, as only a bug would."""
     cloud.db.write(fire, SHARE_INSTANCE, instance_id(cloud, share), event)
 
 
@@ -41,17 +41,17 @@ def listed(cloud, path='/recovery/in-flight'):
     return found
 
 
-def run(cloud, expect=202, **what):
+def request_run(cloud, expect=202, **args):
     return cloud.api.request(
-        'POST', '/recovery/run', {'run': what}, expect=expect
+        'POST', '/recovery/run', {'run': args}, expect=expect
     ).json
 
 
-# Who may
+# Roles
 
 
 @pytest.mark.parametrize('roles', ['member,reader', 'reader'])
-def test_tenants_see_nothing_of_it(cloud, share, roles):
+def test_tenants_have_no_access(cloud, share, roles):
     tenant = ApiClient(cloud, roles=roles)
     for path in PATHS:
         tenant.get(path, expect=403)
@@ -60,7 +60,7 @@ def test_tenants_see_nothing_of_it(cloud, share, roles):
 
 
 @pytest.mark.parametrize('version', ['2.0', '2.51', '2.99'])
-def test_it_is_there_in_every_version(cloud, version):
+def test_it_is_available_in_every_version(cloud, version):
     for path in PATHS:
         cloud.api.get(path, version=version)
 
@@ -68,11 +68,11 @@ def test_it_is_there_in_every_version(cloud, version):
 # In flight
 
 
-def test_at_rest_nothing_is_listed(cloud, share):
+def test_resource_at_rest_is_not_listed(cloud, share):
     assert [listed(cloud, path) for path in PATHS] == [[], [], []]
 
 
-def test_what_waits_is_listed_and_not_previewed(cloud):
+def test_waiting_work_is_listed_and_not_previewed(cloud):
     share = cloud.api.create(size=3)['id']
     (shown,) = listed(cloud)
     assert (
@@ -97,7 +97,7 @@ def test_what_waits_is_listed_and_not_previewed(cloud):
     assert listed(cloud, '/recovery/preview') == []
 
 
-def test_what_is_held_says_by_whom(cloud, share):
+def test_claimed_work_shows_its_owner(cloud, share):
     seen = []
     cloud.pause_at('before extend_share', lambda: seen.extend(listed(cloud)))
     cloud.api.act(share, 'extend', {'new_size': 5})
@@ -112,7 +112,7 @@ def test_what_is_held_says_by_whom(cloud, share):
     )
 
 
-def test_what_was_abandoned_is_previewed(cloud, share):
+def test_abandoned_work_is_previewed(cloud, share):
     def meanwhile():
         cloud.clock.advance(40)
         seen.extend(listed(cloud, '/recovery/preview'))
@@ -130,7 +130,7 @@ def test_what_was_abandoned_is_previewed(cloud, share):
 
 
 def test_a_preview_changes_nothing(cloud, share):
-    stick(cloud, share, 'reset_deleting')
+    strand(cloud, share, 'reset_deleting')
     before = all_rows(cloud)
     (shown,) = listed(cloud, '/recovery/preview')
     assert (shown['holder'], shown['work_id']) == ('nobody', None)
@@ -163,48 +163,48 @@ def all_rows(cloud):
         ('?limit=2&offset=2', 1),
     ],
 )
-def test_lists_can_be_narrowed(cloud, query, count):
+def test_lists_are_filtered_and_paged(cloud, query, count):
     for share in [cloud.create_share() for _ in range(3)]:
-        stick(cloud, share, 'reset_migrating')
+        strand(cloud, share, 'reset_migrating')
     for path in PATHS[:2]:
         assert len(listed(cloud, path + query)) == count
-    run(cloud)
+    request_run(cloud)
     cloud.settle()
     assert len(listed(cloud, PATHS[2] + query)) == count
 
 
 @pytest.mark.parametrize('path', PATHS)
 @pytest.mark.parametrize('query', ['resource_type=sheep', 'limit=-1'])
-def test_nonsense_is_refused(cloud, path, query):
+def test_invalid_query_is_refused(cloud, path, query):
     cloud.api.get(f'{path}?{query}', expect=400)
 
 
-# Run, and the log
+# Run and log
 
 
-def test_a_pass_of_every_service_can_be_asked_for(cloud, share):
-    stick(cloud, share, 'reset_migrating')
-    assert run(cloud) == {'hosts': ['node@alpha']}
+def test_a_pass_of_every_service_can_be_requested(cloud, share):
+    strand(cloud, share, 'reset_migrating')
+    assert request_run(cloud) == {'hosts': ['node@alpha']}
     while cloud.step():
         pass
     assert cloud.api.show(share)['status'] == 'error'
-    (said,) = listed(cloud, '/recovery/log')
+    (entry,) = listed(cloud, '/recovery/log')
     assert (
-        said['status_before'],
-        said['action'],
-        said['status_after'],
-        said['asked_by'],
+        entry['status_before'],
+        entry['action'],
+        entry['status_after'],
+        entry['asked_by'],
     ) == ('migrating', 'given up', 'error', 'user')
 
 
-def test_one_service_can_be_asked(cloud, share):
-    assert run(cloud, host='node@alpha') == {'hosts': ['node@alpha']}
-    run(cloud, host='node@nowhere', expect=404)
+def test_a_pass_of_one_service_can_be_requested(cloud, share):
+    assert request_run(cloud, host='node@alpha') == {'hosts': ['node@alpha']}
+    request_run(cloud, host='node@nowhere', expect=404)
 
 
-def test_one_resource_can_be_looked_at(cloud, share):
-    stick(cloud, share, 'extend')
-    run(
+def test_recovery_of_one_resource_can_be_requested(cloud, share):
+    strand(cloud, share, 'extend')
+    request_run(
         cloud,
         resource_type='share_instance',
         resource_id=instance_id(cloud, share),
@@ -212,30 +212,30 @@ def test_one_resource_can_be_looked_at(cloud, share):
     while cloud.step():
         pass
     assert cloud.api.show(share)['status'] == 'available'
-    (said,) = listed(
+    (entry,) = listed(
         cloud, f'/recovery/log?resource_id={instance_id(cloud, share)}'
     )
-    assert (said['action'], said['status_after'], said['asked_by']) == (
+    assert (entry['action'], entry['status_after'], entry['asked_by']) == (
         'converged',
         'available',
         'user',
     )
 
 
-def test_who_asks_about_what_is_at_rest_is_told_so(cloud, share):
-    run(
+def test_request_for_a_resource_at_rest_is_logged(cloud, share):
+    request_run(
         cloud,
         resource_type='share_instance',
         resource_id=instance_id(cloud, share),
     )
     cloud.settle()
-    (said,) = listed(cloud, '/recovery/log')
-    assert said['action'] == 'left alone'
-    assert said['status_before'] == said['status_after'] == 'available'
+    (entry,) = listed(cloud, '/recovery/log')
+    assert entry['action'] == 'left alone'
+    assert entry['status_before'] == entry['status_after'] == 'available'
 
 
 @pytest.mark.parametrize(
-    'what, code',
+    'args, code',
     [
         ({'resource_type': 'share_instance', 'resource_id': 'nothing'}, 404),
         ({'resource_type': 'sheep', 'resource_id': 'x'}, 400),
@@ -252,14 +252,14 @@ def test_who_asks_about_what_is_at_rest_is_told_so(cloud, share):
         ({'sheep': 1}, 400),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(cloud, what, code):
-    run(cloud, expect=code, **what)
+def test_invalid_request_is_refused(cloud, args, code):
+    request_run(cloud, expect=code, **args)
     assert not cloud.step()
 
 
-def test_what_has_no_host_is_for_a_scheduler(cloud):
+def test_unplaced_resource_is_left_to_the_scheduler(cloud):
     share = cloud.api.create(size=3)['id']
-    run(
+    request_run(
         cloud,
         expect=409,
         resource_type='share_instance',

@@ -1,4 +1,4 @@
-"""Locks against deletion: who may make, change and lift them."""
+"""Resource locks are created, changed, listed and deleted."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def share(cloud, member):
 
 @pytest.fixture
 def colleague(cloud):
-    """Another member of the project."""
+    """Return the client of another member of the project."""
     return ApiClient(
         cloud, project='project', user='colleague', roles='member,reader'
     )
@@ -30,11 +30,11 @@ def colleague(cloud):
 
 @pytest.fixture
 def service(cloud):
-    """Another service, which is no administrator."""
+    """Return the client of another service without the admin role."""
     return ApiClient(cloud, project='services', user='nova', roles='service')
 
 
-# What a lock does
+# Effect
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,14 @@ def test_locked_share_is_not_removed(admin, member, share, action, code):
 def test_no_instance_of_a_locked_share_is_removed(
     cloud, admin, member, share, version
 ):
-    held = create_lock(member, share)['id']
+    lock_id = create_lock(member, share)['id']
     (instance,) = admin.get(f'/shares/{share}/instances')['share_instances']
     before = member.show(share)
     path = f'/share_instances/{instance["id"]}/action'
     body = {'os-force_delete' if version == '2.6' else 'force_delete': None}
     admin.request('POST', path, body, version=version, expect=403)
     assert member.show(share) == before
-    delete_lock(member, held)
+    delete_lock(member, lock_id)
     admin.request('POST', path, body, version=version, expect=202)
     cloud.settle()
     member.get(f'/shares/{share}', expect=404)
@@ -80,38 +80,38 @@ def test_locked_share_is_deleted_after_the_last_lock(
     member.get(f'/shares/{share}', expect=404)
 
 
-def test_lock_goes_with_its_share(cloud, member, admin, share):
+def test_lock_is_deleted_with_its_share(cloud, member, admin, share):
     admin.act(share, 'reset_status', {'status': 'deleting'})
     admin.act(share, 'reset_status', {'status': 'available'})
     create_lock(member, share)
     admin.act(share, 'reset_status', {'status': 'deleting'})
-    cloud.settle()  # carries out what has no work: the rescue deletes
+    cloud.settle()  # there is no work: the rescue deletes the share
     member.get(f'/shares/{share}', expect=404)
     assert list_locks(member) == []
 
 
-def test_lock_against_deletion_leaves_all_else_alone(cloud, member, share):
+def test_lock_against_deletion_allows_other_actions(cloud, member, share):
     create_lock(member, share)
     member.act(share, 'extend', {'new_size': 2})
     cloud.settle()
     assert member.show(share)['size'] == 2
 
 
-def test_lock_of_a_deferred_deletion_is_heeded(make_cloud):
+def test_lock_applies_to_deferred_deletion(make_cloud):
     cloud = make_cloud('is_deferred_deletion_enabled = true\n')
     share = cloud.create_share()
     create_lock(cloud.api, share)
     cloud.api.delete(share, expect=403)
 
 
-# Making
+# Create
 
 
-def test_lock_says_who_made_it_and_why(member, share):
-    made = create_lock(member, share, lock_reason='mounted')
-    assert made == list_locks(member)[0]
+def test_lock_shows_its_creator_and_reason(member, share):
+    lock = create_lock(member, share, lock_reason='mounted')
+    assert lock == list_locks(member)[0]
     assert {
-        key: made[key]
+        key: lock[key]
         for key in (
             'user_id',
             'project_id',
@@ -134,7 +134,7 @@ def test_lock_says_who_made_it_and_why(member, share):
     }
 
 
-def test_action_is_delete_unless_said(member, share):
+def test_default_action_is_delete(member, share):
     body = {'resource_lock': {'resource_id': share, 'resource_type': 'share'}}
     answer = member.request('POST', '/resource-locks', body, expect=200)
     assert answer.json['resource_lock']['resource_action'] == 'delete'
@@ -161,7 +161,7 @@ def test_context_is_the_callers(admin, member, service, share):
         {'lock_reason': 7},
     ],
 )
-def test_nonsense_is_refused(member, share, body):
+def test_invalid_lock_is_refused(member, share, body):
     member.request(
         'POST',
         '/resource-locks',
@@ -199,18 +199,18 @@ def test_public_share_is_only_locked_by_its_project(admin, stranger, share):
 
 
 @pytest.mark.parametrize('status', ['deleting', 'error_deleting'])
-def test_share_that_goes_is_not_locked(admin, member, share, status):
+def test_share_being_deleted_cannot_be_locked(admin, member, share, status):
     admin.act(share, 'reset_status', {'status': status})
     create_lock(member, share, expect=409)
     assert list_locks(member) == []
 
 
-def test_share_in_the_recycle_bin_is_not_locked(member, share):
+def test_share_in_the_recycle_bin_cannot_be_locked(member, share):
     member.act(share, 'soft_delete')
     create_lock(member, share, expect=409)
 
 
-def test_rules_are_locked_from_2_82_on(member, share):
+def test_rules_can_be_locked_from_2_82(member, share):
     rule = allow_access(member, share)['id']
     create_lock(member, rule, 'access_rule', expect=400, version='2.81')
     create_lock(member, rule, 'access_rule', version='2.82')
@@ -231,7 +231,9 @@ def test_visibility_is_locked_once(admin, member, share):
 
 
 @pytest.mark.parametrize('state', ['queued_to_deny', 'error'])
-def test_rule_that_goes_is_not_locked_against_it(cloud, member, share, state):
+def test_rule_being_denied_cannot_be_locked_against_it(
+    cloud, member, share, state
+):
     if state == 'error':
         cloud.driver('alpha').faults.fail_next('update_access')
         cloud.driver('beta').faults.fail_next('update_access')
@@ -245,9 +247,9 @@ def test_rule_that_goes_is_not_locked_against_it(cloud, member, share, state):
     create_lock(member, rule, 'access_rule', 'show')
 
 
-# Changing and lifting
+# Change and delete
 
-MAKERS = ('member', 'admin', 'service')
+CREATORS = ('member', 'admin', 'service')
 MAY_CHANGE = {
     'user': {'member', 'admin', 'service'},
     'service': {'admin', 'service'},
@@ -256,28 +258,28 @@ MAY_CHANGE = {
 
 
 @pytest.mark.parametrize(
-    'who', ['member', 'colleague', 'admin', 'service', 'stranger']
+    'caller', ['member', 'colleague', 'admin', 'service', 'stranger']
 )
-@pytest.mark.parametrize('maker', MAKERS)
-def test_who_may_change_and_lift(request, share, maker, who):
-    made = create_lock(request.getfixturevalue(maker), share)
-    api = request.getfixturevalue(who)
-    path = f'/resource-locks/{made["id"]}'
-    sees = who in ('admin', 'service') or (
-        who != 'stranger' and made['project_id'] == 'project'
+@pytest.mark.parametrize('creator', CREATORS)
+def test_permission_to_change_and_delete(request, share, creator, caller):
+    lock = create_lock(request.getfixturevalue(creator), share)
+    api = request.getfixturevalue(caller)
+    path = f'/resource-locks/{lock["id"]}'
+    is_visible = caller in ('admin', 'service') or (
+        caller != 'stranger' and lock['project_id'] == 'project'
     )
-    allowed = who in MAY_CHANGE[made['lock_context']]
-    refused = 403 if sees else 404
+    allowed = caller in MAY_CHANGE[lock['lock_context']]
+    refused = 403 if is_visible else 404
     api.request(
         'PUT',
         path,
         {'resource_lock': {'lock_reason': 'new'}},
         expect=200 if allowed else refused,
     )
-    delete_lock(api, made['id'], expect=204 if allowed else refused)
+    delete_lock(api, lock['id'], expect=204 if allowed else refused)
 
 
-def test_reason_is_changed_and_taken_away(member, share):
+def test_reason_is_changed_and_removed(member, share):
     path = f'/resource-locks/{create_lock(member, share)["id"]}'
     for reason in ('new', None):
         changed = member.request(
@@ -299,55 +301,55 @@ def test_reason_is_changed_and_taken_away(member, share):
     ],
 )
 def test_nothing_else_is_changed(member, share, body):
-    made = create_lock(member, share)
+    lock = create_lock(member, share)
     member.request(
         'PUT',
-        f'/resource-locks/{made["id"]}',
+        f'/resource-locks/{lock["id"]}',
         {'resource_lock': body},
         expect=400,
     )
-    assert list_locks(member) == [made]
+    assert list_locks(member) == [lock]
 
 
 @differences.proves('resource locks changed to show')
-def test_lock_does_not_become_one_of_visibility(member, share):
-    made = create_lock(
+def test_deletion_lock_cannot_become_a_visibility_lock(member, share):
+    lock = create_lock(
         member, allow_access(member, share)['id'], 'access_rule'
     )
     member.request(
         'PUT',
-        f'/resource-locks/{made["id"]}',
+        f'/resource-locks/{lock["id"]}',
         {'resource_lock': {'resource_action': 'show'}},
         expect=400,
     )
-    assert list_locks(member) == [made]
+    assert list_locks(member) == [lock]
 
 
-def test_lock_of_visibility_becomes_one_against_denial(member, share):
-    made = create_lock(
+def test_visibility_lock_can_become_a_deletion_lock(member, share):
+    lock = create_lock(
         member, allow_access(member, share)['id'], 'access_rule', 'show'
     )
     changed = member.request(
         'PUT',
-        f'/resource-locks/{made["id"]}',
+        f'/resource-locks/{lock["id"]}',
         {'resource_lock': {'resource_action': 'delete'}},
         expect=200,
     ).json
     assert changed['resource_lock']['resource_action'] == 'delete'
 
 
-def test_lifting_twice_is_not_found(member, share):
-    made = create_lock(member, share)['id']
-    delete_lock(member, made)
-    delete_lock(member, made, expect=404)
+def test_second_delete_is_not_found(member, share):
+    lock = create_lock(member, share)['id']
+    delete_lock(member, lock)
+    delete_lock(member, lock, expect=404)
 
 
-# Listing
+# List
 
 
 @pytest.fixture
 def many(member, colleague, stranger, admin, share):
-    """Ids of locks, oldest first."""
+    """Create several locks; return their ids, oldest first."""
     rule = allow_access(member, share)['id']
     foreign = stranger.create()['id']
     return [
@@ -386,9 +388,9 @@ def many(member, colleague, stranger, admin, share):
         ('?color=red', [4, 3, 2, 1, 0]),
     ],
 )
-def test_list_is_narrowed_and_cut(member, many, query, expected):
+def test_list_is_filtered_and_paged(member, many, query, expected):
     assert [one['id'] for one in list_locks(member, query)] == [
-        many[place] for place in expected
+        many[position] for position in expected
     ]
 
 
@@ -401,9 +403,9 @@ def test_list_by_resource(member, many, share):
     ]
 
 
-@pytest.mark.parametrize('who', ['admin', 'service'])
-def test_administrators_and_services_see_all_projects(request, many, who):
-    api = request.getfixturevalue(who)
+@pytest.mark.parametrize('caller', ['admin', 'service'])
+def test_administrators_and_services_see_all_projects(request, many, caller):
+    api = request.getfixturevalue(caller)
     assert len(list_locks(api, '?all_projects=1')) == 6
     assert [
         one['id']
@@ -411,7 +413,7 @@ def test_administrators_and_services_see_all_projects(request, many, who):
     ] == [many[5]]
 
 
-def test_stranger_sees_his_own_only(stranger, many):
+def test_stranger_sees_only_own_locks(stranger, many):
     assert [one['id'] for one in list_locks(stranger)] == [many[5]]
     stranger.get(f'/resource-locks/{many[0]}', expect=404)
 
@@ -425,7 +427,7 @@ def test_count_is_of_all_that_match(member, many):
     )
 
 
-def test_full_page_leads_to_the_next(member, many):
+def test_full_page_links_to_the_next(member, many):
     answer = member.get('/resource-locks?limit=3')
     (link,) = answer['resource_locks_links']
     following = member.get(link['href'].partition('/v2')[2])
@@ -447,7 +449,7 @@ def test_full_page_leads_to_the_next(member, many):
         'created_since=now',
     ],
 )
-def test_queries_that_make_no_sense(member, query):
+def test_invalid_query_is_refused(member, query):
     member.get(f'/resource-locks?{query}', expect=400)
 
 

@@ -1,4 +1,4 @@
-"""Security services over the API: rules that no table tells."""
+"""The security service API: behaviour that is not in the published tables."""
 
 import logging
 
@@ -52,7 +52,7 @@ def attach(api, network_id, service_id, expect=200):
 
 @pytest.fixture
 def used(cloud, member):
-    """A service on a network with a share server."""
+    """Create a service on a network with a share server; return its id."""
     service = create(member)['id']
     network, subnets = create_network_with_subnets(member)
     attach(member, network, service)
@@ -60,7 +60,7 @@ def used(cloud, member):
     return service
 
 
-def test_unit_is_kept_at_any_version_and_seen_from_2_44_on(member):
+def test_ou_is_stored_in_every_version_and_shown_from_2_44(member):
     made = create(member, version='2.0', ou='CN=x', password=SECRET)
     assert 'ou' not in made
     assert made['password'] == SECRET
@@ -68,12 +68,12 @@ def test_unit_is_kept_at_any_version_and_seen_from_2_44_on(member):
     assert member.get(path, version='2.44')['security_service']['ou'] == 'CN=x'
 
 
-def test_site_of_a_directory_is_taken_from_2_76_on(member):
+def test_default_ad_site_is_accepted_from_2_76(member):
     kind = {'type': 'active_directory'}
     create(member, expect=400, version='2.75', default_ad_site='s', **kind)
     made = create(member, default_ad_site='site', **kind)
     update(member, made['id'], expect=400, version='2.75', default_ad_site='t')
-    # A site is another way to find the server.
+    # A site and a server are alternatives.
     create(member, expect=400, default_ad_site='s', server='x', **kind)
     update(member, made['id'], expect=400, server='x')
     update(member, made['id'], server='x', default_ad_site=None)
@@ -129,18 +129,16 @@ def test_only_administrators_list_other_projects(admin, member, stranger):
     assert names(member, '?all_tenants=1') == ['ours']
 
 
-@pytest.mark.parametrize('many', [3, 30])
-def test_lists_take_as_many_statements_whatever_their_length(
-    cloud, member, many
-):
-    for _ in range(many):
+@pytest.mark.parametrize('count', [3, 30])
+def test_statement_count_of_lists_is_constant(cloud, member, count):
+    for _ in range(count):
         create(member)
     before = cloud.statements
-    assert len(names(member, '/detail')) == many
+    assert len(names(member, '/detail')) == count
     assert cloud.statements - before == 2
 
 
-def test_service_in_use_keeps_all_but_its_name(member, used):
+def test_only_the_name_of_a_service_in_use_can_change(member, used):
     for body in (
         {'password': 'x'},
         {'type': 'kerberos'},
@@ -153,13 +151,13 @@ def test_service_in_use_keeps_all_but_its_name(member, used):
     member.request('DELETE', f'/security-services/{used}', expect=403)
 
 
-def test_attached_service_may_change_and_stays(member):
+def test_attached_service_can_be_changed_but_not_deleted(member):
     service = create(member, type='kerberos')['id']
     network, _ = create_network_with_subnets(member)
     attach(member, network, service)
     member.request('DELETE', f'/security-services/{service}', expect=403)
     attach(member, network, create(member, type='ldap')['id'])
-    # One of each type: the type of what is attached may not become two.
+    # A network has at most one service of each type.
     update(member, service, expect=400, type='ldap')
     assert update(member, service, type='active_directory')['type'] == (
         'active_directory'
@@ -168,14 +166,14 @@ def test_attached_service_may_change_and_stays(member):
     attach(member, network, service, expect=409)
 
 
-def test_password_reaches_no_log_and_no_refusal(member, used, caplog):
+def test_password_appears_in_no_log_and_no_error(member, used, caplog):
     caplog.set_level(logging.DEBUG)
-    told = [
+    faults = [
         update(member, used, expect=403, password=SECRET),
         create(member, expect=400, type=SECRET),
         create(member, expect=400, password=[SECRET]),
         create(member, expect=400, password=SECRET * 30),
     ]
     create(member, password=SECRET)
-    assert SECRET not in str(told)
+    assert SECRET not in str(faults)
     assert SECRET not in caplog.text

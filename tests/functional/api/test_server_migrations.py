@@ -1,4 +1,4 @@
-"""What is refused of share server migrations, and what is answered."""
+"""Refusals and answers of the share server migration API."""
 
 import pytest
 import sqlalchemy as sa
@@ -19,8 +19,8 @@ SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
 NETWORK = networks.ShareNetwork.__table__
 SERVER = share_servers.ShareServer.__table__
 
-# Fields of our own: why not, and how sure the progress is.
-OWN = {
+# Additional fields: reasons, and the phase and age of the progress.
+ADDITIONAL_FIELDS = {
     'check (flat)': {'reasons'},
     'progress (flat)': {'phase', 'last_heard_at'},
     'complete (flat)': set(),
@@ -41,46 +41,46 @@ def shared(cloud):
     return share, cloud.server_of(share), snapshot
 
 
-def planted(cloud, table, where, **values):
-    """Change rows for as long as a test needs it; gives the way back."""
+def change_rows(cloud, table, where, **values):
+    """Change rows; return a function that restores them."""
     before = cloud.rows(
         sa.select(*[table.c[name] for name in values]).where(where)
     )[0]._mapping
 
-    def put(values):
+    def update(values):
         cloud.db.write(
             lambda session: session.run(
                 sa.update(table).where(where).values(**values)
             )
         )
 
-    put(values)
-    return lambda: put(dict(before))
+    update(values)
+    return lambda: update(dict(before))
 
 
 BUSY = {
-    'server': lambda cloud, share, server: planted(
+    'server': lambda cloud, share, server: change_rows(
         cloud, SERVER, SERVER.c.id == server, status='network_change'
     ),
-    'share': lambda cloud, share, server: planted(
+    'share': lambda cloud, share, server: change_rows(
         cloud, INSTANCE, INSTANCE.c.share_id == share, status='extending'
     ),
-    'group': lambda cloud, share, server: planted(
+    'group': lambda cloud, share, server: change_rows(
         cloud, SHARE, SHARE.c.id == share, share_group_id='group'
     ),
-    'rules': lambda cloud, share, server: planted(
+    'rules': lambda cloud, share, server: change_rows(
         cloud,
         INSTANCE,
         INSTANCE.c.share_id == share,
         access_rules_status='out_of_sync',
     ),
-    'rules in error': lambda cloud, share, server: planted(
+    'rules in error': lambda cloud, share, server: change_rows(
         cloud,
         INSTANCE,
         INSTANCE.c.share_id == share,
         access_rules_status='error',
     ),
-    'snapshot': lambda cloud, share, server: planted(
+    'snapshot': lambda cloud, share, server: change_rows(
         cloud,
         SNAPSHOT_INSTANCE,
         SNAPSHOT_INSTANCE.c.id.is_not(None),
@@ -90,9 +90,9 @@ BUSY = {
 
 
 @pytest.mark.parametrize('busy', BUSY)
-def test_what_is_busy_conflicts_and_nothing_changes(cloud, shared, busy):
+def test_busy_resource_conflicts_and_nothing_changes(cloud, shared, busy):
     share, server, _ = shared
-    back = BUSY[busy](cloud, share, server)
+    restore = BUSY[busy](cloud, share, server)
     before = cloud.state_summary()
     for action in ('migration_start', 'migration_check'):
         answer = cloud.act(
@@ -101,11 +101,11 @@ def test_what_is_busy_conflicts_and_nothing_changes(cloud, shared, busy):
         assert answer.status_int == 409, answer.text
     assert cloud.state_summary() == before
     assert cloud.migrations() == []
-    back()
+    restore()
 
 
 @pytest.mark.parametrize(
-    'code, wish',
+    'code, options',
     [
         (409, {'host': 'node@alpha'}),
         (409, {'host': 'node@alpha#pool'}),
@@ -124,11 +124,11 @@ def test_what_is_busy_conflicts_and_nothing_changes(cloud, shared, busy):
         (400, {'new_share_network_id': 7}),
     ],
 )
-def test_what_cannot_be_is_refused_by_check_and_start(
-    cloud, shared, code, wish
+def test_impossible_migration_is_refused_by_check_and_start(
+    cloud, shared, code, options
 ):
     _, server, _ = shared
-    body = {'host': 'node@beta', **MIGRATION_OPTIONS, **wish}
+    body = {'host': 'node@beta', **MIGRATION_OPTIONS, **options}
     for action in ('migration_start', 'migration_check'):
         answer = cloud.act(server, action, body)
         assert answer.status_int == code, (action, answer.text)
@@ -139,7 +139,7 @@ def test_what_cannot_be_is_refused_by_check_and_start(
 @pytest.mark.parametrize(
     'missing', ['host', 'writable', 'nondisruptive', 'preserve_snapshots']
 )
-def test_every_demand_has_to_be_made(cloud, shared, missing):
+def test_every_option_is_required(cloud, shared, missing):
     body = {'host': 'node@beta', **MIGRATION_OPTIONS}
     del body[missing]
     answer = cloud.act(shared[1], 'migration_start', body)
@@ -147,17 +147,19 @@ def test_every_demand_has_to_be_made(cloud, shared, missing):
     assert missing in answer.text
 
 
-def test_a_network_of_others_or_in_change_is_refused(cloud, shared):
+def test_network_that_is_foreign_or_changing_is_refused(cloud, shared):
     _, server, _ = shared
     foreign, changing = cloud.add_network(), cloud.add_network()
-    planted(cloud, NETWORK, NETWORK.c.id == foreign, project_id='other')
-    planted(cloud, NETWORK, NETWORK.c.id == changing, status='network_change')
+    change_rows(cloud, NETWORK, NETWORK.c.id == foreign, project_id='other')
+    change_rows(
+        cloud, NETWORK, NETWORK.c.id == changing, status='network_change'
+    )
     for network in (foreign, changing):
         cloud.start(server, expect=400, new_share_network_id=network)
         cloud.check(server, expect=400, new_share_network_id=network)
 
 
-def test_a_network_that_changes_is_a_disruption(cloud, shared):
+def test_another_network_is_a_disruption(cloud, shared):
     _, server, _ = shared
     network = cloud.add_network()
     cloud.start(
@@ -170,14 +172,14 @@ def test_a_network_that_changes_is_a_disruption(cloud, shared):
     assert 'nondisruptive' in answer['reasons'][0]
 
 
-def test_the_scheduler_is_asked_for_room_and_types(cloud, shared):
+def test_scheduler_checks_capacity_and_types(cloud, shared):
     share, server, _ = shared
-    back = planted(cloud, SHARE, SHARE.c.id == share, size=50_000)
+    restore = change_rows(cloud, SHARE, SHARE.c.id == share, size=50_000)
     cloud.start(server, expect=409)
     answer = cloud.check(server)
     assert answer['compatible'] is False
     assert 'GiB' in answer['reasons'][0]
-    back()
+    restore()
     specs = f'/types/{TYPE_ID}/extra_specs'
     cloud.api.request(
         'POST',
@@ -192,7 +194,7 @@ def test_the_scheduler_is_asked_for_room_and_types(cloud, shared):
     assert cloud.check(server)['compatible'] is True
 
 
-def test_a_server_without_shares_has_nothing_to_migrate(cloud):
+def test_server_without_shares_cannot_be_migrated(cloud):
     share = cloud.create_share_on_alpha(cloud.add_network())
     server = cloud.server_of(share)
     cloud.api.delete(share)
@@ -200,7 +202,7 @@ def test_a_server_without_shares_has_nothing_to_migrate(cloud):
     cloud.start(server, expect=409)
 
 
-def test_nobody_learns_what_is_for_administrators(cloud, shared):
+def test_members_do_not_learn_about_servers(cloud, shared):
     _, server, _ = shared
     member = type(cloud.api)(cloud, roles='member,reader')
     for id in (server, '00000000-0000-4000-8000-000000000000'):
@@ -218,7 +220,7 @@ def test_nobody_learns_what_is_for_administrators(cloud, shared):
             assert answer.status_int == 403
 
 
-def test_answers_have_the_published_fields_and_ours(tmp_path):
+def test_answers_have_published_and_additional_fields(tmp_path):
     cloud = ServerMigrationCloud(tmp_path)
     server = cloud.server_of(cloud.create_share_on_alpha(cloud.add_network()))
     answers = {'check (flat)': cloud.check(server)}
@@ -227,7 +229,10 @@ def test_answers_have_the_published_fields_and_ours(tmp_path):
     answers['complete (flat)'] = cloud.complete(server)
     for view, answer in answers.items():
         rows = published_api.view_fields('share server migration', view)
-        assert set(answer) == {row.field for row in rows} | OWN[view]
+        assert (
+            set(answer)
+            == {row.field for row in rows} | ADDITIONAL_FIELDS[view]
+        )
         for row in rows:
             value, kind = answer[row.field], row.type
             if kind.startswith('object '):

@@ -1,4 +1,4 @@
-"""Share instances, as administrators see and mend them."""
+"""Share instances are listed, reset and deleted by administrators."""
 
 import urllib.parse
 
@@ -12,11 +12,11 @@ def share(cloud):
 
 @pytest.fixture
 def instance(admin, share):
-    (found,) = of_share(admin, share)
+    (found,) = instances_of(admin, share)
     return found
 
 
-def of_share(api, share):
+def instances_of(api, share):
     return api.get(f'/shares/{share}/instances')['share_instances']
 
 
@@ -37,7 +37,7 @@ def act(api, instance, action, args=None, expect=202):
     )
 
 
-def test_instance_tells_where_the_share_is(admin, share, instance):
+def test_instance_shows_the_host_of_the_share(admin, share, instance):
     assert instance['share_id'] == share
     assert instance['host'] == admin.show(share)['host']
     assert admin.get(f'/share_instances/{instance["id"]}') == {
@@ -55,29 +55,31 @@ def test_list_has_the_instances_of_all_projects(
 
 
 @pytest.mark.parametrize('key', ['host', 'status', 'share_type_id'])
-def test_columns_are_exact(admin, instance, key):
+def test_column_filters_are_exact(admin, instance, key):
     assert listed(admin, **{key: instance[key]}) == [instance['id']]
     assert listed(admin, **{key: 'moon'}) == []
 
 
-def test_share_server_is_exact(admin, instance):
+def test_share_server_filter_is_exact(admin, instance):
     assert listed(admin, share_server_id='moon') == []
 
 
 @pytest.mark.parametrize('key', ['id', 'path'])
-def test_export_location_counts_from_2_35(cloud, admin, share, instance, key):
+def test_export_location_is_a_filter_from_2_35(
+    cloud, admin, share, instance, key
+):
     other = cloud.create_share()
     one = admin.get(f'/shares/{share}/export_locations')['export_locations'][0]
     query = {f'export_location_{key}': one[key]}
     assert listed(admin, **query) == [instance['id']]
     assert set(listed(admin, version='2.34', **query)) == {
         instance['id'],
-        of_share(admin, other)[0]['id'],
+        instances_of(admin, other)[0]['id'],
     }
 
 
-def test_recycle_bin_counts_from_2_69(cloud, admin, share, instance):
-    other = of_share(admin, cloud.create_share())[0]
+def test_recycle_bin_is_a_filter_from_2_69(cloud, admin, share, instance):
+    other = instances_of(admin, cloud.create_share())[0]
     admin.act(share, 'soft_delete')
     assert listed(admin, is_soft_deleted='true') == [instance['id']]
     assert listed(admin, is_soft_deleted='false') == [other['id']]
@@ -126,10 +128,10 @@ def test_force_delete_removes_the_last_instance_and_its_share(
     assert cloud.usage('gigabytes') == (0, 0)
 
 
-def test_force_delete_leaves_the_share_to_its_other_instances(sample):
+def test_force_delete_keeps_a_share_with_other_instances(sample):
     one, other = (
         found['id']
-        for found in of_share(sample.admin, sample.replicated_share)
+        for found in instances_of(sample.admin, sample.replicated_share)
     )
     sample.admin.request(
         'POST',
@@ -140,5 +142,5 @@ def test_force_delete_leaves_the_share_to_its_other_instances(sample):
     sample.cloud.settle()
     assert [
         found['id']
-        for found in of_share(sample.admin, sample.replicated_share)
+        for found in instances_of(sample.admin, sample.replicated_share)
     ] == [other]

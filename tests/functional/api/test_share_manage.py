@@ -1,4 +1,4 @@
-"""What a back end has already: taken over, and let go again."""
+"""Existing shares are managed and unmanaged."""
 
 import datetime
 
@@ -34,7 +34,7 @@ def manage(api, path, expect=200, version=None, **more):
 
 
 def managed(cloud, path, **more):
-    """A share that was taken over, or could not be."""
+    """Manage a share and settle; return the share, managed or in error."""
     share = manage(cloud.api, path, **more)
     cloud.settle()
     return cloud.api.show(share['id'])
@@ -51,7 +51,7 @@ def paths(api, share_id):
 
 @pytest.fixture
 def path(cloud):
-    """Where a share lies that nobody here knows of."""
+    """Place a share on the back end; return its path."""
     return cloud.driver().add_unmanaged_share('found', size=3)
 
 
@@ -64,7 +64,7 @@ def test_answer_shows_a_share_without_a_size(cloud, admin, path):
     assert cloud.usage('shares') == cloud.usage('gigabytes') == (0, 0)
 
 
-def test_share_is_taken_over_as_the_back_end_has_it(cloud, admin, path):
+def test_share_is_managed_as_the_back_end_has_it(cloud, admin, path):
     share = managed(cloud, path)
     assert (share['status'], share['size']) == ('available', 3)
     assert share['progress'] == '100%'
@@ -87,28 +87,28 @@ def test_quota_may_be_exceeded(cloud, admin, path):
     cloud.check_invariants()
 
 
-def test_limits_of_options_hold_for_a_project_seen_first(make_cloud):
+def test_default_limits_apply_to_a_new_project(make_cloud):
     cloud = make_cloud('[quota]\nshares = 1')
     managed(cloud, cloud.driver().add_unmanaged_share('found'))
     cloud.api.create(expect=413)
 
 
-def test_export_path_may_stand_in_an_object(cloud, path):
+def test_export_path_may_be_an_object(cloud, path):
     assert managed(cloud, {'path': path})['status'] == 'available'
 
 
-def test_driver_is_told_the_options(cloud, path, monkeypatch):
-    told, driver = [], cloud.driver()
+def test_driver_gets_the_options(cloud, path, monkeypatch):
+    received, driver = [], cloud.driver()
     manage_existing = driver.manage_existing
     monkeypatch.setattr(
         driver,
         'manage_existing',
         lambda share, options: (
-            told.append(options) or manage_existing(share, options)
+            received.append(options) or manage_existing(share, options)
         ),
     )
     managed(cloud, path, driver_options={'depth': 'full', 'n': 1})
-    assert told == [{'depth': 'full', 'n': 1}]
+    assert received == [{'depth': 'full', 'n': 1}]
 
 
 def test_below_2_8_shares_are_not_public(cloud, admin, path):
@@ -116,13 +116,13 @@ def test_below_2_8_shares_are_not_public(cloud, admin, path):
     assert share['is_public'] is False
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(
     'missing', ['protocol', 'export_path', 'service_host']
 )
-def test_where_it_is_must_be_said(admin, missing):
+def test_location_is_required(admin, missing):
     given = body('p')
     del given[missing]
     answer = admin.request(
@@ -186,7 +186,7 @@ def test_default_type_must_be_set(make_cloud):
 def test_type_of_the_other_mode_is_refused(admin, make_type, path):
     make_type('servers', driver_handles_share_servers='True')
     manage(admin, path, expect=400, share_type='servers')
-    # Servers are unknown below 2.49, and there is none at all.
+    # Servers are unknown below 2.49, and none exists.
     manage(
         admin, path, expect=404, share_type='servers', share_server_id=UNKNOWN
     )
@@ -217,7 +217,7 @@ def test_mount_point_name_needs_its_type(cloud, admin, make_type, path):
     assert share['status'] == 'manage_starting'
 
 
-def test_path_that_is_known_is_refused(cloud, admin, path):
+def test_managed_path_is_refused(cloud, admin, path):
     manage(admin, path)
     fault = manage(admin, path, expect=409)
     assert path in fault['message']
@@ -229,7 +229,7 @@ def test_path_that_is_known_is_refused(cloud, admin, path):
 
 
 def test_two_spellings_of_a_path_are_one_share(cloud, path):
-    """The second exists for administrators only."""
+    """The second spelling is that of the administrators' export."""
     other = path.replace('10.0.0.10', '10.0.0.20')
     first, second = (manage(cloud.api, one)['id'] for one in (path, other))
     cloud.settle()
@@ -246,7 +246,7 @@ def test_the_same_path_of_another_back_end_is_another_share(cloud, path):
     assert managed(cloud, path, service_host='node@beta#pool')['size'] == 1
 
 
-# What fails
+# Failures
 
 
 def failed(cloud, *args, **more):
@@ -261,7 +261,7 @@ def test_nothing_at_the_path_is_a_manage_error(cloud):
     failed(cloud, 'nowhere')
 
 
-def test_share_whose_size_is_not_told_is_a_manage_error(cloud):
+def test_share_without_size_is_a_manage_error(cloud):
     failed(cloud, cloud.driver().add_unmanaged_share('found', size=None))
 
 
@@ -284,7 +284,7 @@ def test_pool_that_does_not_fit_the_type_is_a_manage_error(
     ]
 
 
-def test_a_full_pool_can_be_taken_from(make_cloud):
+def test_share_on_a_full_pool_can_be_managed(make_cloud):
     cloud = make_cloud(capacity=1)
     path = cloud.driver().add_unmanaged_share('found', size=50)
     assert managed(cloud, path)['status'] == 'available'
@@ -310,7 +310,7 @@ def test_share_of_unknown_size_is_not_extended(cloud):
     cloud.api.act(share['id'], 'extend', {'new_size': 5}, expect=400)
 
 
-def test_failed_share_that_is_deleted_counts_for_nothing(cloud):
+def test_deleted_failed_share_does_not_change_usage(cloud):
     share = failed(cloud, 'nowhere')
     cloud.api.act(share['id'], 'force_delete')
     cloud.settle()
@@ -332,7 +332,7 @@ def test_unmanaged_share_stays_on_the_back_end(cloud, admin, path):
     cloud.check_invariants()
 
 
-def test_share_comes_back_with_what_was_in_it(cloud, admin):
+def test_share_can_be_managed_again_with_its_content(cloud, admin):
     share_id = cloud.create_share(size=2)
     shown = admin.show(share_id)
     driver = cloud.driver(shown['host'].partition('@')[2][:-5])
@@ -420,7 +420,7 @@ def test_share_on_a_server_is_unmanaged_from_2_49_on(cloud, admin):
     )
 
 
-def test_driver_that_will_not_let_go_is_an_unmanage_error(
+def test_failure_of_the_driver_is_an_unmanage_error(
     cloud, admin, fail_next_call
 ):
     share_id = cloud.create_share(size=2)

@@ -1,4 +1,4 @@
-"""Share networks and subnets over the API: rules that no table tells."""
+"""The share network API: behaviour that is not in the published tables."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def create(api, expect=200, version=None, **body):
 
 
 def names(api, query='', version=None, expect=200):
-    """The names of the networks that a list shows, newest first."""
+    """Return the names of the listed networks, newest first."""
     answer = api.get(
         f'/share-networks/detail{query}', version=version, expect=expect
     )
@@ -51,11 +51,11 @@ def add_subnet(api, network, expect=200, version=None, **body):
 # Create
 
 
-def test_network_begins_with_one_subnet_for_its_zone_or_all(member):
+def test_new_network_has_one_subnet_for_its_zone_or_all_zones(member):
     for body, zone, version in (
         ({}, None, '2.99'),
         ({'availability_zone': 'nova'}, 'nova', '2.51'),
-        # Before, nobody knew of zones of networks.
+        # Older versions do not know zones of networks.
         ({'availability_zone': 'nova'}, None, '2.50'),
     ):
         made = create(member, version=version, **body)
@@ -81,7 +81,7 @@ def test_zone_that_does_not_exist_is_refused(member):
         {'nova_net_id': None},
     ],
 )
-def test_ids_elsewhere_come_together_and_never_of_nova(member, body):
+def test_neutron_ids_are_given_together_and_nova_ids_refused(member, body):
     assert 'badRequest' in create(member, expect=400, **body)
     network = create(member)
     member.request(
@@ -167,7 +167,7 @@ def test_security_service_filters_networks(member):
     assert names(member, '?security_service=moon') == []
 
 
-def test_what_tenants_do_not_see_they_do_not_search_by(member, admin):
+def test_tenants_cannot_filter_by_hidden_fields(member, admin):
     create(member)
     for key in ('network_type', 'segmentation_id'):
         member.request('GET', f'/share-networks?{key}=1', expect=403)
@@ -202,20 +202,18 @@ def test_only_administrators_list_other_projects(admin, member, stranger):
         assert names(member, query) == ['ours']
 
 
-@pytest.mark.parametrize('many', [3, 30])
-def test_lists_take_as_many_statements_whatever_their_length(
-    cloud, admin, member, many
-):
+@pytest.mark.parametrize('count', [3, 30])
+def test_statement_count_of_lists_is_constant(cloud, admin, member, count):
     admin.request(
         'PUT',
         '/quota-sets/project',
         {'quota_set': {'share_networks': -1}},
         expect=200,
     )
-    for _ in range(many):
+    for _ in range(count):
         add_subnet(member, create(member, **NEUTRON), metadata={'a': 'b'})
     before = cloud.statements
-    assert len(names(member)) == many
+    assert len(names(member)) == count
     assert cloud.statements - before == 2
 
 
@@ -249,7 +247,7 @@ def test_network_without_a_default_subnet_keeps_its_ids(member):
     )
 
 
-def test_network_in_use_keeps_all_but_its_name(cloud, member):
+def test_only_the_name_of_a_network_in_use_can_change(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
     insert_server(cloud, network['id'], [subnet['id']])
@@ -264,7 +262,7 @@ def test_network_in_use_keeps_all_but_its_name(cloud, member):
     assert shown['share_network']['name'] == 'new'
 
 
-def test_support_is_that_of_the_least_able_server(cloud, member):
+def test_support_flags_are_those_of_the_least_capable_server(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
     for able, seen in ((True, True), (False, False), (True, False)):
@@ -283,19 +281,19 @@ def test_support_is_that_of_the_least_able_server(cloud, member):
 # Subnets
 
 
-def test_zone_has_several_subnets_from_2_70_on(member):
+def test_zone_can_have_several_subnets_from_2_70(member):
     network = create(member, **NEUTRON)
     assert 'conflictingRequest' in add_subnet(
         member, network, expect=409, version='2.69'
     )
     add_subnet(member, network, version='2.69', availability_zone='nova')
     add_subnet(member, network, version='2.70')
-    # The same one twice is none more.
+    # An identical subnet is refused.
     add_subnet(member, network, expect=409, **NEUTRON)
     assert len(subnets(member, network)) == 3
 
 
-def test_metadata_of_subnets_is_known_from_2_78_on(member):
+def test_metadata_of_subnets_is_accepted_from_2_78(member):
     network = create(member)
     for version, found in (('2.77', {}), ('2.78', {'a': 'b'})):
         made = add_subnet(
@@ -326,7 +324,7 @@ def test_subnet_belongs_to_its_network(member, stranger):
         )
 
 
-def test_server_that_is_kept_keeps_its_network_and_subnet(cloud, member):
+def test_server_that_is_not_auto_deletable_keeps_its_network(cloud, member):
     network = create(member)
     (subnet,) = subnets(member, network)
     insert_server(
@@ -337,7 +335,7 @@ def test_server_that_is_kept_keeps_its_network_and_subnet(cloud, member):
         member.request('DELETE', what, expect=409)
 
 
-def test_network_with_shares_stays(cloud, member):
+def test_network_with_shares_is_not_deleted(cloud, member):
     network = create(member)
     share = cloud.create_share()
     assign_share_server(cloud, share, None, network['id'])
@@ -347,7 +345,7 @@ def test_network_with_shares_stays(cloud, member):
 # Status
 
 
-def test_reset_takes_the_published_words_only(admin, member):
+def test_reset_accepts_the_published_statuses_only(admin, member):
     network = create(member)
     path = f'/share-networks/{network["id"]}/action'
     for word in ('active', 'error', 'network_change'):
@@ -365,8 +363,8 @@ def test_reset_takes_the_published_words_only(admin, member):
     )
 
 
-def test_requests_for_one_network_take_turns(cloud, member):
-    """Of two services of a type one is taken, whoever is first."""
+def test_only_one_service_of_a_type_is_added(cloud, member):
+    """Of two services of one type the second is refused."""
     network = create(member)
     ids = [
         member.request(
@@ -413,7 +411,7 @@ def test_stranger_cannot_use_the_services_of_others(member, stranger):
         )
 
 
-def test_deleted_network_is_not_found_by_what_was_on_its_way(cloud, member):
+def test_late_operation_does_not_find_a_deleted_network(cloud, member):
     network = create(member)
     found = cloud.services.share_networks
     member.request('DELETE', f'/share-networks/{network["id"]}', expect=202)

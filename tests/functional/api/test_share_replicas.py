@@ -1,4 +1,4 @@
-"""What is shown of replicas, to whom, and which of them lists hold."""
+"""Replicas are shown, listed and paged."""
 
 import pytest
 
@@ -18,7 +18,7 @@ PATHS = pytest.mark.parametrize('path', ['/share-replicas', DETAIL])
 
 @pytest.fixture
 def share(cloud, member):
-    """A share that can be replicated, and has nothing but itself."""
+    """Create a replicable share with only its active replica."""
     return new_share(cloud, member)
 
 
@@ -38,7 +38,7 @@ def replica(cloud, share):
 
 
 @PATHS
-def test_active_replica_is_one_of_them(cloud, member, share, path):
+def test_active_replica_is_listed(cloud, member, share, path):
     (one,) = list_replicas(member, path=path)
     assert (one['share_id'], one['replica_state']) == (share, 'active')
     second = insert_replica(cloud, share)
@@ -54,7 +54,7 @@ def test_shares_that_cannot_be_replicated_have_none(cloud, member, path):
 
 
 @PATHS
-def test_list_is_of_one_share_if_asked(cloud, member, share, replica, path):
+def test_list_can_be_filtered_by_share(cloud, member, share, replica, path):
     other = new_share(cloud, member)
     for share_id, count in ((share, 2), (other, 1)):
         found = list_replicas(member, f'share_id={share_id}', path)
@@ -63,12 +63,12 @@ def test_list_is_of_one_share_if_asked(cloud, member, share, replica, path):
 
 
 @PATHS
-def test_share_id_that_nobody_has_is_not_found(member, path):
+def test_unknown_share_id_is_not_found(member, path):
     member.get(f'{path}?share_id={UNKNOWN}', expect=404)
 
 
 @PATHS
-def test_list_of_a_foreign_share_cannot_be_told_from_unknown(
+def test_foreign_share_id_answers_like_an_unknown_one(
     stranger, share, replica, path
 ):
     assert list_replica_ids(stranger, path=path) == []
@@ -76,7 +76,7 @@ def test_list_of_a_foreign_share_cannot_be_told_from_unknown(
 
 
 @PATHS
-def test_replicas_of_a_public_share_are_its_projects_business(
+def test_replicas_of_a_public_share_are_hidden_from_other_projects(
     cloud, admin, stranger, path
 ):
     share = new_share(cloud, admin, is_public=True)
@@ -86,14 +86,14 @@ def test_replicas_of_a_public_share_are_its_projects_business(
     stranger.get(f'/share-replicas/{replica}', expect=404)
 
 
-def test_administrators_see_those_of_all_projects(cloud, admin, stranger):
+def test_administrators_see_replicas_of_all_projects(cloud, admin, stranger):
     share = new_share(cloud, stranger)
     assert [one['share_id'] for one in list_replicas(admin)] == [share]
 
 
 @PATHS
-def test_filters_that_nobody_has_published_are_ignored(member, replica, path):
-    """The client has one for metadata, and filters by itself."""
+def test_unpublished_filters_are_ignored(member, replica, path):
+    """The client sends a filter for metadata, and filters itself."""
     assert (
         len(list_replica_ids(member, 'metadata=color:red&status=none', path))
         == 2
@@ -105,7 +105,7 @@ def test_filters_that_nobody_has_published_are_ignored(member, replica, path):
 
 @pytest.fixture
 def five(cloud, share):
-    """Five replicas, the newest first."""
+    """Create replicas; return five ids, newest first."""
     found = [insert_replica(cloud, share) for _ in range(4)]
     return [*reversed(found), list_replica_ids(cloud.api)[-1]]
 
@@ -144,7 +144,7 @@ def test_page_may_follow_the_last_id_of_the_one_before(member, five, path):
 
 
 @pytest.mark.parametrize('query', ['limit=-1', 'limit=x', 'offset=-1'])
-def test_page_that_is_none_is_refused(member, query):
+def test_invalid_page_is_refused(member, query):
     member.get(f'/share-replicas?{query}', expect=400)
 
 
@@ -157,7 +157,7 @@ def test_page_that_is_none_is_refused(member, query):
         (DETAIL + '?share_id={share}', 3),
     ],
 )
-def test_list_of_any_length_takes_few_statements(
+def test_statement_count_of_lists_is_constant(
     cloud, member, share, path, statements
 ):
     path = path.format(share=share)
@@ -174,10 +174,10 @@ def test_showing_one_takes_two_statements(cloud, member, replica):
     assert cloud.statements - before == 2
 
 
-# One
+# Show
 
 
-def test_fields_for_administrators_are_for_nobody_else(admin, member, replica):
+def test_some_fields_are_for_administrators_only(admin, member, replica):
     theirs = {'host', 'share_server_id', 'cast_rules_to_readonly'}
     assert (
         show_replica(admin, replica).keys() - show_replica(member, replica)
@@ -189,7 +189,7 @@ def test_fields_for_administrators_are_for_nobody_else(admin, member, replica):
     }
 
 
-def test_replica_shows_how_it_is(cloud, admin, share, replica):
+def test_replica_shows_its_state(cloud, admin, share, replica):
     shown = show_replica(admin, replica)
     assert {
         key: shown[key]
@@ -218,14 +218,14 @@ def test_replica_shows_how_it_is(cloud, admin, share, replica):
     assert admin.show(share)['host'] != shown['host']
 
 
-def test_share_instance_that_is_no_replica_is_none(cloud, admin):
+def test_share_instance_that_is_no_replica_is_not_found(cloud, admin):
     share_id = cloud.create_share()
     (instance,) = admin.get(f'/shares/{share_id}/instances')['share_instances']
     for path in ('', '/metadata', '/export-locations'):
         admin.get(f'/share-replicas/{instance["id"]}{path}', expect=404)
 
 
-def test_what_deferred_deletion_has_given_up_is_hidden_from_tenants(
+def test_replica_in_deferred_deletion_is_hidden_from_tenants(
     cloud, admin, member, share
 ):
     deferred = insert_replica(cloud, share, status='deferred_deleting')
@@ -252,7 +252,7 @@ def test_share_instances_show_the_state_of_a_replica(admin, share, replica):
     ] == 'in_sync'
 
 
-# Where they are exported
+# Export locations
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def exports_of(api, path, version=None):
     }
 
 
-def test_passive_replicas_have_exports_of_their_own(
+def test_passive_replicas_have_their_own_export_locations(
     member, share, replica, exports
 ):
     path = f'/share-replicas/{replica}/export-locations'
@@ -294,7 +294,7 @@ def test_shares_show_exports_of_passive_replicas_below_2_47(
     )
 
 
-def test_exports_for_administrators_are_for_nobody_else(
+def test_some_exports_are_for_administrators_only(
     admin, member, replica, exports
 ):
     path = f'/share-replicas/{replica}/export-locations'
@@ -305,9 +305,7 @@ def test_exports_for_administrators_are_for_nobody_else(
     admin.get(f'{path}/{exports[1]}')
 
 
-def test_export_of_another_replica_is_none_of_this_one(
-    cloud, admin, share, replica
-):
+def test_export_of_another_replica_is_not_found(cloud, admin, share, replica):
     other = insert_export(cloud, insert_replica(cloud, share), '10.0.0.3:/')
     admin.get(
         f'/share-replicas/{replica}/export-locations/{other}', expect=404

@@ -1,4 +1,4 @@
-"""What may be done to replicas, and by whom."""
+"""Replicas are deleted, promoted, resynced and reset."""
 
 import pytest
 import sqlalchemy as sa
@@ -34,7 +34,7 @@ def replica(cloud, share):
     return insert_replica(cloud, share)
 
 
-def plant(cloud, replica_id, **columns):
+def update_instance(cloud, replica_id, **columns):
     cloud.db.write(
         lambda session: session.run(
             sa.update(INSTANCE)
@@ -44,7 +44,7 @@ def plant(cloud, replica_id, **columns):
     )
 
 
-def owed(cloud):
+def pending_work(cloud):
     return [
         kind.partition('.')[2] for kind in cloud.db.read(pending_work_kinds)
     ]
@@ -56,11 +56,11 @@ def owed(cloud):
 def test_passive_replica_is_deleted(cloud, member, share, replica):
     delete_replica(member, replica)
     assert show_replica(member, replica)['status'] == 'deleting'
-    assert owed(cloud) == ['delete_share_replica']
+    assert pending_work(cloud) == ['delete_share_replica']
 
 
 @pytest.mark.parametrize('action', ['delete', 'force_delete'])
-def test_last_active_replica_stays(
+def test_last_active_replica_is_not_deleted(
     cloud, admin, member, active, replica, action
 ):
     if action == 'delete':
@@ -68,10 +68,10 @@ def test_last_active_replica_stays(
     else:
         act_on_replica(admin, active, action, expect=400)
     assert show_replica(member, active)['status'] == 'available'
-    assert owed(cloud) == []
+    assert pending_work(cloud) == []
 
 
-def test_active_replica_goes_where_another_is_active(
+def test_active_replica_can_be_deleted_if_another_is_active(
     cloud, member, share, active
 ):
     make_replicable(cloud, share, 'writable')
@@ -91,24 +91,24 @@ def test_active_replica_goes_where_another_is_active(
     ],
 )
 def test_replica_is_deleted_at_rest_only(cloud, member, replica, status, code):
-    plant(cloud, replica, status=status)
+    update_instance(cloud, replica, status=status)
     delete_replica(member, replica, expect=code)
 
 
-def test_force_is_for_administrators_and_any_status(
+def test_force_delete_is_for_administrators_in_any_status(
     cloud, admin, member, replica
 ):
-    plant(cloud, replica, status='error_deleting')
+    update_instance(cloud, replica, status='error_deleting')
     act_on_replica(member, replica, 'force_delete', expect=403)
     act_on_replica(admin, replica, 'force_delete')
-    assert owed(cloud) == ['delete_share_replica']
+    assert pending_work(cloud) == ['delete_share_replica']
 
 
-def test_replica_that_was_never_placed_goes_at_once(cloud, member, replica):
-    plant(cloud, replica, status='error', host=None)
+def test_unplaced_replica_is_deleted_at_once(cloud, member, replica):
+    update_instance(cloud, replica, status='error', host=None)
     delete_replica(member, replica)
     member.get(f'/share-replicas/{replica}', expect=404)
-    assert owed(cloud) == []
+    assert pending_work(cloud) == []
 
 
 # Promoting
@@ -135,28 +135,30 @@ def test_promotion_is_answered_with_the_replica(
         'replication_change',
         'in_sync',
     )
-    assert owed(cloud) == ['promote_share_replica']
+    assert pending_work(cloud) == ['promote_share_replica']
 
 
 @pytest.mark.parametrize('wait', [0, -1, 'x', 1.5, None, [], True])
-def test_wait_that_is_none_is_refused(cloud, member, replica, wait):
+def test_invalid_quiesce_wait_time_is_refused(cloud, member, replica, wait):
     act_on_replica(
         member, replica, 'promote', {'quiesce_wait_time': wait}, expect=400
     )
-    assert owed(cloud) == []
+    assert pending_work(cloud) == []
 
 
-def test_active_replica_need_not_be_promoted(cloud, member, active, replica):
+def test_promotion_of_the_active_replica_does_nothing(
+    cloud, member, active, replica
+):
     answer = act_on_replica(member, active, 'promote', expect=200)
     assert answer.body == b''
-    assert owed(cloud) == []
+    assert pending_work(cloud) == []
 
 
 @pytest.mark.parametrize('state', ['out_of_sync', 'error'])
-def test_what_is_not_in_sync_is_promoted_by_administrators(
+def test_only_administrators_promote_replicas_out_of_sync(
     cloud, admin, member, replica, state
 ):
-    plant(cloud, replica, replica_state=state)
+    update_instance(cloud, replica, replica_state=state)
     act_on_replica(member, replica, 'promote', expect=403)
     act_on_replica(admin, replica, 'promote')
 
@@ -166,12 +168,12 @@ def test_one_promotion_at_a_time(cloud, member, share, replica):
     act_on_replica(member, replica, 'promote')
     for one in (replica, other):
         act_on_replica(member, one, 'promote', expect=400)
-    assert owed(cloud) == ['promote_share_replica']
+    assert pending_work(cloud) == ['promote_share_replica']
 
 
 @pytest.mark.parametrize('status', ['error', 'creating', 'deleting'])
-def test_what_is_promoted_has_to_be_available(cloud, admin, replica, status):
-    plant(cloud, replica, status=status)
+def test_promoted_replica_must_be_available(cloud, admin, replica, status):
+    update_instance(cloud, replica, status=status)
     act_on_replica(admin, replica, 'promote', expect=400)
 
 
@@ -184,18 +186,20 @@ def test_writable_replicas_are_not_promoted(cloud, admin, share):
 # Resyncing
 
 
-def test_resync_is_asked_for_by_administrators(cloud, admin, member, replica):
+def test_only_administrators_request_a_resync(cloud, admin, member, replica):
     act_on_replica(member, replica, 'resync', expect=403)
     act_on_replica(admin, replica, 'resync')
-    assert owed(cloud) == ['update_share_replica']
+    assert pending_work(cloud) == ['update_share_replica']
 
 
-def test_active_replica_need_not_be_resynced(cloud, admin, active, replica):
+def test_resync_of_the_active_replica_does_nothing(
+    cloud, admin, active, replica
+):
     assert act_on_replica(admin, active, 'resync', expect=200).body == b''
-    assert owed(cloud) == []
+    assert pending_work(cloud) == []
 
 
-# Decrees
+# Resets
 
 
 @pytest.mark.parametrize(
@@ -206,7 +210,7 @@ def test_active_replica_need_not_be_resynced(cloud, admin, active, replica):
         ('reset_replica_state', 'replica_state', 'error'),
     ],
 )
-def test_administrators_decree_how_a_replica_is(
+def test_administrators_reset_status_and_replica_state(
     admin, member, replica, action, field, value
 ):
     act_on_replica(member, replica, action, {field: value}, expect=403)
@@ -227,14 +231,16 @@ def test_administrators_decree_how_a_replica_is(
         ('moon', None),
     ],
 )
-def test_decree_that_makes_no_sense_is_refused(admin, replica, action, body):
+def test_invalid_reset_is_refused(admin, replica, action, body):
     act_on_replica(admin, replica, action, body, expect=400)
 
 
 @pytest.mark.parametrize(
     'state', ['in_sync', 'out_of_sync', 'error', 'active']
 )
-def test_active_replica_is_not_decreed_away(admin, active, replica, state):
+def test_state_of_the_active_replica_cannot_be_reset(
+    admin, active, replica, state
+):
     act_on_replica(
         admin,
         active,
@@ -245,7 +251,7 @@ def test_active_replica_is_not_decreed_away(admin, active, replica, state):
     assert show_replica(admin, active)['replica_state'] == 'active'
 
 
-def test_decree_makes_no_second_active_replica(admin, active, replica):
+def test_reset_cannot_make_a_second_active_replica(admin, active, replica):
     act_on_replica(
         admin,
         replica,
@@ -255,7 +261,7 @@ def test_decree_makes_no_second_active_replica(admin, active, replica):
     )
 
 
-def test_replica_state_is_decreed_by_those_who_decree_the_status(
+def test_reset_of_the_replica_state_requires_both_policies(
     make_cloud, tmp_path
 ):
     rules = tmp_path / 'rules.yaml'
@@ -274,11 +280,13 @@ def test_replica_state_is_decreed_by_those_who_decree_the_status(
     )
 
 
-# What a share with replicas cannot do
+# Shares with replicas
 
 
 @pytest.mark.parametrize('action', ['soft_delete', 'force_delete', 'unmanage'])
-def test_share_with_replicas_is_not_given_up(admin, share, replica, action):
+def test_share_with_replicas_is_not_deleted_or_unmanaged(
+    admin, share, replica, action
+):
     admin.act(share, action, expect=409)
     admin.delete(share, expect=409)
     assert admin.show(share)['status'] == 'available'

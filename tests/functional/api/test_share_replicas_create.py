@@ -1,4 +1,4 @@
-"""What may be asked of a new replica, and how it is answered."""
+"""Replicas are created: request bodies, refusals, failures and quota."""
 
 import pytest
 import sqlalchemy as sa
@@ -27,7 +27,7 @@ def cloud(make_cloud):
 
 @pytest.fixture
 def share(cloud, member, make_type):
-    """A share that is available, of a type with replication."""
+    """Create an available share of a type with replication."""
     make_type('mirrored', replication_type='readable')
     return new_share(cloud, member)
 
@@ -48,7 +48,7 @@ def reset(admin, share, status):
     admin.act(share, 'reset_status', {'status': status})
 
 
-# What is answered
+# Answers
 
 
 def test_new_replica_is_answered_before_it_is_placed(
@@ -70,7 +70,7 @@ def test_new_replica_is_answered_before_it_is_placed(
     assert shown['cast_rules_to_readonly'] is True
 
 
-def test_replica_lands_where_no_other_is(cloud, admin, member, share):
+def test_replica_is_placed_on_another_pool(cloud, admin, member, share):
     made = create_replica(member, share)
     cloud.settle()
     shown = show_replica(admin, made['id'])
@@ -82,15 +82,15 @@ def test_replica_lands_where_no_other_is(cloud, admin, member, share):
     assert member.show(share)['has_replicas']
 
 
-# What a body may hold
+# Request bodies
 
 
-def test_zone_is_that_asked_for(cloud, member, share):
+def test_zone_is_the_requested_one(cloud, member, share):
     made = create_replica(member, share, availability_zone='nova')
     assert made['availability_zone'] == 'nova'
 
 
-def test_zone_that_nobody_knows_is_refused(member, share):
+def test_unknown_zone_is_refused(member, share):
     answer = create_replica(
         member, share, expect=400, availability_zone='moon'
     )
@@ -98,7 +98,9 @@ def test_zone_that_nobody_knows_is_refused(member, share):
     assert len(list_replica_ids(member)) == 1
 
 
-def test_zone_that_the_type_does_not_have_is_refused(cloud, member, make_type):
+def test_zone_that_the_type_does_not_allow_is_refused(
+    cloud, member, make_type
+):
     zone = service_models.AvailabilityZone.__table__
     cloud.db.write(
         lambda session: session.run(
@@ -124,7 +126,7 @@ def test_host_is_obeyed_from_2_67_and_ignored_below(
         scheduler_hints={'only_host': admin.show(share)['host']},
     )
     cloud.settle()
-    # There is a replica already, so nothing can be placed there.
+    # The pool already has a replica, so no other can be placed there.
     assert show_replica(member, made['id'])['status'] == (
         'error' if obeyed else 'available'
     )
@@ -138,7 +140,7 @@ def test_network_is_refused_below_2_72(cloud, member, share):
     assert 'share_network_id' in message(answer)
 
 
-def test_network_that_nobody_has_is_refused(cloud, member, stranger, share):
+def test_unknown_network_is_refused(cloud, member, stranger, share):
     foreign, _ = create_network_with_subnets(stranger)
     for network in (UNKNOWN, foreign):
         answer = create_replica(
@@ -148,13 +150,13 @@ def test_network_that_nobody_has_is_refused(cloud, member, stranger, share):
     assert len(list_replica_ids(member)) == 1
 
 
-def test_network_has_no_use_where_no_servers_are(member, share):
+def test_network_is_refused_for_types_without_servers(member, share):
     network, _ = create_network_with_subnets(member)
     create_replica(member, share, expect=400, share_network_id=network)
 
 
 @pytest.mark.parametrize('version, kept', [('2.94', False), ('2.95', True)])
-def test_metadata_is_kept_from_2_95_and_ignored_below(
+def test_metadata_is_stored_from_2_95_and_ignored_below(
     member, share, version, kept
 ):
     values = {'color': 'red'}
@@ -177,12 +179,12 @@ def test_metadata_is_kept_from_2_95_and_ignored_below(
         {'share_network_id': 1},
     ],
 )
-def test_body_that_breaks_a_rule_is_refused(member, share, body):
+def test_invalid_body_is_refused(member, share, body):
     create_replica(member, share, expect=400, **body)
     assert len(list_replica_ids(member)) == 1
 
 
-def test_nulls_are_as_good_as_nothing(member, share):
+def test_nulls_count_as_missing(member, share):
     create_replica(
         member,
         share,
@@ -199,16 +201,16 @@ def test_body_without_its_wrapper_is_422(member, share):
     )
 
 
-def test_share_has_to_be_named(member):
+def test_share_id_is_required(member):
     member.request(
         'POST', '/share-replicas', {'share_replica': {}}, expect=400
     )
 
 
-# Of which shares
+# Shares
 
 
-def test_share_that_is_foreign_cannot_be_told_from_unknown(stranger, share):
+def test_foreign_share_answers_like_an_unknown_one(stranger, share):
     answers = {
         message(create_replica(stranger, id, expect=404)).replace(id, '')
         for id in (share, UNKNOWN)
@@ -225,14 +227,14 @@ def test_public_share_is_replicated_by_its_project_only(
     create_replica(stranger, share, expect=403)
 
 
-def test_reader_makes_none(cloud, share):
+def test_reader_cannot_create_replicas(cloud, share):
     reader = member_of(cloud)
     reader.headers['X-Roles'] = 'reader'
     create_replica(reader, share, expect=403)
     assert len(list_replica_ids(reader)) == 1
 
 
-def test_share_has_to_be_of_a_type_with_replication(cloud, member):
+def test_type_of_the_share_must_support_replication(cloud, member):
     share = cloud.create_share()
     assert 'replication_type' in message(
         create_replica(member, share, expect=400)
@@ -242,18 +244,18 @@ def test_share_has_to_be_of_a_type_with_replication(cloud, member):
 @pytest.mark.parametrize(
     'status', ['error', 'creating', 'deleting', 'error_deleting']
 )
-def test_active_replica_has_to_be_available(admin, member, share, status):
+def test_active_replica_must_be_available(admin, member, share, status):
     reset(admin, share, status)
     create_replica(member, share, expect=400)
     assert len(list_replica_ids(member)) == 1
 
 
-def test_share_in_the_recycle_bin_gets_none(member, share):
+def test_share_in_the_recycle_bin_is_refused(member, share):
     member.act(share, 'soft_delete')
     create_replica(member, share, expect=403)
 
 
-def test_busy_share_gets_none(cloud, member, share):
+def test_busy_share_is_refused(cloud, member, share):
     table = shares.Share.__table__
     cloud.db.write(
         lambda session: session.run(
@@ -265,7 +267,7 @@ def test_busy_share_gets_none(cloud, member, share):
     create_replica(member, share, expect=400)
 
 
-def test_share_in_a_group_gets_none(cloud, member, share):
+def test_share_in_a_group_is_refused(cloud, member, share):
     table = shares.Share.__table__
     cloud.db.write(
         lambda session: session.run(
@@ -277,7 +279,7 @@ def test_share_in_a_group_gets_none(cloud, member, share):
     create_replica(member, share, expect=400)
 
 
-def test_nothing_begins_while_a_replica_is_promoted(cloud, member, share):
+def test_request_is_refused_while_a_replica_is_promoted(cloud, member, share):
     made = create_replica(member, share)
     cloud.settle()
     cloud.db.write(
@@ -293,8 +295,8 @@ def test_nothing_begins_while_a_replica_is_promoted(cloud, member, share):
 # Failures
 
 
-def test_failure_is_told_of_the_replica(cloud, admin, member, share):
-    told = []
+def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
+    actions = []
     for why in ('nowhere', 'back end'):
         if why == 'nowhere':
             made = create_replica(
@@ -311,8 +313,8 @@ def test_failure_is_told_of_the_replica(cloud, admin, member, share):
         assert (shown['status'], shown['replica_state']) == ('error', 'error')
         (one,) = member.get(f'/messages?resource_id={made["id"]}')['messages']
         assert one['resource_type'] == 'SHARE_REPLICA'
-        told.append(one['action_id'])
-    assert told == ['001', '002']
+        actions.append(one['action_id'])
+    assert actions == ['001', '002']
     assert member.show(share)['status'] == 'available'
     assert member.get(f'/messages?resource_id={share}')['messages'] == []
 

@@ -1,4 +1,4 @@
-"""Metadata of replicas, which no other replica of the share has."""
+"""Metadata of replicas, which belongs to a single replica."""
 
 import pytest
 
@@ -77,6 +77,6 @@ def test_replica_shows_its_own_metadata(cloud, admin, member, replica, send):
         'x',
     ],
 )
-def test_metadata_that_is_none_is_refused(send, values):
+def test_invalid_metadata_is_refused(send, values):
     for method in ('POST', 'PUT'):
         send(method, values=values, expect=400)

@@ -1,4 +1,4 @@
-"""Share servers as administrators see and change them."""
+"""Share servers are listed, deleted, reset, managed and unmanaged."""
 
 import sqlalchemy as sa
 
@@ -18,13 +18,15 @@ from tests.support.share_servers import insert_server
 
 SERVER = share_servers.ShareServer.__table__
 SUBNET = share_servers.ShareServerSubnet.__table__
-NOTHING = '00000000-0000-4000-8000-000000000000'
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
-def listed(api, query='', **how):
+def listed(api, query='', **options):
     return [
         one['id']
-        for one in api.get(f'/share-servers{query}', **how)['share_servers']
+        for one in api.get(f'/share-servers{query}', **options)[
+            'share_servers'
+        ]
     ]
 
 
@@ -59,8 +61,8 @@ def subnets_of(cloud, server_id):
     }
 
 
-def owed(cloud):
-    """The kinds of work that is owed about servers."""
+def pending_work(cloud):
+    """Return the kinds of pending work for servers."""
     return [
         kind
         for kind in cloud.db.read(pending_work_kinds)
@@ -68,7 +70,7 @@ def owed(cloud):
     ]
 
 
-# Looking
+# Views
 
 
 def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
@@ -90,7 +92,7 @@ def test_server_shows_its_network_subnets_and_details(cloud, admin, member):
     ]['share_network_subnet_id'] == min(subnets)
 
 
-def test_network_without_a_name_is_called_by_its_id(cloud, admin, member):
+def test_network_without_a_name_is_shown_by_its_id(cloud, admin, member):
     for name in (None, ''):
         network, _ = create_network_with_subnets(member, name=name)
         server = insert_server(cloud, network)
@@ -106,7 +108,7 @@ def test_newest_server_is_listed_first(cloud, admin):
     assert listed(admin) == servers[::-1]
 
 
-def test_server_is_found_by_what_it_is(cloud, admin, member):
+def test_servers_are_filtered_by_their_columns(cloud, admin, member):
     red, subnets = create_network_with_subnets(member, name='red')
     other, others = create_network_with_subnets(admin, name='blue')
     server = insert_server(
@@ -144,7 +146,7 @@ def test_server_is_found_by_what_it_is(cloud, admin, member):
 
 
 def test_list_is_empty_when_nothing_matches(cloud, admin, member):
-    """And when the key is none that anything is known by."""
+    """And when the key is not a filter."""
     network, subnets = create_network_with_subnets(member)
     insert_server(cloud, network, subnets)
     for query in (
@@ -159,12 +161,12 @@ def test_list_is_empty_when_nothing_matches(cloud, admin, member):
         'name=vs1',
         'limit=1',
         'all_tenants=1',
-        f'share_network_subnet_id={NOTHING}',
+        f'share_network_subnet_id={UNKNOWN}',
     ):
         assert listed(admin, f'?{query}') == [], query
 
 
-def test_flag_in_the_query_is_a_truth(admin):
+def test_flag_in_the_query_must_be_a_boolean(admin):
     for key in ('is_auto_deletable', 'security_service_update_support'):
         message = admin.get(f'/share-servers?{key}=maybe', expect=400)[
             'badRequest'
@@ -172,8 +174,8 @@ def test_flag_in_the_query_is_a_truth(admin):
         assert key in message
 
 
-def test_task_state_has_its_published_word(cloud, admin):
-    """Which is none of the design's names; either finds the server."""
+def test_task_state_is_shown_with_its_published_name(cloud, admin):
+    """It differs from the internal name; both work as a filter."""
     published = {
         row['value']
         for row in reference.table('statuses.csv')
@@ -189,7 +191,7 @@ def test_task_state_has_its_published_word(cloud, admin):
             assert listed(admin, f'?task_state={name}') == [server]
 
 
-def test_lists_cost_the_same_whatever_their_length(cloud, admin, member):
+def test_statement_count_of_lists_is_constant(cloud, admin, member):
     network, subnets = create_network_with_subnets(member, None, 'nova')
 
     def cost(path):
@@ -205,7 +207,7 @@ def test_lists_cost_the_same_whatever_their_length(cloud, admin, member):
     assert cost(f'/share-servers/{server}') == 3
 
 
-def test_tenants_do_not_learn_of_servers(cloud, member):
+def test_tenants_do_not_learn_about_servers(cloud, member):
     server = insert_server(cloud)
     for method, path, body in (
         ('GET', '', None),
@@ -218,16 +220,16 @@ def test_tenants_do_not_learn_of_servers(cloud, member):
             member.request(
                 method, f'/share-servers/{id}{path}', body, expect=403
             ).text
-            for id in (server, NOTHING)
+            for id in (server, UNKNOWN)
         )
         assert known == unknown, (method, path)
     assert member.get('/share-servers', expect=403)
 
 
-# Deleting
+# Delete
 
 
-def test_only_active_servers_and_those_in_error_are_deleted(cloud, admin):
+def test_only_servers_active_or_in_error_are_deleted(cloud, admin):
     for status in SHARE_SERVER.statuses:
         server = insert_server(cloud, status=status)
         known = status in (ServerStatus.ACTIVE, ServerStatus.ERROR)
@@ -237,29 +239,29 @@ def test_only_active_servers_and_those_in_error_are_deleted(cloud, admin):
         assert row_of(cloud, server).status == (
             ServerStatus.DELETING if known else status
         )
-    assert owed(cloud) == ['share_servers.delete_share_server'] * 2
+    assert pending_work(cloud) == ['share_servers.delete_share_server'] * 2
 
 
-def test_server_with_a_share_stays(cloud, admin):
+def test_server_with_a_share_is_not_deleted(cloud, admin):
     server = insert_server(cloud)
     assign_share_server(cloud, cloud.create_share(), server)
     admin.request('DELETE', f'/share-servers/{server}', expect=409)
     act(admin, server, 'unmanage', expect=400)
     assert row_of(cloud, server).status == ServerStatus.ACTIVE
-    assert owed(cloud) == []
+    assert pending_work(cloud) == []
 
 
-def test_deletion_twice_is_refused_and_owed_once(cloud, admin):
+def test_second_deletion_is_refused(cloud, admin):
     server = insert_server(cloud)
     admin.request('DELETE', f'/share-servers/{server}', expect=202)
     admin.request('DELETE', f'/share-servers/{server}', expect=403)
-    assert len(owed(cloud)) == 1
+    assert len(pending_work(cloud)) == 1
 
 
-# Statuses by decree
+# Reset status
 
 
-def test_status_is_set_by_decree(cloud, admin):
+def test_published_statuses_can_be_set(cloud, admin):
     for row in reference.table('statuses.csv'):
         if (row['resource'], row['field'], row['admin_reset']) == (
             'share server',
@@ -272,7 +274,7 @@ def test_status_is_set_by_decree(cloud, admin):
             assert row_of(cloud, server).build_key is None
 
 
-def test_status_by_decree_is_a_published_one(cloud, admin):
+def test_other_statuses_are_refused(cloud, admin):
     server = insert_server(cloud)
     for args in (
         {'status': 'moon'},
@@ -290,10 +292,10 @@ def test_status_by_decree_is_a_published_one(cloud, admin):
     assert row_of(cloud, server).status == ServerStatus.ACTIVE
 
 
-# Letting go
+# Unmanage
 
 
-def test_what_is_at_rest_and_active_once_is_let_go(cloud, admin):
+def test_server_at_rest_can_be_unmanaged(cloud, admin):
     for status in SHARE_SERVER.statuses:
         for args in (None, {}, {'force': 'true'}):
             server = insert_server(cloud, status=status)
@@ -307,10 +309,10 @@ def test_what_is_at_rest_and_active_once_is_let_go(cloud, admin):
             assert row_of(cloud, server).status == (
                 ServerStatus.UNMANAGE_STARTING if known else status
             )
-    assert owed(cloud) == ['share_servers.unmanage_share_server'] * 12
+    assert pending_work(cloud) == ['share_servers.unmanage_share_server'] * 12
 
 
-def test_force_is_a_truth(cloud, admin):
+def test_force_must_be_a_boolean(cloud, admin):
     server = insert_server(cloud)
     assert (
         'force'
@@ -320,7 +322,7 @@ def test_force_is_a_truth(cloud, admin):
     )
 
 
-# Taking over
+# Manage
 
 
 def manage(api, network_id, expect=202, version=None, **body):
@@ -340,7 +342,7 @@ def manage(api, network_id, expect=202, version=None, **body):
     ).json
 
 
-def test_server_is_taken_over(cloud, admin, member):
+def test_server_is_managed(cloud, admin, member):
     network, subnets = create_network_with_subnets(member)
     shown = manage(admin, network, driver_options={'key': 'value'})[
         'share_server'
@@ -350,21 +352,21 @@ def test_server_is_taken_over(cloud, admin, member):
     assert shown['identifier'] == 'vs1'
     assert shown['share_network_subnet_ids'] == subnets
     assert shown['project_id'] == 'project'
-    assert owed(cloud) == ['share_servers.manage_share_server']
+    assert pending_work(cloud) == ['share_servers.manage_share_server']
 
 
 def refused_manage(api, network_id, **body):
     return manage(api, network_id, expect=400, **body)['badRequest']['message']
 
 
-def test_identifier_is_taken_over_once(admin, member):
+def test_identifier_is_managed_once(admin, member):
     network, _ = create_network_with_subnets(member)
     manage(admin, network)
     assert 'vs1' in refused_manage(admin, network)
     manage(admin, network, host='node@beta')
 
 
-def test_network_to_take_over_on_is_active(admin, member):
+def test_network_of_managed_server_must_be_active(admin, member):
     network, _ = create_network_with_subnets(member)
     admin.request(
         'POST',
@@ -375,10 +377,10 @@ def test_network_to_take_over_on_is_active(admin, member):
     assert 'active' in refused_manage(admin, network)
 
 
-def test_what_is_taken_over_has_to_be_named_rightly(cloud, admin, member):
+def test_invalid_manage_arguments_are_refused(cloud, admin, member):
     network, _ = create_network_with_subnets(member)
     for what in (
-        {'share_network_id': NOTHING},
+        {'share_network_id': UNKNOWN},
         {'share_network_id': 'x'},
         {'host': 'node@gamma'},
         {'host': f'{HOST}#pool'},
@@ -387,15 +389,15 @@ def test_what_is_taken_over_has_to_be_named_rightly(cloud, admin, member):
         {'identifier': 'x' * 256},
         {'identifier': None},
         {'driver_options': 'x'},
-        {'share_network_subnet_id': NOTHING},
+        {'share_network_subnet_id': UNKNOWN},
     ):
         assert refused_manage(admin, network, **what)
     assert listed(admin) == []
-    assert owed(cloud) == []
+    assert pending_work(cloud) == []
 
 
-def test_what_is_taken_over_needs_its_names(admin):
-    whole = {'host': HOST, 'share_network_id': NOTHING, 'identifier': 'vs1'}
+def test_manage_arguments_are_required(admin):
+    whole = {'host': HOST, 'share_network_id': UNKNOWN, 'identifier': 'vs1'}
     for key in whole:
         body = {name: whole[name] for name in whole if name != key}
         message = admin.request(
@@ -404,13 +406,13 @@ def test_what_is_taken_over_needs_its_names(admin):
         assert key in message
 
 
-def test_nothing_is_taken_over_on_a_silent_back_end(cloud, admin, member):
+def test_service_of_managed_server_must_be_up(cloud, admin, member):
     network, _ = create_network_with_subnets(member)
     cloud.clock.advance(3600)
     assert 'down' in refused_manage(admin, network)
 
 
-def test_server_is_in_the_subnets_of_the_zone_of_the_one_named(
+def test_server_gets_the_subnets_of_the_zone_of_the_given_one(
     cloud, admin, member
 ):
     network, (default, mine) = create_network_with_subnets(
@@ -429,19 +431,17 @@ def test_server_is_in_the_subnets_of_the_zone_of_the_one_named(
         assert subnets_of(cloud, server) == expected
 
 
-def test_subnet_of_the_back_ends_zone_serves_without_a_default(
-    cloud, admin, member
-):
+def test_subnet_of_the_zone_is_used_without_a_default(cloud, admin, member):
     network, subnets = create_network_with_subnets(member, 'nova')
     server = manage(admin, network)['share_server']['id']
     assert subnets_of(cloud, server) == set(subnets)
 
 
-def test_subnet_serves_the_zone_of_the_back_end(cloud, admin, member):
+def test_subnet_must_be_for_the_zone_of_the_back_end(cloud, admin, member):
     zone = service_models.AvailabilityZone.__table__
     cloud.db.write(
         lambda session: session.run(
-            sa.insert(zone), id=NOTHING, name='moon', created_at=session.now
+            sa.insert(zone), id=UNKNOWN, name='moon', created_at=session.now
         )
     )
     network, (far,) = create_network_with_subnets(member, 'moon')
@@ -451,7 +451,7 @@ def test_subnet_serves_the_zone_of_the_back_end(cloud, admin, member):
     )
 
 
-def test_subnet_is_named_from_its_version_on(cloud, admin, member):
+def test_subnet_is_ignored_below_its_version(cloud, admin, member):
     network, (default, mine) = create_network_with_subnets(
         member, None, 'nova'
     )

@@ -1,4 +1,4 @@
-"""How shares are changed, resized, deleted and brought back."""
+"""Shares are updated, resized, deleted and restored."""
 
 import datetime
 
@@ -28,7 +28,7 @@ def share(cloud):
 # Update
 
 
-def test_update_takes_display_names_only(member, share):
+def test_update_accepts_display_names_only(member, share):
     answer = member.request(
         'PUT',
         f'/shares/{share}',
@@ -62,7 +62,7 @@ def test_update_without_share_is_unprocessable(member, share):
     member.request('PUT', f'/shares/{share}', {}, expect=422)
 
 
-def test_making_public_needs_the_right(admin, member, share):
+def test_making_a_share_public_requires_the_policy(admin, member, share):
     body = {'share': {'is_public': True}}
     member.request('PUT', f'/shares/{share}', body, expect=403)
     admin.request('PUT', f'/shares/{share}', body, expect=200)
@@ -101,7 +101,7 @@ def test_resize_in_another_status_is_refused(
 ):
     admin.act(share, 'reset_status', {'status': found})
     answer = member.act(share, action, {'new_size': size}, expect=400)
-    # Users know the share, and nothing of its instances.
+    # Users know the share, but not its instances.
     assert f'The share is in status {found}' in fault(answer)
 
 
@@ -141,7 +141,7 @@ def test_extend_beyond_replica_gigabytes_answers_413(make_cloud):
     cloud.api.act(share, 'extend', {'new_size': 4}, expect=413)
 
 
-def test_type_limits_how_far_users_extend(cloud, admin, member, make_type):
+def test_type_limits_the_size_of_an_extend(cloud, admin, member, make_type):
     make_type(
         provisioning__max_share_size='3',
         provisioning__max_share_extend_size='5',
@@ -197,7 +197,7 @@ def test_shrink_to_no_smaller_size_is_refused(member, share, size):
     assert status(member, share) == 'available'
 
 
-def test_type_limits_how_far_users_shrink(cloud, member, make_type):
+def test_type_limits_the_size_of_a_shrink(cloud, member, make_type):
     make_type(provisioning__min_share_size='2')
     share = cloud.create_share(size=3, share_type='special')
     member.act(share, 'shrink', {'new_size': 1}, expect=400)
@@ -207,7 +207,7 @@ def test_type_limits_how_far_users_shrink(cloud, member, make_type):
 # Delete
 
 
-def test_delete_takes_share_and_quota_away(cloud, member, share):
+def test_delete_removes_the_share_and_returns_quota(cloud, member, share):
     member.delete(share)
     assert status(member, share) == 'deleting'
     cloud.settle()
@@ -283,12 +283,12 @@ def test_deferred_deletion_frees_quota_and_hides_at_once(make_cloud):
 
 
 @pytest.fixture
-def binned(member, share):
+def soft_deleted(member, share):
     member.act(share, 'soft_delete')
     return share
 
 
-def test_soft_delete_keeps_the_status_and_says_until_when(make_cloud):
+def test_soft_delete_keeps_the_status_and_shows_the_expiry(make_cloud):
     cloud = make_cloud('soft_deleted_share_retention_time = 600')
     share = cloud.create_share()
     cloud.api.act(share, 'soft_delete')
@@ -303,9 +303,9 @@ def test_soft_delete_keeps_the_status_and_says_until_when(make_cloud):
     )
 
 
-def test_restore_takes_it_out_again(member, binned):
-    member.act(binned, 'restore', expect=202)
-    shown = member.show(binned)
+def test_restore_clears_the_soft_deletion(member, soft_deleted):
+    member.act(soft_deleted, 'restore', expect=202)
+    shown = member.show(soft_deleted)
     assert shown['is_soft_deleted'] is False
     assert shown['scheduled_to_be_deleted_at'] is None
 
@@ -314,19 +314,21 @@ def test_restore_of_a_live_share_answers_200(member, share):
     member.act(share, 'restore', expect=200)
 
 
-def test_restore_of_a_share_being_deleted_is_forbidden(member, binned):
-    member.delete(binned)
-    member.act(binned, 'restore', expect=403)
+def test_restore_of_a_share_being_deleted_is_forbidden(member, soft_deleted):
+    member.delete(soft_deleted)
+    member.act(soft_deleted, 'restore', expect=403)
 
 
-def test_soft_delete_twice_is_forbidden(member, binned):
-    member.act(binned, 'soft_delete', expect=403)
+def test_soft_delete_twice_is_forbidden(member, soft_deleted):
+    member.act(soft_deleted, 'soft_delete', expect=403)
 
 
 @pytest.mark.parametrize(
     'found', ['creating', 'deleting', 'migrating', 'error_deleting']
 )
-def test_soft_delete_needs_the_status_of_delete(admin, member, share, found):
+def test_soft_delete_requires_the_same_status_as_delete(
+    admin, member, share, found
+):
     admin.act(share, 'reset_status', {'status': found})
     member.act(share, 'soft_delete', expect=403)
     assert member.show(share)['is_soft_deleted'] is False
@@ -345,25 +347,27 @@ def test_share_in_error_can_be_soft_deleted(admin, member, share):
         ('reset_status', {'status': 'error'}),
     ],
 )
-def test_actions_on_a_binned_share_are_forbidden(admin, binned, action, args):
-    admin.act(binned, action, args, expect=403)
-    assert status(admin, binned) == 'available'
+def test_actions_on_a_binned_share_are_forbidden(
+    admin, soft_deleted, action, args
+):
+    admin.act(soft_deleted, action, args, expect=403)
+    assert status(admin, soft_deleted) == 'available'
 
 
-def test_update_of_a_binned_share_is_forbidden(admin, binned):
+def test_update_of_a_binned_share_is_forbidden(admin, soft_deleted):
     admin.request(
         'PUT',
-        f'/shares/{binned}',
+        f'/shares/{soft_deleted}',
         {'share': {'display_name': 'new'}},
         expect=403,
     )
-    assert admin.show(binned)['name'] == 'data'
+    assert admin.show(soft_deleted)['name'] == 'data'
 
 
-def test_binned_share_can_be_deleted(cloud, member, binned):
-    member.delete(binned)
+def test_binned_share_can_be_deleted(cloud, member, soft_deleted):
+    member.delete(soft_deleted)
     cloud.settle()
-    member.request('GET', f'/shares/{binned}', expect=404)
+    member.request('GET', f'/shares/{soft_deleted}', expect=404)
 
 
 def test_expired_share_is_deleted(make_cloud):
@@ -379,11 +383,11 @@ def test_expired_share_is_deleted(make_cloud):
     assert cloud.usage('shares') == (0, 0)
 
 
-# Statuses by decree
+# Reset status
 
 
 @pytest.mark.parametrize(
-    'decree',
+    'new_status',
     [
         'creating',
         'available',
@@ -395,16 +399,16 @@ def test_expired_share_is_deleted(make_cloud):
         'server_migrating',
     ],
 )
-def test_status_can_be_reset(admin, share, decree):
-    admin.act(share, 'reset_status', {'status': decree})
-    assert status(admin, share) == decree
+def test_status_can_be_reset(admin, share, new_status):
+    admin.act(share, 'reset_status', {'status': new_status})
+    assert status(admin, share) == new_status
 
 
 @pytest.mark.parametrize(
-    'decree', ['extending', 'inactive', 'moon', '', None, 1]
+    'new_status', ['extending', 'inactive', 'moon', '', None, 1]
 )
-def test_other_statuses_are_refused(admin, share, decree):
-    admin.act(share, 'reset_status', {'status': decree}, expect=400)
+def test_other_statuses_are_refused(admin, share, new_status):
+    admin.act(share, 'reset_status', {'status': new_status}, expect=400)
     admin.act(share, 'reset_status', {'os-status': 'error'}, expect=400)
     assert status(admin, share) == 'available'
 

@@ -1,4 +1,4 @@
-"""What may be asked of a new share, and what becomes of it."""
+"""Shares are created: request bodies, refusals and placement."""
 
 import pytest
 
@@ -9,7 +9,7 @@ UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
 def refused(api, code=400, version=None, **body):
-    """The message of the fault; nothing was made."""
+    """Return the message of the fault; check that no share was created."""
     before = api.get('/shares?all_tenants=1')['shares']
     (fault,) = api.create(expect=code, version=version, **body).values()
     assert api.get('/shares?all_tenants=1')['shares'] == before
@@ -121,7 +121,7 @@ def test_type_that_handles_servers_needs_a_network(member, make_type):
     assert 'share_network_id' in refused(member, share_type='special')
 
 
-def test_abilities_of_the_type_are_copied(cloud, admin, member, make_type):
+def test_capabilities_of_the_type_are_copied(cloud, admin, member, make_type):
     make_type(
         snapshot_support='True',
         mount_snapshot_support='<is> True',
@@ -180,7 +180,7 @@ def test_unknown_zone_is_not_found(member):
     assert 'moon' in refused(member, code=404, availability_zone='moon')
 
 
-def test_zones_of_the_type_count_from_2_48(cloud, member, make_type):
+def test_zones_of_the_type_are_checked_from_2_48(cloud, member, make_type):
     make_type(availability_zones='moon, mars')
     body = {'share_type': 'special', 'availability_zone': 'nova'}
     member.create(version='2.47', **body)
@@ -194,7 +194,7 @@ def test_share_is_placed_in_the_zones_of_the_type(cloud, member, make_type):
     assert member.show(share['id'])['status'] == 'error'
 
 
-# What does not exist
+# Unknown resources
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_group_is_dropped_below_2_31(member):
     refused(member, code=404, version='2.31', share_group_id=UNKNOWN)
 
 
-# Who sees it
+# Visibility
 
 
-def test_public_needs_the_right(admin, member):
+def test_public_requires_the_policy(admin, member):
     refused(member, code=403, is_public=True)
     assert member.create(is_public=False)['is_public'] is False
     assert admin.create(is_public=True)['is_public'] is True
@@ -239,11 +239,11 @@ def test_public_must_be_a_boolean(admin, value):
         'x',
     ],
 )
-def test_metadata_keep_their_sizes(member, metadata):
+def test_sizes_of_metadata_are_limited(member, metadata):
     refused(member, metadata=metadata)
 
 
-def test_longest_metadata_are_kept(member):
+def test_longest_metadata_is_stored(member):
     metadata = {'k' * 255: 'v' * 1023}
     assert member.create(metadata=metadata)['metadata'] == metadata
 
@@ -274,7 +274,7 @@ def test_hints_are_dropped_below_2_65(cloud, member):
     refused(member, version='2.65', scheduler_hints=hints)
 
 
-def test_only_host_counts_from_2_67(cloud, admin):
+def test_only_host_is_honoured_from_2_67(cloud, admin):
     for host in ('node@alpha#pool', 'node@beta#pool'):
         share = admin.create(scheduler_hints={'only_host': host})
         cloud.settle()
@@ -286,7 +286,7 @@ def test_only_host_counts_from_2_67(cloud, admin):
     assert admin.show(dropped['id'])['status'] == 'available'
 
 
-def test_hints_do_not_tell_which_foreign_shares_exist(cloud, member, stranger):
+def test_hints_do_not_reveal_foreign_shares(cloud, member, stranger):
     foreign = stranger.create()['id']
     for hint in ('same_host', 'different_host'):
         said = {

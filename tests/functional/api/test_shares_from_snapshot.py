@@ -1,4 +1,4 @@
-"""Shares that are made of a snapshot."""
+"""Shares are created from snapshots."""
 
 import pytest
 
@@ -10,13 +10,13 @@ SPECS = {
     'snapshot_support': 'True',
     'create_share_from_snapshot_support': 'True',
 }
-PLACED = 'use_scheduler_creating_share_from_snapshot = true'
-SLOWLY = 'dummy_driver_from_snapshot_steps = 2'
+WITH_SCHEDULER = 'use_scheduler_creating_share_from_snapshot = true'
+SLOW_COPY = 'dummy_driver_from_snapshot_steps = 2'
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
-def allow(cloud, **more):
-    """A share type whose snapshots can become shares."""
+def create_copy_type(cloud, **more):
+    """Create a share type whose snapshots can become shares."""
     cloud.api.request(
         'POST',
         '/types',
@@ -35,15 +35,15 @@ def allow(cloud, **more):
 
 
 def source(cloud, content='precious', size=2, **body):
-    """A share with content, and a snapshot of it."""
+    """Create a share with content, and a snapshot of it."""
     share = cloud.create_share(share_type='copied', size=size, **body)
-    driver, instance = there(cloud, share)
+    driver, instance = driver_and_instance(cloud, share)
     driver.write(instance, content)
     return share, album.create_available_snapshot(cloud, cloud.api, share)
 
 
-def there(cloud, share_id):
-    """The driver that has the share, and the id of its instance."""
+def driver_and_instance(cloud, share_id):
+    """Return the driver of a share and the id of its instance."""
     (instance,) = cloud.api.get(f'/shares/{share_id}/instances')[
         'share_instances'
     ]
@@ -52,17 +52,17 @@ def there(cloud, share_id):
 
 
 def read(cloud, share_id):
-    driver, instance = there(cloud, share_id)
+    driver, instance = driver_and_instance(cloud, share_id)
     return driver.read(instance)
 
 
 @pytest.fixture
 def made(cloud):
-    allow(cloud)
+    create_copy_type(cloud)
     return source(cloud)
 
 
-def test_copy_has_the_content_and_lies_beside_its_source(
+def test_copy_has_the_content_and_the_host_of_its_source(
     cloud, admin, member, made
 ):
     share, snapshot = made
@@ -100,11 +100,11 @@ def test_quota_holds(cloud, admin, member, made):
 @pytest.mark.parametrize(
     'wrong', [{'share_proto': 'CIFS'}, {'share_type': 'default'}]
 )
-def test_copy_is_like_its_source(member, made, wrong):
+def test_copy_has_protocol_and_type_of_its_source(member, made, wrong):
     member.create(snapshot_id=made[1], size=2, expect=400, **wrong)
 
 
-def test_type_of_the_source_may_be_named(cloud, member, made):
+def test_type_of_the_source_may_be_given(cloud, member, made):
     member.create(snapshot_id=made[1], size=2, share_type='copied')
 
 
@@ -152,7 +152,9 @@ def test_source_must_support_it_from_2_24_on(cloud, admin, member):
     member.create(snapshot_id=snapshot, size=2, version='2.23')
 
 
-def test_snapshot_stays_while_it_is_copied(cloud, admin, member, made):
+def test_snapshot_cannot_be_deleted_while_it_is_copied(
+    cloud, admin, member, made
+):
     _, snapshot = made
     member.create(snapshot_id=snapshot, size=2)
     path = f'/snapshots/{snapshot}'
@@ -165,12 +167,10 @@ def test_snapshot_stays_while_it_is_copied(cloud, admin, member, made):
     cloud.check_invariants()
 
 
-def test_snapshot_that_is_gone_by_force_is_an_error(
-    cloud, admin, member, made
-):
+def test_force_deleted_snapshot_is_an_error(cloud, admin, member, made):
     _, snapshot = made
     copied = member.create(snapshot_id=snapshot, size=2)['id']
-    driver, _ = there(cloud, made[0])
+    driver, _ = driver_and_instance(cloud, made[0])
     driver.fail_next('create_share_from_snapshot')
     admin.request(
         'POST',
@@ -183,7 +183,7 @@ def test_snapshot_that_is_gone_by_force_is_an_error(
     cloud.check_invariants()
 
 
-def test_failure_is_told(cloud, member, made, fail_next_call):
+def test_failure_is_reported(cloud, member, made, fail_next_call):
     copied = member.create(snapshot_id=made[1], size=2)['id']
     fail_next_call('create_share_from_snapshot')
     cloud.settle()
@@ -193,17 +193,17 @@ def test_failure_is_told(cloud, member, made, fail_next_call):
     assert message['resource_id'] == copied
 
 
-# Drivers that take their time
+# Drivers that copy in the background
 
 
 @pytest.fixture
 def slow(make_cloud):
-    cloud = make_cloud(backend_conf=SLOWLY)
-    allow(cloud)
+    cloud = make_cloud(backend_conf=SLOW_COPY)
+    create_copy_type(cloud)
     return cloud
 
 
-def test_copy_is_watched_until_it_is_there(slow):
+def test_copy_is_polled_until_it_is_available(slow):
     _, snapshot = source(slow)
     member = member_of(slow)
     copied = member.create(snapshot_id=snapshot, size=2)['id']
@@ -222,13 +222,13 @@ def test_copy_is_watched_until_it_is_there(slow):
     slow.check_invariants()
 
 
-def test_copy_that_fails_on_its_way_is_told(slow):
+def test_failure_during_the_copy_is_reported(slow):
     _, snapshot = source(slow)
     member = member_of(slow)
     copied = member.create(snapshot_id=snapshot, size=2)['id']
     while slow.step():
         pass
-    driver, instance = there(slow, copied)
+    driver, instance = driver_and_instance(slow, copied)
     driver.set_error(instance)
     slow.settle()
     assert member.show(copied)['status'] == 'error'
@@ -237,7 +237,7 @@ def test_copy_that_fails_on_its_way_is_told(slow):
     slow.check_invariants()
 
 
-def test_copy_may_be_deleted_by_force_meanwhile(slow):
+def test_copy_in_progress_can_be_force_deleted(slow):
     _, snapshot = source(slow)
     copied = slow.api.create(snapshot_id=snapshot, size=2)['id']
     while slow.step():
@@ -252,9 +252,9 @@ def test_copy_may_be_deleted_by_force_meanwhile(slow):
 # Placed by the scheduler
 
 
-def test_placed_copy_lies_on_the_back_end_of_its_source(make_cloud):
-    cloud = make_cloud(PLACED)
-    allow(cloud)
+def test_scheduler_prefers_the_back_end_of_the_source(make_cloud):
+    cloud = make_cloud(WITH_SCHEDULER)
+    create_copy_type(cloud)
     share, snapshot = source(cloud)
     copied = cloud.api.create(snapshot_id=snapshot, size=3)['id']
     assert cloud.api.show(copied)['host'] is None
@@ -266,9 +266,9 @@ def test_placed_copy_lies_on_the_back_end_of_its_source(make_cloud):
     cloud.check_invariants()
 
 
-def test_no_pool_in_reach_is_told(make_cloud):
-    cloud = make_cloud(PLACED)
-    allow(cloud)
+def test_unreachable_pool_is_reported(make_cloud):
+    cloud = make_cloud(WITH_SCHEDULER)
+    create_copy_type(cloud)
     share, snapshot = source(cloud)
     here = cloud.api.show(share)['host'].partition('@')[2]
     other = 'beta' if here.startswith('alpha') else 'alpha'

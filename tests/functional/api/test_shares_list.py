@@ -1,4 +1,4 @@
-"""Which shares a list holds, in which order, and how it goes on."""
+"""Lists of shares: order, pages and filters."""
 
 import urllib.parse
 
@@ -12,16 +12,16 @@ from tests.support.cloud import TYPE_ID
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
-def names(api, query='', path='/shares/detail', **how):
-    return [share['name'] for share in listed(api, query, path, **how)]
+def names(api, query='', path='/shares/detail', **options):
+    return [share['name'] for share in listed(api, query, path, **options)]
 
 
-def listed(api, query='', path='/shares/detail', **how):
-    return api.get(f'{path}?{query}', **how)['shares']
+def listed(api, query='', path='/shares/detail', **options):
+    return api.get(f'{path}?{query}', **options)['shares']
 
 
 def create(api, *names, **body):
-    """Shares of these names, the last one newest; the last one's id."""
+    """Create shares with these names; return the id of the last one."""
     for name in names:
         share = api.create(name=name, **body)
     return share['id']
@@ -87,12 +87,12 @@ def test_sort_keys_are_columns_of_shares_and_instances(
         'limit=99999999999999999999',
     ],
 )
-def test_nonsense_is_refused(member, query):
+def test_invalid_query_is_refused(member, query):
     for path in ('/shares', '/shares/detail'):
         member.get(f'{path}?{query}', expect=400)
 
 
-def test_limit_and_offset_cut(member):
+def test_limit_and_offset(member):
     create(member, *'abcde')
     assert names(member, 'limit=2') == ['e', 'd']
     assert names(member, 'limit=2&offset=3') == ['b', 'a']
@@ -159,7 +159,7 @@ def test_links_keep_the_project_id_of_the_url(make_cloud):
         )
 
 
-# Whose
+# Projects
 
 
 def test_only_own_shares_are_listed(member, stranger):
@@ -223,7 +223,7 @@ def test_host_filter_finds_pools(cloud, admin):
     assert names(admin, f'host={urllib.parse.quote(host)}') == ['a']
 
 
-# Which
+# Filters
 
 
 def test_recycle_bin_is_listed_alone_from_2_69(cloud, member):
@@ -241,7 +241,7 @@ def test_name_is_exact(member, key):
     assert names(member, f'{key}=ab') == ['ab']
 
 
-def test_description_counts_from_2_36(member):
+def test_description_is_a_filter_from_2_36(member):
     create(member, 'a', description='old')
     create(member, 'b', description='older')
     assert names(member, 'description=old') == ['a']
@@ -249,7 +249,7 @@ def test_description_counts_from_2_36(member):
 
 
 @pytest.mark.parametrize('key', ['name~', 'description~'])
-def test_parts_of_words_count_from_2_36(member, key):
+def test_inexact_filters_match_from_2_36(member, key):
     create(member, 'a', description='a')
     create(member, 'xay', description='xay')
     create(member, 'b', description='b')
@@ -259,7 +259,7 @@ def test_parts_of_words_count_from_2_36(member, key):
 
 @differences.proves('name~ and description~')
 @pytest.mark.parametrize('text', ['a.c', '^a', '%', '_', '[a]', '|', '\\'])
-def test_parts_of_words_are_no_patterns(member, text):
+def test_inexact_filters_are_no_patterns(member, text):
     create(member, 'abc')
     create(member, f'x{text}x')
     assert names(member, f'name~={urllib.parse.quote(text)}') == [f'x{text}x']
@@ -276,7 +276,7 @@ def test_status(cloud, member):
 @pytest.mark.parametrize(
     'key, value', [('share_type_id', TYPE_ID), ('share_proto', 'NFS')]
 )
-def test_columns_are_exact(member, key, value):
+def test_column_filters_are_exact(member, key, value):
     create(member, 'a')
     assert names(member, f'{key}={value}') == ['a']
     assert names(member, f'{key}={UNKNOWN}') == []
@@ -285,12 +285,12 @@ def test_columns_are_exact(member, key, value):
 @pytest.mark.parametrize(
     'key', ['snapshot_id', 'share_network_id', 'share_group_id']
 )
-def test_sources_are_exact(member, key):
+def test_source_filters_are_exact(member, key):
     create(member, 'a')
     assert names(member, f'{key}={UNKNOWN}') == []
 
 
-def test_mount_point_name_counts_from_2_84(member, make_type):
+def test_mount_point_name_is_a_filter_from_2_84(member, make_type):
     make_type(mount_point_name_support='True')
     create(member, 'a')
     create(member, 'b', share_type='special', mount_point_name='data')
@@ -299,7 +299,7 @@ def test_mount_point_name_counts_from_2_84(member, make_type):
     assert names(member, query, version='2.83') == ['b', 'a']
 
 
-def test_metadata_must_all_be_there(member):
+def test_all_metadata_must_match(member):
     create(member, 'a', metadata={'color': 'red', 'size': 'big'})
     create(member, 'b', metadata={'color': 'red'})
     assert names(member, "metadata={'color': 'red'}") == ['b', 'a']
@@ -316,7 +316,7 @@ def test_broken_metadata_are_refused(member, text):
     member.get(f'/shares?metadata={urllib.parse.quote(text)}', expect=400)
 
 
-def test_export_location_counts_from_2_35(cloud, admin, member):
+def test_export_location_is_a_filter_from_2_35(cloud, admin, member):
     share = cloud.create_share(name='a')
     create(member, 'b')
     one = admin.get(f'/shares/{share}/export_locations')['export_locations'][0]
@@ -326,7 +326,7 @@ def test_export_location_counts_from_2_35(cloud, admin, member):
         assert names(member, query, version='2.34') == ['b', 'a']
 
 
-def test_zone_counts_from_2_97(cloud, member):
+def test_zone_is_a_filter_from_2_97(cloud, member):
     cloud.create_share(name='placed')
     create(member, 'asked', availability_zone='nova')
     (zone,) = member.get('/availability-zones')['availability_zones']
@@ -368,7 +368,7 @@ def test_unknown_keys_are_ignored(admin, member):
     assert names(admin, 'moon=full') == names(member, 'moon=full') == ['a']
 
 
-def test_filters_join(member):
+def test_filters_can_be_combined(member):
     create(member, 'ab', size=1)
     create(member, 'ac', size=1, metadata={'x': 'y'})
     assert names(
@@ -379,7 +379,7 @@ def test_filters_join(member):
 
 
 @pytest.mark.parametrize('key', sorted(share_filters.SORT_KEYS))
-def test_all_filters_join_in_every_order(sample, key):
+def test_all_filters_can_be_combined_in_every_order(sample, key):
     values = [
         'name~',
         'description~',

@@ -1,4 +1,4 @@
-"""The metadata of a share."""
+"""Metadata of shares."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def share(member):
     return member.create(metadata={'color': 'red', 'shape': 'round'})['id']
 
 
-def ask(api, method, share, path='', metadata=None, expect=200):
+def request_metadata(api, method, share, path='', metadata=None, expect=200):
     body = None if metadata is None else {'metadata': metadata}
     answer = api.request(
         method, f'/shares/{share}/metadata{path}', body, expect=expect
@@ -22,53 +22,61 @@ def ask(api, method, share, path='', metadata=None, expect=200):
 def test_post_merges_and_answers_all_keys(member, share):
     expected = {'metadata': {'color': 'blue', 'shape': 'round', 'new': 'x'}}
     assert (
-        ask(member, 'POST', share, metadata={'color': 'blue', 'new': 'x'})
+        request_metadata(
+            member, 'POST', share, metadata={'color': 'blue', 'new': 'x'}
+        )
         == expected
     )
-    assert ask(member, 'GET', share) == expected
+    assert request_metadata(member, 'GET', share) == expected
     assert member.show(share)['metadata'] == expected['metadata']
 
 
 def test_put_replaces_all_keys(member, share):
-    assert ask(member, 'PUT', share, metadata={'new': 'x'}) == {
+    assert request_metadata(member, 'PUT', share, metadata={'new': 'x'}) == {
         'metadata': {'new': 'x'}
     }
-    assert ask(member, 'PUT', share, metadata={}) == {'metadata': {}}
+    assert request_metadata(member, 'PUT', share, metadata={}) == {
+        'metadata': {}
+    }
 
 
 def test_one_key_answers_as_meta(member, share):
-    assert ask(member, 'GET', share, '/color') == {'meta': {'color': 'red'}}
+    assert request_metadata(member, 'GET', share, '/color') == {
+        'meta': {'color': 'red'}
+    }
 
 
 @differences.proves('POST metadata/{key} of shares')
 def test_one_key_is_set_by_a_body_of_that_key(member, share):
-    assert ask(member, 'POST', share, '/color', {'color': 'blue'}) == {
-        'metadata': {'color': 'blue', 'shape': 'round'}
-    }
+    assert request_metadata(
+        member, 'POST', share, '/color', {'color': 'blue'}
+    ) == {'metadata': {'color': 'blue', 'shape': 'round'}}
 
 
 @pytest.mark.parametrize(
     'metadata', [{}, {'other': 'x'}, {'color': 'x', 'other': 'x'}]
 )
 def test_one_key_is_set_by_no_other_body(member, share, metadata):
-    ask(member, 'POST', share, '/color', metadata, expect=400)
+    request_metadata(member, 'POST', share, '/color', metadata, expect=400)
 
 
 def test_delete_removes_one_key(member, share):
-    assert ask(member, 'DELETE', share, '/color') is None
-    assert ask(member, 'GET', share) == {'metadata': {'shape': 'round'}}
+    assert request_metadata(member, 'DELETE', share, '/color') is None
+    assert request_metadata(member, 'GET', share) == {
+        'metadata': {'shape': 'round'}
+    }
 
 
 @pytest.mark.parametrize('method', ['GET', 'DELETE'])
 def test_unknown_key_is_not_found(member, share, method):
-    ask(member, method, share, '/moon', expect=404)
+    request_metadata(member, method, share, '/moon', expect=404)
 
 
 def test_keys_may_hold_any_character(member, share):
     key = 'a/b c?ä'
-    ask(member, 'POST', share, metadata={key: 'x'})
-    assert ask(member, 'GET', share)['metadata'][key] == 'x'
-    assert ask(member, 'GET', share, '/c%20%C3%A4', expect=404)
+    request_metadata(member, 'POST', share, metadata={key: 'x'})
+    assert request_metadata(member, 'GET', share)['metadata'][key] == 'x'
+    assert request_metadata(member, 'GET', share, '/c%20%C3%A4', expect=404)
 
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
@@ -87,18 +95,20 @@ def test_keys_may_hold_any_character(member, share):
         None,
     ],
 )
-def test_keys_and_values_keep_their_sizes(member, share, method, metadata):
-    before = ask(member, 'GET', share)
+def test_sizes_of_keys_and_values_are_limited(member, share, method, metadata):
+    before = request_metadata(member, 'GET', share)
     member.request(
         method, f'/shares/{share}/metadata', {'metadata': metadata}, expect=400
     )
-    assert ask(member, 'GET', share) == before
+    assert request_metadata(member, 'GET', share) == before
 
 
 @pytest.mark.parametrize('method', ['POST', 'PUT'])
-def test_longest_key_and_value_are_kept(member, share, method):
+def test_longest_key_and_value_are_stored(member, share, method):
     longest = {'k' * 255: 'v' * 1023}
-    found = ask(member, method, share, metadata=longest)['metadata']
+    found = request_metadata(member, method, share, metadata=longest)[
+        'metadata'
+    ]
     assert longest.items() <= found.items()
 
 
@@ -114,7 +124,7 @@ def test_body_without_metadata_is_refused(member, share, method):
 
 @pytest.fixture
 def sealed(make_cloud):
-    """A service, its member, and a share with a key of administrators."""
+    """Return a cloud, a member, and a share with a key for administrators."""
     cloud = make_cloud('admin_only_metadata = sealed')
     share = cloud.api.create(metadata={'sealed': 'wax', 'color': 'red'})['id']
     return cloud, member_of(cloud), share
@@ -133,16 +143,18 @@ def test_some_keys_are_changed_by_administrators_only(
     sealed, method, path, metadata
 ):
     cloud, member, share = sealed
-    ask(member, method, share, path, metadata, expect=403)
-    assert ask(member, 'GET', share)['metadata']['sealed'] == 'wax'
-    ask(cloud.api, method, share, path, metadata)
+    request_metadata(member, method, share, path, metadata, expect=403)
+    assert (
+        request_metadata(member, 'GET', share)['metadata']['sealed'] == 'wax'
+    )
+    request_metadata(cloud.api, method, share, path, metadata)
 
 
-def test_put_by_a_tenant_keeps_keys_of_administrators(sealed):
+def test_put_by_a_tenant_keeps_keys_for_administrators(sealed):
     cloud, member, share = sealed
-    assert ask(member, 'PUT', share, metadata={'new': 'x'}) == {
+    assert request_metadata(member, 'PUT', share, metadata={'new': 'x'}) == {
         'metadata': {'new': 'x', 'sealed': 'wax'}
     }
-    assert ask(cloud.api, 'PUT', share, metadata={'new': 'x'}) == {
-        'metadata': {'new': 'x'}
-    }
+    assert request_metadata(
+        cloud.api, 'PUT', share, metadata={'new': 'x'}
+    ) == {'metadata': {'new': 'x'}}

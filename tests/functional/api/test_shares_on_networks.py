@@ -1,4 +1,4 @@
-"""Shares of types that are served by share servers: asked for, found."""
+"""Shares on share networks: created, filtered, changed and managed."""
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from tests.support.share_servers import create_network_subnet
 from tests.support.share_servers import create_network_with_subnets
 from tests.support.share_servers import insert_server
 
-NOTHING = '00000000-0000-4000-8000-000000000000'
+UNKNOWN = '00000000-0000-4000-8000-000000000000'
 SERVERS = 'servers'
 SERVER = share_servers.ShareServer.__table__
 
@@ -34,11 +34,11 @@ def types(make_type):
 
 @pytest.fixture
 def moon(cloud):
-    """A second zone, in which there is nothing."""
+    """Insert a second zone without back ends; return its name."""
     zone = service_models.AvailabilityZone.__table__
     cloud.db.write(
         lambda session: session.run(
-            sa.insert(zone), id=NOTHING, name='moon', created_at=session.now
+            sa.insert(zone), id=UNKNOWN, name='moon', created_at=session.now
         )
     )
     return 'moon'
@@ -64,10 +64,10 @@ def instance_of(api, share_id):
     return api.get(f'/shares/{share_id}/instances')['share_instances'][0]
 
 
-# Asking for one
+# Create
 
 
-def test_share_is_asked_for_on_a_network(admin, member):
+def test_share_is_created_on_a_network(admin, member):
     network, _ = create_network_with_subnets(member)
     share = member.create(share_type=SERVERS, share_network_id=network)
     assert share['share_network_id'] == network
@@ -77,7 +77,7 @@ def test_share_is_asked_for_on_a_network(admin, member):
     assert instance['share_server_id'] is None
 
 
-def test_network_goes_with_its_types_and_only_with_those(member):
+def test_only_types_with_servers_take_a_network(member):
     network, _ = create_network_with_subnets(member)
     assert 'share_network_id' in refused(member)
     assert 'share_network_id' in refused(
@@ -86,19 +86,17 @@ def test_network_goes_with_its_types_and_only_with_those(member):
     assert member.get('/shares')['shares'] == []
 
 
-def test_network_of_others_cannot_be_told_from_unknown(
-    admin, member, stranger
-):
+def test_foreign_network_answers_like_an_unknown_one(admin, member, stranger):
     network, _ = create_network_with_subnets(member)
     answers = [
         refused(stranger, code=404, share_network_id=id).replace(id, 'the id')
-        for id in (network, NOTHING)
+        for id in (network, UNKNOWN)
     ]
     assert answers[0] == answers[1]
     assert admin.create(share_type=SERVERS, share_network_id=network)
 
 
-def test_network_is_active(admin, member):
+def test_network_must_be_active(admin, member):
     network, _ = create_network_with_subnets(member)
     for status in ('error', 'network_change'):
         reset(admin, network, status)
@@ -107,10 +105,10 @@ def test_network_is_active(admin, member):
     assert member.create(share_type=SERVERS, share_network_id=network)
 
 
-def test_network_has_a_subnet_for_the_zone(member, moon):
+def test_network_must_have_a_subnet_for_the_zone(member, moon):
     here, _ = create_network_with_subnets(member, 'nova')
     anywhere, _ = create_network_with_subnets(member)
-    for zone in (moon, NOTHING):  # by its name and by its id
+    for zone in (moon, UNKNOWN):  # by its name and by its id
         assert 'subnet' in refused(
             member, share_network_id=here, availability_zone=zone
         )
@@ -126,7 +124,7 @@ def test_network_has_a_subnet_for_the_zone(member, moon):
     member.create(share_type='zoned', share_network_id=there)
 
 
-def test_network_without_a_subnet_has_no_shares(member):
+def test_network_without_a_subnet_is_refused(member):
     network, (subnet,) = create_network_with_subnets(member)
     member.request(
         'DELETE', f'/share-networks/{network}/subnets/{subnet}', expect=202
@@ -134,14 +132,14 @@ def test_network_without_a_subnet_has_no_shares(member):
     assert 'subnet' in refused(member, share_network_id=network)
 
 
-def test_network_with_a_share_stays(member):
+def test_network_with_a_share_is_not_deleted(member):
     network, _ = create_network_with_subnets(member)
     member.create(share_type=SERVERS, share_network_id=network)
     member.request('DELETE', f'/share-networks/{network}', expect=409)
 
 
-def test_request_costs_the_same_whatever_the_network_has(cloud, member):
-    """Three statements more than without a network."""
+def test_statement_count_does_not_depend_on_the_network(cloud, member):
+    """A network takes three additional statements."""
 
     def cost(**body):
         before = cloud.statements
@@ -161,10 +159,10 @@ def test_request_costs_the_same_whatever_the_network_has(cloud, member):
     )
 
 
-# Finding
+# Filters
 
 
-def test_shares_and_instances_are_found_by_network_and_server(
+def test_shares_and_instances_are_filtered_by_network_and_server(
     cloud, admin, member
 ):
     network, _ = create_network_with_subnets(member)
@@ -223,7 +221,7 @@ def test_rules_change_on_an_active_network_only(cloud, admin, member):
     member.act(share, 'deny_access', {'access_id': rule})
 
 
-# Taking over
+# Manage
 
 
 def manage(api, server, expect=200, version=None, **body):
@@ -245,7 +243,7 @@ def manage(api, server, expect=200, version=None, **body):
     )
 
 
-def test_share_is_taken_over_on_a_server(cloud, admin, member):
+def test_share_is_managed_on_a_server(cloud, admin, member):
     network, subnets = create_network_with_subnets(member)
     server = insert_server(
         cloud, network, subnets, idle_since=cloud.db.utcnow()
@@ -262,9 +260,9 @@ def test_share_is_taken_over_on_a_server(cloud, admin, member):
     admin.request('DELETE', f'/share-servers/{server}', expect=409)
 
 
-def test_server_to_take_over_on_is_active_and_there(cloud, admin, member):
+def test_server_of_managed_share_must_be_active(cloud, admin, member):
     network, subnets = create_network_with_subnets(member)
-    manage(admin, NOTHING, expect=404)
+    manage(admin, UNKNOWN, expect=404)
     for status in ('error', 'inactive', 'creating', 'network_change'):
         server = insert_server(cloud, network, subnets, status=status)
         manage(admin, server, expect=409)
@@ -286,7 +284,7 @@ def test_server_to_take_over_on_is_active_and_there(cloud, admin, member):
 
 
 def take_snapshot(admin, cloud, network, **server):
-    """A snapshot of a share on a server of the network; its id."""
+    """Create a snapshot of a share on a server; return its id."""
     share = cloud.create_share()
     assign_share_server(
         cloud, share, insert_server(cloud, network, **server), network
@@ -324,13 +322,13 @@ def test_copy_is_on_the_network_of_its_source(cloud, admin, member):
     )
 
 
-# Placing
+# Placement
 
 
-def test_several_subnets_of_a_zone_need_a_back_end_that_can(
+def test_several_subnets_of_a_zone_require_support_by_the_back_end(
     cloud, admin, member
 ):
-    """None of these back ends has servers at all; the zone comes first."""
+    """No back end here has servers; the zone is checked first."""
     network, _ = create_network_with_subnets(member, None, 'nova')
     create_network_subnet(member, network, 'nova')
     share = member.create(share_type=SERVERS, share_network_id=network)

@@ -1,4 +1,4 @@
-"""What the view of a share tells."""
+"""Views of a single share."""
 
 import pytest
 import sqlalchemy as sa
@@ -43,16 +43,16 @@ STATUSES = pytest.mark.parametrize(
 SWAPPED = pytest.mark.parametrize('swapped', [False, True])
 
 
-def shown_as(cloud, api, share_id, instance_ids, statuses):
-    """The status of a share whose instances have these."""
+def displayed_status(cloud, api, share_id, instance_ids, statuses):
+    """Return the status of a share whose instances have these statuses."""
     for id, status in zip(instance_ids, statuses, strict=True):
-        plant(cloud, id, status=status)
+        update_instance(cloud, id, status=status)
     (share,) = api.get('/shares/detail')['shares']
     assert api.show(share_id)['status'] == share['status']
     return share['status']
 
 
-def plant(cloud, instance_id, **columns):
+def update_instance(cloud, instance_id, **columns):
     cloud.db.write(
         lambda session: session.run(
             sa.update(INSTANCE)
@@ -65,13 +65,15 @@ def plant(cloud, instance_id, **columns):
 @STATUSES
 @SWAPPED
 def test_status_is_that_of_one_instance(cloud, member, statuses, swapped):
-    """The first of the two statuses stands for the share."""
+    """The first of the two statuses is that of the share."""
     share = cloud.create_share()
     instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
     for one in instances:
-        plant(cloud, one, replica_state=None, sole_active_of=None)
+        update_instance(cloud, one, replica_state=None, sole_active_of=None)
     order = reversed(statuses) if swapped else statuses
-    assert shown_as(cloud, member, share, instances, order) == statuses[0]
+    assert (
+        displayed_status(cloud, member, share, instances, order) == statuses[0]
+    )
 
 
 @STATUSES
@@ -82,14 +84,19 @@ def test_status_is_that_of_the_active_replica(
     share = cloud.create_share()
     instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
     first, second = reversed(statuses) if swapped else statuses
-    assert shown_as(cloud, member, share, instances, (first, second)) == first
+    assert (
+        displayed_status(cloud, member, share, instances, (first, second))
+        == first
+    )
 
 
 @pytest.mark.parametrize('status', ['available', 'error', 'reverting'])
-def test_share_changes_while_a_replica_is_promoted(cloud, member, status):
+def test_share_is_in_replication_change_during_a_promotion(
+    cloud, member, status
+):
     share = cloud.create_share()
     instances = [make_replicable(cloud, share), insert_replica(cloud, share)]
-    assert shown_as(
+    assert displayed_status(
         cloud, member, share, instances, (status, 'replication_change')
     ) == ('reverting' if status == 'reverting' else 'replication_change')
 

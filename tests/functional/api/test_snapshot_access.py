@@ -1,4 +1,4 @@
-"""Who may mount a snapshot: allowed, denied and listed over the API."""
+"""Access rules of snapshots are allowed, denied and listed."""
 
 import pytest
 
@@ -114,10 +114,10 @@ def test_actions_are_unknown_below_2_32(mount):
     mount.api.get(f'{mount.path}/access-list', version='2.31', expect=404)
 
 
-# What must be so
+# Preconditions
 
 
-def test_only_shares_with_the_ability(cloud, member):
+def test_share_must_have_mountable_snapshots(cloud, member):
     mount = create_mountable_snapshot(cloud, member)
     fault = mount.allow(expect=400)
     assert 'cannot be mounted' in fault['badRequest']['message']
@@ -125,7 +125,7 @@ def test_only_shares_with_the_ability(cloud, member):
     member.get(f'{mount.path}/access-list', expect=400)
 
 
-def test_not_where_rules_are_those_of_the_share(cloud, mount, member):
+def test_rules_are_refused_if_those_of_the_share_apply(cloud, mount, member):
     rule = mount.allow()['id']
     cloud.settle()
     cloud.api.request(
@@ -144,7 +144,7 @@ def test_not_where_rules_are_those_of_the_share(cloud, mount, member):
 
 
 def _inheriting(cloud, member):
-    """No back end offers it yet, so the share says that it has it."""
+    """Set the flag of the share: no back end supports it yet."""
     cloud.api.request(
         'DELETE',
         f'/types/{TYPE_ID}/extra_specs/snapshot_inherit_share_access_support',
@@ -162,7 +162,7 @@ def _inheriting(cloud, member):
 @pytest.mark.parametrize(
     'status', ['creating', 'error', 'deleting', 'error_deleting', 'restoring']
 )
-def test_only_while_the_snapshot_is_available(cloud, mount, status):
+def test_snapshot_must_be_available(cloud, mount, status):
     rule = mount.allow()['id']
     cloud.settle()
     reset(cloud, mount, status)
@@ -175,12 +175,12 @@ def test_only_while_the_snapshot_is_available(cloud, mount, status):
 # Deny
 
 
-def test_denied_rule_goes_when_the_back_end_has_let_go(cloud, mount):
+def test_denied_rule_is_deleted_after_the_back_end_revoked_it(cloud, mount):
     rule = mount.allow()['id']
     cloud.settle()
     assert mount.deny(rule) is None
     assert mount.states == {'10.0.0.1': 'queued_to_deny'}
-    mount.deny(rule)  # once more is harmless
+    mount.deny(rule)  # repeated denial is harmless
     cloud.settle()
     assert (mount.rules, mount.clients) == ([], set())
     mount.deny(rule, expect=404)
@@ -197,7 +197,7 @@ def test_rule_of_another_snapshot_is_not_found(cloud, mount, member):
     assert other.states == {'10.0.0.1': 'queued_to_apply'}
 
 
-def test_others_learn_nothing(cloud, mount, stranger):
+def test_rules_are_hidden_from_other_projects(cloud, mount, stranger):
     rule = mount.allow()['id']
     theirs = SnapshotRules(cloud, mount.snapshot_id, stranger)
     theirs.allow('10.0.0.2', expect=404)
@@ -216,13 +216,13 @@ def test_readers_read_and_change_nothing(cloud, mount):
     theirs.deny(rule, expect=403)
 
 
-# The ability of shares
+# The capability of shares
 
 
 @pytest.mark.parametrize(
     'version, shown', [('2.31', False), ('2.32', True), ('2.99', True)]
 )
-def test_ability_is_copied_from_the_type_to_the_share(
+def test_capability_is_copied_from_the_type_to_the_share(
     cloud, mount, member, version, shown
 ):
     share_id = member.get(mount.path)['snapshot']['share_id']

@@ -1,4 +1,4 @@
-"""Snapshot instances, and how they make the status of their snapshot."""
+"""Snapshot instances, and the status they give their snapshot."""
 
 import itertools
 
@@ -25,7 +25,7 @@ def snapshot(cloud, member, share):
     return create_available_snapshot(cloud, member, share, name='one')
 
 
-def test_summary_and_detail_of_those_of_a_snapshot(
+def test_summary_and_detail_of_the_instances_of_a_snapshot(
     cloud, admin, share, snapshot
 ):
     other = create_available_snapshot(cloud, admin, share)
@@ -88,14 +88,14 @@ def reset(api, instance_id, status, expect=202):
         (None, 400),
     ],
 )
-def test_reset_takes_the_generic_statuses(admin, snapshot, status, code):
+def test_reset_accepts_the_generic_statuses(admin, snapshot, status, code):
     (instance,) = list_snapshot_instances(admin, snapshot)
     reset(admin, instance['id'], status, expect=code)
     expected = status if code == 202 else 'available'
     assert show_snapshot(admin, snapshot)['status'] == expected
 
 
-def test_members_learn_nothing(member, snapshot, admin):
+def test_instances_are_for_administrators(member, snapshot, admin):
     (instance,) = list_snapshot_instances(admin, snapshot)
     for path in ('', '/detail', f'/{instance["id"]}', f'/{UNKNOWN}'):
         member.get(f'/snapshot-instances{path}', expect=403)
@@ -116,13 +116,13 @@ ORDER = (
 
 
 @pytest.fixture
-def add(cloud, share, snapshot):
-    """Gives the snapshot one more instance, on one more copy."""
+def add_instance(cloud, share, snapshot):
+    """Return a function that adds an instance on another share instance."""
 
-    def add(status, replica_state):
+    def add_instance(status, replica_state):
         cloud.db.write(_copy, share, snapshot, status, replica_state)
 
-    return add
+    return add_instance
 
 
 def _copy(session, share_id, snapshot_id, status, replica_state):
@@ -150,11 +150,11 @@ def _copy(session, share_id, snapshot_id, status, replica_state):
 
 @pytest.mark.parametrize('first, second', [*itertools.pairwise(ORDER)])
 def test_status_is_the_first_of_the_published_order(
-    cloud, admin, snapshot, add, first, second
+    cloud, admin, snapshot, add_instance, first, second
 ):
     cloud.db.write(_drop_instances, snapshot)
     for status in (second, first, second):
-        add(status, 'active' if status == first else 'in_sync')
+        add_instance(status, 'active' if status == first else 'in_sync')
     for found in (
         show_snapshot(admin, snapshot),
         *admin.get('/snapshots/detail')['snapshots'],
@@ -163,11 +163,13 @@ def test_status_is_the_first_of_the_published_order(
         assert found['provider_location'] == f'on {first}'
 
 
-def test_copies_that_lag_behind_do_not_count(cloud, admin, snapshot, add):
+def test_instances_on_replicas_out_of_sync_do_not_count(
+    cloud, admin, snapshot, add_instance
+):
     cloud.db.write(_drop_instances, snapshot)
-    add('error', 'out_of_sync')
-    add('available', 'active')
-    add('deleting', 'error')
+    add_instance('error', 'out_of_sync')
+    add_instance('available', 'active')
+    add_instance('deleting', 'error')
     assert show_snapshot(admin, snapshot)['status'] == 'available'
     for key in ('status', 'progress', 'provider_location'):
         page = admin.get(

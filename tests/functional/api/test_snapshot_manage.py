@@ -1,4 +1,4 @@
-"""Snapshots that a back end has already: taken over, and let go again."""
+"""Existing snapshots are managed and unmanaged."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def share(cloud):
 
 @pytest.fixture
 def location(cloud, admin, share):
-    """Where a snapshot lies that nobody here knows of."""
+    """Place a snapshot on the back end; return its provider location."""
     return driver_of(cloud, share).add_unmanaged_snapshot(
         instance_of(admin, share), 'found'
     )
@@ -70,7 +70,7 @@ def used(cloud):
     return (cloud.usage('snapshots'), cloud.usage('snapshot_gigabytes'))
 
 
-def test_answer_shows_a_snapshot_that_counts_for_nothing(
+def test_answer_shows_a_snapshot_that_is_not_charged_yet(
     cloud, admin, share, location
 ):
     snapshot = manage(
@@ -85,19 +85,19 @@ def test_answer_shows_a_snapshot_that_counts_for_nothing(
     assert (snapshot['name'], snapshot['description']) == ('a', 'b')
     assert snapshot['provider_location'] == location
     assert snapshot['metadata'] == {'color': 'red'}
-    # Until the back end has said it, as large as its share.
+    # The size of the share, until the back end has reported one.
     assert (snapshot['size'], snapshot['share_size']) == (2, 2)
     assert used(cloud) == ((0, 0), (0, 0))
 
 
-def test_snapshot_is_taken_over(cloud, share, location):
+def test_snapshot_is_managed(cloud, share, location):
     snapshot = managed(cloud, share, location)
     assert (snapshot['status'], snapshot['size']) == ('available', 2)
     assert used(cloud) == ((1, 0), (2, 0))
     cloud.check_invariants()
 
 
-def test_metadata_is_read_from_2_73_on(admin, share, location):
+def test_metadata_is_accepted_from_2_73(admin, share, location):
     snapshot = manage(
         admin, share, location, version='2.72', metadata={'color': 'red'}
     )
@@ -124,7 +124,7 @@ def test_it_is_the_newest_snapshot(cloud, admin, share, location):
 
 
 @pytest.mark.parametrize('missing', ['share_id', 'provider_location'])
-def test_where_it_is_must_be_said(admin, missing):
+def test_location_is_required(admin, missing):
     given = {'share_id': UNKNOWN, 'provider_location': 'p'}
     del given[missing]
     answer = admin.request(
@@ -133,14 +133,14 @@ def test_where_it_is_must_be_said(admin, missing):
     assert missing in answer.json['badRequest']['message']
 
 
-def test_location_that_is_known_is_refused(cloud, admin, share, location):
+def test_managed_location_is_refused(cloud, admin, share, location):
     manage(admin, share, location)
     manage(admin, share, location, expect=409)
     cloud.settle()
     manage(admin, share, location, expect=409)
 
 
-def test_share_must_be_idle(admin, share, location):
+def test_share_must_be_available(admin, share, location):
     admin.act(share, 'reset_status', {'status': 'error'})
     manage(admin, share, location, expect=409)
 
@@ -155,7 +155,7 @@ def test_share_must_support_snapshots(cloud, admin, make_type):
     manage(admin, share, 'p', expect=422)
 
 
-def test_nothing_there_is_a_manage_error(cloud, admin, share):
+def test_missing_snapshot_is_a_manage_error(cloud, admin, share):
     snapshot = managed(cloud, share, 'nowhere')
     assert snapshot['status'] == 'manage_error'
     assert used(cloud) == ((0, 0), (0, 0))
@@ -167,7 +167,7 @@ def test_nothing_there_is_a_manage_error(cloud, admin, share):
     cloud.check_invariants()
 
 
-def test_unmanaged_snapshot_stays_and_comes_back(
+def test_unmanaged_snapshot_can_be_managed_again(
     cloud, admin, share, location
 ):
     snapshot = managed(cloud, share, location)
@@ -196,7 +196,7 @@ def test_snapshot_in_transit_is_not_unmanaged(
     unmanage(admin, snapshot, expect=403)
 
 
-def test_driver_that_will_not_let_go_is_an_unmanage_error(
+def test_failure_of_the_driver_is_an_unmanage_error(
     cloud, admin, share, location, fail_next_call
 ):
     snapshot = managed(cloud, share, location)['id']

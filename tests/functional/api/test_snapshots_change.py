@@ -1,4 +1,4 @@
-"""Snapshots are taken, shown, changed and deleted."""
+"""Snapshots are created, shown, updated, reset and deleted."""
 
 import pytest
 
@@ -109,7 +109,7 @@ def test_share_in_the_recycle_bin_is_forbidden(cloud, member, share):
 
 
 def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
-    """As a body without its wrapper is."""
+    """Like a body without its wrapper."""
     share_id = member.create(
         share_type=make_type('bare', snapshot_support='False')
     )['id']
@@ -118,14 +118,12 @@ def test_share_without_the_support_is_unprocessable(cloud, member, make_type):
     member.request('POST', '/snapshots', {'other': {}}, expect=422)
 
 
-def test_share_of_nobody_or_of_another_project_is_unknown(
-    cloud, stranger, share
-):
+def test_unknown_and_foreign_shares_answer_alike(cloud, stranger, share):
     answers = [
         create_snapshot(stranger, id, expect=404) for id in (UNKNOWN, share)
     ]
-    told = [str(one).replace(share, UNKNOWN) for one in answers]
-    assert told[0] == told[1]
+    texts = [str(one).replace(share, UNKNOWN) for one in answers]
+    assert texts[0] == texts[1]
 
 
 def test_public_share_of_another_project_is_forbidden(
@@ -137,7 +135,9 @@ def test_public_share_of_another_project_is_forbidden(
     create_snapshot(stranger, share, expect=403)
 
 
-def test_administrator_takes_it_for_the_project_of_the_share(cloud, admin):
+def test_snapshot_by_administrator_belongs_to_the_project_of_the_share(
+    cloud, admin
+):
     owner = member_of(cloud, 'another')
     share_id = owner.create()['id']
     cloud.settle()
@@ -152,7 +152,7 @@ def test_administrator_takes_it_for_the_project_of_the_share(cloud, admin):
 
 
 @pytest.mark.parametrize(
-    'whose', ['', '?user_id=user of project', '?share_type=default']
+    'query', ['', '?user_id=user of project', '?share_type=default']
 )
 @pytest.mark.parametrize(
     'quota, error',
@@ -161,12 +161,12 @@ def test_administrator_takes_it_for_the_project_of_the_share(cloud, admin):
         ('snapshot_gigabytes', 'SnapshotSizeExceedsAvailableQuota'),
     ],
 )
-def test_quota_is_held(cloud, member, admin, share, quota, error, whose):
+def test_quota_is_enforced(cloud, member, admin, share, quota, error, query):
     create_available_snapshot(cloud, member, share)
     used, _ = cloud.usage(quota)
     admin.request(
         'PUT',
-        f'/quota-sets/project{whose}',
+        f'/quota-sets/project{query}',
         {'quota_set': {quota: used}},
         expect=200,
     )
@@ -188,7 +188,7 @@ def test_failure_is_visible(cloud, member, share, fail_next_call):
     assert cloud.usage('snapshots') == (0, 0)
 
 
-# Use
+# Usage
 
 
 def test_quotas_and_limits_show_what_is_used(cloud, member, admin, share):
@@ -287,7 +287,7 @@ def test_foreign_snapshot_is_unknown(cloud, member, stranger, share):
         (None, 400),
     ],
 )
-def test_reset_takes_the_published_statuses(
+def test_reset_accepts_the_published_statuses(
     cloud, member, admin, share, status, code
 ):
     snapshot = create_available_snapshot(cloud, member, share)
@@ -305,7 +305,7 @@ def test_reset_takes_the_published_statuses(
 # Delete
 
 
-def test_deleted_is_gone_and_quota_back(cloud, member, share):
+def test_delete_removes_the_snapshot_and_returns_quota(cloud, member, share):
     snapshot = create_available_snapshot(
         cloud, member, share, metadata={'a': 'b'}
     )
@@ -341,7 +341,7 @@ def test_status_may_forbid_deletion(cloud, member, admin, share, status):
     member.get(f'/snapshots/{snapshot}', expect=404)
 
 
-def test_refusal_of_the_back_end_is_visible(
+def test_failure_of_the_back_end_is_visible(
     cloud, member, admin, share, fail_next_call
 ):
     snapshot = create_available_snapshot(cloud, member, share)

@@ -1,4 +1,4 @@
-"""Which snapshots a list holds, in which order, and how it goes on."""
+"""Lists of snapshots: order, pages and filters."""
 
 import urllib.parse
 
@@ -21,7 +21,7 @@ def share(cloud, member):
 
 @pytest.fixture
 def make(cloud, member, share):
-    """Takes snapshots of these names, the last newest; the last id."""
+    """Return a function that creates snapshots and returns the last id."""
 
     def make(*names, **body):
         for name in names:
@@ -33,9 +33,10 @@ def make(cloud, member, share):
     return make
 
 
-def names(api, query='', path='/snapshots/detail', **how):
+def names(api, query='', path='/snapshots/detail', **options):
     return [
-        one['name'] for one in api.get(f'{path}?{query}', **how)['snapshots']
+        one['name']
+        for one in api.get(f'{path}?{query}', **options)['snapshots']
     ]
 
 
@@ -111,12 +112,12 @@ def test_sort_keys_are_columns_of_snapshots_and_instances(
         'all_tenants=maybe',
     ],
 )
-def test_nonsense_is_refused(member, query):
+def test_invalid_query_is_refused(member, query):
     for path in ('/snapshots', '/snapshots/detail'):
         member.get(f'{path}?{query}', expect=400)
 
 
-def test_limit_and_offset_cut(member, make):
+def test_limit_and_offset(member, make):
     make(*'abcd')
     assert names(member, 'limit=2') == ['d', 'c']
     assert names(member, 'limit=2&offset=3') == ['a']
@@ -189,7 +190,7 @@ def test_name_share_size_and_status_filter(cloud, member, share, make):
             assert names(member, query, path) == expected, query
 
 
-def test_inexact_filters_and_description_are_of_2_36(member, make):
+def test_inexact_filters_and_description_match_from_2_36(member, make):
     make('alpha', description='one')
     make('beta', description='two')
     for query, expected in {
@@ -212,7 +213,7 @@ def test_metadata_is_a_filter_from_2_73(member, make):
     assert names(member, "metadata={'moon': 'red'}") == []
 
 
-def test_usage_is_asked_by_administrators_only(cloud, member, share, make):
+def test_usage_is_a_filter_for_administrators(cloud, member, share, make):
     used = make('used')
     make('unused')
     mark_used(cloud, share, used)
@@ -228,14 +229,14 @@ def test_usage_is_asked_by_administrators_only(cloud, member, share, make):
 
 
 def mark_used(cloud, share, snapshot):
-    """Say that a share was made of a snapshot, as creating it does."""
+    """Record that a share was created from a snapshot."""
     cloud.db.write(shares.update, share, {'snapshot_id': snapshot})
 
 
 # Projects
 
 
-def test_projects_list_their_own(cloud, make):
+def test_projects_list_their_own_snapshots(cloud, make):
     make('mine')
     stranger = member_of(cloud, 'another')
     admin = ApiClient(cloud, project='elsewhere')

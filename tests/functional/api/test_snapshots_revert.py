@@ -1,4 +1,4 @@
-"""Revert: who may, what is refused in which order, and what comes of it."""
+"""Shares are reverted to snapshots: permissions, refusals and results."""
 
 import pytest
 import sqlalchemy as sa
@@ -31,9 +31,13 @@ def snapshot(cloud, member, share):
     return create_available_snapshot(cloud, member, share)
 
 
-def revert(api, share_id, snapshot_id, expect=202, **how):
+def revert(api, share_id, snapshot_id, expect=202, **options):
     answer = api.act(
-        share_id, 'revert', {'snapshot_id': snapshot_id}, expect=expect, **how
+        share_id,
+        'revert',
+        {'snapshot_id': snapshot_id},
+        expect=expect,
+        **options,
     )
     if expect >= 400:
         (fault,) = answer.json.values()
@@ -41,7 +45,7 @@ def revert(api, share_id, snapshot_id, expect=202, **how):
     return None
 
 
-def set_instance(cloud, share_id, **columns):
+def update_instance(cloud, share_id, **columns):
     table = shares.ShareInstance.__table__
     cloud.db.write(
         lambda session: session.run(
@@ -52,7 +56,9 @@ def set_instance(cloud, share_id, **columns):
     )
 
 
-def test_both_are_busy_then_available(cloud, member, share, snapshot):
+def test_share_and_snapshot_are_busy_then_available(
+    cloud, member, share, snapshot
+):
     revert(member, share, snapshot)
     assert member.show(share)['status'] == 'reverting'
     assert show_snapshot(member, snapshot)['status'] == 'restoring'
@@ -81,25 +87,25 @@ def test_size_and_quota_become_those_of_the_snapshot(
     cloud.check_invariants()
 
 
-@pytest.mark.parametrize('really', [1, 7])
-def test_back_end_is_believed_about_the_size(
-    cloud, member, share, snapshot, really
+@pytest.mark.parametrize('reported', [1, 7])
+def test_size_is_that_reported_by_the_back_end(
+    cloud, member, share, snapshot, reported
 ):
-    """The order of the user was another one, and was charged."""
+    """The requested size, which was charged, is another one."""
     member.act(share, 'shrink', {'new_size': 1})
     cloud.settle()
     for backend in cloud.backend_names:
-        cloud.driver(backend).revert_to_size_next(really)
+        cloud.driver(backend).revert_to_size_next(reported)
     revert(member, share, snapshot)
     assert cloud.usage('gigabytes') == (1, 1)
     cloud.settle()
-    assert member.show(share)['size'] == really
+    assert member.show(share)['size'] == reported
     assert show_snapshot(member, snapshot)['size'] == 2
-    assert cloud.usage('gigabytes') == (really, 0)
+    assert cloud.usage('gigabytes') == (reported, 0)
     cloud.check_invariants()
 
 
-def test_failure_gives_back_what_was_reserved(
+def test_failure_returns_reserved_quota(
     cloud, member, share, snapshot, fail_next_call
 ):
     member.act(share, 'shrink', {'new_size': 1})
@@ -114,7 +120,7 @@ def test_failure_gives_back_what_was_reserved(
     cloud.check_invariants()
 
 
-def test_growth_that_no_quota_allows_is_forbidden(
+def test_growth_beyond_the_quota_is_forbidden(
     cloud, member, admin, share, snapshot
 ):
     member.act(share, 'shrink', {'new_size': 1})
@@ -131,7 +137,7 @@ def test_growth_that_no_quota_allows_is_forbidden(
     assert cloud.usage('gigabytes') == (1, 0)
 
 
-def test_failure_shows_reverting_error_and_leaves_the_rest(
+def test_failure_shows_reverting_error_only(
     cloud, member, share, snapshot, fail_next_call
 ):
     fail_next_call('revert_to_snapshot')
@@ -140,21 +146,24 @@ def test_failure_shows_reverting_error_and_leaves_the_rest(
     assert member.show(share)['status'] == 'reverting_error'
     assert show_snapshot(member, snapshot)['status'] == 'available'
     assert cloud.usage('gigabytes') == (2, 0)
-    told = member.get(f'/messages?resource_id={share}')['messages']
-    assert [(one['action_id'], one['message_level']) for one in told] == [
+    messages = member.get(f'/messages?resource_id={share}')['messages']
+    assert [(one['action_id'], one['message_level']) for one in messages] == [
         ('006', 'ERROR')
     ]
     cloud.check_invariants()
 
 
-def test_user_is_told_of_success(cloud, member, share, snapshot):
+def test_user_is_notified_of_success(cloud, member, share, snapshot):
     revert(member, share, snapshot)
     cloud.settle()
-    (told,) = member.get(f'/messages?resource_id={share}')['messages']
-    assert (told['action_id'], told['message_level']) == ('006', 'INFO')
+    (messages,) = member.get(f'/messages?resource_id={share}')['messages']
+    assert (messages['action_id'], messages['message_level']) == (
+        '006',
+        'INFO',
+    )
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize(
@@ -169,7 +178,7 @@ def test_user_is_told_of_success(cloud, member, share, snapshot):
         [],
     ],
 )
-def test_snapshot_is_named_by_its_uuid(member, share, args):
+def test_snapshot_is_given_by_its_uuid(member, share, args):
     member.act(share, 'revert', args, expect=400)
 
 
@@ -189,14 +198,14 @@ def test_public_share_of_another_project_is_forbidden(
     revert(stranger, share, snapshot, expect=403)
 
 
-def test_type_without_the_ability(cloud, member):
+def test_type_must_support_it(cloud, member):
     share = member.create()['id']
     cloud.settle()
     snapshot = create_available_snapshot(cloud, member, share)
     assert 'support' in revert(member, share, snapshot, expect=400)
 
 
-def test_unknown_and_foreign_snapshots_are_told_alike(
+def test_unknown_and_foreign_snapshots_answer_alike(
     cloud, member, stranger, share, type_name
 ):
     elsewhere = stranger.create(share_type=type_name)['id']
@@ -223,7 +232,7 @@ def test_older_snapshot_conflicts(cloud, member, share, snapshot):
     assert newer in revert(member, share, snapshot, expect=409)
     act_on_snapshot(member, newer, 'nothing', expect=400)
     member.request('DELETE', f'/snapshots/{newer}', expect=202)
-    # Until it is gone there may be more on the back end than we want.
+    # The newer snapshot may still exist on the back end.
     revert(member, share, snapshot, expect=409)
     cloud.settle()
     revert(member, share, snapshot)
@@ -246,7 +255,7 @@ def test_share_must_be_available(admin, member, share, snapshot, status):
 
 
 def test_rules_must_be_active(cloud, member, share, snapshot):
-    set_instance(cloud, share, access_rules_status='error')
+    update_instance(cloud, share, access_rules_status='error')
     assert 'rules' in revert(member, share, snapshot, expect=409)
     assert member.show(share)['status'] == 'available'
 
@@ -276,7 +285,7 @@ def test_first_of_several_reasons_is_given(cloud, admin, member, type_name):
     revert(member, bare, of_bare, expect=400)
     revert(member, share, of_bare, expect=400)
     revert(member, share, UNKNOWN, expect=400)
-    set_instance(cloud, share, access_rules_status='error')
+    update_instance(cloud, share, access_rules_status='error')
     assert 'status' in revert(member, share, of_share, expect=409)
 
 

@@ -1,4 +1,4 @@
-"""Every failure leaves the published message for the project."""
+"""Every failure records the published user message."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.support.cloud import Cloud
 
 
 def message(api):
-    """The only message of the project."""
+    """Return the only message of the project."""
     (found,) = api.get('/messages')['messages']
     return found
 
@@ -20,8 +20,8 @@ def codes(api):
     return found['action_id'], found['detail_id']
 
 
-def named(action, detail):
-    """The published codes of an action and a detail."""
+def published_codes(action, detail):
+    """Return the published codes of an action and a detail."""
     rows = {
         (row['kind'], row['name']): row['code']
         for row in reference.table('message-codes.csv')
@@ -29,12 +29,12 @@ def named(action, detail):
     return rows['action', action], rows['detail', detail]
 
 
-def ended(cloud, api, share):
+def final_status(cloud, api, share):
     cloud.settle()
     return api.show(share)['status']
 
 
-def test_message_tells_whose_share_and_request_it_was(
+def test_message_names_share_project_and_request(
     cloud, member, fail_next_call
 ):
     fail_next_call('create_share')
@@ -45,19 +45,17 @@ def test_message_tells_whose_share_and_request_it_was(
         expect=200,
     )
     share = answer.json['share']['id']
-    assert ended(cloud, member, share) == 'error'
+    assert final_status(cloud, member, share) == 'error'
     found = message(member)
     assert found['resource_type'] == 'SHARE'
     assert found['resource_id'] == share
     assert found['project_id'] == 'project'
     assert found['message_level'] == 'ERROR'
     assert found['request_id'] == answer.headers['x-compute-request-id']
-    assert codes(member) == named('CREATE', 'UNKNOWN_ERROR')
+    assert codes(member) == published_codes('CREATE', 'UNKNOWN_ERROR')
 
 
-def test_words_of_the_driver_stay_with_the_operator(
-    cloud, member, fail_next_call
-):
+def test_error_text_of_the_driver_is_not_shown(cloud, member, fail_next_call):
     fail_next_call(
         'create_share', exception.ShareBackendException(msg='hunter2')
     )
@@ -66,7 +64,7 @@ def test_words_of_the_driver_stay_with_the_operator(
     assert 'hunter2' not in member.request('GET', '/messages').text
 
 
-def test_messages_are_for_their_project(
+def test_messages_are_visible_to_their_project_only(
     cloud, member, stranger, fail_next_call
 ):
     fail_next_call('create_share')
@@ -80,7 +78,7 @@ def test_messages_are_for_their_project(
     assert member.get('/messages')['messages'] == []
 
 
-def test_success_leaves_no_message(cloud, member):
+def test_success_records_no_message(cloud, member):
     share = cloud.create_share()
     member.act(share, 'extend', {'new_size': 3})
     cloud.settle()
@@ -106,15 +104,17 @@ def test_success_leaves_no_message(cloud, member):
 def test_type_that_no_pool_offers(cloud, member, make_type, specs, detail):
     make_type(**specs)
     share = member.create(share_type='special')['id']
-    assert ended(cloud, member, share) == 'error'
-    assert codes(member) == named('ALLOCATE_HOST', detail)
+    assert final_status(cloud, member, share) == 'error'
+    assert codes(member) == published_codes('ALLOCATE_HOST', detail)
 
 
 def test_no_pool_has_room(make_cloud):
     cloud = make_cloud('[quota]\ngigabytes = -1', capacity=10)
     share = cloud.api.create(size=10_000)['id']
-    assert ended(cloud, cloud.api, share) == 'error'
-    assert codes(cloud.api) == named('ALLOCATE_HOST', 'FILTER_CAPACITY')
+    assert final_status(cloud, cloud.api, share) == 'error'
+    assert codes(cloud.api) == published_codes(
+        'ALLOCATE_HOST', 'FILTER_CAPACITY'
+    )
 
 
 def test_no_pool_at_all(tmp_path):
@@ -124,7 +124,7 @@ def test_no_pool_at_all(tmp_path):
     share = cloud.api.create()['id']
     cloud.settle()
     assert cloud.api.show(share)['status'] == 'error'
-    assert codes(cloud.api) == named(
+    assert codes(cloud.api) == published_codes(
         'ALLOCATE_HOST', 'SHARE_BACKEND_NOT_READY_YET'
     )
     cloud.db.dispose()
@@ -134,8 +134,8 @@ def test_hint_that_no_pool_meets(cloud, member):
     share = member.create(scheduler_hints={'only_host': 'node@gamma#pool'})[
         'id'
     ]
-    assert ended(cloud, member, share) == 'error'
-    assert codes(member) == named('ALLOCATE_HOST', 'NO_VALID_HOST')
+    assert final_status(cloud, member, share) == 'error'
+    assert codes(member) == published_codes('ALLOCATE_HOST', 'NO_VALID_HOST')
 
 
 def test_no_room_to_extend(make_cloud):
@@ -143,14 +143,14 @@ def test_no_room_to_extend(make_cloud):
     share = cloud.create_share()
     cloud.api.act(share, 'extend', {'new_size': 10_000})
     cloud.settle()
-    assert codes(cloud.api) == named('EXTEND', 'FILTER_CAPACITY')
+    assert codes(cloud.api) == published_codes('EXTEND', 'FILTER_CAPACITY')
 
 
 # Drivers
 
 
 @pytest.mark.parametrize(
-    'method, error, action, args, status, words',
+    'method, error, action, args, status, names',
     [
         (
             'extend_share',
@@ -187,13 +187,13 @@ def test_no_room_to_extend(make_cloud):
     ],
 )
 def test_driver_fails_to_resize(
-    cloud, member, fail_next_call, method, error, action, args, status, words
+    cloud, member, fail_next_call, method, error, action, args, status, names
 ):
     share = cloud.create_share(size=2)
     fail_next_call(method, error)
     member.act(share, action, args)
-    assert ended(cloud, member, share) == status
-    assert codes(member) == named(*words)
+    assert final_status(cloud, member, share) == status
+    assert codes(member) == published_codes(*names)
     assert member.show(share)['size'] == 2
     assert cloud.usage('gigabytes') == (2, 0)
 
@@ -202,11 +202,11 @@ def test_driver_fails_to_delete(cloud, member, fail_next_call):
     share = cloud.create_share()
     fail_next_call('delete_share')
     member.delete(share)
-    assert ended(cloud, member, share) == 'error_deleting'
-    assert codes(member) == named('DELETE', 'UNKNOWN_ERROR')
+    assert final_status(cloud, member, share) == 'error_deleting'
+    assert codes(member) == published_codes('DELETE', 'UNKNOWN_ERROR')
 
 
-def test_every_message_has_words(cloud, member, fail_next_call):
+def test_every_message_has_a_text(cloud, member, fail_next_call):
     fail_next_call('create_share')
     member.create()
     cloud.settle()
@@ -215,7 +215,7 @@ def test_every_message_has_words(cloud, member, fail_next_call):
     assert detail
 
 
-def test_messages_end_with_their_time(make_cloud):
+def test_messages_expire(make_cloud):
     cloud = make_cloud('message_ttl = 600\ndefault_share_type =')
     member = member_of(cloud)
     member.create()

@@ -1,4 +1,4 @@
-"""The plain records behind the real application, and its client."""
+"""A client of the application with the controllers of plain records only."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ PLAIN_ROUTES = [
 
 
 class HeaderAuth:
-    """Lets everybody in as what the test's headers say."""
+    """Authentication by headers: every request is accepted."""
 
     def __init__(self, app, enforcer):
         self.app, self.enforcer = app, enforcer
@@ -57,7 +57,7 @@ class HeaderAuth:
 
 
 def pool_matches(capabilities, specs):
-    """Ask the scheduler itself, as the service does."""
+    """Compare with the scheduler's own function, as the service does."""
     pool = Pool(
         host='',
         capabilities=capabilities,
@@ -76,7 +76,7 @@ def pool_matches(capabilities, specs):
 
 
 class Api:
-    """Sends requests; called, it gives the body of the expected answer."""
+    """Sends requests; calling it returns the body of the expected answer."""
 
     def __init__(self, db, conf, enforcer):
         self.db = db
@@ -90,15 +90,15 @@ class Api:
             table=PLAIN_ROUTES,
         )
 
-    def __call__(self, method, path, body=None, *, expect=200, **how):
-        answer = self.send(method, path, body, **how)
+    def __call__(self, method, path, body=None, *, expect=200, **options):
+        answer = self.send(method, path, body, **options)
         assert answer.status_int == expect, answer.text
         return answer.json if answer.body else None
 
     def send(
         self, method, path, body=None, *, minor=99, roles=ADMIN, project=MINE
     ):
-        """The whole answer, whatever it is."""
+        """Send a request; return the response."""
         req = webob.Request.blank(
             '/v2' + path,
             method=method,
@@ -115,17 +115,17 @@ class Api:
             req.content_type = 'application/json'
         return req.get_response(self.app)
 
-    def get(self, path, **how):
-        return self('GET', path, **how)
+    def get(self, path, **options):
+        return self('GET', path, **options)
 
-    def refused(self, method, path, body=None, *, expect=400, **how):
-        """The message of the fault that the request is answered with."""
-        (fault,) = self(method, path, body, expect=expect, **how).values()
+    def refused(self, method, path, body=None, *, expect=400, **options):
+        """Send a request that is refused; return the message of the fault."""
+        (fault,) = self(method, path, body, expect=expect, **options).values()
         assert fault['code'] == expect
         return fault['message']
 
-    def create_type(self, name='fast', specs=None, *, public=True, **how):
-        """Create a share type; the item of the answer."""
+    def create_type(self, name='fast', specs=None, *, public=True, **options):
+        """Create a share type; return it."""
         return self(
             'POST',
             '/types',
@@ -139,7 +139,7 @@ class Api:
                     },
                 }
             },
-            **how,
+            **options,
         )['share_type']
 
     def register(
@@ -151,7 +151,7 @@ class Api:
         enabled=True,
         health=None,
     ):
-        """Have a service report for duty."""
+        """Register a service."""
         self.db.write(
             services.register,
             host=host,
@@ -165,7 +165,7 @@ class Api:
 
     @contextlib.contextmanager
     def record_statements(self):
-        """Collects the probes of statements sent meanwhile."""
+        """Collect the statements sent inside the context."""
         sent = []
         self.db.on_step = lambda name: (
             sent.append(name) if (name == 'statement') else None
@@ -174,7 +174,7 @@ class Api:
         self.db.on_step = lambda name: None
 
     def all_rows(self):
-        """All rows of all tables, to tell whether anything changed."""
+        """Return all rows of all tables, to detect changes."""
         return self.db.read(
             lambda session: {
                 table.name: [

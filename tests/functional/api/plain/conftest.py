@@ -14,7 +14,7 @@ DEFAULT_TYPE = 'default'
 
 
 class Clock:
-    """A clock that stands still until somebody moves it."""
+    """A clock that only the test advances."""
 
     def __init__(self):
         self.now = 1_700_000_000.0
@@ -43,7 +43,7 @@ def enforcer(tmp_path_factory):
 
 @pytest.fixture
 def api(shared_database, conf, enforcer, clock):
-    """The application on SQLite, with nothing in its tables."""
+    """Return a client of the application on SQLite with empty tables."""
     url = shared_database('sqlite')
     empty_tables(url)
     db = Database(url, clock=clock)
@@ -53,7 +53,7 @@ def api(shared_database, conf, enforcer, clock):
 
 @pytest.fixture
 def api_on_every_database(database_url, conf, enforcer):
-    """The application on each database there is, one after the other."""
+    """Return a client of the application, on each database in turn."""
     db = Database(database_url)
     yield client.Api(db, conf, enforcer)
     db.dispose()

@@ -1,4 +1,4 @@
-"""Rows that other parts of the service would have written."""
+"""Rows that other parts of the service would write."""
 
 import sqlalchemy as sa
 
@@ -12,7 +12,7 @@ USAGE = quotas.QuotaUsage.__table__
 
 
 def insert_share(session, type_id, project):
-    """A share of the type; its id."""
+    """Insert a share of the type; return its id."""
     share_id = session.new_id()
     session.run(
         sa.insert(SHARE),
@@ -47,7 +47,7 @@ def delete_share(session, share_id):
 
 
 def insert_quota(session, type_id, project):
-    """A limit of the type in the project, and what is used of it."""
+    """Insert a limit of the type in the project, and its usage."""
     session.run(
         sa.insert(LIMIT),
         project_id=project,

@@ -1,4 +1,4 @@
-"""User messages: whose they are, how they are found, when they go."""
+"""User messages: visibility, filters, pages and expiry."""
 
 import datetime
 
@@ -19,7 +19,7 @@ NO_MESSAGE = '4b319d29-d5b7-4b6e-8e7c-8d6e53f3c3d5'
 
 @pytest.fixture
 def record_message(api, clock):
-    """Leaves a message, one second after the one before; its id."""
+    """Return a function that records a message, one second after the last."""
 
     def record_message(
         project=MINE,
@@ -44,16 +44,16 @@ def record_message(api, clock):
     return record_message
 
 
-def ids(api, query='', **how):
+def ids(api, query='', **options):
     return [
         item['id']
-        for item in api.get('/messages' + query, **{'roles': MEMBER} | how)[
-            'messages'
-        ]
+        for item in api.get(
+            '/messages' + query, **{'roles': MEMBER} | options
+        )['messages']
     ]
 
 
-def test_a_message_shows_what_it_is_about(api, record_message):
+def test_message_shows_its_subject(api, record_message):
     message_id = record_message()
     shown = api.get(f'/messages/{message_id}', roles=READER)['message']
     text = shown.pop('user_message')
@@ -103,7 +103,7 @@ def test_projects_see_their_own(api, record_message):
     assert ids(api, project=FOREIGN) == [foreign]
 
 
-def test_administrators_list_their_own_and_open_any(api, record_message):
+def test_administrators_list_their_own_and_show_any(api, record_message):
     mine, foreign = record_message(), record_message(project=FOREIGN)
     assert ids(api, roles='admin') == [mine]
     api.get(f'/messages/{foreign}')
@@ -119,7 +119,7 @@ def test_a_message_is_deleted_once(api, record_message):
     api.refused('GET', f'/messages/{NO_MESSAGE}', expect=404)
 
 
-def test_expired_messages_are_gone(api, record_message, clock):
+def test_expired_messages_are_hidden(api, record_message, clock):
     short, long = record_message(ttl=10), record_message()
     clock.now += 9
     api.get(f'/messages/{long}', roles=MEMBER)
@@ -142,10 +142,8 @@ def test_expired_messages_are_gone(api, record_message, clock):
         ('action_id=001&detail_id=007', [2]),
     ],
 )
-def test_messages_are_found_by_what_they_say(
-    api, record_message, query, found
-):
-    told = [
+def test_messages_are_filtered_by_column(api, record_message, query, found):
+    recorded = [
         record_message(),
         record_message(
             action=Action.CREATE,
@@ -154,7 +152,7 @@ def test_messages_are_found_by_what_they_say(
         ),
         record_message(resource_id='other', detail=Detail.FILTER_AVAILABILITY),
     ]
-    assert ids(api, '?' + query) == [told[number] for number in found]
+    assert ids(api, '?' + query) == [recorded[number] for number in found]
 
 
 @pytest.mark.parametrize(
@@ -172,33 +170,33 @@ def test_messages_are_found_by_what_they_say(
         ('created_before=2023-11-14', []),
     ],
 )
-def test_messages_are_found_by_time(api, record_message, query, found):
-    told = [record_message(), record_message(), record_message()]
+def test_messages_are_filtered_by_time(api, record_message, query, found):
+    recorded = [record_message(), record_message(), record_message()]
     assert ids(api, '?' + query, minor=52) == [
-        told[number] for number in found
+        recorded[number] for number in found
     ]
-    assert ids(api, '?' + query, minor=51) == told[::-1]
+    assert ids(api, '?' + query, minor=51) == recorded[::-1]
 
 
 @pytest.mark.parametrize('name', ['created_since', 'created_before'])
 @pytest.mark.parametrize(
     'text', ['', 'now', '2023-13-01', '1', '0001-01-01T00:00:00%2B23:00']
 )
-def test_what_is_no_time_is_refused(api, name, text):
+def test_invalid_time_is_refused(api, name, text):
     assert f'{name} must be a time' in api.refused(
         'GET', f'/messages?{name}={text}'
     )
 
 
 def test_pages_follow_each_other(api, record_message):
-    told = [record_message() for _ in range(5)]
+    recorded = [record_message() for _ in range(5)]
     seen, url = [], '/messages?limit=2&sort_key=created_at&sort_dir=asc'
     while url:
         answer = api.get(url)
         seen += [item['id'] for item in answer['messages']]
         following = answer.get('messages_links')
         url = following and following[0]['href'].partition('/v2')[2]
-    assert seen == told
+    assert seen == recorded
 
 
 @pytest.mark.parametrize(
@@ -213,12 +211,16 @@ def test_pages_follow_each_other(api, record_message):
     ],
 )
 def test_messages_are_sorted(api, record_message, query, order):
-    told = [record_message(request_id=f'req-{number}') for number in range(3)]
-    assert ids(api, '?' + query) == (told if order == 'asc' else told[::-1])
+    recorded = [
+        record_message(request_id=f'req-{number}') for number in range(3)
+    ]
+    assert ids(api, '?' + query) == (
+        recorded if order == 'asc' else recorded[::-1]
+    )
 
 
 @pytest.mark.parametrize(
-    'query, named',
+    'query, parameter',
     [
         ('sort_key=user_message', 'sort_key'),
         ('limit=x', 'limit'),
@@ -226,8 +228,8 @@ def test_messages_are_sorted(api, record_message, query, order):
         ('offset=x', 'offset'),
     ],
 )
-def test_bad_paging_is_refused(api, query, named):
-    assert named in api.refused('GET', f'/messages?{query}')
+def test_bad_paging_is_refused(api, query, parameter):
+    assert parameter in api.refused('GET', f'/messages?{query}')
 
 
 def test_messages_show_the_published_fields(api, record_message):
@@ -244,7 +246,7 @@ def test_messages_show_the_published_fields(api, record_message):
     api.refused('GET', path, minor=36, expect=404)
 
 
-def test_the_length_of_a_list_costs_no_statements(api, record_message):
+def test_statement_count_of_lists_is_constant(api, record_message):
     for _ in range(3):
         record_message()
     with api.record_statements() as sent:
@@ -254,10 +256,10 @@ def test_the_length_of_a_list_costs_no_statements(api, record_message):
 
 def test_times_are_compared_to_the_microsecond(api, record_message, clock):
     clock.now += 0.25
-    told = record_message()
+    recorded = record_message()
     moment = datetime.datetime.fromtimestamp(clock.now, datetime.UTC).replace(
         tzinfo=None
     )
     later = moment + datetime.timedelta(microseconds=1)
-    assert ids(api, f'?created_since={moment.isoformat()}') == [told]
+    assert ids(api, f'?created_since={moment.isoformat()}') == [recorded]
     assert ids(api, f'?created_since={later.isoformat()}') == []

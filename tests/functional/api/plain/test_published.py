@@ -1,4 +1,4 @@
-"""The published tables, walked over all versions."""
+"""The plain records match the published tables in all versions."""
 
 import functools
 
@@ -70,7 +70,7 @@ def index():
 
 
 def declared(row, minor):
-    """What is declared for a published operation, None where nothing is."""
+    """Return the declaration of a published operation, or None."""
     found = index().find(row['method'], row['path'].removeprefix('/v2'))
     for route in found.routes if found else ():
         if minor not in route.window:
@@ -112,7 +112,7 @@ def test_every_route_is_published():
 
 @pytest.fixture
 def filled(api):
-    """One of everything, and the path of its private type."""
+    """Create one record of each kind; return the path of the private type."""
     api.register('node@a')
     api.create_type('default')
     path = '/types/' + api.create_type('private', public=False)['id']
@@ -211,7 +211,7 @@ def test_pools_show_the_published_fields(api, filled):
         )
 
 
-def test_personas_may_do_what_is_published(api, filled):
+def test_operations_are_allowed_for_published_personas(api, filled):
     message_id = api.db.write(
         messages.record,
         project_id=MINE,

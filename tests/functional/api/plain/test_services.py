@@ -1,4 +1,4 @@
-"""Services: who is listed, as what, and what enabling answers."""
+"""Services are listed, filtered, enabled and disabled."""
 
 import pytest
 
@@ -7,24 +7,24 @@ from tests.functional.api.plain.client import MEMBER
 
 @pytest.fixture
 def three(api, clock):
-    """A dead scheduler, a living back end, a disabled broken one."""
+    """Register a dead scheduler, a live back end and a disabled one."""
     api.register('node', 'manila-scheduler', zone='east')
     clock.now += 61
     api.register('node@a', zone='west')
     api.register('node@b', zone='west', enabled=False, health='no disks')
 
 
-def hosts(api, query='', **how):
+def hosts(api, query='', **options):
     return [
         item['host']
-        for item in api.get('/services' + query, **how)['services']
+        for item in api.get('/services' + query, **options)['services']
     ]
 
 
 def test_a_service_shows_its_state(api, three):
-    dead, living, broken = api.get('/services')['services']
-    assert living == {
-        'id': living['id'],
+    dead, live, broken = api.get('/services')['services']
+    assert live == {
+        'id': live['id'],
         'binary': 'manila-share',
         'host': 'node@a',
         'zone': 'west',
@@ -34,7 +34,7 @@ def test_a_service_shows_its_state(api, three):
         'disabled_reason': None,
         'ensuring': False,
     }
-    assert isinstance(living['id'], int)
+    assert isinstance(live['id'], int)
     assert (dead['state'], dead['status']) == ('down', 'enabled')
     assert (broken['state'], broken['status']) == ('down', 'disabled')
 
@@ -69,10 +69,10 @@ def test_ensuring_is_no_filter_in_older_versions(api, three):
 
 
 def test_a_service_is_disabled_with_a_reason_and_enabled(api, three):
-    told = {'host': 'node@a', 'binary': 'manila-share'}
+    service = {'host': 'node@a', 'binary': 'manila-share'}
     assert api(
-        'PUT', '/services/disable', told | {'disabled_reason': 'new disks'}
-    ) == told | {
+        'PUT', '/services/disable', service | {'disabled_reason': 'new disks'}
+    ) == service | {
         'status': 'disabled',
         'disabled_reason': 'new disks',
         'ensuring': None,
@@ -84,8 +84,10 @@ def test_a_service_is_disabled_with_a_reason_and_enabled(api, three):
         'up',
     )
     assert api(
-        'PUT', '/services/enable', told | {'disabled_reason': 'none any more'}
-    ) == told | {
+        'PUT',
+        '/services/enable',
+        service | {'disabled_reason': 'none any more'},
+    ) == service | {
         'status': 'enabled',
         'disabled_reason': None,
         'ensuring': None,
@@ -94,23 +96,23 @@ def test_a_service_is_disabled_with_a_reason_and_enabled(api, three):
     assert (item['status'], item['disabled_reason']) == ('enabled', None)
 
 
-def test_older_versions_say_less_and_have_other_paths(api, three):
-    told = {'host': 'node@a', 'binary': 'manila-share'}
-    assert api('PUT', '/os-services/disable', told, minor=6) == told | {
+def test_older_versions_have_fewer_fields_and_other_paths(api, three):
+    service = {'host': 'node@a', 'binary': 'manila-share'}
+    assert api('PUT', '/os-services/disable', service, minor=6) == service | {
         'status': 'disabled'
     }
-    assert api('PUT', '/services/enable', told, minor=83) == told | {
+    assert api('PUT', '/services/enable', service, minor=83) == service | {
         'status': 'enabled',
         'disabled_reason': None,
     }
     api.refused('GET', '/os-services', expect=404, minor=7)
     api.refused('GET', '/services', expect=404, minor=6)
-    api.refused('PUT', '/os-services/enable', told, expect=404, minor=7)
-    api.refused('PUT', '/services/enable', told, expect=404, minor=6)
+    api.refused('PUT', '/os-services/enable', service, expect=404, minor=7)
+    api.refused('PUT', '/services/enable', service, expect=404, minor=6)
 
 
 @pytest.mark.parametrize(
-    'body, named',
+    'body, message',
     [
         ({}, 'is required'),
         ({'host': 'node@a'}, 'binary is required'),
@@ -138,13 +140,13 @@ def test_older_versions_say_less_and_have_other_paths(api, three):
         (b'\xff', 'Malformed'),
     ],
 )
-def test_a_bad_body_is_refused_and_changes_nothing(api, three, body, named):
+def test_a_bad_body_is_refused_and_changes_nothing(api, three, body, message):
     before = api.all_rows()
-    assert named in api.refused('PUT', '/services/disable', body)
+    assert message in api.refused('PUT', '/services/disable', body)
     assert api.all_rows() == before
 
 
-def test_reasons_are_of_later_versions(api, three):
+def test_disabled_reason_is_refused_in_older_versions(api, three):
     assert 'disabled_reason' in api.refused(
         'PUT',
         '/services/disable',
@@ -157,7 +159,7 @@ def test_reasons_are_of_later_versions(api, three):
     )
 
 
-def test_what_is_not_there_cannot_be_disabled(api, three):
+def test_unknown_service_cannot_be_disabled(api, three):
     before = api.all_rows()
     for host, binary in (
         ('node@c', 'manila-share'),
@@ -179,14 +181,14 @@ def test_what_is_not_there_cannot_be_disabled(api, three):
 
 
 def test_projects_see_no_services(api, three):
-    told = {'host': 'node@a', 'binary': 'manila-share'}
+    service = {'host': 'node@a', 'binary': 'manila-share'}
     before = api.all_rows()
     api.refused('GET', '/services', expect=403, roles=MEMBER)
-    api.refused('PUT', '/services/disable', told, expect=403, roles=MEMBER)
+    api.refused('PUT', '/services/disable', service, expect=403, roles=MEMBER)
     assert api.all_rows() == before
 
 
-def test_a_list_costs_one_statement(api, three):
+def test_list_takes_one_statement(api, three):
     with api.record_statements() as sent:
         api.get('/services?state=up')
     assert len(sent) == 1

@@ -1,4 +1,4 @@
-"""Who may use private types, and who changes that."""
+"""Project access to private share types."""
 
 import pytest
 
@@ -15,28 +15,28 @@ def private(api):
     return '/types/' + api.create_type('private', public=False)['id']
 
 
-def add(api, path, project, **how):
+def add(api, path, project, **options):
     return api(
         'POST',
         f'{path}/action',
         {'addProjectAccess': {'project': project}},
-        **{'expect': 202} | how,
+        **{'expect': 202} | options,
     )
 
 
-def remove(api, path, project, **how):
+def remove(api, path, project, **options):
     return api(
         'POST',
         f'{path}/action',
         {'removeProjectAccess': {'project': project}},
-        **{'expect': 202} | how,
+        **{'expect': 202} | options,
     )
 
 
 @pytest.mark.parametrize('minor', [0, 6, 7, 99])
-@pytest.mark.parametrize('word', PATHS)
-def test_access_is_given_listed_and_taken(api, private, word, minor):
-    path, type_id = f'{private}/{word}', private.rpartition('/')[2]
+@pytest.mark.parametrize('segment', PATHS)
+def test_access_is_granted_listed_and_revoked(api, private, segment, minor):
+    path, type_id = f'{private}/{segment}', private.rpartition('/')[2]
     assert api.get(path, minor=minor) == {'share_type_access': []}
     for project in (MINE, FOREIGN):
         assert add(api, private, project, minor=minor) is None
@@ -52,7 +52,7 @@ def test_access_is_given_listed_and_taken(api, private, word, minor):
     ]
 
 
-def test_access_is_given_once_and_taken_once(api, private):
+def test_access_is_granted_once_and_revoked_once(api, private):
     add(api, private, MINE)
     assert MINE in api.refused(
         'POST',
@@ -66,8 +66,8 @@ def test_access_is_given_once_and_taken_once(api, private):
 
 def test_public_types_have_no_access_list(api):
     path = '/types/' + api.create_type()['id']
-    for word in PATHS:
-        assert 'public' in api.refused('GET', f'{path}/{word}', expect=404)
+    for segment in PATHS:
+        assert 'public' in api.refused('GET', f'{path}/{segment}', expect=404)
     before = api.all_rows()
     add(api, path, MINE, expect=409)
     remove(api, path, MINE, expect=409)
@@ -118,17 +118,17 @@ def test_ids_with_dashes_are_projects_too(api, private):
         None,
     ],
 )
-def test_what_is_no_action_is_refused(api, private, body):
+def test_invalid_action_is_refused(api, private, body):
     api.refused('POST', f'{private}/action', body)
 
 
 def test_projects_do_not_see_the_access_list(api, private):
     add(api, private, MINE)
-    for word in PATHS:
-        api.refused('GET', f'{private}/{word}', expect=403, roles=MEMBER)
+    for segment in PATHS:
+        api.refused('GET', f'{private}/{segment}', expect=403, roles=MEMBER)
 
 
-def test_access_lists_cost_two_statements(api, private):
+def test_access_list_takes_two_statements(api, private):
     with api.record_statements() as sent:
         api.get(f'{private}/share_type_access')
     assert len(sent) == 2

@@ -1,4 +1,4 @@
-"""Extra specs as a resource below their type."""
+"""Extra specs of share types."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def path(api):
     )
 
 
-def test_all_and_each_are_shown(api, path):
+def test_extra_specs_are_shown_together_and_separately(api, path):
     assert api.get(path) == {
         'extra_specs': {
             'driver_handles_share_servers': 'False',
@@ -50,7 +50,7 @@ def test_setting_none_changes_nothing(api, path):
     assert api.all_rows() == before
 
 
-def test_one_is_set_by_its_url(api, path):
+def test_single_extra_spec_is_set(api, path):
     assert api('PUT', f'{path}/new', {'new': 'v'}) == {'new': 'v'}
     assert api('PUT', f'{path}/x.y', {'x.y': False}) == {'x.y': False}
     assert api.get(path)['extra_specs'] == {
@@ -75,13 +75,13 @@ def test_one_is_set_by_its_url(api, path):
         None,
     ],
 )
-def test_a_body_that_is_not_that_one_is_refused(api, path, body):
+def test_body_must_have_the_key_of_the_path(api, path, body):
     before = api.all_rows()
     api.refused('PUT', f'{path}/x.y', body)
     assert api.all_rows() == before
 
 
-def test_one_is_removed(api, path):
+def test_extra_spec_is_deleted(api, path):
     assert api('DELETE', f'{path}/x.y', expect=202) is None
     api.refused('DELETE', f'{path}/x.y', expect=404)
     assert 'x.y' not in api.get(path)['extra_specs']
@@ -96,7 +96,7 @@ def test_one_is_removed(api, path):
         ('snapshot_support', 24, 202),
     ],
 )
-def test_required_ones_stay(api, path, key, minor, code):
+def test_required_extra_specs_cannot_be_deleted(api, path, key, minor, code):
     api('DELETE', f'{path}/{key}', expect=code, minor=minor)
     assert (key in api.get(path)['extra_specs']) == (code == 403)
 
@@ -128,7 +128,7 @@ def test_required_ones_stay(api, path, key, minor, code):
         ('driver_handles_share_servers', 'perhaps'),
     ],
 )
-def test_a_bad_extra_spec_is_refused_and_changes_nothing(
+def test_invalid_extra_spec_is_refused_and_changes_nothing(
     api, path, key, value
 ):
     before = api.all_rows()
@@ -140,7 +140,7 @@ def test_a_bad_extra_spec_is_refused_and_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    'key, value, kept',
+    'key, value, stored',
     [
         ('k' * 255, 'v' * 255, 'v' * 255),
         ('a:b-c.d_e', '<or> a <or> b', ...),
@@ -153,14 +153,14 @@ def test_a_bad_extra_spec_is_refused_and_changes_nothing(
         ('umlaut_ä', 'ö', ...),
     ],
 )
-def test_a_good_extra_spec_is_kept(api, path, key, value, kept):
+def test_valid_extra_spec_is_stored(api, path, key, value, stored):
     api('POST', path, {'extra_specs': {key: value}})
     assert api.get(path)['extra_specs'][key] == (
-        value if kept is ... else kept
+        value if stored is ... else stored
     )
 
 
-def test_encryption_of_servers_needs_server_mode_in_the_end(api, path):
+def test_encryption_of_servers_requires_server_mode(api, path):
     api(
         'POST',
         path,

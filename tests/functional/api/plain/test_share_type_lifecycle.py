@@ -1,4 +1,4 @@
-"""What the databases themselves hold: uniqueness, use, who comes first."""
+"""Share types on every database: uniqueness, references and races."""
 
 from concurrent.futures import ThreadPoolExecutor
 import threading
@@ -26,7 +26,7 @@ def api(api_on_every_database):
 
 
 def at_once(*calls):
-    """What each call gives, all started at the same moment."""
+    """Start all calls at the same moment; return their results."""
     start = threading.Barrier(len(calls))
 
     def run(call):
@@ -37,7 +37,7 @@ def at_once(*calls):
         return list(pool.map(run, calls))
 
 
-def test_a_type_lives(api):
+def test_life_cycle_of_a_type(api):
     type_id = api.create_type('fast', {'a': '1', 'b': '2'}, public=False)['id']
     path = f'/types/{type_id}'
     api.refused(
@@ -83,7 +83,7 @@ def test_a_type_lives(api):
     ] == [MINE]
 
 
-def test_a_type_in_use_stays(api):
+def test_type_in_use_is_not_deleted(api):
     path = '/types/{id}'.format(**api.create_type())
     share_id = api.db.write(rows.insert_share, path[7:], MINE)
     api.db.write(rows.insert_quota, path[7:], MINE)
@@ -94,7 +94,7 @@ def test_a_type_in_use_stays(api):
     assert api('DELETE', path, expect=202) is None
 
 
-def test_all_that_belongs_to_a_type_goes_with_it(api):
+def test_dependent_rows_are_deleted_with_the_type(api):
     gone = api.create_type('gone', public=False)['id']
     kept = api.create_type('kept', public=False)['id']
     for type_id, project in ((gone, MINE), (kept, FOREIGN)):
@@ -110,11 +110,11 @@ def test_all_that_belongs_to_a_type_goes_with_it(api):
     assert api.db.read(
         lambda session: [rows.count(session, table) for table in TABLES]
     ) == [1, 1, 1, 1]
-    # of the project itself there is one usage row each, as before
+    # the usage rows of the projects remain, one each
     assert api.db.read(rows.count, rows.USAGE) == 3
 
 
-def test_one_of_many_gets_the_name(api):
+def test_one_of_several_requests_gets_the_name(api):
     body = {
         'share_type': {
             'name': 'n',
@@ -130,7 +130,7 @@ def test_one_of_many_gets_the_name(api):
     ]
 
 
-def test_one_of_many_gives_access(api):
+def test_one_of_several_requests_grants_access(api):
     path = '/types/' + api.create_type(public=False)['id']
     add = {'addProjectAccess': {'project': MINE}}
     answers = at_once(*[lambda: api.send('POST', f'{path}/action', add)] * 4)
@@ -142,7 +142,7 @@ def test_one_of_many_gives_access(api):
     ]
 
 
-def test_extra_specs_set_at_once_are_all_set(api):
+def test_concurrently_set_extra_specs_are_all_stored(api):
     path = '/types/{id}/extra_specs'.format(**api.create_type())
     at_once(
         *[
@@ -162,8 +162,8 @@ def test_extra_specs_set_at_once_are_all_set(api):
     }
 
 
-@pytest.mark.parametrize('round', range(5))
-def test_deleting_against_a_new_share_keeps_one_of_both(api, round):
+@pytest.mark.parametrize('attempt', range(5))
+def test_either_the_deletion_or_the_new_share_wins(api, attempt):
     type_id = api.create_type()['id']
 
     def create():

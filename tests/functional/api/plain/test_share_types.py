@@ -1,4 +1,4 @@
-"""Share types: what is answered, to whom, and what is refused."""
+"""Share types are created, shown, listed, changed and deleted."""
 
 import pytest
 
@@ -15,13 +15,13 @@ def names(answer):
     return [item['name'] for item in answer['share_types']]
 
 
-def both(answer):
+def share_type_of(answer):
     assert answer['share_type'] == answer['volume_type']
     return answer['share_type']
 
 
-def test_a_type_shows_what_it_was_created_with(api):
-    created = both(
+def test_type_shows_the_values_it_was_created_with(api):
+    created = share_type_of(
         api(
             'POST',
             '/types',
@@ -52,15 +52,15 @@ def test_a_type_shows_what_it_was_created_with(api):
             'snapshot_support': 'False',
         },
     }
-    assert both(api.get(f'/types/{created["id"]}')) == created
+    assert share_type_of(api.get(f'/types/{created["id"]}')) == created
 
 
 @pytest.mark.parametrize('wrapper', ['share_type', 'volume_type'])
 @pytest.mark.parametrize(
     'key', ['share_type_access:is_public', 'os-share-type-access:is_public']
 )
-def test_both_wrappers_and_both_keys_are_read(api, wrapper, key):
-    answer = both(
+def test_both_wrappers_and_both_keys_are_accepted(api, wrapper, key):
+    answer = share_type_of(
         api(
             'POST',
             '/types',
@@ -79,17 +79,17 @@ def test_both_wrappers_and_both_keys_are_read(api, wrapper, key):
 @pytest.mark.parametrize(
     'minor, shown', [(0, 'True'), (23, 'True'), (24, None), (99, None)]
 )
-def test_older_versions_give_types_snapshots(api, minor, shown):
+def test_older_versions_enable_snapshots_by_default(api, minor, shown):
     item = api.create_type(minor=minor)
     assert item['extra_specs'].get('snapshot_support') == shown
 
 
-def test_older_versions_keep_snapshots_that_were_refused(api):
+def test_older_versions_can_disable_snapshots(api):
     item = api.create_type(specs={'snapshot_support': False}, minor=5)
     assert item['extra_specs']['snapshot_support'] == 'False'
 
 
-def test_projects_see_how_shares_behave_and_no_back_ends(api):
+def test_tenants_see_only_user_visible_extra_specs(api):
     type_id = api.create_type(
         specs={
             'share_backend_name': 'secret',
@@ -127,7 +127,7 @@ def test_projects_see_how_shares_behave_and_no_back_ends(api):
     assert in_list['extra_specs'] == seen[99]
 
 
-def test_private_types_exist_for_projects_with_access_only(api):
+def test_private_types_are_visible_with_access_only(api):
     type_id = api.create_type('private', public=False)['id']
     api.create_type('public')
     api(
@@ -156,16 +156,16 @@ def test_private_types_exist_for_projects_with_access_only(api):
         ('?is_public=None&all_tenants=1', ['private', 'public']),
     ],
 )
-def test_administrators_choose_by_publicity(api, query, shown):
+def test_administrators_filter_by_is_public(api, query, shown):
     api.create_type('public')
     api.create_type('private', public=False)
     assert names(api.get('/types' + query)) == shown
     assert names(api.get('/types' + query, roles=MEMBER)) == ['public']
 
 
-def test_a_publicity_that_is_no_boolean_is_refused(api):
+def test_is_public_must_be_a_boolean(api):
     assert 'is_public must be' in api.refused('GET', '/types?is_public=x')
-    api.get('/types?is_public=x', roles=MEMBER)  # which ignores it
+    api.get('/types?is_public=x', roles=MEMBER)  # ignored for members
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_publicity_that_is_no_boolean_is_refused(api):
         ('{}', ['anywhere', 'in-a-and-b', 'thin']),
     ],
 )
-def test_types_are_found_by_extra_specs(api, wanted, shown):
+def test_types_are_filtered_by_extra_specs(api, wanted, shown):
     api.create_type('anywhere')
     api.create_type('thin', {'thin': True})
     api.create_type('in-a-and-b', {'availability_zones': ' a , b '})
@@ -206,19 +206,20 @@ def test_extra_specs_are_no_filter_in_older_versions(api):
         "{'a': '" + 'b' * 5000 + "'}",
     ],
 )
-def test_a_filter_that_is_no_object_is_refused(api, text):
+def test_filter_must_be_an_object(api, text):
     assert 'extra_specs must be an object' in api.refused(
         'GET', f'/types?extra_specs={text}'
     )
 
 
-def test_the_default_type_is_told_by_name_and_by_flag(api):
+def test_default_type_has_a_path_and_a_flag(api):
     api.refused('GET', '/types/default', expect=404)
     created = api.create_type('default')
     api.create_type('other')
     assert created['is_default'] is True
     assert (
-        both(api.get('/types/default', roles=MEMBER))['id'] == (created['id'])
+        share_type_of(api.get('/types/default', roles=MEMBER))['id']
+        == created['id']
     )
     assert [
         item['is_default'] for item in api.get('/types')['share_types']
@@ -260,15 +261,15 @@ def test_a_type_can_be_changed(api, wrapper, change, column, shown):
             }
         },
     )['share_type']
-    changed = both(
+    changed = share_type_of(
         api('PUT', f'/types/{created["id"]}', {wrapper: change}, minor=50)
     )
-    # is_default is of 2.46; nothing else differs
+    # is_default came with 2.46; nothing else differs
     assert changed == created | {column: shown}
 
 
 @pytest.mark.parametrize(
-    'body, named',
+    'body, message_part',
     [
         ({}, 'share_type is required'),
         ({'share_type': {}}, 'at least one of name'),
@@ -289,15 +290,17 @@ def test_a_type_can_be_changed(api, wrapper, change, column, shown):
         (None, 'Malformed'),
     ],
 )
-def test_a_bad_change_is_refused_and_changes_nothing(api, body, named):
+def test_invalid_change_is_refused_and_changes_nothing(
+    api, body, message_part
+):
     type_id = api.create_type()['id']
     before = api.all_rows()
-    assert named in api.refused('PUT', f'/types/{type_id}', body)
+    assert message_part in api.refused('PUT', f'/types/{type_id}', body)
     assert api.all_rows() == before
 
 
 @pytest.mark.parametrize(
-    'asked, named',
+    'changes, message_part',
     [
         ({'name': None}, 'share_type.name'),
         ({'name': ''}, 'share_type.name'),
@@ -327,13 +330,15 @@ def test_a_bad_change_is_refused_and_changes_nothing(api, body, named):
         ),
     ],
 )
-def test_a_bad_type_is_refused_and_not_created(api, asked, named):
+def test_invalid_type_is_refused_and_not_created(api, changes, message_part):
     before = api.all_rows()
-    good = {
+    valid = {
         'name': 'n',
         'extra_specs': {'driver_handles_share_servers': False},
     }
-    assert named in api.refused('POST', '/types', {'share_type': good | asked})
+    assert message_part in api.refused(
+        'POST', '/types', {'share_type': valid | changes}
+    )
     assert api.all_rows() == before
 
 
@@ -349,7 +354,7 @@ def test_name_and_extra_specs_are_required(api, missing):
     )
 
 
-def test_description_is_of_later_versions(api):
+def test_description_is_refused_in_older_versions(api):
     body = {
         'share_type': {
             'name': 'n',
@@ -424,7 +429,7 @@ def test_projects_change_nothing(api):
     assert api.all_rows() == before
 
 
-def test_the_length_of_a_list_costs_no_statements(api):
+def test_statement_count_of_lists_is_constant(api):
     for number in range(5):
         api.create_type(f't{number}', {'a': 'b', 'c': 'd'})
     for roles in (ADMIN, MEMBER):

@@ -1,4 +1,4 @@
-"""Zones that services made known, pools that they reported."""
+"""Availability zones and pools reported by services."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.functional.api.plain.client import READER
 
 @pytest.fixture
 def reported(api):
-    """Four pools: two of alpha, one of beta, one of another node."""
+    """Report four pools: two of alpha, one of beta, one of another node."""
     for host, names in (
         ('one@alpha', ['A', 'B']),
         ('one@beta', ['A']),
@@ -42,14 +42,16 @@ def reported(api):
         )
 
 
-def names(api, query='', **how):
+def names(api, query='', **options):
     return [
         pool['name']
-        for pool in api.get('/scheduler-stats/pools' + query, **how)['pools']
+        for pool in api.get('/scheduler-stats/pools' + query, **options)[
+            'pools'
+        ]
     ]
 
 
-def test_zones_come_with_their_services(api):
+def test_services_create_their_zones(api):
     api.register('node@a', zone='west')
     api.register('node@b', zone='east')
     answer = api.get('/availability-zones', roles=READER)
@@ -126,7 +128,7 @@ def test_broken_capabilities_are_refused(api, reported, text):
     )
 
 
-def test_pools_are_found_by_a_type_they_serve(api, reported):
+def test_pools_are_filtered_by_share_type(api, reported):
     item = api.create_type('snapshots', {'snapshot_support': '<is> True'})
     serving = ['one@alpha#A', 'one@alpha#B', 'two@alpha#A']
     for id_or_name in (item['id'], 'snapshots'):
@@ -138,9 +140,7 @@ def test_pools_are_found_by_a_type_they_serve(api, reported):
     )
 
 
-def test_pools_that_the_scheduler_leaves_out_are_not_shown(
-    api, reported, clock
-):
+def test_pools_the_scheduler_ignores_are_not_shown(api, reported, clock):
     api(
         'PUT',
         '/services/disable',
@@ -164,9 +164,7 @@ def test_projects_see_no_pools(api, reported):
         ('/scheduler-stats/pools/detail?share_type=t', 2),
     ],
 )
-def test_lists_cost_a_constant_number_of_statements(
-    api, reported, path, count
-):
+def test_statement_count_of_lists_is_constant(api, reported, path, count):
     api.create_type('t')
     with api.record_statements() as sent:
         api.get(path)
