@@ -1,9 +1,9 @@
-"""What a death leaves on the disk, at every place where it may come.
+"""Disk images: what a crash leaves on the disk, at every crash point.
 
-While a `Mortal` runs, `remains_of` keeps what its files hold at every
-place, which is what a process that died there would have left: nothing of
-it runs on, not even to clean up. Remains of the same content have the
-same future, so that one of them stands for all.
+While a `CrashableCloud` runs, `images_at_crash_points` captures its files at
+every crash point. That is what a process that crashed there would have left:
+none of its code runs after a crash, not even to clean up. Images with the
+same content recover in the same way, so that one of them stands for all.
 """
 
 from collections.abc import Callable
@@ -15,17 +15,17 @@ import typing
 from tests.support.cloud import Cloud
 from tests.support.dhss import ShareServersCloud
 
-_NOT_LEFT = '-shm'  # the memory that processes on SQLite share
+_LOST_SUFFIX = '-shm'  # shared memory of SQLite, lost in a crash
 
 
 class DiskImage(typing.NamedTuple):
-    """Files by their paths, and the time at which they were left."""
+    """The contents of files by path, and the time of the capture."""
 
     files: tuple[tuple[str, bytes], ...]
     now: float
 
     def restore(self, folder: pathlib.Path) -> None:
-        """Have a folder, which is not there, hold just this."""
+        """Create a folder with these files."""
         folder.mkdir()
         for name, content in self.files:
             path = folder / name
@@ -34,7 +34,7 @@ class DiskImage(typing.NamedTuple):
 
 
 class CrashableCloud(Cloud):
-    """A cloud that says so when it comes to a place where it may die."""
+    """A cloud that calls `on_crash_point` at every crash point."""
 
     on_crash_point: typing.Callable[[str], None] | None = None
 
@@ -66,12 +66,12 @@ def boot(
     folder: pathlib.Path,
     seed: int,
     kind: type[CrashableCloud] = CrashableCloud,
-    **how: typing.Any,
+    **kwargs: typing.Any,
 ) -> CrashableCloud:
-    """A process that has found the files, but not yet looked at them."""
+    """Return a cloud on restored files, before its first start."""
     shutil.rmtree(folder, ignore_errors=True)
     image.restore(folder)
-    cloud = kind(folder, seed=seed, initialize=False, **how)
+    cloud = kind(folder, seed=seed, initialize=False, **kwargs)
     cloud.clock.now = image.now
     return cloud
 
@@ -79,35 +79,35 @@ def boot(
 def images_at_crash_points(
     cloud: CrashableCloud, run: Callable[[], object]
 ) -> list[tuple[str, DiskImage]]:
-    """What is left by deaths at all places of a run, in their order."""
-    found = []
-    cloud.on_crash_point = lambda place: found.append((place, capture(cloud)))
+    """Return name and image of every crash point of a run, in order."""
+    images = []
+    cloud.on_crash_point = lambda name: images.append((name, capture(cloud)))
     with contextlib.ExitStack() as stack:
         stack.callback(setattr, cloud, 'on_crash_point', None)
         run()
-    return found
+    return images
 
 
 def distinct_images(
-    places: list[tuple[str, DiskImage]],
+    images: list[tuple[str, DiskImage]],
 ) -> list[tuple[int, str, DiskImage]]:
-    """Of remains of the same content the last, with its number and place."""
+    """Return one image per content, the last, with number and name."""
     return list(
         {
-            image.files: (number, place, image)
-            for number, (place, image) in enumerate(places)
+            image.files: (number, name, image)
+            for number, (name, image) in enumerate(images)
         }.values()
     )
 
 
 def capture(cloud: Cloud) -> DiskImage:
-    """What is on the disk at this moment."""
+    """Return an image of the disk at this moment."""
     return DiskImage(
         tuple(
             sorted(
                 (str(path.relative_to(cloud.folder)), path.read_bytes())
                 for path in cloud.folder.rglob('*')
-                if path.is_file() and not path.name.endswith(_NOT_LEFT)
+                if path.is_file() and not path.name.endswith(_LOST_SUFFIX)
             )
         ),
         cloud.clock.now,

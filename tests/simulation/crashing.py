@@ -1,13 +1,13 @@
-"""A process that dies at every place there is, one after the other."""
+"""Crashes of a process at every crash point, one after the other."""
 
 import pytest
 
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.support.cloud import Crash
 
 
 def crash_at_point(cloud, point, verb, *args):
-    """Whether the process died at the point-th place of `verb(*args)`."""
+    """Run `verb(*args)`; return whether it crashed at the given point."""
     cloud.crash_at(point)
     try:
         verb(*args)
@@ -16,46 +16,50 @@ def crash_at_point(cloud, point, verb, *args):
     return False
 
 
-def crash_everywhere(begin, verb, name, **how):
-    """Die once at every place of `verb(cloud, found)`, and recover.
+def crash_everywhere(begin, verb, name, **kwargs):
+    """Crash once at every point of `verb(cloud, prepared)`, and recover.
 
-    `begin(**how)` gives both, always in the same state, of a `Mortal`.
-    What two deaths leave that leave the same is recovered once. Fails
-    when an invariant is broken after any of the deaths.
+    `begin(**kwargs)` returns a `CrashableCloud` and what was prepared on it,
+    always in the same state. Crashes that leave the same image are recovered
+    once. Fail if any crash leads to a broken invariant.
     """
-    cloud, found = begin(**how)
-    places = death.images_at_crash_points(cloud, lambda: verb(cloud, found))
+    cloud, prepared = begin(**kwargs)
+    images = crash_images.images_at_crash_points(
+        cloud, lambda: verb(cloud, prepared)
+    )
     cloud.check_invariants()
-    assert len(places) > 20
-    left = death.distinct_images(places)
-    for point, place, image in left:
-        cloud, _ = begin(seed=1000 + point, image=image, **how)
+    assert len(images) > 20
+    distinct = crash_images.distinct_images(images)
+    for point, where, image in distinct:
+        cloud, _ = begin(seed=1000 + point, image=image, **kwargs)
         try:
             cloud.check_invariants()
         except AssertionError as error:
-            pytest.fail(f'{name} at {point} ({place}): {error}')
+            pytest.fail(f'{name} at {point} ({where}): {error}')
     print(
-        f'{name}: {len(places)} points, {len(left)} of them differ, no '
+        f'{name}: {len(images)} points, {len(distinct)} of them differ, no '
         'invariant broken'
     )
 
 
 def crash_twice(begin, seed, verbs):
-    """Die in one of the verbs, then while that is made good again.
+    """Crash in one of the verbs, and again during recovery.
 
     A third of the messages is lost, and a third is delivered twice.
     """
-    cloud, found = begin(seed=seed)
+    cloud, prepared = begin(seed=seed)
     name = cloud.rng.choice(list(verbs))
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
     first = cloud.rng.randrange(60)
-    died = [crash_at_point(cloud, first, verbs[name], cloud, found)]
+    crashes = [crash_at_point(cloud, first, verbs[name], cloud, prepared)]
     cloud.restart()
-    died.append(crash_at_point(cloud, cloud.rng.randrange(40), cloud.settle))
+    crashes.append(
+        crash_at_point(cloud, cloud.rng.randrange(40), cloud.settle)
+    )
     cloud.restart()
     cloud.settle()
     try:
         cloud.check_invariants()
     except AssertionError as error:
         pytest.fail(f'{name}, seed {seed}, at {first}: {error}')
-    return sum(died)
+    return sum(crashes)

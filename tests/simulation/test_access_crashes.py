@@ -1,61 +1,60 @@
-"""A process that dies at any place lets in exactly who may come in.
+"""After a crash at any point exactly the permitted clients have access.
 
-As in `test_crashes`: what is left by a death at any place of a verb, also
-half-way through a call of the driver, is recovered.
+As in `test_crashes`, including crashes half-way through a driver call.
 """
 
 import contextlib
 
 import pytest
 
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.support.access import ShareRules
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
-KEPT, OTHER = '10.0.0.1', '10.0.0.2'
-NEW, LATER = '10.0.0.3', '10.0.0.4'
+FIRST, SECOND = '10.0.0.1', '10.0.0.2'
+THIRD, FOURTH = '10.0.0.3', '10.0.0.4'
 
 
 def allow(cloud, rules, ids):
-    rules.allow(NEW)
+    rules.allow(THIRD)
     cloud.settle()
 
 
 def deny(cloud, rules, ids):
-    rules.deny(ids[OTHER])
+    rules.deny(ids[SECOND])
     cloud.settle()
 
 
 def change(cloud, rules, ids):
-    rules.change(ids[OTHER], 'ro')
+    rules.change(ids[SECOND], 'ro')
     cloud.settle()
 
 
 def all_at_once(cloud, rules, ids):
-    rules.allow(NEW)
-    rules.deny(ids[OTHER])
-    rules.change(ids[KEPT], 'ro')
+    rules.allow(THIRD)
+    rules.deny(ids[SECOND])
+    rules.change(ids[FIRST], 'ro')
     cloud.settle()
 
 
-def deny_on_the_way(cloud, rules, ids):
-    new = rules.allow(NEW)
+def deny_while_applying(cloud, rules, ids):
+    new = rules.allow(THIRD)
     cloud.pause_at('before apply_access', lambda: rules.deny(new))
     cloud.settle()
 
 
-def allow_while_told(cloud, rules, ids):
-    rules.allow(NEW)
-    cloud.pause_at('after apply_access', lambda: rules.allow(LATER, 'ro'))
+def allow_after_apply(cloud, rules, ids):
+    rules.allow(THIRD)
+    cloud.pause_at('after apply_access', lambda: rules.allow(FOURTH, 'ro'))
     cloud.settle()
 
 
 def fail(cloud, rules, ids):
     rules.driver.half_fail_next('update_access')
-    rules.deny(ids[OTHER])
-    rules.allow(NEW)
+    rules.deny(ids[SECOND])
+    rules.allow(THIRD)
     cloud.settle()
 
 
@@ -65,28 +64,30 @@ def delete(cloud, rules, ids):
 
 
 def deny_and_delete(cloud, rules, ids):
-    rules.deny(ids[OTHER])
+    rules.deny(ids[SECOND])
     cloud.api.act(rules.share_id, 'force_delete')
     cloud.settle()
 
 
-VERBS = [allow, deny, change, all_at_once, deny_on_the_way, fail, delete]
-MORE = [*VERBS, allow_while_told, deny_and_delete]
+VERBS = [allow, deny, change, all_at_once, deny_while_applying, fail, delete]
+MORE = [*VERBS, allow_after_apply, deny_and_delete]
 
 
 def prepare(cloud):
-    """A share that two clients may use."""
+    """Create a share that two clients may use."""
     rules = ShareRules(cloud, cloud.create_share())
-    ids = {to: rules.allow(to) for to in (KEPT, OTHER)}
+    ids = {to: rules.allow(to) for to in (FIRST, SECOND)}
     cloud.settle()
     return rules.share_id, ids
 
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    """Gives a cloud, its share's rules and their ids, as prepared."""
+    """Return a cloud, the rules of its share and their ids, as prepared."""
     with rewindable(
-        tmp_path_factory.mktemp('rules'), prepare, kind=death.CrashableCloud
+        tmp_path_factory.mktemp('rules'),
+        prepare,
+        kind=crash_images.CrashableCloud,
     ) as begin:
 
         def make(seed=0, image=None):
@@ -96,8 +97,8 @@ def begin(tmp_path_factory):
         yield make
 
 
-def die(cloud, rules, ids, verb, point):
-    """Whether the process died at the point, while it did the verb."""
+def crash(cloud, rules, ids, verb, point):
+    """Run the verb; return whether it crashed at the point."""
     cloud.crash_at(point)
     try:
         verb(cloud, rules, ids)
@@ -107,42 +108,45 @@ def die(cloud, rules, ids, verb, point):
 
 
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
-def test_a_crash_anywhere_lets_in_who_may(begin, verb):
+def test_crash_anywhere_leaves_only_permitted_access(begin, verb):
     cloud, rules, ids = begin()
-    found = death.images_at_crash_points(
+    images = crash_images.images_at_crash_points(
         cloud, lambda: verb(cloud, rules, ids)
     )
-    places = [place for place, _ in found]
+    points = [place for place, _ in images]
     cloud.check_invariants()
-    assert {'after apply_access', 'half-way'} <= set(places)
-    left = death.distinct_images(found)
-    for point, where, image in left:
+    assert {'after apply_access', 'half-way'} <= set(points)
+    distinct = crash_images.distinct_images(images)
+    for point, where, image in distinct:
         cloud, rules, ids = begin(1000 + point, image)
         try:
             cloud.check_invariants()
-            keep_promises(cloud, rules, verb, places[:point])
+            check_accepted_requests(cloud, rules, verb, points[:point])
         except AssertionError as error:
             pytest.fail(f'{verb.__name__} at {point} ({where}): {error}')
-    print(f'{verb.__name__}: {len(places)} points, {len(left)} of them differ')
+    print(
+        f'{verb.__name__}: {len(points)} points, '
+        f'{len(distinct)} of them differ'
+    )
 
 
-def keep_promises(cloud, rules, verb, passed):
-    """What was accepted before the end has come about."""
-    if verb is deny and 'committed' in passed:
-        assert OTHER not in rules.clients
-        assert OTHER not in rules.states
-    if verb is allow and 'committed' in passed:
-        assert rules.states[NEW] == 'active'
-    if verb is change and 'committed' in passed:
-        assert rules.clients[OTHER] == 'ro'
+def check_accepted_requests(cloud, rules, verb, points_before):
+    """Assert that requests accepted before the crash were carried out."""
+    if verb is deny and 'committed' in points_before:
+        assert SECOND not in rules.clients
+        assert SECOND not in rules.states
+    if verb is allow and 'committed' in points_before:
+        assert rules.states[THIRD] == 'active'
+    if verb is change and 'committed' in points_before:
+        assert rules.clients[SECOND] == 'ro'
 
 
 @pytest.mark.parametrize('seed', seeds(15))
-def test_two_crashes_and_bad_messages_let_in_who_may(begin, seed):
+def test_two_crashes_and_bad_messages_leave_only_permitted_access(begin, seed):
     cloud, rules, ids = begin(seed)
     verb = cloud.rng.choice(MORE)
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    die(cloud, rules, ids, verb, cloud.rng.randrange(70))
+    crash(cloud, rules, ids, verb, cloud.rng.randrange(70))
     cloud.restart()
     cloud.crash_at(cloud.rng.randrange(60))
     with contextlib.suppress(Crash):

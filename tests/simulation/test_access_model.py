@@ -1,7 +1,7 @@
-"""Rules of a share against a model, in any order hypothesis can think of.
+"""Access rules of a share against a model, in random order (hypothesis).
 
-The model knows who was let in and which answers were promised; the cloud
-loses and doubles messages, fails calls and dies.
+The model knows the allowed clients and the expected results; the cloud loses
+and duplicates messages, fails calls and crashes.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ LEVELS = st.sampled_from(['rw', 'ro'])
 
 
 class AccessMachine(stateful.RuleBasedStateMachine):
-    """`wanted` has what was asked for last, by client: a level or nothing.
+    """`wanted` has the level requested last, by client; none if denied.
 
-    A client is in `spoiled` when a fault may have struck what was asked
-    for him: his rule may be in error, and only then.
+    A client is in `faulted` if a fault may have affected its last request:
+    its rule may be in error, and only then.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
         self.rules = ShareRules(self.cloud, self.cloud.create_share())
         self.wanted: dict[str, str] = {}
         self.ids: dict[str, str] = {}
-        self.spoiled: set[str] = set()
+        self.faulted: set[str] = set()
         self.faulty = False
 
     def teardown(self) -> None:
@@ -53,7 +53,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
                 raise AssertionError(f'{to} has two rules')
             return
         self.ids[to] = self.rules.allow(to, level)
-        self.asked(to)
+        self.note_request(to)
         self.wanted[to] = level
 
     @stateful.rule(to=CLIENTS)
@@ -61,7 +61,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
         if to not in self.rules.states:
             return
         self.rules.deny(self.ids[to])
-        self.asked(to)
+        self.note_request(to)
         self.wanted.pop(to, None)
 
     @stateful.rule(to=CLIENTS, level=LEVELS)
@@ -69,23 +69,23 @@ class AccessMachine(stateful.RuleBasedStateMachine):
         state = self.rules.states.get(to)
         if state is None:
             return
-        if to not in self.wanted:  # it is being denied, or that failed
+        if to not in self.wanted:  # its deny is pending, or failed
             with contextlib.suppress(exception.InvalidShareAccess):
                 self.rules.change(self.ids[to], level)
                 if self.rules.states[to] != state:
-                    self.asked(to)
+                    self.note_request(to)
                     self.wanted[to] = level
             return
         if self.wanted[to] != level:
             self.rules.change(self.ids[to], level)
-            self.asked(to)
+            self.note_request(to)
             self.wanted[to] = level
 
-    def asked(self, to):
-        """What failed before is forgotten; what may fail now is noted."""
-        self.spoiled.discard(to)
+    def note_request(self, to):
+        """Forget earlier faults of a client; note a possible new one."""
+        self.faulted.discard(to)
         if self.faulty:
-            self.spoiled.add(to)
+            self.faulted.add(to)
 
     # Faults
 
@@ -97,22 +97,22 @@ class AccessMachine(stateful.RuleBasedStateMachine):
     )
     def fail(self, method, times):
         getattr(self.rules.driver, method)('update_access', times)
-        self.strike()
+        self.note_fault()
 
     @stateful.rule(bad=st.none() | CLIENTS)
     def refuse(self, bad):
         self.rules.driver.refuse_rules(
             bad and (lambda verb, rule: rule['access_to'] == bad)
         )
-        self.strike()
+        self.note_fault()
 
-    def strike(self):
-        """Whatever waits may fail from here on, until all is quiet."""
+    def note_fault(self):
+        """Pending requests may fail from here on, until all is idle."""
         self.faulty = True
-        self.spoiled |= set(self.rules.states)
+        self.faulted |= set(self.rules.states)
 
     @stateful.rule(loss_rate=st.booleans(), duplicate_rate=st.booleans())
-    def spoil_messages(self, loss_rate, duplicate_rate):
+    def lose_and_duplicate_messages(self, loss_rate, duplicate_rate):
         self.cloud.loss_rate, self.cloud.duplicate_rate = (
             0.5 * loss_rate,
             0.5 * duplicate_rate,
@@ -134,7 +134,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
         for _ in range(times):
             self.cloud.step()
 
-    # What holds
+    # Invariants
 
     @stateful.rule()
     def settle(self):
@@ -150,7 +150,7 @@ class AccessMachine(stateful.RuleBasedStateMachine):
     def compare(self):
         states, clients = self.rules.states, self.rules.clients
         failed = {to for to, state in states.items() if state == 'error'}
-        assert failed <= self.spoiled, (failed, self.spoiled)
+        assert failed <= self.faulted, (failed, self.faulted)
         for to, level in self.wanted.items():
             assert to in states
             if to not in failed:
@@ -160,9 +160,9 @@ class AccessMachine(stateful.RuleBasedStateMachine):
         assert clients.keys() <= self.wanted.keys()
 
     @stateful.invariant()
-    def nobody_is_let_in_unasked(self):
-        asked = set(self.rules.states)
-        assert self.rules.clients.keys() <= asked
+    def only_requested_clients_are_allowed(self):
+        requested = set(self.rules.states)
+        assert self.rules.clients.keys() <= requested
 
 
 AccessMachine.TestCase.settings = hypothesis.settings(

@@ -1,11 +1,11 @@
-"""A process that dies anywhere, and anywhere again while it recovers.
+"""Crashes at any point, and a second crash at any point of the recovery.
 
-The first death is at every place of a verb. The second is at every place
-of what follows: the start, the rescue, the work that is done after all.
-Whatever is left is then brought to rest, and every invariant holds.
+The first crash is at every point of a verb, the second at every point of
+the recovery: the start, the rescue, the work done after all. Then the rest
+is recovered, and every invariant holds.
 
-A first death in `SAMPLE` is followed, and a second one in as many; all of
-them where MANILA_LITE_TEST_ALL_CRASHES is set.
+One of `SAMPLE` first crashes is followed, and one of as many second ones;
+all of them if MANILA_LITE_TEST_ALL_CRASHES is set.
 """
 
 import os
@@ -13,13 +13,13 @@ import random
 
 import pytest
 
-from tests.simulation import crash_images as death
-from tests.support import cloud_snapshots as album
+from tests.simulation import crash_images
+from tests.support import cloud_snapshots
 from tests.support.access import ShareRules
 from tests.support.cloud import Cloud
 
 SAMPLE = 1 if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 4
-KEPT, NEW = '10.0.0.1', '10.0.0.2'
+FIRST, SECOND = '10.0.0.1', '10.0.0.2'
 
 
 def create(cloud, found):
@@ -27,81 +27,88 @@ def create(cloud, found):
 
 
 def delete(cloud, found):
-    cloud.api.delete(found['bare'])
+    cloud.api.delete(found['empty'])
 
 
 def extend(cloud, found):
     cloud.api.act(found['share'], 'extend', {'new_size': 5})
 
 
-def take_snapshot(cloud, found):
-    album.create(cloud, found['share'])
+def create_snapshot(cloud, found):
+    cloud_snapshots.create(cloud, found['share'])
 
 
 def revert(cloud, found):
-    album.revert(cloud, found['grown'], found['snapshot'])
+    cloud_snapshots.revert(cloud, found['extended'], found['snapshot'])
 
 
 def allow(cloud, found):
-    ShareRules(cloud, found['share']).allow(NEW)
+    ShareRules(cloud, found['share']).allow(SECOND)
 
 
 def deny(cloud, found):
     ShareRules(cloud, found['share']).deny(found['rule'])
 
 
-VERBS = [create, delete, extend, take_snapshot, revert, allow, deny]
+VERBS = [create, delete, extend, create_snapshot, revert, allow, deny]
 
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
-    """What is there before: shares, one of them grown since its snapshot."""
+    """Three shares, one of them extended after its snapshot."""
     cloud = Cloud(tmp_path_factory.mktemp('double'), backends=['alpha'])
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     found = {
-        name: cloud.create_share(size=2) for name in ('share', 'bare', 'grown')
+        name: cloud.create_share(size=2)
+        for name in ('share', 'empty', 'extended')
     }
-    found['rule'] = ShareRules(cloud, found['share']).allow(KEPT)
-    found['snapshot'] = album.create_available(cloud, found['grown'])
-    cloud.api.act(found['grown'], 'extend', {'new_size': 3})
+    found['rule'] = ShareRules(cloud, found['share']).allow(FIRST)
+    found['snapshot'] = cloud_snapshots.create_available(
+        cloud, found['extended']
+    )
+    cloud.api.act(found['extended'], 'extend', {'new_size': 3})
     cloud.settle()
     cloud.db.dispose()
-    return death.capture(cloud), found, cloud.folder
+    return crash_images.capture(cloud), found, cloud.folder
 
 
-class Walk:
-    """Goes every way from what is left; the same files have the same path."""
+class Restarter:
+    """Restarts processes on disk images, all in the same folder."""
 
     def __init__(self, folder):
         self.folder = folder
         self.rng = random.Random(4711)
         self.seed = 1000
 
-    def from_(self, image):
+    def boot(self, image):
         self.seed += 1
-        return death.boot(image, self.folder, self.seed, backends=['alpha'])
+        return crash_images.boot(
+            image, self.folder, self.seed, backends=['alpha']
+        )
 
     def recover(self, image, *, watched=True):
-        """Come to rest again; where one may die meanwhile."""
-        cloud = self.from_(image)
+        """Recover from an image; return the crash points if watched."""
+        cloud = self.boot(image)
 
         def run():
             cloud.restart()
             cloud.settle()
 
         try:
-            places = (
-                death.images_at_crash_points(cloud, run) if watched else run()
+            points = (
+                crash_images.images_at_crash_points(cloud, run)
+                if watched
+                else run()
             )
             cloud.check_invariants()
         finally:
             cloud.db.dispose()
-        return places
+        return points
 
-    def some(self, places):
-        """Remains that differ, each with a place, or a sample of them."""
+    def sample(self, points):
+        """Return distinct images with their crash points, or a sample."""
         found = list(
-            {image.files: (place, image) for place, image in places}.values()
+            {image.files: (point, image) for point, image in points}.values()
         )
         return (
             found
@@ -113,40 +120,42 @@ class Walk:
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
 def test_two_crashes_anywhere_break_no_invariant(prepared, verb):
     start, found, folder = prepared
-    walk = Walk(folder)
-    cloud = walk.from_(start)
+    restarter = Restarter(folder)
+    cloud = restarter.boot(start)
     cloud.restart()
 
     def run():
         verb(cloud, found)
         cloud.settle()
 
-    first = death.images_at_crash_points(cloud, run)
+    first = crash_images.images_at_crash_points(cloud, run)
     cloud.check_invariants()
     cloud.db.dispose()
     pairs = followed = 0
-    for place, image in walk.some(first):
-        second = attempt(f'{verb.__name__}, {place}', walk.recover, image)
+    for point, image in restarter.sample(first):
+        second = run_or_fail(
+            f'{verb.__name__}, {point}', restarter.recover, image
+        )
         pairs += len(second) * sum(
             one.files == image.files for _, one in first
         )
-        for again, left in walk.some(second):
-            attempt(
-                f'{verb.__name__}, {place}, then {again}',
-                walk.recover,
-                left,
+        for second_point, second_image in restarter.sample(second):
+            run_or_fail(
+                f'{verb.__name__}, {point}, then {second_point}',
+                restarter.recover,
+                second_image,
                 watched=False,
             )
             followed += 1
     print(
-        f'{verb.__name__}: {len(first)} places of the first death, '
-        f'{pairs} pairs with a second, {followed} different remains'
+        f'{verb.__name__}: {len(first)} points of the first crash, '
+        f'{pairs} pairs with a second, {followed} distinct images'
     )
     assert len(first) > 20
     assert followed >= 4
 
 
-def attempt(where, call, *args, **kwargs):
+def run_or_fail(where, call, *args, **kwargs):
     try:
         return call(*args, **kwargs)
     except AssertionError as error:

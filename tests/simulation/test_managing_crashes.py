@@ -1,15 +1,15 @@
-"""A process that dies at any place, while it takes over, lets go or copies.
+"""Crashes at every point of manage, unmanage and create from snapshot.
 
-As in `test_crashes`, of manage and unmanage of shares and snapshots, and of
-shares made from a snapshot: at once, by a driver that takes its time, and
-placed by the scheduler.
+As in `test_crashes`, for shares and snapshots that are managed and
+unmanaged, and for shares created from a snapshot: at once, by a slow driver,
+and placed by the scheduler.
 """
 
 import pytest
 
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.simulation import crashing
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
@@ -42,7 +42,7 @@ def unmanage(cloud, found):
     cloud.settle()
 
 
-def manage_nothing_and_unmanage(cloud, found):
+def fail_to_manage_and_unmanage(cloud, found):
     share = cloud.api.request(
         'POST',
         '/shares/manage',
@@ -77,7 +77,7 @@ def manage_snapshot(cloud, found):
 
 
 def unmanage_snapshot(cloud, found):
-    album.act(cloud, found['snapshot'], 'unmanage')
+    cloud_snapshots.act(cloud, found['snapshot'], 'unmanage')
     cloud.settle()
 
 
@@ -86,7 +86,7 @@ def copy(cloud, found):
     cloud.settle()
 
 
-def copy_and_delete_by_force(cloud, found):
+def copy_and_force_delete(cloud, found):
     share = cloud.api.create(snapshot_id=found['snapshot'], size=4)
     cloud.step()
     cloud.api.act(share['id'], 'force_delete')
@@ -96,26 +96,26 @@ def copy_and_delete_by_force(cloud, found):
 MANAGING = (
     manage,
     unmanage,
-    manage_nothing_and_unmanage,
+    fail_to_manage_and_unmanage,
     manage_snapshot,
     unmanage_snapshot,
 )
-COPYING = (copy, copy_and_delete_by_force)
+COPYING = (copy, copy_and_force_delete)
 VERBS = {verb.__name__: verb for verb in (*MANAGING, *COPYING)}
 CASES = {
     **{name: (verb, {}) for name, verb in VERBS.items()},
     **{f'{verb.__name__} slowly': (verb, _SLOWLY) for verb in COPYING},
-    'copy where the scheduler says': (copy, {'extra_conf': _PLACED}),
+    'copy placed by the scheduler': (copy, {'extra_conf': _PLACED}),
 }
 
 
 def prepare(cloud):
-    """Something of each kind, known and not known yet."""
-    album.enable_snapshot_features(cloud)
+    """Create managed and unmanaged shares and snapshots."""
+    cloud_snapshots.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=3)
     found = {
         'share': share_id,
-        'snapshot': album.create_available(cloud, share_id),
+        'snapshot': cloud_snapshots.create_available(cloud, share_id),
         'bare': cloud.create_share(size=2),
     }
     driver = cloud.driver()
@@ -134,7 +134,7 @@ def begin(tmp_path_factory):
     with rewindable(
         tmp_path_factory.mktemp('managing'),
         prepare,
-        kind=death.CrashableCloud,
+        kind=crash_images.CrashableCloud,
         backends=('alpha',),
     ) as begin:
         yield begin
@@ -142,11 +142,11 @@ def begin(tmp_path_factory):
 
 @pytest.mark.parametrize('name', CASES)
 def test_a_crash_anywhere_breaks_no_invariant(begin, name):
-    verb, how = CASES[name]
-    crashing.crash_everywhere(begin, verb, name, **how)
+    verb, kwargs = CASES[name]
+    crashing.crash_everywhere(begin, verb, name, **kwargs)
 
 
 def test_two_crashes_and_bad_messages_break_no_invariant(begin):
-    deaths = [crashing.crash_twice(begin, seed, VERBS) for seed in SEEDS]
-    assert deaths.count(2) > len(SEEDS) / 4
-    print(f'{len(SEEDS)} seeds, {sum(deaths)} deaths, no invariant broken')
+    crashes = [crashing.crash_twice(begin, seed, VERBS) for seed in SEEDS]
+    assert crashes.count(2) > len(SEEDS) / 4
+    print(f'{len(SEEDS)} seeds, {sum(crashes)} crashes, no invariant broken')

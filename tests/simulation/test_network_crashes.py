@@ -1,7 +1,7 @@
-"""A process that dies at any place of a change of a network in use.
+"""Crashes at every point of a change of a share network in use.
 
 As in `test_share_server_crashes`. In the end the network and its servers
-are at rest together; what is active has the directory services of its
+are at rest together; active servers have the security services of their
 network and addresses in each of its subnets.
 """
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from manila_lite.db.models import networks
 from manila_lite.db.models import share_servers
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 
 NETWORK = networks.ShareNetwork.__table__
 ATTACHED = networks.ShareNetworkSecurityService.__table__
@@ -19,7 +19,7 @@ SERVER = share_servers.ShareServer.__table__
 SUBNET = {'neutron_net_id': 'net', 'neutron_subnet_id': 'subnet'}
 
 
-def on(cloud, found, action, args, expect=None):
+def network_action(cloud, found, action, args, expect=None):
     return cloud.api.request(
         'POST',
         f'/share-networks/{found["used"]}/action',
@@ -37,7 +37,7 @@ def new_service(cloud):
     ).json['security_service']['id']
 
 
-def replacing(found, to='new'):
+def replacement(found, to='new'):
     return {
         'current_service_id': found['service'],
         'new_service_id': found[to],
@@ -45,11 +45,13 @@ def replacing(found, to='new'):
 
 
 def replace(cloud, found):
-    on(cloud, found, 'update_security_service', replacing(found), 202)
+    network_action(
+        cloud, found, 'update_security_service', replacement(found), 202
+    )
     cloud.settle()
 
 
-def replace_that_fails(cloud, found):
+def fail_to_replace(cloud, found):
     cloud.driver().half_fail_next('update_share_server_security_service')
     replace(cloud, found)
 
@@ -64,17 +66,17 @@ def add_subnet(cloud, found):
     cloud.settle()
 
 
-def add_subnet_that_fails(cloud, found):
+def fail_to_add_subnet(cloud, found):
     cloud.driver().half_fail_next('update_share_server_network_allocations')
     add_subnet(cloud, found)
 
 
 def check(cloud, found):
-    on(
+    network_action(
         cloud,
         found,
         'update_security_service_check',
-        {**replacing(found, 'other'), 'reset_operation': True},
+        {**replacement(found, 'other'), 'reset_operation': True},
         202,
     )
     cloud.settle()
@@ -89,9 +91,9 @@ VERBS = {
     verb.__name__: verb
     for verb in (
         replace,
-        replace_that_fails,
+        fail_to_replace,
         add_subnet,
-        add_subnet_that_fails,
+        fail_to_add_subnet,
         check,
         delete_network,
     )
@@ -100,11 +102,8 @@ VERBS = {
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
-    """A network with shares on a server, for which all has been checked.
-
-    And one with an idle server.
-    """
-    cloud = death.CrashableShareServersCloud(
+    """A network with a share, all checks done, and one with an idle server."""
+    cloud = crash_images.CrashableShareServersCloud(
         tmp_path_factory.mktemp('networks'), seed=10_000, backends=['alpha']
     )
     found = {
@@ -114,7 +113,7 @@ def prepared(tmp_path_factory):
         'new': new_service(cloud),
         'other': new_service(cloud),
     }
-    on(
+    network_action(
         cloud,
         found,
         'add_security_service',
@@ -125,26 +124,28 @@ def prepared(tmp_path_factory):
     cloud.api.delete(cloud.create_share_on_network(found['idle']))
     cloud.settle()
     for to in ('new', 'other'):
-        on(
+        network_action(
             cloud,
             found,
             'update_security_service_check',
-            replacing(found, to),
+            replacement(found, to),
             202,
         )
-    on(cloud, found, 'share_network_subnet_create_check', SUBNET, 202)
+    network_action(
+        cloud, found, 'share_network_subnet_create_check', SUBNET, 202
+    )
     cloud.settle()
     cloud.db.dispose()
-    return cloud.folder, death.capture(cloud), found
+    return cloud.folder, crash_images.capture(cloud), found
 
 
 def begin(prepared, seed, image=None):
-    folder, whole, _ = prepared
-    cloud = death.boot(
-        image or whole,
+    folder, initial, _ = prepared
+    cloud = crash_images.boot(
+        image or initial,
         folder,
         seed,
-        death.CrashableShareServersCloud,
+        crash_images.CrashableShareServersCloud,
         backends=['alpha'],
     )
     cloud.restart()
@@ -153,7 +154,7 @@ def begin(prepared, seed, image=None):
 
 def check_all(cloud):
     cloud.check_invariants()
-    there = cloud.driver()._state.servers
+    servers = cloud.driver()._state.servers
     for network in cloud.rows(sa.select(NETWORK)):
         services = {
             row.security_service_id
@@ -167,57 +168,57 @@ def check_all(cloud):
             sa.select(SERVER).where(SERVER.c.share_network_id == network.id)
         ):
             if server.status == network.status == 'active':
-                record = there.find(server.id)
+                record = servers.find(server.id)
                 assert set(record['security_services'].values()) == services
 
 
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_leaves_all_at_rest(prepared, name):
     cloud = begin(prepared, 1)
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: VERBS[name](cloud, prepared[2])
     )
     check_all(cloud)
     cloud.db.dispose()
-    left = list(
-        {image.files: (place, image) for place, image in places}.values()
+    distinct = list(
+        {image.files: (point, image) for point, image in points}.values()
     )
-    assert len(left) > 2
-    for number, (place, image) in enumerate(left):
+    assert len(distinct) > 2
+    for number, (point, image) in enumerate(distinct):
         cloud = begin(prepared, 100 + number, image)
         cloud.settle()
         try:
             check_all(cloud)
         except AssertionError as error:
-            pytest.fail(f'{name} at {number} ({place}): {error}')
+            pytest.fail(f'{name} at {number} ({point}): {error}')
         finally:
             cloud.db.dispose()
-    print(f'{name}: {len(places)} places, {len(left)} of them differ')
+    print(f'{name}: {len(points)} points, {len(distinct)} of them differ')
 
 
 @pytest.mark.parametrize('seed', range(8))
-def test_whatever_is_asked_for_at_once_is_done_in_some_order(prepared, seed):
-    """Of two changes of one network one is made, and the other refused."""
+def test_concurrent_changes_are_done_in_some_order(prepared, seed):
+    """Of two changes of one network one is made and the other refused."""
     cloud = begin(prepared, seed)
     found = prepared[2]
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
     competing_runners = cloud.competing_runners()
-    asked = []
-    acts = [
-        lambda: asked.append(
-            on(
-                cloud, found, 'update_security_service', replacing(found)
+    codes = []
+    actions = [
+        lambda: codes.append(
+            network_action(
+                cloud, found, 'update_security_service', replacement(found)
             ).status_int
         ),
-        lambda: asked.append(
-            on(
+        lambda: codes.append(
+            network_action(
                 cloud,
                 found,
                 'update_security_service',
-                replacing(found, 'other'),
+                replacement(found, 'other'),
             ).status_int
         ),
-        lambda: asked.append(
+        lambda: codes.append(
             cloud.api.request(
                 'POST',
                 f'/share-networks/{found["used"]}/subnets',
@@ -231,13 +232,13 @@ def test_whatever_is_asked_for_at_once_is_done_in_some_order(prepared, seed):
         ),
         lambda: cloud.api.create(share_network_id=found['idle'], expect=None),
     ]
-    cloud.rng.shuffle(acts)
+    cloud.rng.shuffle(actions)
 
-    def others():
+    def run_competitors():
         for _ in range(cloud.rng.randrange(6)):
             cloud.rng.choice(competing_runners).step()
 
-    for act in acts:
+    for action in actions:
         cloud.pause_at(
             cloud.rng.choice(
                 [
@@ -247,14 +248,14 @@ def test_whatever_is_asked_for_at_once_is_done_in_some_order(prepared, seed):
                     'before create_share',
                 ]
             ),
-            others,
+            run_competitors,
         )
-        act()
+        action()
         for _ in range(cloud.rng.randrange(4)):
             cloud.step()
     cloud.clear_pauses()
-    assert sum(code < 300 for code in asked) <= 1
-    assert all(code < 500 for code in asked)
+    assert sum(code < 300 for code in codes) <= 1
+    assert all(code < 500 for code in codes)
     cloud.settle()
     check_all(cloud)
     cloud.db.dispose()

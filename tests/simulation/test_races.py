@@ -1,4 +1,4 @@
-"""Requests that meet each other keep the books, in every order."""
+"""Concurrent requests keep all invariants, in every order."""
 
 import pytest
 
@@ -18,12 +18,12 @@ VERBS = (
     'create',
     'ensure',
 )
-# Not to available: that may be a lie about the back end, by decree.
+# Not to available: `reset_status` to it may contradict the back end.
 RESETS = ('creating', 'deleting', 'error', 'error_deleting', 'migrating')
 
 
-def ask(cloud, share_id):
-    """One random request about the share; any 2xx, 4xx is an answer."""
+def send_request(cloud, share_id):
+    """Send a random request for the share; any 2xx or 4xx is fine."""
     verb = cloud.rng.choice(VERBS)
     size = cloud.rng.randrange(1, 9)
     if verb == 'create':
@@ -48,15 +48,15 @@ def ask(cloud, share_id):
 
 
 def disturb(cloud):
-    """Let some work run, fail, or be lost with its process."""
+    """Run some work, make it fail, or crash the process."""
     rng = cloud.rng.random()
     if rng < 0.1:
         cloud.crash_at(cloud.rng.randrange(15))
     elif rng < 0.3:
         driver = cloud.driver(cloud.rng.choice(cloud.backend_names))
         if cloud.rng.random() < 0.5:
-            # A deletion that fails before it did anything and is forced
-            # leaves its share behind, as published: not among these.
+            # Without delete_share: force delete after a failure leaves the
+            # share on the back end, as published.
             driver.fail_next(
                 cloud.rng.choice(
                     (
@@ -84,14 +84,14 @@ def disturb(cloud):
 
 
 @pytest.mark.parametrize('seed', seeds(50))
-def test_any_order_of_requests_and_faults_keeps_the_books(tmp_path, seed):
+def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):
     cloud = Cloud(
         tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=40
     )
     known = [cloud.create_share(size=2), cloud.create_share(size=3)]
     for _ in range(12):
         try:
-            ask(cloud, cloud.rng.choice(known))
+            send_request(cloud, cloud.rng.choice(known))
             disturb(cloud)
         except Crash:
             cloud.restart()

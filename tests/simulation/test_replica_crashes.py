@@ -1,21 +1,20 @@
-"""A process that dies at any place of the life of a replica.
+"""Crashes at every point in the life of a replica.
 
-As in `test_crashes`: of one that is made, with rules and snapshots, that
-cannot be made, that takes over, that cannot, and that is removed. In the
-end one is active, or more where all can be written to; all have the same
-rules and all snapshots; quota, pools and back ends are as many as a
-recount says.
+As in `test_crashes`: creating a replica with rules and snapshots, promoting
+and deleting it, and failures of these. In the end one replica is active, or
+more if the type is writable; all have the same rules and all snapshots;
+quota, pools and back ends equal a recount.
 """
 
 import pytest
 
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 
 
-class MortalReplicas(death.CrashableCloud, ReplicatedCloud):
-    """A cloud that replicates, and says where it may die."""
+class CrashableReplicatedCloud(crash_images.CrashableCloud, ReplicatedCloud):
+    """A replicated cloud with crash points."""
 
 
 def create(cloud, found):
@@ -23,12 +22,12 @@ def create(cloud, found):
     cloud.settle()
 
 
-def create_nowhere(cloud, found):
+def fail_to_place(cloud, found):
     cloud.request_replica(found['share'], 'beta')
     cloud.settle()
 
 
-def create_that_fails(cloud, found):
+def fail_to_create(cloud, found):
     cloud.driver('gamma').half_fail_next('create_replica')
     cloud.request_replica(found['share'], 'gamma')
     cloud.settle()
@@ -39,7 +38,7 @@ def delete(cloud, found):
     cloud.settle()
 
 
-def delete_that_fails(cloud, found):
+def fail_to_delete(cloud, found):
     cloud.driver('beta').half_fail_next('delete_replica')
     cloud.ask('delete', found['beta'])
     cloud.settle()
@@ -55,14 +54,14 @@ def promote(cloud, found):
     cloud.settle()
 
 
-def promote_that_fails(cloud, found):
+def fail_to_promote(cloud, found):
     cloud.driver('beta').half_fail_next('promote_replica')
     cloud.ask('promote', found['beta'])
     cloud.settle()
 
 
 def delete_active(cloud, found):
-    """Of writable replicas, where another stays."""
+    """Delete an active writable replica while another one stays."""
     cloud.ask('delete', found['alpha'])
     cloud.settle()
 
@@ -71,13 +70,13 @@ VERBS = {
     verb.__name__: verb
     for verb in (
         create,
-        create_nowhere,
-        create_that_fails,
+        fail_to_place,
+        fail_to_create,
         delete,
-        delete_that_fails,
+        fail_to_delete,
         force_delete,
         promote,
-        promote_that_fails,
+        fail_to_promote,
     )
 }
 CASES = [
@@ -90,12 +89,12 @@ CASES = [
 
 @pytest.fixture(scope='module')
 def prepare(tmp_path_factory):
-    """`prepare(style)`: two replicas, with a rule and a snapshot."""
+    """`prepare(style)` creates two replicas, with a rule and a snapshot."""
     made = {}
 
     def begin(style):
         if style not in made:
-            cloud = MortalReplicas(
+            cloud = CrashableReplicatedCloud(
                 tmp_path_factory.mktemp(style), seed=10_000, style=style
             )
             share_id = cloud.create_share_on('alpha', size=2)
@@ -117,16 +116,16 @@ def prepare(tmp_path_factory):
                 for name in ('alpha', 'beta')
             }
             cloud.db.dispose()
-            made[style] = cloud.folder, death.capture(cloud), found
+            made[style] = cloud.folder, crash_images.capture(cloud), found
         return made[style]
 
     return begin
 
 
 def begin(prepared, style, seed, image=None):
-    folder, whole, _ = prepared
-    cloud = death.boot(
-        image or whole, folder, seed, MortalReplicas, style=style
+    folder, initial, _ = prepared
+    cloud = crash_images.boot(
+        image or initial, folder, seed, CrashableReplicatedCloud, style=style
     )
     cloud.restart()
     return cloud
@@ -149,46 +148,48 @@ def check(cloud, *where):
 def test_a_crash_anywhere_breaks_no_invariant(prepare, style, verb):
     prepared = prepare(style)
     cloud = begin(prepared, style, 1)
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: verb(cloud, prepared[2])
     )
-    check(cloud, 'no death')
-    left = list(
-        {image.files: (place, image) for place, image in places}.values()
+    check(cloud, 'no crash')
+    distinct_points = list(
+        {image.files: (point, image) for point, image in points}.values()
     )
-    assert len(left) > 3
-    for number, (place, image) in enumerate(left):
-        check(begin(prepared, style, 100 + number, image), number, place)
+    assert len(distinct_points) > 3
+    for number, (point, image) in enumerate(distinct_points):
+        check(begin(prepared, style, 100 + number, image), number, point)
     print(
-        f'{style} {verb.__name__}: {len(places)} places, {len(left)} of '
-        'them differ'
+        f'{style} {verb.__name__}: {len(points)} points, '
+        f'{len(distinct_points)} of them differ'
     )
 
 
 @pytest.mark.parametrize(
-    'verb', [promote, promote_that_fails], ids=lambda verb: verb.__name__
+    'verb', [promote, fail_to_promote], ids=lambda verb: verb.__name__
 )
 def test_two_crashes_of_a_promotion_break_no_invariant(prepare, verb):
     prepared = prepare('readable')
     cloud = begin(prepared, 'readable', 2)
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: verb(cloud, prepared[2])
     )
     cloud.db.dispose()
-    left = list({image.files: image for _, image in places}.values())
+    distinct_points = list(
+        {image.files: image for _, image in points}.values()
+    )
     number = 0
-    for first, image in enumerate(left):
+    for first, image in enumerate(distinct_points):
         cloud = begin(prepared, 'readable', 1000 + first, image)
-        again = death.images_at_crash_points(cloud, cloud.settle)
+        second = crash_images.images_at_crash_points(cloud, cloud.settle)
         cloud.db.dispose()
-        differ = list(
-            {image.files: (place, image) for place, image in again}.values()
+        distinct_second = list(
+            {image.files: (point, image) for point, image in second}.values()
         )
-        if differ:
+        if distinct_second:
             number += 1
-            place, image = cloud.rng.choice(differ)
+            point, image = cloud.rng.choice(distinct_second)
             check(
-                begin(prepared, 'readable', 2000 + first, image), first, place
+                begin(prepared, 'readable', 2000 + first, image), first, point
             )
     print(f'{verb.__name__}: {number} double crashes')
 
@@ -199,14 +200,14 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepare, seed):
     cloud = begin(prepared, 'readable', seed)
     verb = VERBS[cloud.rng.choice(sorted(VERBS))]
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: verb(cloud, prepared[2])
     )
-    image = cloud.rng.choice(places)[1]
+    image = cloud.rng.choice(points)[1]
     cloud.db.dispose()
     cloud = begin(prepared, 'readable', 1000 + seed, image)
-    again = death.images_at_crash_points(cloud, cloud.settle)
-    if again:
-        image = cloud.rng.choice(again)[1]
+    second = crash_images.images_at_crash_points(cloud, cloud.settle)
+    if second:
+        image = cloud.rng.choice(second)[1]
     cloud.db.dispose()
     check(begin(prepared, 'readable', 2000 + seed, image), verb.__name__)

@@ -1,9 +1,9 @@
-"""A process that dies while replicas are updated leaves none behind.
+"""A crash during a replica update leaves no replica behind.
 
-Whatever a death leaves on the disk, at every place of every way to look at
-them, is gone on with once. When they have been looked at once more all is
-as it would be had nobody died: what is well is available and in sync, with
-all snapshots, and users were told of a failure once.
+A process is restarted on every distinct disk image of every kind of update.
+After the next update everything is as without the crash: healthy replicas
+are available and in sync, with all snapshots, and users have at most one
+message about each failure.
 """
 
 import shutil
@@ -16,9 +16,9 @@ from manila_lite.db.models import services
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
 from manila_lite.states.share_replica import SHARE_REPLICA
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.simulation.crashing import crash_at_point
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support.replicated import ReplicatedCloud
 from tests.support.seeds import seeds
 
@@ -28,11 +28,11 @@ SEEDS = seeds(4)
 HEALTHY = {'alpha': ('available', 'active'), 'beta': ('available', 'in_sync')}
 
 
-class Mortal(death.CrashableCloud, ReplicatedCloud):
-    """One that says so when it comes to a place where it may die."""
+class CrashableReplicatedCloud(crash_images.CrashableCloud, ReplicatedCloud):
+    """A replicated cloud with crash points."""
 
     def check(self):
-        """All is well when the replicas have been looked at once more."""
+        """Assert that all replicas are healthy after the next update."""
         self.settle()
         self.update()
         self.check_invariants()
@@ -43,21 +43,21 @@ class Mortal(death.CrashableCloud, ReplicatedCloud):
             )
             assert alpha == beta
             assert set(beta.values()) <= {'available'}
-        told = [row.resource_id for row in self.rows(sa.select(MESSAGE))]
-        assert len(told) == len(set(told))
+        notified = [row.resource_id for row in self.rows(sa.select(MESSAGE))]
+        assert len(notified) == len(set(notified))
 
     def shares(self):
         return [row['id'] for row in self.api.get('/shares')['shares']]
 
-    def put(self, replica_id, status, state):
-        """Have a replica be so, by decree."""
-        for machine, word in (
+    def reset(self, replica_id, status, state):
+        """Reset a replica to a status and state."""
+        for machine, value in (
             (SHARE_INSTANCE, status),
             (SHARE_REPLICA, state),
         ):
-            if word is not None:
+            if value is not None:
                 self.db.write(
-                    fire, machine, replica_id, machine.reset_event(word)
+                    fire, machine, replica_id, machine.reset_event(value)
                 )
 
 
@@ -66,7 +66,7 @@ def resync(cloud, found):
     cloud.settle()
 
 
-def resync_in_vain(cloud, found):
+def fail_to_resync(cloud, found):
     cloud.driver('beta').faults.fail_next('update_replica_state')
     resync(cloud, found)
 
@@ -77,12 +77,11 @@ def resync_with_a_new_snapshot(cloud, found):
 
 
 def update(cloud, found):
-    """Replicas that were in error, were behind, and have snapshots to
-    come and to go."""
+    """Update replicas in error, out of sync, and with snapshots pending."""
     cloud.update()
 
 
-def update_in_vain(cloud, found):
+def fail_to_update(cloud, found):
     cloud.driver('beta').faults.fail_next(
         'update_replica_state', 2, exception.ShareBackendException(msg='')
     )
@@ -91,48 +90,48 @@ def update_in_vain(cloud, found):
 
 VERBS = {
     'resync': resync,
-    'resync in vain': resync_in_vain,
+    'resync fails': fail_to_resync,
     'resync with a new snapshot': resync_with_a_new_snapshot,
     'update': update,
-    'update in vain': update_in_vain,
+    'update fails': fail_to_update,
 }
 
 
 def prepare(cloud):
-    """Replicas that have something to be told of, each of another kind."""
+    """Create replicas that need an update, each for another reason."""
     found = {}
     for kind in ('behind', 'coming', 'going', 'broken'):
         share_id = cloud.create_share_on('alpha')
         cloud.allow(share_id)
         found[kind] = cloud.replicate(share_id, 'beta')
         if kind in ('coming', 'going'):
-            snapshot_id = album.create(cloud, share_id)
+            snapshot_id = cloud_snapshots.create(cloud, share_id)
             cloud.settle()
         if kind == 'going':
             cloud.update()
-            album.delete(cloud, snapshot_id)
+            cloud_snapshots.delete(cloud, snapshot_id)
             cloud.settle()
         if kind == 'broken':
             active = cloud.active(share_id).id
             cloud.db.write(fire, SHARE_INSTANCE, active, 'replica_failed')
-            cloud.put(found[kind], 'error', 'error')
-    album.create(cloud, cloud.replica(found['coming']).share_id)
+            cloud.reset(found[kind], 'error', 'error')
+    cloud_snapshots.create(cloud, cloud.replica(found['coming']).share_id)
     cloud.settle()
-    cloud.put(found['behind'], None, 'out_of_sync')
+    cloud.reset(found['behind'], None, 'out_of_sync')
     return found
 
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    """`begin(remains=None, seed=0)` starts a process on what was left."""
-    cloud = Mortal(
+    """`begin(image=..., seed=0)` starts a process on a disk image."""
+    cloud = CrashableReplicatedCloud(
         tmp_path_factory.mktemp('updates'), backends=('alpha', 'beta')
     )
     found = prepare(cloud)
     cloud.db.dispose()
-    at_first = death.capture(cloud)
+    initial = crash_images.capture(cloud)
 
-    def begin(image=at_first, seed=0):
+    def begin(image=initial, seed=0):
         cloud.db.dispose()
         shutil.rmtree(cloud.folder)
         for name, content in image.files:
@@ -150,39 +149,39 @@ def begin(tmp_path_factory):
 
 
 @pytest.mark.parametrize('name', VERBS)
-def test_a_death_anywhere_is_made_good_by_the_next_look(begin, name):
+def test_next_update_recovers_from_a_crash_anywhere(begin, name):
     cloud, found = begin()
-    left = {
-        image.files: (place, image)
-        for place, image in death.images_at_crash_points(
+    distinct = {
+        image.files: (point, image)
+        for point, image in crash_images.images_at_crash_points(
             cloud, lambda: VERBS[name](cloud, found)
         )
     }
     cloud.check()
-    assert len(left) > 3
-    for place, image in left.values():
+    assert len(distinct) > 3
+    for point, image in distinct.values():
         begin(image)
         try:
             cloud.check()
         except AssertionError as error:
-            pytest.fail(f'{name} {place}: {error}')
-    print(f'{name}: {len(left)} remains')
+            pytest.fail(f'{name} {point}: {error}')
+    print(f'{name}: {len(distinct)} distinct images')
 
 
-def test_two_deaths_and_bad_messages_are_made_good(begin):
-    died = 0
+def test_next_update_recovers_from_two_crashes_and_bad_messages(begin):
+    crashed = 0
     for seed in SEEDS:
         cloud, found = begin(seed=seed)
         name = cloud.rng.choice(list(VERBS))
         cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-        died += crash_at_point(
+        crashed += crash_at_point(
             cloud, cloud.rng.randrange(60), VERBS[name], cloud, found
         )
         cloud.restart()
-        died += crash_at_point(cloud, cloud.rng.randrange(40), cloud.update)
+        crashed += crash_at_point(cloud, cloud.rng.randrange(40), cloud.update)
         cloud.restart()
         try:
             cloud.check()
         except AssertionError as error:
             pytest.fail(f'{name}, seed {seed}: {error}')
-    assert died >= len(SEEDS)
+    assert crashed >= len(SEEDS)

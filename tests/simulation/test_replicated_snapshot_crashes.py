@@ -1,9 +1,9 @@
-"""A process that dies at any place leaves no snapshot of replicas stuck.
+"""A crash at any point leaves no snapshot of a replicated share stuck.
 
-As in `test_snapshot_crashes`, of shares that have replicas: when these
-have been looked at once more all is quiet, every invariant holds, and what
-a snapshot is on one replica it is on the others, unless it is in error: of
-one that was being restored nobody knows.
+As in `test_snapshot_crashes`, for shares that have replicas: after the next
+replica update everything is idle, every invariant holds, and a snapshot has
+the same status on all replicas. The exception is error: the state of a
+snapshot that was being restored is unknown.
 """
 
 import functools
@@ -12,16 +12,16 @@ import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import snapshots
-from tests.simulation import crash_images as death
-from tests.support import cloud_snapshots as album
+from tests.simulation import crash_images
+from tests.support import cloud_snapshots
 from tests.support.replicated import ReplicatedCloud
 
 INSTANCE = snapshots.SnapshotInstance.__table__
-HOW = {'backends': ('alpha', 'beta')}
+KWARGS = {'backends': ('alpha', 'beta')}
 
 
-class MortalAlbum(death.CrashableCloud, ReplicatedCloud):
-    """A cloud that replicates, and says where it may die."""
+class CrashableReplicatedCloud(crash_images.CrashableCloud, ReplicatedCloud):
+    """A replicated cloud with crash points."""
 
     def check_invariants(self):
         super().check_invariants()
@@ -32,121 +32,131 @@ class MortalAlbum(death.CrashableCloud, ReplicatedCloud):
             assert len(statuses - {'error'}) <= 1, (snapshot_id, statuses)
 
 
-def carry_out(cloud):
+def run_all(cloud):
     cloud.settle()
     cloud.update()
 
 
-def take(cloud, found):
-    album.create(cloud, found['shrunk'][0], metadata={'key': 'value'})
-    carry_out(cloud)
+def create(cloud, found):
+    cloud_snapshots.create(
+        cloud, found['shrunk'][0], metadata={'key': 'value'}
+    )
+    run_all(cloud)
 
 
-def take_in_vain(cloud, found):
+def fail_to_create(cloud, found):
     cloud.driver().half_fail_next('create_replicated_snapshot')
-    take(cloud, found)
+    create(cloud, found)
 
 
 def delete(cloud, found):
-    album.delete(cloud, found['shrunk'][1])
-    carry_out(cloud)
+    cloud_snapshots.delete(cloud, found['shrunk'][1])
+    run_all(cloud)
 
 
-def delete_in_vain(cloud, found):
+def fail_to_delete(cloud, found):
     cloud.driver().half_fail_next('delete_replicated_snapshot')
     delete(cloud, found)
 
 
 def force_delete(cloud, found):
-    album.act(cloud, found['shrunk'][1], 'force_delete')
-    carry_out(cloud)
+    cloud_snapshots.act(cloud, found['shrunk'][1], 'force_delete')
+    run_all(cloud)
 
 
 def revert(cloud, found, which='shrunk'):
-    album.revert(cloud, *found[which])
-    carry_out(cloud)
+    cloud_snapshots.revert(cloud, *found[which])
+    run_all(cloud)
 
 
-def revert_in_vain(cloud, found):
+def fail_to_revert(cloud, found):
     cloud.driver().half_fail_next('revert_to_replicated_snapshot')
     revert(cloud, found)
 
 
-def force_delete_what_is_taken(cloud, found):
-    album.act(cloud, album.create(cloud, found['grown'][0]), 'force_delete')
-    carry_out(cloud)
+def force_delete_during_create(cloud, found):
+    cloud_snapshots.act(
+        cloud,
+        cloud_snapshots.create(cloud, found['extended'][0]),
+        'force_delete',
+    )
+    run_all(cloud)
 
 
-def force_delete_what_is_restored(cloud, found):
-    album.revert(cloud, *found['grown'])
-    album.act(cloud, found['grown'][1], 'force_delete')
-    carry_out(cloud)
+def force_delete_during_revert(cloud, found):
+    cloud_snapshots.revert(cloud, *found['extended'])
+    cloud_snapshots.act(cloud, found['extended'][1], 'force_delete')
+    run_all(cloud)
 
 
-def promote_what_is_deleted(cloud, found):
-    """Another replica is active when the deletion is carried out."""
+def promote_during_delete(cloud, found):
+    """Another replica becomes active before the deletion is carried out."""
     share_id, snapshot_id = found['shrunk']
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     passive = next(
         row
         for row in cloud.replicas(share_id)
         if row.replica_state != 'active'
     )
     cloud.ask('promote', passive.id)
-    carry_out(cloud)
+    run_all(cloud)
 
 
 VERBS = {
-    'take': take,
-    'take in vain': take_in_vain,
+    'create': create,
+    'create fails': fail_to_create,
     'delete': delete,
-    'delete in vain': delete_in_vain,
+    'delete fails': fail_to_delete,
     'force-delete': force_delete,
-    'revert what was shrunk': revert,
-    'revert what has grown': functools.partial(revert, which='grown'),
-    'revert in vain': revert_in_vain,
-    'force-delete what is taken': force_delete_what_is_taken,
-    'force-delete what is restored': force_delete_what_is_restored,
-    'promote what is deleted': promote_what_is_deleted,
+    'revert shrunk share': revert,
+    'revert extended share': functools.partial(revert, which='extended'),
+    'revert fails': fail_to_revert,
+    'force-delete during create': force_delete_during_create,
+    'force-delete during revert': force_delete_during_revert,
+    'promote during delete': promote_during_delete,
 }
 
-CHANGES = {'grown': ('extend', 5), 'shrunk': ('shrink', 1)}
+CHANGES = {'extended': ('extend', 5), 'shrunk': ('shrink', 1)}
 
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
-    """Shares that have changed, each with a replica and a snapshot."""
-    cloud = MortalAlbum(tmp_path_factory.mktemp('album'), seed=10_000, **HOW)
+    """Resized shares, each with a replica and a snapshot."""
+    cloud = CrashableReplicatedCloud(
+        tmp_path_factory.mktemp('snapshots'), seed=10_000, **KWARGS
+    )
     found = {}
     for change, (action, size) in CHANGES.items():
         share_id = cloud.create_share_on('alpha', size=3)
         cloud.replicate(share_id, 'beta')
-        found[change] = share_id, album.create(cloud, share_id)
-        carry_out(cloud)
+        found[change] = share_id, cloud_snapshots.create(cloud, share_id)
+        run_all(cloud)
         cloud.api.act(share_id, action, {'new_size': size})
         cloud.settle()
     cloud.check_invariants()
     cloud.db.dispose()
-    return cloud.folder, death.capture(cloud), found
+    return cloud.folder, crash_images.capture(cloud), found
 
 
 def begin(prepared, seed, image=None):
-    folder, whole, _ = prepared
-    cloud = death.boot(image or whole, folder, seed, MortalAlbum, **HOW)
+    folder, initial, _ = prepared
+    cloud = crash_images.boot(
+        image or initial, folder, seed, CrashableReplicatedCloud, **KWARGS
+    )
     cloud.restart()
     return cloud
 
 
-def different(places):
-    """One of those remains that are the same, with the place."""
+def distinct(points):
+    """Return one crash point and image per content."""
     return list(
-        {image.files: (place, image) for place, image in places}.values()
+        {image.files: (point, image) for point, image in points}.values()
     )
 
 
 def check(cloud, *where):
     try:
-        carry_out(cloud)
+        run_all(cloud)
         cloud.check_invariants()
     except AssertionError as error:
         pytest.fail(f'{where}: {error}')
@@ -157,15 +167,17 @@ def check(cloud, *where):
 @pytest.mark.parametrize('name', VERBS)
 def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     cloud = begin(prepared, 1)
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: VERBS[name](cloud, prepared[2])
     )
-    check(cloud, name, 'no death')
-    left = different(places)
-    assert len(left) > 5
-    for number, (place, image) in enumerate(left):
-        check(begin(prepared, 100 + number, image), name, number, place)
-    print(f'{name}: {len(places)} places, {len(left)} of them differ')
+    check(cloud, name, 'no crash')
+    distinct_points = distinct(points)
+    assert len(distinct_points) > 5
+    for number, (point, image) in enumerate(distinct_points):
+        check(begin(prepared, 100 + number, image), name, number, point)
+    print(
+        f'{name}: {len(points)} points, {len(distinct_points)} of them differ'
+    )
 
 
 @pytest.mark.parametrize('seed', range(8))
@@ -173,13 +185,13 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     cloud = begin(prepared, seed)
     name = cloud.rng.choice(sorted(VERBS))
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: VERBS[name](cloud, prepared[2])
     )
-    image = cloud.rng.choice(different(places))[1]
+    image = cloud.rng.choice(distinct(points))[1]
     cloud.db.dispose()
     cloud = begin(prepared, 1000 + seed, image)
-    again = different(death.images_at_crash_points(cloud, cloud.settle))
+    again = distinct(crash_images.images_at_crash_points(cloud, cloud.settle))
     if again:
         image = cloud.rng.choice(again)[1]
     cloud.db.dispose()

@@ -1,9 +1,9 @@
-"""A process that dies at any place of a migration leaves nothing stuck.
+"""A crash at any point of a server migration leaves nothing stuck.
 
-What every place of a verb leaves on the disk is kept, and each of these
-is started on once. All comes to rest: the source serves again after the
-first phase, and in the second nothing is deleted. A second death, while
-that is made good, is tried MANILA_LITE_TEST_SEEDS times.
+A process is restarted once on every distinct disk image of a verb.
+Everything comes to rest: after the first phase the source serves again, and
+in the second phase nothing is deleted. A second crash, during recovery, is
+tried MANILA_LITE_TEST_SEEDS times.
 """
 
 import os
@@ -11,15 +11,17 @@ import shutil
 
 import pytest
 
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.simulation import crashing
 from tests.support.server_migrations import ServerMigrationCloud
 
 SEEDS = int(os.environ.get('MANILA_LITE_TEST_SEEDS', 14))
 
 
-class Mortal(death.CrashableCloud, ServerMigrationCloud):
-    """One that says so when it comes to a place where it may die."""
+class CrashableMigrationCloud(
+    crash_images.CrashableCloud, ServerMigrationCloud
+):
+    """A cloud for server migrations with crash points."""
 
 
 def start(cloud, server):
@@ -32,7 +34,7 @@ def start_read_only(cloud, server):
     cloud.settle()
 
 
-def start_undisrupted(cloud, server):
+def start_nondisruptive(cloud, server):
     cloud.start(server, nondisruptive=True)
     cloud.settle()
 
@@ -53,24 +55,24 @@ def fail(cloud, server):
     cloud.settle()
 
 
-# Each with how its migration was begun before, if it was.
+# Each with the options of the migration started before, if any.
 VERBS = {
     'start': (start, None),
     'start_read_only': (start_read_only, None),
-    'start_undisrupted': (start_undisrupted, None),
+    'start_nondisruptive': (start_nondisruptive, None),
     'fail': (fail, None),
     'complete': (complete, {'writable': False}),
-    'complete_undisrupted': (complete, {'nondisruptive': True}),
+    'complete_nondisruptive': (complete, {'nondisruptive': True}),
     'cancel': (cancel, {'writable': False}),
 }
 
 
 @pytest.fixture(scope='module')
 def clouds(tmp_path_factory):
-    """By how a migration was begun: a cloud, its server, what is stored."""
+    """By options of a started migration: a cloud, its server, an image."""
     made = {}
     for options in (None, {'writable': False}, {'nondisruptive': True}):
-        cloud = Mortal(tmp_path_factory.mktemp('moving'))
+        cloud = CrashableMigrationCloud(tmp_path_factory.mktemp('moving'))
         cloud.support()
         share = cloud.create_share_on_alpha(cloud.add_network(), size=2)
         cloud.allow(share)
@@ -79,14 +81,14 @@ def clouds(tmp_path_factory):
         if options is not None:
             cloud.start_to_phase1(server, **options)
         cloud.db.dispose()
-        made[str(options)] = cloud, server, death.capture(cloud)
+        made[str(options)] = cloud, server, crash_images.capture(cloud)
     yield made
     for cloud, _, _ in made.values():
         cloud.db.dispose()
 
 
 def begin(cloud, image, seed=0):
-    """Start a process anew on what was left."""
+    """Start a process on a disk image."""
     cloud.db.dispose()
     shutil.rmtree(cloud.folder)
     for name, content in image.files:
@@ -99,19 +101,19 @@ def begin(cloud, image, seed=0):
     cloud.restart()
 
 
-def deaths(cloud, run):
-    """What deaths leave, once for all places that leave the same."""
-    found = {}
-    for place, image in death.images_at_crash_points(cloud, run):
-        found.setdefault(image.files, (place, image))
-    return list(found.values())
+def distinct_images(cloud, run):
+    """Return one crash point and image per content."""
+    images = {}
+    for point, image in crash_images.images_at_crash_points(cloud, run):
+        images.setdefault(image.files, (point, image))
+    return list(images.values())
 
 
 def check(cloud, where):
-    """Everything is at rest, where it was or where it was to go."""
+    """Assert that everything is at rest, at the source or destination."""
     try:
         for server in cloud.servers():
-            # An administrator owes the next move there.
+            # The next move is up to an administrator.
             if server.task_state == 'server_migrating_phase1_done':
                 assert server.status == 'server_migrating'
                 cloud.cancel(server.id)
@@ -131,36 +133,36 @@ def check(cloud, where):
 
 
 @pytest.mark.parametrize('name', VERBS)
-def test_a_death_anywhere_ends_at_rest(clouds, name):
+def test_crash_anywhere_ends_at_rest(clouds, name):
     verb, options = VERBS[name]
-    cloud, server, stored = clouds[str(options)]
-    begin(cloud, stored)
-    found = deaths(cloud, lambda: verb(cloud, server))
-    check(cloud, f'{name} without a death')
-    assert len(found) > 10
-    for place, image in found:
+    cloud, server, initial = clouds[str(options)]
+    begin(cloud, initial)
+    images = distinct_images(cloud, lambda: verb(cloud, server))
+    check(cloud, f'{name} without a crash')
+    assert len(images) > 10
+    for point, image in images:
         begin(cloud, image)
         cloud.settle()
-        check(cloud, f'{name} {place}')
-    print(f'{name}: {len(found)} remains')
+        check(cloud, f'{name} {point}')
+    print(f'{name}: {len(images)} distinct images')
 
 
-def test_two_deaths_and_bad_messages_end_at_rest(clouds):
-    died = 0
+def test_two_crashes_and_bad_messages_end_at_rest(clouds):
+    crashed = 0
     for seed in range(SEEDS):
         name = list(VERBS)[seed % len(VERBS)]
         verb, options = VERBS[name]
-        cloud, server, stored = clouds[str(options)]
-        begin(cloud, stored, seed)
+        cloud, server, initial = clouds[str(options)]
+        begin(cloud, initial, seed)
         cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-        died += crashing.crash_at_point(
+        crashed += crashing.crash_at_point(
             cloud, cloud.rng.randrange(140), verb, cloud, server
         )
         cloud.restart()
-        died += crashing.crash_at_point(
+        crashed += crashing.crash_at_point(
             cloud, cloud.rng.randrange(60), cloud.settle
         )
         cloud.restart()
         cloud.settle()
         check(cloud, f'{name}, seed {seed}')
-    assert died > SEEDS
+    assert crashed > SEEDS

@@ -1,13 +1,13 @@
-"""A process that dies at any place has exactly those mount who may.
+"""After a crash at any point exactly the permitted clients can mount.
 
-As in `test_access_crashes`, of the rules of snapshots.
+As in `test_access_crashes`, for the access rules of snapshots.
 """
 
 import contextlib
 
 import pytest
 
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
@@ -17,70 +17,70 @@ from tests.support.snapshot_access import enable_snapshot_mounts
 
 METHOD = 'snapshot_update_access'
 SEEDS = seeds(15)
-KEPT, OTHER, NEW, LATER = (f'10.0.0.{number}' for number in range(1, 5))
+FIRST, SECOND, THIRD, FOURTH = (f'10.0.0.{number}' for number in range(1, 5))
 
 
-def allow(cloud, mount, ids):
-    mount.allow(NEW)
+def allow(cloud, rules, ids):
+    rules.allow(THIRD)
     cloud.settle()
 
 
-def deny(cloud, mount, ids):
-    mount.deny(ids[OTHER])
+def deny(cloud, rules, ids):
+    rules.deny(ids[SECOND])
     cloud.settle()
 
 
-def deny_on_the_way(cloud, mount, ids):
-    new = mount.allow(NEW)['id']
-    cloud.pause_at(f'before {METHOD}', lambda: mount.deny(new))
+def deny_while_applying(cloud, rules, ids):
+    new = rules.allow(THIRD)['id']
+    cloud.pause_at(f'before {METHOD}', lambda: rules.deny(new))
     cloud.settle()
 
 
-def allow_while_told(cloud, mount, ids):
-    mount.deny(ids[OTHER])
-    cloud.pause_at(f'after {METHOD}', lambda: mount.allow(LATER))
+def allow_after_apply(cloud, rules, ids):
+    rules.deny(ids[SECOND])
+    cloud.pause_at(f'after {METHOD}', lambda: rules.allow(FOURTH))
     cloud.settle()
 
 
-def fail(cloud, mount, ids):
-    mount.driver.half_fail_next(METHOD)
-    mount.deny(ids[OTHER])
-    mount.allow(NEW)
+def fail(cloud, rules, ids):
+    rules.driver.half_fail_next(METHOD)
+    rules.deny(ids[SECOND])
+    rules.allow(THIRD)
     cloud.settle()
 
 
-def delete(cloud, mount, ids):
-    mount.deny(ids[OTHER])
-    cloud.api.request('DELETE', mount.path, expect=202)
+def delete(cloud, rules, ids):
+    rules.deny(ids[SECOND])
+    cloud.api.request('DELETE', rules.path, expect=202)
     cloud.settle()
 
 
-def fail_to_delete(cloud, mount, ids):
-    mount.driver.half_fail_next('delete_snapshot')
-    cloud.api.request('DELETE', mount.path, expect=202)
+def fail_to_delete(cloud, rules, ids):
+    rules.driver.half_fail_next('delete_snapshot')
+    cloud.api.request('DELETE', rules.path, expect=202)
     cloud.settle()
 
 
-VERBS = [allow, deny, deny_on_the_way, fail, delete]
-MORE = [*VERBS, allow_while_told, fail_to_delete]
+VERBS = [allow, deny, deny_while_applying, fail, delete]
+MORE = [*VERBS, allow_after_apply, fail_to_delete]
 
 
 def prepare(cloud):
-    """A snapshot that two clients may mount."""
+    """Create a snapshot that two clients may mount."""
     enable_snapshot_mounts(cloud)
-    mount = create_mountable_snapshot(cloud)
-    ids = {to: mount.allow(to)['id'] for to in (KEPT, OTHER)}
+    rules = create_mountable_snapshot(cloud)
+    ids = {to: rules.allow(to)['id'] for to in (FIRST, SECOND)}
     cloud.settle()
-    return mount.snapshot_id, ids
+    return rules.snapshot_id, ids
 
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
-    """Gives a cloud, its snapshot and the rules, always as prepared."""
+    """Return a cloud, its snapshot and the rule ids, as prepared."""
     with rewindable(
         tmp_path_factory.mktemp('mountable'),
         prepare,
-        kind=death.CrashableCloud,
+        kind=crash_images.CrashableCloud,
         backends=('alpha',),
     ) as begin:
 
@@ -91,53 +91,53 @@ def begin(tmp_path_factory):
         yield make
 
 
-def die(cloud, mount, ids, verb, point):
-    """Whether the process died at the point, while it did the verb."""
+def crash(cloud, rules, ids, verb, point):
+    """Run the verb; return whether it crashed at the point."""
     cloud.crash_at(point)
     try:
-        verb(cloud, mount, ids)
+        verb(cloud, rules, ids)
     except Crash:
         return True
     return False
 
 
 @pytest.mark.parametrize('verb', VERBS, ids=lambda verb: verb.__name__)
-def test_a_crash_anywhere_has_those_mount_who_may(begin, verb):
-    cloud, mount, ids = begin()
-    found = death.images_at_crash_points(
-        cloud, lambda: verb(cloud, mount, ids)
+def test_crash_anywhere_leaves_only_permitted_mounts(begin, verb):
+    cloud, rules, ids = begin()
+    images = crash_images.images_at_crash_points(
+        cloud, lambda: verb(cloud, rules, ids)
     )
-    places = [place for place, _ in found]
+    points = [place for place, _ in images]
     cloud.check_invariants()
-    assert {f'after {METHOD}', 'half-way'} <= set(places)
-    for point, where, image in death.distinct_images(found):
-        cloud, mount, ids = begin(1000 + point, image)
+    assert {f'after {METHOD}', 'half-way'} <= set(points)
+    for point, where, image in crash_images.distinct_images(images):
+        cloud, rules, ids = begin(1000 + point, image)
         try:
             cloud.check_invariants()
-            keep_promises(mount, verb, places[:point])
+            check_accepted_requests(rules, verb, points[:point])
         except AssertionError as error:
             pytest.fail(f'{verb.__name__} at {point} ({where}): {error}')
-    print(f'{verb.__name__}: {len(places)} points, no invariant broken')
+    print(f'{verb.__name__}: {len(points)} points, no invariant broken')
 
 
-def keep_promises(mount, verb, passed):
-    """What was accepted before the end has come about."""
-    if 'committed' not in passed:
+def check_accepted_requests(rules, verb, points_before):
+    """Assert that requests accepted before the crash were carried out."""
+    if 'committed' not in points_before:
         return
     if verb is deny:
-        assert mount.states == {KEPT: 'active'}
+        assert rules.states == {FIRST: 'active'}
     if verb is allow:
-        assert mount.states[NEW] == 'active'
-    if verb is deny_on_the_way and f'after {METHOD}' in passed:
-        assert NEW not in mount.states
+        assert rules.states[THIRD] == 'active'
+    if verb is deny_while_applying and f'after {METHOD}' in points_before:
+        assert THIRD not in rules.states
 
 
-def test_two_crashes_and_bad_messages_have_those_mount_who_may(begin):
+def test_two_crashes_and_bad_messages_leave_only_permitted_mounts(begin):
     for seed in SEEDS:
-        cloud, mount, ids = begin(seed)
+        cloud, rules, ids = begin(seed)
         verb = cloud.rng.choice(MORE)
         cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-        die(cloud, mount, ids, verb, cloud.rng.randrange(70))
+        crash(cloud, rules, ids, verb, cloud.rng.randrange(70))
         cloud.restart()
         cloud.crash_at(cloud.rng.randrange(60))
         with contextlib.suppress(Crash):

@@ -68,8 +68,8 @@ def _of_instance(
     } & SNAPSHOT_ACCESS_RULE.in_flight.keys()
     if states or instance.access_stale:
         yield (
-            f'rules of snapshot {instance.id} are {states or "doubted"} and '
-            'nobody works on them'
+            f'rules of snapshot {instance.id} are {states or "stale"}, '
+            'without work'
         )
     # Snapshots on an unused replica cannot be mounted either.
     is_used = (
