@@ -182,13 +182,13 @@ class SampleCloud(SampleReplicas, SampleServers):
         It is made available without the back end; return its id.
         """
         share_id = share_id or self.snapshotted_share
-        made = self.member.request(
+        created = self.member.request(
             'POST',
             '/snapshots',
             {'snapshot': {'share_id': share_id, **body}},
             expect=202,
         )
-        id = made.json['snapshot']['id']
+        id = created.json['snapshot']['id']
         for path in (f'/shares/{share_id}', f'/snapshots/{id}'):
             self.admin.request(
                 'POST',
@@ -320,13 +320,13 @@ class SampleCloud(SampleReplicas, SampleServers):
 
     def new_unmountable_snapshot(self) -> str:
         """Create a snapshot of a share without mountable snapshots."""
-        made = self.member.request(
+        created = self.member.request(
             'POST',
             '/snapshots',
             {'snapshot': {'share_id': self.idle_snapshot_source()}},
             expect=202,
         )
-        return made.json['snapshot']['id']
+        return created.json['snapshot']['id']
 
     def export_of_snapshot(self) -> str:
         return self.admin.get(f'/snapshots/{self.snapshot}/export-locations')[

@@ -312,7 +312,7 @@ def test_rule_being_denied_keeps_its_level(member, share):
     change(member, rule, 'ro', expect=400)
 
 
-# Locks made with a rule
+# Locks created with a rule
 
 
 def test_locked_rule_is_not_denied(cloud, member, share):

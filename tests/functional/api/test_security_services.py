@@ -61,23 +61,25 @@ def used(cloud, member):
 
 
 def test_ou_is_stored_in_every_version_and_shown_from_2_44(member):
-    made = create(member, version='2.0', ou='CN=x', password=SECRET)
-    assert 'ou' not in made
-    assert made['password'] == SECRET
-    path = f'/security-services/{made["id"]}'
+    created = create(member, version='2.0', ou='CN=x', password=SECRET)
+    assert 'ou' not in created
+    assert created['password'] == SECRET
+    path = f'/security-services/{created["id"]}'
     assert member.get(path, version='2.44')['security_service']['ou'] == 'CN=x'
 
 
 def test_default_ad_site_is_accepted_from_2_76(member):
     kind = {'type': 'active_directory'}
     create(member, expect=400, version='2.75', default_ad_site='s', **kind)
-    made = create(member, default_ad_site='site', **kind)
-    update(member, made['id'], expect=400, version='2.75', default_ad_site='t')
+    created = create(member, default_ad_site='site', **kind)
+    update(
+        member, created['id'], expect=400, version='2.75', default_ad_site='t'
+    )
     # A site and a server are alternatives.
     create(member, expect=400, default_ad_site='s', server='x', **kind)
-    update(member, made['id'], expect=400, server='x')
-    update(member, made['id'], server='x', default_ad_site=None)
-    update(member, made['id'], expect=400, default_ad_site='s')
+    update(member, created['id'], expect=400, server='x')
+    update(member, created['id'], server='x', default_ad_site=None)
+    update(member, created['id'], expect=400, default_ad_site='s')
     other = create(member, type='ldap', server='x', default_ad_site='s')
     update(member, other['id'], expect=400, **kind)
 

@@ -58,10 +58,10 @@ def test_new_network_has_one_subnet_for_its_zone_or_all_zones(member):
         # Older versions do not know zones of networks.
         ({'availability_zone': 'nova'}, None, '2.50'),
     ):
-        made = create(member, version=version, **body)
-        assert [one['availability_zone'] for one in subnets(member, made)] == [
-            zone
-        ]
+        created = create(member, version=version, **body)
+        assert [
+            one['availability_zone'] for one in subnets(member, created)
+        ] == [zone]
 
 
 def test_zone_that_does_not_exist_is_refused(member):
@@ -100,13 +100,13 @@ def test_quota_counts_for_project_and_user(cloud, admin, member):
             {'quota_set': {'share_networks': 2 if query else 3}},
             expect=200,
         )
-    made = [create(member) for _ in range(2)]
+    created = [create(member) for _ in range(2)]
     answer = create(member, expect=413)
     assert 'share networks' in answer['overLimit']['message']
     create(admin)
     create(admin, expect=413)
     assert cloud.usage('share_networks') == (3, 0)
-    member.request('DELETE', f'/share-networks/{made[0]["id"]}', expect=202)
+    member.request('DELETE', f'/share-networks/{created[0]["id"]}', expect=202)
     assert cloud.usage('share_networks') == (2, 0)
     create(member)
     cloud.settle()
@@ -296,11 +296,11 @@ def test_zone_can_have_several_subnets_from_2_70(member):
 def test_metadata_of_subnets_is_accepted_from_2_78(member):
     network = create(member)
     for version, found in (('2.77', {}), ('2.78', {'a': 'b'})):
-        made = add_subnet(
+        created = add_subnet(
             member, network, version=version, metadata={'a': 'b'}
         )
         shown = member.get(
-            f'/share-networks/{network["id"]}/subnets/{made["id"]}'
+            f'/share-networks/{network["id"]}/subnets/{created["id"]}'
         )['share_network_subnet']
         assert shown['metadata'] == found
         assert shown['share_network_id'] == network['id']

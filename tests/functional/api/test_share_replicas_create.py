@@ -54,13 +54,13 @@ def reset(admin, share, status):
 def test_new_replica_is_answered_before_it_is_placed(
     cloud, admin, member, share
 ):
-    made = create_replica(member, share)
-    assert (made['share_id'], made['status'], made['replica_state']) == (
-        share,
-        'creating',
-        'out_of_sync',
-    )
-    shown = show_replica(admin, made['id'])
+    created = create_replica(member, share)
+    assert (
+        created['share_id'],
+        created['status'],
+        created['replica_state'],
+    ) == (share, 'creating', 'out_of_sync')
+    shown = show_replica(admin, created['id'])
     assert (
         shown['host'],
         shown['availability_zone'],
@@ -71,9 +71,9 @@ def test_new_replica_is_answered_before_it_is_placed(
 
 
 def test_replica_is_placed_on_another_pool(cloud, admin, member, share):
-    made = create_replica(member, share)
+    created = create_replica(member, share)
     cloud.settle()
-    shown = show_replica(admin, made['id'])
+    shown = show_replica(admin, created['id'])
     assert (shown['status'], shown['replica_state']) == (
         'available',
         'in_sync',
@@ -86,8 +86,8 @@ def test_replica_is_placed_on_another_pool(cloud, admin, member, share):
 
 
 def test_zone_is_the_requested_one(cloud, member, share):
-    made = create_replica(member, share, availability_zone='nova')
-    assert made['availability_zone'] == 'nova'
+    created = create_replica(member, share, availability_zone='nova')
+    assert created['availability_zone'] == 'nova'
 
 
 def test_unknown_zone_is_refused(member, share):
@@ -119,7 +119,7 @@ def test_zone_that_the_type_does_not_allow_is_refused(
 def test_host_is_obeyed_from_2_67_and_ignored_below(
     cloud, admin, member, share, version, obeyed
 ):
-    made = create_replica(
+    created = create_replica(
         member,
         share,
         version=version,
@@ -127,7 +127,7 @@ def test_host_is_obeyed_from_2_67_and_ignored_below(
     )
     cloud.settle()
     # The pool already has a replica, so no other can be placed there.
-    assert show_replica(member, made['id'])['status'] == (
+    assert show_replica(member, created['id'])['status'] == (
         'error' if obeyed else 'available'
     )
 
@@ -160,9 +160,9 @@ def test_metadata_is_stored_from_2_95_and_ignored_below(
     member, share, version, kept
 ):
     values = {'color': 'red'}
-    made = create_replica(member, share, version=version, metadata=values)
-    assert made.get('metadata') == (values if kept else None)
-    assert show_replica(member, made['id'])['metadata'] == (
+    created = create_replica(member, share, version=version, metadata=values)
+    assert created.get('metadata') == (values if kept else None)
+    assert show_replica(member, created['id'])['metadata'] == (
         values if kept else {}
     )
 
@@ -280,12 +280,12 @@ def test_share_in_a_group_is_refused(cloud, member, share):
 
 
 def test_request_is_refused_while_a_replica_is_promoted(cloud, member, share):
-    made = create_replica(member, share)
+    created = create_replica(member, share)
     cloud.settle()
     cloud.db.write(
         lambda session: session.run(
             sa.update(INSTANCE)
-            .where(INSTANCE.c.id == made['id'])
+            .where(INSTANCE.c.id == created['id'])
             .values(status='replication_change')
         )
     )
@@ -299,7 +299,7 @@ def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
     actions = []
     for why in ('nowhere', 'back end'):
         if why == 'nowhere':
-            made = create_replica(
+            created = create_replica(
                 member,
                 share,
                 scheduler_hints={'only_host': admin.show(share)['host']},
@@ -307,11 +307,13 @@ def test_failure_is_reported_for_the_replica(cloud, admin, member, share):
         else:
             for name in ('alpha', 'beta'):
                 cloud.driver(name).faults.fail_next('create_replica')
-            made = create_replica(member, share)
+            created = create_replica(member, share)
         cloud.settle()
-        shown = show_replica(member, made['id'])
+        shown = show_replica(member, created['id'])
         assert (shown['status'], shown['replica_state']) == ('error', 'error')
-        (one,) = member.get(f'/messages?resource_id={made["id"]}')['messages']
+        (one,) = member.get(f'/messages?resource_id={created["id"]}')[
+            'messages'
+        ]
         assert one['resource_type'] == 'SHARE_REPLICA'
         actions.append(one['action_id'])
     assert actions == ['001', '002']

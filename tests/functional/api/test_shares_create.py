@@ -289,11 +289,11 @@ def test_only_host_is_honoured_from_2_67(cloud, admin):
 def test_hints_do_not_reveal_foreign_shares(cloud, member, stranger):
     foreign = stranger.create()['id']
     for hint in ('same_host', 'different_host'):
-        said = {
+        messages = {
             refused(member, scheduler_hints={hint: id}).replace(id, 'id')
             for id in (foreign, UNKNOWN)
         }
-        assert len(said) == 1
+        assert len(messages) == 1
 
 
 # Mount point names
@@ -369,14 +369,14 @@ def test_quota_is_charged_when_accepted(cloud, member):
 
 
 @pytest.mark.parametrize(
-    'quota, said',
+    'quota, error',
     [
         ('shares = 1', 'ShareLimitExceeded'),
         ('gigabytes = 2', 'ShareSizeExceedsAvailableQuota'),
         ('per_share_gigabytes = 1', 'ShareSizeExceedsLimit'),
     ],
 )
-def test_excess_answers_413(make_cloud, quota, said):
+def test_excess_answers_413(make_cloud, quota, error):
     cloud = make_cloud(f'[quota]\n{quota}')
     member = member_of(cloud)
     member.create()
@@ -387,18 +387,18 @@ def test_excess_answers_413(make_cloud, quota, said):
         expect=413,
     )
     assert answer.headers['Retry-After'] == '0'
-    assert answer.json['overLimit']['message'].startswith(f'{said}: ')
+    assert answer.json['overLimit']['message'].startswith(f'{error}: ')
     assert len(member.get('/shares')['shares']) == 1
 
 
 @pytest.mark.parametrize(
-    'quota, said',
+    'quota, error',
     [
         ('share_replicas = 1', 'ShareReplicasLimitExceeded'),
         ('replica_gigabytes = 2', 'ShareReplicaSizeExceedsAvailableQuota'),
     ],
 )
-def test_shares_that_can_replicate_count_as_replicas(make_cloud, quota, said):
+def test_shares_that_can_replicate_count_as_replicas(make_cloud, quota, error):
     cloud = make_cloud(f'[quota]\n{quota}')
     cloud.api.request(
         'POST',
@@ -416,5 +416,5 @@ def test_shares_that_can_replicate_count_as_replicas(make_cloud, quota, said):
     )
     cloud.api.create(share_type='special')
     fault = cloud.api.create(share_type='special', size=2, expect=413)
-    assert fault['overLimit']['message'].startswith(f'{said}: ')
+    assert fault['overLimit']['message'].startswith(f'{error}: ')
     cloud.api.create(size=2)

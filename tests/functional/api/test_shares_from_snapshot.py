@@ -57,15 +57,15 @@ def read(cloud, share_id):
 
 
 @pytest.fixture
-def made(cloud):
+def source_and_snapshot(cloud):
     create_copy_type(cloud)
     return source(cloud)
 
 
 def test_copy_has_the_content_and_the_host_of_its_source(
-    cloud, admin, member, made
+    cloud, admin, member, source_and_snapshot
 ):
-    share, snapshot = made
+    share, snapshot = source_and_snapshot
     copied = member.create(snapshot_id=snapshot, size=None)
     assert (copied['status'], copied['size']) == ('creating', 2)
     assert copied['snapshot_id'] == snapshot
@@ -81,8 +81,10 @@ def test_copy_has_the_content_and_the_host_of_its_source(
     cloud.check_invariants()
 
 
-def test_copy_may_be_larger_but_not_smaller(cloud, member, made):
-    _, snapshot = made
+def test_copy_may_be_larger_but_not_smaller(
+    cloud, member, source_and_snapshot
+):
+    _, snapshot = source_and_snapshot
     member.create(snapshot_id=snapshot, size=1, expect=400)
     member.create(snapshot_id=snapshot, size=5)
     cloud.settle()
@@ -90,30 +92,41 @@ def test_copy_may_be_larger_but_not_smaller(cloud, member, made):
     cloud.check_invariants()
 
 
-def test_quota_holds(cloud, admin, member, made):
+def test_quota_holds(cloud, admin, member, source_and_snapshot):
     admin.request(
         'PUT', '/quota-sets/project', {'quota_set': {'shares': 1}}, expect=200
     )
-    member.create(snapshot_id=made[1], expect=413, size=2)
+    member.create(snapshot_id=source_and_snapshot[1], expect=413, size=2)
 
 
 @pytest.mark.parametrize(
     'wrong', [{'share_proto': 'CIFS'}, {'share_type': 'default'}]
 )
-def test_copy_has_protocol_and_type_of_its_source(member, made, wrong):
-    member.create(snapshot_id=made[1], size=2, expect=400, **wrong)
+def test_copy_has_protocol_and_type_of_its_source(
+    member, source_and_snapshot, wrong
+):
+    member.create(
+        snapshot_id=source_and_snapshot[1], size=2, expect=400, **wrong
+    )
 
 
-def test_type_of_the_source_may_be_given(cloud, member, made):
-    member.create(snapshot_id=made[1], size=2, share_type='copied')
+def test_type_of_the_source_may_be_given(cloud, member, source_and_snapshot):
+    member.create(
+        snapshot_id=source_and_snapshot[1], size=2, share_type='copied'
+    )
 
 
-def test_another_zone_is_refused(cloud, admin, member, made):
+def test_another_zone_is_refused(cloud, admin, member, source_and_snapshot):
     cloud.db.write(_second_zone)
     member.create(
-        snapshot_id=made[1], size=2, expect=400, availability_zone='second'
+        snapshot_id=source_and_snapshot[1],
+        size=2,
+        expect=400,
+        availability_zone='second',
     )
-    member.create(snapshot_id=made[1], size=2, availability_zone='nova')
+    member.create(
+        snapshot_id=source_and_snapshot[1], size=2, availability_zone='nova'
+    )
 
 
 def _second_zone(session):
@@ -121,27 +134,29 @@ def _second_zone(session):
 
 
 @pytest.mark.parametrize('status', ['creating', 'error', 'deleting'])
-def test_snapshot_must_be_available(admin, member, made, status):
+def test_snapshot_must_be_available(
+    admin, member, source_and_snapshot, status
+):
     admin.request(
         'POST',
-        f'/snapshots/{made[1]}/action',
+        f'/snapshots/{source_and_snapshot[1]}/action',
         {'reset_status': {'status': status}},
         expect=202,
     )
-    member.create(snapshot_id=made[1], size=2, expect=400)
+    member.create(snapshot_id=source_and_snapshot[1], size=2, expect=400)
 
 
 def test_snapshot_must_exist(member):
     member.create(snapshot_id=UNKNOWN, size=2, expect=404)
 
 
-def test_foreign_snapshot_does_not_exist(cloud, made):
+def test_foreign_snapshot_does_not_exist(cloud, source_and_snapshot):
     stranger = member_of(cloud, 'another')
-    fault = stranger.create(snapshot_id=made[1], expect=404)
+    fault = stranger.create(snapshot_id=source_and_snapshot[1], expect=404)
     unknown = stranger.create(snapshot_id=UNKNOWN, expect=404)
-    assert fault['itemNotFound']['message'].replace(made[1], '') == (
-        unknown['itemNotFound']['message'].replace(UNKNOWN, '')
-    )
+    assert fault['itemNotFound']['message'].replace(
+        source_and_snapshot[1], ''
+    ) == (unknown['itemNotFound']['message'].replace(UNKNOWN, ''))
 
 
 def test_source_must_support_it_from_2_24_on(cloud, admin, member):
@@ -153,9 +168,9 @@ def test_source_must_support_it_from_2_24_on(cloud, admin, member):
 
 
 def test_snapshot_cannot_be_deleted_while_it_is_copied(
-    cloud, admin, member, made
+    cloud, admin, member, source_and_snapshot
 ):
-    _, snapshot = made
+    _, snapshot = source_and_snapshot
     member.create(snapshot_id=snapshot, size=2)
     path = f'/snapshots/{snapshot}'
     member.request('DELETE', path, expect=400)
@@ -167,10 +182,12 @@ def test_snapshot_cannot_be_deleted_while_it_is_copied(
     cloud.check_invariants()
 
 
-def test_force_deleted_snapshot_is_an_error(cloud, admin, member, made):
-    _, snapshot = made
+def test_force_deleted_snapshot_is_an_error(
+    cloud, admin, member, source_and_snapshot
+):
+    _, snapshot = source_and_snapshot
     copied = member.create(snapshot_id=snapshot, size=2)['id']
-    driver, _ = driver_and_instance(cloud, made[0])
+    driver, _ = driver_and_instance(cloud, source_and_snapshot[0])
     driver.fail_next('create_share_from_snapshot')
     admin.request(
         'POST',
@@ -183,8 +200,10 @@ def test_force_deleted_snapshot_is_an_error(cloud, admin, member, made):
     cloud.check_invariants()
 
 
-def test_failure_is_reported(cloud, member, made, fail_next_call):
-    copied = member.create(snapshot_id=made[1], size=2)['id']
+def test_failure_is_reported(
+    cloud, member, source_and_snapshot, fail_next_call
+):
+    copied = member.create(snapshot_id=source_and_snapshot[1], size=2)['id']
     fail_next_call('create_share_from_snapshot')
     cloud.settle()
     assert member.show(copied)['status'] == 'error'

@@ -147,15 +147,15 @@ def test_links_keep_the_project_id_of_the_url(make_cloud):
     cloud = make_cloud()
     member = member_of(cloud, '7e' * 16)
     member.create()
-    for start, said in (('', ''), (f'/{"7e" * 16}', f'/{"7e" * 16}')):
+    for start, prefix in (('', ''), (f'/{"7e" * 16}', f'/{"7e" * 16}')):
         page = member.get(f'{start}/shares?limit=1')
         (share,) = page['shares']
         assert [link['href'] for link in share['links']] == [
-            f'http://localhost/v2{said}/shares/{share["id"]}',
-            f'http://localhost{said}/shares/{share["id"]}',
+            f'http://localhost/v2{prefix}/shares/{share["id"]}',
+            f'http://localhost{prefix}/shares/{share["id"]}',
         ]
         assert page['shares_links'][0]['href'].startswith(
-            f'http://localhost/v2{said}/shares?'
+            f'http://localhost/v2{prefix}/shares?'
         )
 
 

@@ -134,7 +134,7 @@ def test_rules_are_refused_if_those_of_the_share_apply(cloud, mount, member):
         {'extra_specs': {'snapshot_inherit_share_access_support': 'True'}},
         expect=200,
     )
-    assert mount.deny(rule) is None  # the share was made before that
+    assert mount.deny(rule) is None  # the share was created before that
     for backend in cloud.share.backends:
         backend.report()
     inheriting = SnapshotRules(cloud, _inheriting(cloud, member), member)

@@ -25,10 +25,10 @@ def make(cloud, member, share):
 
     def make(*names, **body):
         for name in names:
-            made = create_available_snapshot(
+            created = create_available_snapshot(
                 cloud, member, share, name=name, **body
             )
-        return made
+        return created
 
     return make
 

@@ -120,9 +120,11 @@ def test_another_project_finds_no_snapshot(stranger, snapshot):
 def test_snapshots_have_no_metadata_below_2_73(cloud, member):
     share_id = member.create()['id']
     cloud.settle()
-    made = create_snapshot(
+    created = create_snapshot(
         member, share_id, version='2.72', metadata={'a': 'b'}
     )
-    assert 'metadata' not in made
-    assert show_snapshot(member, made['id'])['metadata'] == {}
-    assert 'metadata' not in show_snapshot(member, made['id'], version='2.72')
+    assert 'metadata' not in created
+    assert show_snapshot(member, created['id'])['metadata'] == {}
+    assert 'metadata' not in show_snapshot(
+        member, created['id'], version='2.72'
+    )
