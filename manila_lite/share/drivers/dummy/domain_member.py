@@ -1,4 +1,4 @@
-"""The dummy back ends that hold replicas of each other's shares.
+"""Dummy back ends that hold replicas of each other's shares.
 
 They find each other in the directory of their replication domain, whether
 they belong to one share service or to several.
@@ -22,141 +22,148 @@ from manila_lite.share.drivers.dummy.replication_domain import describe_replica
 from manila_lite.share.drivers.dummy.replication_domain import is_synced
 from manila_lite.share.drivers.dummy.state import DummyState
 
-_OF_REPLICAS = frozenset({'replica_of', 'version', 'epoch', 'updates_left'})
-# What of a record follows from one replica to the other.
-_FOLLOWING = ('size', 'content', 'used_gb', 'version')
+_REPLICA_FIELDS = frozenset({'replica_of', 'version', 'epoch', 'updates_left'})
+# Record fields that are copied from replica to replica.
+_REPLICATED_FIELDS = ('size', 'content', 'used_gb', 'version')
 
 
 class DummyDomainMember(InstrumentedDriver):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        option = self.configuration
-        self._style = option.dummy_driver_replication_type
+        options = self.configuration
+        self._replication_type = options.dummy_driver_replication_type
         self._domain: ReplicationDomain | None = None
-        if self._style:
-            word = self.replication_domain or ''
+        if self._replication_type:
+            domain_name = self.replication_domain or ''
             self._domain = ReplicationDomain(
-                pathlib.Path(option.dummy_driver_replication_path).absolute()
-                / hashlib.sha256(word.encode()).hexdigest()
+                pathlib.Path(options.dummy_driver_replication_path).absolute()
+                / hashlib.sha256(domain_name.encode()).hexdigest()
             )
-            # Also orders what is done to replicas from other back ends.
+            # It also serialises changes by other back ends to replicas.
             self._lock = self._domain.lock
 
-    # What tests do
+    # Controls for tests
 
     def make_unreachable(self) -> None:
-        """Lose the site: nobody reaches the back end until it is back."""
+        """Make the back end unreachable until `make_reachable` is called."""
         self._state.make_unreachable()
 
     def make_reachable(self) -> None:
-        """Have it as it was when it went away."""
+        """Make the back end reachable again, with its previous state."""
         self._state.make_reachable()
 
     def _change_content(
         self, share_id: str, content: str, used_gb: float
     ) -> None:
-        """What users of a share do, if they may."""
+        """Write as users of a share do; raises if they could not."""
         if self._state.is_unreachable():
             raise exception.ShareBackendException(
-                msg=f'share {share_id} is out of reach'
+                msg=f'share {share_id} is unreachable'
             )
-        record = self._current(share_id)
+        record = self._current_record(share_id)
         if self._role(share_id, record) != ACTIVE:
             raise exception.ShareBackendException(
-                msg=f'share {share_id} is no active replica'
+                msg=f'share {share_id} is not an active replica'
             )
-        self._put(
+        self._put_replicated(
             share_id,
             record
-            | {'content': content, 'used_gb': used_gb, **self._next(record)},
+            | {
+                'content': content,
+                'used_gb': used_gb,
+                **self._next_version(record),
+            },
         )
 
-    # Who belongs together
+    # Membership
 
-    def _settle(self) -> None:
-        """Let the others of the domain find what is here."""
+    def _register_backend(self) -> None:
+        """Register the back end with its domain."""
         if self._domain is not None:
             with self._lock:
-                self._domain.settle(self._state, self._style)
+                self._domain.register(self._state, self._replication_type)
 
-    def _replicating(self) -> ReplicationDomain:
-        """The domain, of a back end that replicates."""
+    def _require_domain(self) -> ReplicationDomain:
+        """Return the domain of a back end that replicates."""
         if self._domain is None:
             raise NotImplementedError
         return self._domain
 
-    def _membership(self, share: base.ShareForDriver) -> records.Record:
-        """What the record of a share says that has replicas, or may have.
+    def _replica_fields(self, share: base.ShareForDriver) -> records.Record:
+        """Return the record fields of a share that may have replicas.
 
-        Such a share is made known to the others.
+        Such a share is added to its replica set.
         """
         if self._domain is None or share['replica_state'] is None:
             return {}
-        relation = self._join(
+        replica_set = self._join(
             share['share_id'], share['id'], share['replica_state'] == ACTIVE
         )
         return {
             'replica_of': share['share_id'],
             'version': 0,
-            'epoch': relation.epoch,
+            'epoch': replica_set.epoch,
         }
 
     def _join(
         self, share_id: str, replica_id: str, active: bool
     ) -> ReplicaSet:
-        domain = self._replicating()
-        relation = domain.find(share_id) or ReplicaSet(active=None)
-        if replica_id not in relation.members:
-            relation = relation._replace(
-                members=[*relation.members, replica_id]
+        domain = self._require_domain()
+        replica_set = domain.find(share_id) or ReplicaSet(active=None)
+        if replica_id not in replica_set.members:
+            replica_set = replica_set._replace(
+                members=[*replica_set.members, replica_id]
             )
         if (
             active
-            and self._style != WRITABLE
-            and relation.active is None
-            and relation.previous in (None, replica_id)
+            and self._replication_type != WRITABLE
+            and replica_set.active is None
+            and replica_set.previous in (None, replica_id)
         ):
-            # A promotion that came to nothing is taken back: nobody could
-            # write since.
-            relation = relation._replace(active=replica_id, previous=None)
-        domain.put(share_id, relation)
-        return relation
+            # An abandoned promotion is undone: no client could write
+            # since.
+            replica_set = replica_set._replace(
+                active=replica_id, previous=None
+            )
+        domain.put(share_id, replica_set)
+        return replica_set
 
-    def _alone(self, record: records.Record) -> records.Record:
-        """What is left of a replica when nobody knows of it any more."""
+    def _without_replica_fields(
+        self, record: records.Record
+    ) -> records.Record:
+        """Return the record of a share that is no longer a replica."""
         return {
             name: value
             for name, value in record.items()
-            if name not in _OF_REPLICAS
+            if name not in _REPLICA_FIELDS
         }
 
-    def _leave(self, share: base.ShareForDriver) -> None:
+    def _leave_domain(self, share: base.ShareForDriver) -> None:
         if self._domain is not None:
-            self._domain.leave(share['share_id'], share['id'])
+            self._domain.remove_replica(share['share_id'], share['id'])
 
-    def _gathered(
+    def _join_replica_set(
         self,
         replica_list: list[base.ShareForDriver],
         replica: base.ShareForDriver,
     ) -> ReplicaSet:
-        """The relation of a replica; those that are active are in it.
+        """Add a replica, and all active ones, to the replica set.
 
-        They have not been told that they are replicas when they were made
-        as shares, or found.
+        The active ones may have been created or managed as plain shares.
         """
-        domain = self._replicating()
-        for one in replica_list:
-            if one['replica_state'] != ACTIVE:
+        domain = self._require_domain()
+        for each in replica_list:
+            if each['replica_state'] != ACTIVE:
                 continue
-            self._join(one['share_id'], one['id'], True)
-            home = domain.find_state_of(one['id'])
-            record = home.shares.find(one['id']) if home else None
-            if home and record and 'replica_of' not in record:
-                home.shares.put(
-                    one['id'],
+            self._join(each['share_id'], each['id'], True)
+            backend = domain.find_state_of(each['id'])
+            record = backend.shares.find(each['id']) if backend else None
+            if backend and record and 'replica_of' not in record:
+                backend.shares.put(
+                    each['id'],
                     record
                     | {
-                        'replica_of': one['share_id'],
+                        'replica_of': each['share_id'],
                         'version': 0,
                         'epoch': 0,
                     },
@@ -170,137 +177,146 @@ class DummyDomainMember(InstrumentedDriver):
             self._domain.find(record['replica_of']),
             share_id,
             record,
-            self._style,
+            self._replication_type,
         ).role
 
-    # What follows from what
+    # Copying between replicas
 
     def _source_of(
-        self, relation: ReplicaSet
+        self, replica_set: ReplicaSet
     ) -> tuple[DummyState, str] | None:
-        """The replica with the content that counts, when it is in reach."""
-        if self._style == WRITABLE:
-            return self._latest(relation)
-        leading = relation.active or relation.previous
-        home = leading and self._replicating().find_state_of(leading)
-        if not home or not leading or _unfit(home, leading):
+        """Return the replica with the current content, if reachable."""
+        if self._replication_type == WRITABLE:
+            return self._most_recent(replica_set)
+        leading = replica_set.active or replica_set.previous
+        backend = leading and self._require_domain().find_state_of(leading)
+        if not backend or not leading or _is_unusable(backend, leading):
             return None
-        return home, leading
+        return backend, leading
 
-    def _latest(self, relation: ReplicaSet) -> tuple[DummyState, str] | None:
-        """The writable replica that has seen all that has been written.
+    def _most_recent(
+        self, replica_set: ReplicaSet
+    ) -> tuple[DummyState, str] | None:
+        """Return the writable replica that has all changes.
 
-        Where none is known to have, it is the one that has seen the most,
-        if there can be no other.
+        If no replica is known to have all, return the one with the most,
+        unless another might have more.
         """
         best: tuple[tuple[int, int], DummyState, str] | None = None
-        seen = 0  # by one that is broken, or may have been
-        for one in relation.members:
-            home = self._replicating().find_state_of(one)
-            if home is None:
-                seen = relation.epoch
+        seen = 0  # by an unusable or unreachable replica
+        for each in replica_set.members:
+            backend = self._require_domain().find_state_of(each)
+            if backend is None:
+                seen = replica_set.epoch
                 continue
-            record = self._found((home, one))
+            record = self._source_record((backend, each))
             if record.get('epoch') is None:
                 continue
-            if _unfit(home, one):
+            if _is_unusable(backend, each):
                 seen = max(seen, record['epoch'])
                 continue
             rank = record['epoch'], record['version']
             if best is None or rank > best[0]:
-                best = rank, home, one
+                best = rank, backend, each
         return best[1:] if best is not None and best[0][0] >= seen else None
 
-    def _found(self, source: tuple[DummyState, str]) -> records.Record:
-        home, id = source
-        record = home.shares.find(id)
+    def _source_record(self, source: tuple[DummyState, str]) -> records.Record:
+        backend, id = source
+        record = backend.shares.find(id)
         if record is None:
             raise exception.ShareResourceNotFound(share_id=id)
         return record
 
-    def _next(self, record: records.Record) -> records.Record:
-        """The version after this one, of a share that has any."""
+    def _next_version(self, record: records.Record) -> records.Record:
+        """Return the next version, for a share that has one."""
         return (
             {'version': record['version'] + 1} if 'version' in record else {}
         )
 
-    def _current(self, share_id: str) -> records.Record:
-        """The record of a share that is to be changed.
+    def _current_record(self, share_id: str) -> records.Record:
+        """Return the record of a share that is about to change.
 
-        Raises when it is a writable replica, and others have seen changes
-        that cannot be had now.
+        Raises if it is a writable replica that lacks changes of others which
+        cannot be obtained now.
         """
         self._catch_up(share_id)
         record = self._record(share_id)
-        if self._style == WRITABLE and self._role(share_id, record) != ACTIVE:
+        if (
+            self._replication_type == WRITABLE
+            and self._role(share_id, record) != ACTIVE
+        ):
             raise exception.ShareBackendException(
-                msg=f'share {share_id} is behind its other replicas'
+                msg=f'share {share_id} lacks changes of its other replicas'
             )
         return record
 
-    def _put(self, share_id: str, record: records.Record) -> None:
-        """Change a share, and all writable replicas of it alike.
+    def _put_replicated(self, share_id: str, record: records.Record) -> None:
+        """Change a share and all writable replicas of it.
 
-        Those that are not reached, by a process that is killed or at all,
-        are behind from then on.
+        Replicas that are not changed, because the process is killed or they
+        are unreachable, are outdated afterwards.
         """
-        if self._style != WRITABLE or 'replica_of' not in record:
+        if self._replication_type != WRITABLE or 'replica_of' not in record:
             if record != self._state.shares.find(share_id):
                 self._state.shares.put(share_id, record)
             return
-        domain, share = self._replicating(), record['replica_of']
-        relation = domain.find(share) or ReplicaSet(None, members=[share_id])
-        homes = [(one, domain.find_state_of(one)) for one in relation.members]
-        there = [
-            (one, home, found)
-            for one, home in homes
-            if home
-            and (found := home.shares.find(one))
-            and found.get('epoch') is not None
+        domain, share = self._require_domain(), record['replica_of']
+        replica_set = domain.find(share) or ReplicaSet(
+            None, members=[share_id]
+        )
+        backends = [
+            (each, domain.find_state_of(each)) for each in replica_set.members
+        ]
+        copies = [
+            (each, backend, copy)
+            for each, backend in backends
+            if backend
+            and (copy := backend.shares.find(each))
+            and copy.get('epoch') is not None
         ]
         if record == self._state.shares.find(share_id) and all(
-            with_replicated_fields(found, record) == found
-            for _, _, found in there
+            with_replicated_fields(copy, record) == copy
+            for _, _, copy in copies
         ):
             return
-        relation = relation._replace(epoch=relation.epoch + 1)
-        domain.put(share, relation)
-        now = {'epoch': relation.epoch}
-        self._state.shares.put(share_id, record | now)
-        for one, home, found in there:
-            if one != share_id:
-                home.shares.put(
-                    one, with_replicated_fields(found, record) | now
+        replica_set = replica_set._replace(epoch=replica_set.epoch + 1)
+        domain.put(share, replica_set)
+        new_epoch = {'epoch': replica_set.epoch}
+        self._state.shares.put(share_id, record | new_epoch)
+        for each, backend, copy in copies:
+            if each != share_id:
+                backend.shares.put(
+                    each, with_replicated_fields(copy, record) | new_epoch
                 )
 
     def _catch_up(self, share_id: str) -> None:
-        """Have a writable replica that is behind be like the others."""
+        """Update an outdated writable replica from the others."""
         record = self._record(share_id)
         if (
-            self._style != WRITABLE
+            self._replication_type != WRITABLE
             or 'replica_of' not in record
             or record['epoch'] is None
         ):
             return
-        relation = self._replicating().find(record['replica_of'])
-        if relation is None or is_synced(record, relation):
+        replica_set = self._require_domain().find(record['replica_of'])
+        if replica_set is None or is_synced(record, replica_set):
             return
-        source = self._source_of(relation)
+        source = self._source_of(replica_set)
         if source is not None:
             self._state.shares.put(
                 share_id,
-                with_replicated_fields(record, self._found(source))
-                | {'epoch': relation.epoch},
+                with_replicated_fields(record, self._source_record(source))
+                | {'epoch': replica_set.epoch},
             )
 
 
 def with_replicated_fields(
     record: records.Record, leading: records.Record
 ) -> records.Record:
-    """A replica with all that follows from the leading one."""
-    return record | {name: leading[name] for name in _FOLLOWING}
+    """Return a replica's record with the replicated fields of its source."""
+    return record | {name: leading[name] for name in _REPLICATED_FIELDS}
 
 
-def _unfit(home: DummyState, replica_id: str) -> bool:
-    record = home.shares.find(replica_id)
+def _is_unusable(backend: DummyState, replica_id: str) -> bool:
+    record = backend.shares.find(replica_id)
     return record is None or record['status'] != 'available'

@@ -1,8 +1,8 @@
-"""A back end that is only remembered: the instrument of tests.
+"""The dummy driver: a back end without data, made for tests.
 
-What it made is kept on disk, so that it survives the end of the process.
-Any method can be told to take its time, to fail before, half-way through
-or after its work, or to hang: by options, or by the `…_next` methods.
+Its state is on disk and survives the end of the process. Any method can be
+delayed, made to fail before, half-way through or after its work, or made to
+hang: by options or with the `…_next` methods.
 """
 
 from collections.abc import Iterable
@@ -14,74 +14,73 @@ from manila_lite.share.drivers import base
 from manila_lite.share.drivers import records
 from manila_lite.share.drivers.dummy import faults
 from manila_lite.share.drivers.dummy import replication_domain
-from manila_lite.share.drivers.dummy import state as remembered
 from manila_lite.share.drivers.dummy.managing import share_exports
 from manila_lite.share.drivers.dummy.replication import DummyReplication
 from manila_lite.share.drivers.dummy.server_migration import (
     DummyServerMigration,
 )
+from manila_lite.share.drivers.dummy.state import Clients
+from manila_lite.share.drivers.dummy.state import DummyState
 
-# Name of a metadata item with which a share tells how full it is.
+# Key of the metadata item that sets how full a share is.
 USED_GB_KEY = 'dummy_used_gb'
 CREATING_FROM_SNAPSHOT = 'creating_from_snapshot'
 
 
 def inventory(state_path: str | pathlib.Path) -> dict[str, int]:
-    """Sizes by share instance id of what a dummy back end holds.
+    """Return the sizes of a back end's shares, by share instance id.
 
-    It is read from outside, whether the driver is running or not.
+    It reads the state from outside, whether or not the driver is running.
     """
-    return _sizes(remembered.DummyState(state_path).shares)
+    return _sizes(DummyState(state_path).shares)
 
 
 def snapshot_inventory(state_path: str | pathlib.Path) -> dict[str, int]:
-    """The same of snapshots, by snapshot instance id."""
-    return _sizes(remembered.DummyState(state_path).snapshots)
+    """Return the sizes of snapshots, by snapshot instance id."""
+    return _sizes(DummyState(state_path).snapshots)
 
 
 def replica_inventory(
     state_path: str | pathlib.Path,
 ) -> dict[str, replication_domain.DummyReplica]:
-    """Role, version and freshness of the replicas it has, by their ids."""
-    return replication_domain.list_replicas(remembered.DummyState(state_path))
+    """Return role, version and sync state of replicas by their ids."""
+    return replication_domain.list_replicas(DummyState(state_path))
 
 
-def access_inventory(state_path: str | pathlib.Path) -> remembered.Clients:
-    """Whom a dummy back end lets in, by share instance id.
+def access_inventory(state_path: str | pathlib.Path) -> Clients:
+    """Return the clients that have access, by share instance id.
 
-    Each client is its type, itself as given, and its level. Shares that
-    let nobody in are left out, and so are replicas that clients are kept
-    from. Replicas that can only be read have no other level.
+    A client is its type, its name as given, and its level. Shares without
+    clients are left out, as are replicas that deny all clients. Read-only
+    replicas have no other level.
     """
-    state = remembered.DummyState(state_path)
+    state = DummyState(state_path)
     return replication_domain.effective_clients(
         state, state.access.inventory()
     )
 
 
-def snapshot_access_inventory(
-    state_path: str | pathlib.Path,
-) -> remembered.Clients:
-    """The same by snapshot instance id."""
-    state = remembered.DummyState(state_path)
+def snapshot_access_inventory(state_path: str | pathlib.Path) -> Clients:
+    """Return the clients that have access, by snapshot instance id."""
+    state = DummyState(state_path)
     return replication_domain.effective_snapshot_clients(
         state, state.snapshot_access.inventory()
     )
 
 
 def server_inventory(state_path: str | pathlib.Path) -> dict[str, list[str]]:
-    """Addresses of the share servers it has, by share server id."""
+    """Return the addresses of its share servers, by share server id."""
     return {
         name: [*record['addresses'], *record['admin_addresses']]
-        for name, record in remembered.DummyState(state_path).servers.records()
+        for name, record in DummyState(state_path).servers.records()
     }
 
 
 def servers_of_shares(state_path: str | pathlib.Path) -> dict[str, str]:
-    """On which server a share is, by share instance id."""
+    """Return the share server of each share, by share instance id."""
     return {
         name: record['server']
-        for name, record in remembered.DummyState(state_path).shares.records()
+        for name, record in DummyState(state_path).shares.records()
         if record.get('server')
     }
 
@@ -93,45 +92,45 @@ def _sizes(folder: records.RecordFolder) -> dict[str, int]:
 class DummyDriver(
     DummyReplication, DummyServerMigration, base.CreateFromSnapshotSupport
 ):
-    # What tests look at
+    # Inspection by tests
 
     def inventory(self) -> dict[str, int]:
-        """Sizes by share instance id of what is really there."""
+        """Return the sizes of existing shares, by share instance id."""
         return inventory(self._state.path)
 
     def snapshot_inventory(self) -> dict[str, int]:
-        """Sizes by snapshot instance id of what is really there."""
+        """Return the sizes of existing snapshots, by snapshot instance id."""
         return snapshot_inventory(self._state.path)
 
-    def access_inventory(self) -> remembered.Clients:
-        """Whom it really lets in, by share instance id."""
+    def access_inventory(self) -> Clients:
+        """Return the effective clients, by share instance id."""
         return access_inventory(self._state.path)
 
-    def snapshot_access_inventory(self) -> remembered.Clients:
-        """Whom it really lets in, by snapshot instance id."""
+    def snapshot_access_inventory(self) -> Clients:
+        """Return the effective clients, by snapshot instance id."""
         return snapshot_access_inventory(self._state.path)
 
     def replica_inventory(self) -> dict[str, replication_domain.DummyReplica]:
-        """The replicas that are really there, by share instance id."""
+        """Return the existing replicas, by share instance id."""
         return replica_inventory(self._state.path)
 
     def server_inventory(self) -> dict[str, list[str]]:
-        """Addresses by share server id of what is really there."""
+        """Return the addresses of servers, by share server id."""
         return server_inventory(self._state.path)
 
     def write(self, share_id: str, content: str, used_gb: float = 0) -> None:
-        """Put content into a share, as its users do."""
+        """Write content to a share, as its users do."""
         with self._lock:
             self._change_content(share_id, content, used_gb)
 
     def read(self, share_id: str) -> str:
-        """The content of a share, whether its users may see it or not."""
+        """Return the content of a share, visible to its users or not."""
         with self._lock:
             self._catch_up(share_id)
             return self._record(share_id)['content']
 
     def set_error(self, share_id: str) -> None:
-        """Have a share be in error, also one still being made."""
+        """Put a share into error, even while it is being created."""
         with self._lock:
             self._state.shares.put(
                 share_id, self._record(share_id) | {'status': 'error'}
@@ -142,13 +141,13 @@ class DummyDriver(
     @faults.instrumented
     def do_setup(self, context: RequestContext) -> None:
         self._state.path.mkdir(parents=True, exist_ok=True)
-        self._settle()
+        self._register_backend()
 
     @faults.instrumented
     def check_for_setup_error(self) -> None:
         if not self.configuration.dummy_driver_pools:
             raise exception.BadConfiguration(
-                reason='dummy_driver_pools names no pool'
+                reason='dummy_driver_pools is empty'
             )
 
     @faults.instrumented
@@ -159,9 +158,9 @@ class DummyDriver(
     def ensure_shares(
         self, context: RequestContext, shares: Iterable[base.ShareForDriver]
     ) -> dict[str, base.EnsureReply]:
-        return {share['id']: self._ensured(share) for share in shares}
+        return {share['id']: self._ensure_reply(share) for share in shares}
 
-    def _ensured(self, share: base.ShareForDriver) -> base.EnsureReply:
+    def _ensure_reply(self, share: base.ShareForDriver) -> base.EnsureReply:
         record = self._state.shares.find(share['id'])
         if record is None:
             return {'status': 'error'}
@@ -191,7 +190,7 @@ class DummyDriver(
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ExportLocationsReply:
         return share_exports(
-            self._make(share, share_server, content='', used_gb=0)
+            self._create(share, share_server, content='', used_gb=0)
         )
 
     @faults.instrumented
@@ -204,7 +203,7 @@ class DummyDriver(
         parent_share: base.ShareForDriver | None = None,
     ) -> base.ExportLocationsReply | base.NewShareReply:
         source = self._snapshot_record(snapshot['id'])
-        record = self._make(
+        record = self._create(
             share,
             share_server,
             content=source['content'],
@@ -218,7 +217,7 @@ class DummyDriver(
             }
         return share_exports(record)
 
-    def _make(
+    def _create(
         self,
         share: base.ShareForDriver,
         share_server: base.ShareServerMapping | None,
@@ -231,7 +230,7 @@ class DummyDriver(
             if record is None or record['status'] == 'error':
                 record = self._new_record(
                     share, share_server, content, used_gb
-                ) | self._membership(share)
+                ) | self._replica_fields(share)
                 self._state.shares.put(share['id'], record)
                 self.faults.midway()
                 record |= (
@@ -260,9 +259,9 @@ class DummyDriver(
                     share['id'], record | {'status': 'error'}
                 )
                 self.faults.midway()
-            self._state.access.forget(share['id'])
+            self._state.access.remove(share['id'])
             self._state.shares.drop(share['id'])
-            self._leave(share)
+            self._leave_domain(share)
 
     @faults.instrumented
     def extend_share(
@@ -272,8 +271,8 @@ class DummyDriver(
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
         with self._lock:
-            record = self._current(share['id'])
-            self._put(
+            record = self._current_record(share['id'])
+            self._put_replicated(
                 share['id'], record | {'size': max(record['size'], new_size)}
             )
 
@@ -285,7 +284,7 @@ class DummyDriver(
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
         with self._lock:
-            record = self._current(share['id'])
+            record = self._current_record(share['id'])
             used_gb = max(
                 record['used_gb'], float(share['metadata'].get(USED_GB_KEY, 0))
             )
@@ -293,7 +292,7 @@ class DummyDriver(
                 raise exception.ShareShrinkingPossibleDataLoss(
                     share_id=share['id']
                 )
-            self._put(
+            self._put_replicated(
                 share['id'], record | {'size': min(record['size'], new_size)}
             )
 
@@ -306,17 +305,17 @@ class DummyDriver(
         with self._lock:
             record = self._record(share['id'])
             if record['status'] == CREATING_FROM_SNAPSHOT:
-                record = _one_step_on(record)
+                record = _advance(record)
                 self._state.shares.put(share['id'], record)
-        answer: base.StatusReply = {
+        reply: base.StatusReply = {
             'status': record['status'],
             'size': record['size'],
             'share_proto': record['share_proto'],
             'export_locations': share_exports(record),
         }
         if record['status'] == CREATING_FROM_SNAPSHOT:
-            answer['progress'] = f'{100 * record["done"] // record["steps"]}%'
-        return answer
+            reply['progress'] = f'{100 * record["done"] // record["steps"]}%'
+        return reply
 
     @faults.instrumented
     def update_access(
@@ -351,7 +350,11 @@ class DummyDriver(
                 'vendor_name': 'manila_lite',
                 'storage_protocol': 'NFS_CIFS',
                 'pools': self._get_pools_info(),
-                **({'replication_type': self._style} if self._style else {}),
+                **(
+                    {'replication_type': self._replication_type}
+                    if self._replication_type
+                    else {}
+                ),
                 'share_server_multiple_subnet_support': (
                     self.driver_handles_share_servers
                 ),
@@ -363,7 +366,7 @@ class DummyDriver(
     def _get_pools_info(self) -> list[base.Stats]:
         allocated = dict.fromkeys(self.configuration.dummy_driver_pools, 0)
         for _, record in self._state.shares.records():
-            # A pool may have been taken out of the configuration.
+            # A pool may have been removed from the configuration.
             allocated[record['pool']] = (
                 allocated.get(record['pool'], 0) + record['size']
             )
@@ -387,8 +390,8 @@ class DummyDriver(
         }
 
 
-def _one_step_on(record: records.Record) -> records.Record:
-    """A share that is being made from a snapshot, a while later."""
+def _advance(record: records.Record) -> records.Record:
+    """Return the record after one more step of creation."""
     done = record['done'] + 1
     return record | {
         'done': done,

@@ -1,4 +1,4 @@
-"""Delays and faults that can be ordered for the calls of a driver."""
+"""Delays and faults that can be injected into driver calls."""
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ MAX_RECORDED_CALLS = 10_000
 
 
 class FaultKind(enum.Enum):
-    """What becomes of a call; one that hangs does so until released."""
+    """What happens to a call; one that hangs waits for its release."""
 
     FAIL = 'failed before it did anything'
     HALF_FAIL = 'failed with half of its work done'
@@ -29,22 +29,22 @@ class FaultKind(enum.Enum):
 
 
 class Hang:
-    """Calls that stay away: `reached` waits for one, `release` ends it."""
+    """Hanging calls: await one with `wait_reached`, end with `release`."""
 
     def __init__(self) -> None:
         self._reached = threading.Event()
         self._released = threading.Event()
 
     def wait_reached(self, timeout: float = 30) -> bool:
-        """Wait for a call to come here; False when none came in time."""
+        """Wait for a call to hang here; return False after the timeout."""
         return self._reached.wait(timeout)
 
     def release(self) -> None:
-        """Let those that hang go on, and those to come pass."""
+        """Let hanging calls continue and later ones pass."""
         self._released.set()
 
     def block(self) -> None:
-        """Keep the calling thread until the release."""
+        """Block the calling thread until the release."""
         self._reached.set()
         self._released.wait()
 
@@ -55,23 +55,23 @@ class Fault:
     error: Exception
     hang: Hang | None = None
 
-    def trigger(self, *when: FaultKind) -> None:
-        """Fail or hang, if the fault is of one of these kinds."""
-        if self.kind in when:
+    def trigger(self, *kinds: FaultKind) -> None:
+        """Fail or hang if the fault is of one of these kinds."""
+        if self.kind in kinds:
             if self.hang is None:
                 raise self.error
             self.hang.block()
 
 
 class RecordedCall(NamedTuple):
-    """A call that came; the id is that of its share or snapshot."""
+    """A recorded call with the id of its share or snapshot."""
 
     method: str
     subject_id: str | None
 
 
 class FaultInjector:
-    """The orders for one driver, given by the name of a method."""
+    """The faults scheduled for one driver, by method name."""
 
     def __init__(
         self,
@@ -80,13 +80,13 @@ class FaultInjector:
         delay: float = 0,
         delays: Mapping[str, float] | None = None,
         sleep: Callable[[float], object] = time.sleep,
-        away: Callable[[], bool] = lambda: False,
+        is_unreachable: Callable[[], bool] = lambda: False,
     ):
         self._methods = methods
         self._delay = delay
         self._delays = delays or {}
         self._sleep = sleep
-        self._away = away
+        self._is_unreachable = is_unreachable
         self._lock = threading.Lock()
         self._calls: collections.deque[RecordedCall] = collections.deque(
             maxlen=MAX_RECORDED_CALLS
@@ -98,7 +98,7 @@ class FaultInjector:
 
     @property
     def calls(self) -> list[RecordedCall]:
-        """The last calls, oldest first."""
+        """Return the latest calls, oldest first."""
         with self._lock:
             return list(self._calls)
 
@@ -108,8 +108,8 @@ class FaultInjector:
         times: int | None = 1,
         error: Exception | None = None,
     ) -> None:
-        """Have so many calls fail before they do anything; None is all."""
-        self._order(method, FaultKind.FAIL, times, error)
+        """Make that many calls fail before any work; None means all."""
+        self._schedule(method, FaultKind.FAIL, times, error)
 
     def half_fail_next(
         self,
@@ -117,8 +117,8 @@ class FaultInjector:
         times: int | None = 1,
         error: Exception | None = None,
     ) -> None:
-        """Have calls fail half-way, or at their end if they have one step."""
-        self._order(method, FaultKind.HALF_FAIL, times, error)
+        """Make calls fail half-way, or at the end if they have one step."""
+        self._schedule(method, FaultKind.HALF_FAIL, times, error)
 
     def lose_reply_next(
         self,
@@ -126,17 +126,17 @@ class FaultInjector:
         times: int | None = 1,
         error: Exception | None = None,
     ) -> None:
-        """Have calls do all of their work and fail then."""
-        self._order(method, FaultKind.LOSE_REPLY, times, error)
+        """Make calls fail after all of their work."""
+        self._schedule(method, FaultKind.LOSE_REPLY, times, error)
 
     def hang_next(
         self, method: str, times: int | None = 1, after_work: bool = False
     ) -> Hang:
-        """Have calls hang, before or after their work, until released."""
+        """Make calls hang, before or after their work, until released."""
         hang = Hang()
         with self._lock:
             self._hangs.append(hang)
-        self._order(
+        self._schedule(
             method,
             FaultKind.HANG_AFTER_WORK if after_work else FaultKind.HANG,
             times,
@@ -145,7 +145,7 @@ class FaultInjector:
         return hang
 
     def clear(self) -> None:
-        """Drop all orders; calls that hang go on."""
+        """Discard all scheduled faults and release hanging calls."""
         with self._lock:
             self._next.clear()
             self._always.clear()
@@ -153,7 +153,7 @@ class FaultInjector:
         for hang in hangs:
             hang.release()
 
-    def _order(
+    def _schedule(
         self,
         method: str,
         kind: FaultKind,
@@ -163,13 +163,13 @@ class FaultInjector:
     ) -> None:
         if method not in self._methods:
             raise ValueError(
-                f'{method} is none of {", ".join(sorted(self._methods))}'
+                f'{method} is not one of {", ".join(sorted(self._methods))}'
             )
         fault = Fault(
             kind,
             error
             or exception.ShareBackendException(
-                msg=f'{method} {kind.value}, as ordered'
+                msg=f'{method} {kind.value} (injected fault)'
             ),
             hang,
         )
@@ -181,7 +181,7 @@ class FaultInjector:
                     [fault] * times
                 )
 
-    def _take(self, call: RecordedCall) -> Fault | None:
+    def _next_fault(self, call: RecordedCall) -> Fault | None:
         with self._lock:
             self._calls.append(call)
             if self._next.get(call.method):
@@ -189,15 +189,15 @@ class FaultInjector:
             return self._always.get(call.method)
 
     @contextlib.contextmanager
-    def around(self, method: str, subject_id: str | None) -> Iterator[None]:
-        """Record and delay the work in the body, and fault it as ordered."""
-        fault = self._take(RecordedCall(method, subject_id))
+    def intercept(self, method: str, subject_id: str | None) -> Iterator[None]:
+        """Record, delay and fault the work in the body as scheduled."""
+        fault = self._next_fault(RecordedCall(method, subject_id))
         delay = self._delays.get(method, self._delay)
         if delay:
             self._sleep(delay)
-        if self._away():
+        if self._is_unreachable():
             raise exception.ShareBackendException(
-                msg='the back end is out of reach'
+                msg='the back end is unreachable'
             )
         if fault is not None:
             fault.trigger(FaultKind.FAIL, FaultKind.HANG)
@@ -215,27 +215,27 @@ class FaultInjector:
             )
 
     def midway(self) -> None:
-        """Called by a method with half of its work done."""
+        """Fail if so scheduled; called by methods half-way through."""
         fault = getattr(self._current, 'fault', None)
         if fault is not None:
             fault.trigger(FaultKind.HALF_FAIL)
 
 
-class _Faulty(Protocol):
+class _HasFaults(Protocol):
     faults: FaultInjector
 
 
-F = TypeVar('F', bound=_Faulty)
+F = TypeVar('F', bound=_HasFaults)
 
 
 def instrumented(
     method: Callable[Concatenate[F, P], R],
 ) -> Callable[Concatenate[F, P], R]:
-    """The method of a driver, recorded, delayed and faulted as ordered."""
+    """Return a driver method that is recorded, delayed and faulted."""
 
     @functools.wraps(method)
     def call(self: F, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.faults.around(method.__name__, _subject_id(*args)):
+        with self.faults.intercept(method.__name__, _subject_id(*args)):
             return method(self, *args, **kwargs)
 
     call.instrumented = True  # type: ignore[attr-defined]
@@ -243,7 +243,7 @@ def instrumented(
 
 
 def instrumented_methods(driver_class: type) -> frozenset[str]:
-    """The methods of a class that orders can be given for."""
+    """Return the methods of a class that faults can be injected into."""
     return frozenset(
         name
         for name in dir(driver_class)

@@ -1,4 +1,4 @@
-"""What makes the dummy driver an instrument: orders, records, a state."""
+"""Faults, recorded calls and state: what tests need of the dummy driver."""
 
 from collections import deque
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _MAX_ACCESS_CALLS = 1_000
 
 
 class AccessCall(NamedTuple):
-    """A call about access: of how many rules, and which had changed."""
+    """An access call: the number of rules, and the changed ones."""
 
     method: str
     subject_id: str
@@ -35,7 +35,7 @@ class AccessCall(NamedTuple):
 
 
 class InstrumentedDriver(base.ShareDriver):
-    """A driver without verbs that can be told how to carry them out."""
+    """A driver base whose methods can be made to fail or hang."""
 
     def __init__(
         self,
@@ -44,41 +44,41 @@ class InstrumentedDriver(base.ShareDriver):
         **kwargs: Any,
     ):
         super().__init__((True, False), *args, **kwargs)
-        option = self.configuration
+        options = self.configuration
         self._state = state.DummyState(
-            pathlib.Path(option.dummy_driver_state_path).absolute()
+            pathlib.Path(options.dummy_driver_state_path).absolute()
         )
         self._lock: LockContext = threading.RLock()  # read, change and write
-        delays = option.dummy_driver_driver_methods_delays
+        delays = options.dummy_driver_driver_methods_delays
         self.faults = faults.FaultInjector(
             faults.instrumented_methods(type(self)),
-            delay=option.dummy_driver_default_driver_method_delay,
+            delay=options.dummy_driver_default_driver_method_delay,
             delays={method: float(delay) for method, delay in delays.items()},
             sleep=sleep,
-            away=self._state.is_unreachable,
+            is_unreachable=self._state.is_unreachable,
         )
         self.fail_next = self.faults.fail_next
         self.half_fail_next = self.faults.half_fail_next
         self.lose_reply_next = self.faults.lose_reply_next
         self.hang_next = self.faults.hang_next
-        self._order_configured_faults()
-        self._refused: state.RefusesRule = self._refused_by_option
+        self._schedule_configured_faults()
+        self._refuses_rule: state.RefusesRule = self._refuses_by_option
         self._access_calls: deque[AccessCall] = deque(maxlen=_MAX_ACCESS_CALLS)
 
-    def _order_configured_faults(self) -> None:
-        option = self.configuration
+    def _schedule_configured_faults(self) -> None:
+        options = self.configuration
         try:
-            for method, times in option.dummy_driver_fail_methods.items():
+            for method, times in options.dummy_driver_fail_methods.items():
                 self.fail_next(
                     method, None if times == 'always' else int(times)
                 )
-            for method in option.dummy_driver_hang_methods:
+            for method in options.dummy_driver_hang_methods:
                 self.hang_next(method, times=None)
-            for method in option.dummy_driver_answer_lost_methods:
+            for method in options.dummy_driver_answer_lost_methods:
                 self.lose_reply_next(method, times=None)
         except ValueError as error:
             raise exception.BadConfiguration(
-                reason=f'back end "{option.config_group}": a '
+                reason=f'back end "{options.config_group}": a '
                 f'dummy_driver_*_methods option: {error}'
             ) from error
 
@@ -86,27 +86,27 @@ class InstrumentedDriver(base.ShareDriver):
 
     @property
     def calls(self) -> list[faults.RecordedCall]:
-        """The last calls, oldest first."""
+        """Return the latest calls, oldest first."""
         return self.faults.calls
 
     @property
     def access_calls(self) -> list[AccessCall]:
-        """The last calls about access that came to work, oldest first."""
+        """Return the latest access calls that ran, oldest first."""
         with self._lock:
             return list(self._access_calls)
 
     # Access
 
-    def refuse_rules(self, refused: state.RefusesRule | None) -> None:
-        """Have single rules fail from now on; None ends it.
+    def refuse_rules(self, refuses: state.RefusesRule | None) -> None:
+        """Make single rules fail from now on; None ends that.
 
-        `refused` is asked with allow, update or deny, and the rule. The
-        state of those it refuses is answered as error.
+        `refuses` is called with allow, update or deny, and the rule. Rules
+        that it refuses get the state error in the reply.
         """
         with self._lock:
-            self._refused = refused or self._refused_by_option
+            self._refuses_rule = refuses or self._refuses_by_option
 
-    def _refused_by_option(
+    def _refuses_by_option(
         self, verb: str, rule: base.AccessRuleForDriver
     ) -> bool:
         patterns = self.configuration.dummy_driver_refuse_clients
@@ -143,11 +143,11 @@ class InstrumentedDriver(base.ShareDriver):
             add=add,
             delete=delete,
             update=update,
-            refused=self._refused,
+            refuses=self._refuses_rule,
             midway=self.faults.midway,
         )
 
-    # What is there
+    # Lookup
 
     def _record(self, share_id: str) -> records.Record:
         record = self._state.shares.find(share_id)
@@ -165,7 +165,7 @@ class InstrumentedDriver(base.ShareDriver):
 def export_locations(
     record: records.Record, folder: str
 ) -> list[base.ExportLocation]:
-    """Where users and administrators find a share or snapshot."""
+    """Return where users and administrators find a share or snapshot."""
     return [
         _export_location(record, folder, address, is_admin_only)
         for addresses, is_admin_only in (

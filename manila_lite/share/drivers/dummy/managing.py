@@ -1,7 +1,7 @@
-"""What the dummy back end has and nobody here knows of.
+"""Unmanaged shares and snapshots of the dummy back end.
 
-Such shares and snapshots are found by the path or provider location they
-have; they lie outside of the inventories, with those who may use them.
+They are found by their path or provider location; inventories do not include
+them or their clients.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from manila_lite.share.drivers.dummy.snapshots import snapshot_exports
 
 
 class DummyManaging(DummyServers, DummySnapshots):
-    # What tests put there
+    # Controls for tests
 
     def add_unmanaged_share(
         self,
@@ -26,9 +26,9 @@ class DummyManaging(DummyServers, DummySnapshots):
         share_proto: str = 'NFS',
         content: str = '',
     ) -> str:
-        """The path of a share that was made by somebody else.
+        """Add a share that the service did not create; return its path.
 
-        Without a size the driver cannot tell any when it is managed.
+        Without a size, the driver cannot return one when it is managed.
         """
         record = {
             'size': size,
@@ -43,7 +43,7 @@ class DummyManaging(DummyServers, DummySnapshots):
         return share_exports(record)[0]['path']
 
     def add_unmanaged_snapshot(self, share_id: str, name: str) -> str:
-        """The provider location of a snapshot made by somebody else."""
+        """Add an unmanaged snapshot; return its provider location."""
         share = self._record(share_id)
         self._state.unmanaged_snapshots.put(
             name,
@@ -60,7 +60,7 @@ class DummyManaging(DummyServers, DummySnapshots):
         return name
 
     def unmanaged_shares(self) -> dict[str, int]:
-        """Sizes of the shares nobody here knows of, by their path."""
+        """Return the sizes of unmanaged shares by path."""
         return {
             share_exports(record)[0]['path']: record['size']
             for _, record in self._state.unmanaged_shares.records()
@@ -93,20 +93,20 @@ class DummyManaging(DummyServers, DummySnapshots):
             record = record or self._state.shares.find(share['id'])
             if record is None:
                 raise exception.ManageInvalidShare(
-                    reason=f'nothing is at {share["export_location"]}'
+                    reason=f'there is no share at {share["export_location"]}'
                 )
             if record['share_proto'] != share['share_proto']:
                 raise exception.ManageInvalidShare(
-                    reason=f'it is a share of {record["share_proto"]}'
+                    reason=f'its protocol is {record["share_proto"]}'
                 )
             if record['size'] is None:
-                # What the contract asks for, and drivers forget.
+                # The size is required, but some drivers omit it.
                 return {}  # type: ignore[typeddict-item]
             if name is not None:
                 record |= {
                     'pool': self._pool_for(share),
-                    **self._home(share_server),
-                    **self._membership(share),
+                    **self._server_fields(share_server),
+                    **self._replica_fields(share),
                 }
                 self._state.shares.put(share['id'], record)
                 self.faults.midway()
@@ -141,12 +141,12 @@ class DummyManaging(DummyServers, DummySnapshots):
             record = self._state.shares.find(share['id'])
             if record is not None:
                 self._state.unmanaged_shares.put(
-                    share['id'], self._alone(record)
+                    share['id'], self._without_replica_fields(record)
                 )
                 self.faults.midway()
                 self._state.shares.drop(share['id'])
-            self._state.access.forget(share['id'])
-            self._leave(share)
+            self._state.access.remove(share['id'])
+            self._leave_domain(share)
 
     def _new_record(
         self,
@@ -155,7 +155,7 @@ class DummyManaging(DummyServers, DummySnapshots):
         content: str = '',
         used_gb: float = 0,
     ) -> records.Record:
-        """What a share is to be, and is not yet."""
+        """Return the record of a share that is about to be created."""
         return {
             'size': share['size'],
             'share_proto': share['share_proto'],
@@ -164,7 +164,7 @@ class DummyManaging(DummyServers, DummySnapshots):
             'content': content,
             'used_gb': used_gb,
             'status': 'error',
-            **self._home(share_server),
+            **self._server_fields(share_server),
         }
 
     def _pool_for(self, share: base.ShareForDriver) -> str:
@@ -240,9 +240,9 @@ class DummyManaging(DummyServers, DummySnapshots):
                 self._state.unmanaged_snapshots.put(snapshot['id'], record)
                 self.faults.midway()
                 self._state.snapshots.drop(snapshot['id'])
-            self._state.snapshot_access.forget(snapshot['id'])
+            self._state.snapshot_access.remove(snapshot['id'])
 
 
 def share_exports(record: records.Record) -> list[base.ExportLocation]:
-    """Where a share can be mounted."""
+    """Return the export locations of a share."""
     return export_locations(record, 'shares')

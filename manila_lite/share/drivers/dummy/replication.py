@@ -1,10 +1,10 @@
-"""Replicas of shares of the dummy back end, in all three styles.
+"""Replicas of shares of the dummy back end, of all three types.
 
-What is written to a writable replica is written to all of them at once.
-Of the others one is active; those that are not get its content and
-snapshots when they are asked how they are. It does not answer for what
-cannot be known: a promotion broken half-way leaves no replica active, and
-is taken back, if not repeated, when a replica is next asked.
+A write to a writable replica changes all of them at once. With the other
+types one replica is active; the others get its content and snapshots when
+their state is updated. The driver does not guess: an interrupted promotion
+leaves no replica active. If it is not repeated, it is undone when a replica
+is next updated.
 """
 
 from manila_lite import exception
@@ -32,11 +32,11 @@ SnapshotList = list[base.SnapshotForDriver]
 class DummyReplication(DummyManaging):
     _last_quiesce_wait: int | None = None
 
-    # What tests look at
+    # Inspection by tests
 
     @property
     def last_quiesce_wait(self) -> int | None:
-        """How long clients were given at the last promotion."""
+        """Return the quiesce wait time of the last promotion."""
         return self._last_quiesce_wait
 
     # Replicas
@@ -52,9 +52,9 @@ class DummyReplication(DummyManaging):
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicaReply:
         id = new_replica['id']
-        self._replicating()
+        self._require_domain()
         with self._lock:
-            relation = self._gathered(replica_list, new_replica)
+            replica_set = self._join_replica_set(replica_list, new_replica)
             record = self._state.shares.find(id)
             if record is None or record['status'] == 'error':
                 record = self._new_record(new_replica, share_server) | {
@@ -67,7 +67,7 @@ class DummyReplication(DummyManaging):
                 }
                 self._state.shares.put(id, record)
                 self.faults.midway()
-                answers = self._change_access(
+                replies = self._change_access(
                     'create_replica',
                     self._state.access,
                     id,
@@ -78,14 +78,16 @@ class DummyReplication(DummyManaging):
                 )
                 record |= {'status': 'available'}
                 self._state.shares.put(id, record)
-                told = _told_rules(answers)
+                access_reply = _access_rules_reply(replies)
             else:
-                # Those of one that is there may have changed since.
-                told = {}
-            state = self._brought_up(new_replica, relation, replica_snapshots)
-        return told | {
+                # The rules of an existing replica may have changed.
+                access_reply = {}
+            state = self._update_replica(
+                new_replica, replica_set, replica_snapshots
+            )
+        return access_reply | {
             'export_locations': share_exports(record),
-            'replica_state': ACTIVE if self._is_complete(state) else state,
+            'replica_state': ACTIVE if self._is_active_state(state) else state,
         }
 
     @faults.instrumented
@@ -97,7 +99,7 @@ class DummyReplication(DummyManaging):
         replica: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> None:
-        self._replicating()
+        self._require_domain()
         with self._lock:
             record = self._state.shares.find(replica['id'])
             if record is not None:
@@ -107,12 +109,12 @@ class DummyReplication(DummyManaging):
             for number, snapshot in enumerate(replica_snapshots):
                 if number == len(replica_snapshots) // 2:
                     self.faults.midway()
-                self._forget_snapshot(snapshot)
+                self._remove_snapshot(snapshot)
             if not replica_snapshots:
                 self.faults.midway()
-            self._state.access.forget(replica['id'])
+            self._state.access.remove(replica['id'])
             self._state.shares.drop(replica['id'])
-            self._leave(replica)
+            self._leave_domain(replica)
 
     @faults.instrumented
     def promote_replica(
@@ -124,24 +126,24 @@ class DummyReplication(DummyManaging):
         share_server: base.ShareServerMapping | None = None,
         quiesce_wait_time: int | None = None,
     ) -> list[base.ReplicaReply]:
-        domain, id = self._replicating(), replica['id']
-        if self._style == WRITABLE:
+        domain, id = self._require_domain(), replica['id']
+        if self._replication_type == WRITABLE:
             raise NotImplementedError
         self._last_quiesce_wait = quiesce_wait_time
         with self._lock:
-            record = self._sound(replica)
-            relation = self._gathered(replica_list, replica)
-            if relation.active != id:
-                if relation.active is not None:
-                    # From now on nobody writes.
-                    relation = relation._replace(
-                        active=None, previous=relation.active
+            record = self._usable_record(replica)
+            replica_set = self._join_replica_set(replica_list, replica)
+            if replica_set.active != id:
+                if replica_set.active is not None:
+                    # From now on no replica is writable.
+                    replica_set = replica_set._replace(
+                        active=None, previous=replica_set.active
                     )
-                    domain.put(replica['share_id'], relation)
-                source = self._source_of(relation)
+                    domain.put(replica['share_id'], replica_set)
+                source = self._source_of(replica_set)
                 if source is not None and not record.get('updates_left'):
                     record = with_replicated_fields(
-                        record, self._found(source)
+                        record, self._source_record(source)
                     )
                 self._state.shares.put(id, record | {'updates_left': 0})
                 self._change_access(
@@ -154,13 +156,15 @@ class DummyReplication(DummyManaging):
                     update=[],
                 )
                 self.faults.midway()
-                relation = relation._replace(
-                    active=id, previous=None, epoch=relation.epoch + 1
+                replica_set = replica_set._replace(
+                    active=id, previous=None, epoch=replica_set.epoch + 1
                 )
-                domain.put(replica['share_id'], relation)
+                domain.put(replica['share_id'], replica_set)
             record = self._record(id)
-            if record['epoch'] != relation.epoch:
-                self._state.shares.put(id, record | {'epoch': relation.epoch})
+            if record['epoch'] != replica_set.epoch:
+                self._state.shares.put(
+                    id, record | {'epoch': replica_set.epoch}
+                )
         return [
             {
                 'id': id,
@@ -168,9 +172,9 @@ class DummyReplication(DummyManaging):
                 'export_locations': share_exports(record),
             },
             *(
-                base.ReplicaReply(id=one['id'], replica_state=OUT_OF_SYNC)
-                for one in replica_list
-                if one['id'] != id
+                base.ReplicaReply(id=each['id'], replica_state=OUT_OF_SYNC)
+                for each in replica_list
+                if each['id'] != id
             ),
         ]
 
@@ -184,21 +188,23 @@ class DummyReplication(DummyManaging):
         replica_snapshots: list[base.ReplicaSnapshot],
         share_server: base.ShareServerMapping | None = None,
     ) -> str:
-        self._replicating()
+        self._require_domain()
         with self._lock:
             record = self._record(replica['id'])
             if record['status'] == 'error':
                 return ERROR
-            relation = self._gathered(replica_list, replica)
-            if relation.active == replica['id']:
-                return ERROR  # it is not what it is taken for
+            replica_set = self._join_replica_set(replica_list, replica)
+            if replica_set.active == replica['id']:
+                return ERROR  # a passive replica was expected
             if record.get('updates_left'):
                 self._state.shares.put(
                     replica['id'],
                     record | {'updates_left': record['updates_left'] - 1},
                 )
-            state = self._brought_up(replica, relation, replica_snapshots)
-        return ACTIVE if self._is_complete(state) else state
+            state = self._update_replica(
+                replica, replica_set, replica_snapshots
+            )
+        return ACTIVE if self._is_active_state(state) else state
 
     @faults.instrumented
     def get_replica_status(
@@ -206,12 +212,12 @@ class DummyReplication(DummyManaging):
         replica: base.ShareForDriver,
         share_server: base.ShareServerMapping | None = None,
     ) -> base.StatusReply:
-        """As for a share; one that should be active and is not is broken."""
-        self._replicating()
+        """Return the status; error if it should be active but is not."""
+        self._require_domain()
         with self._lock:
             self._catch_up(replica['id'])
             record = self._record(replica['id'])
-            self._gathered([replica], replica)
+            self._join_replica_set([replica], replica)
             role = self._role(replica['id'], record)
         broken = replica['replica_state'] == ACTIVE and role != ACTIVE
         return {
@@ -221,43 +227,43 @@ class DummyReplication(DummyManaging):
             'export_locations': share_exports(record),
         }
 
-    def _is_complete(self, state: str) -> bool:
-        return self._style == WRITABLE and state == IN_SYNC
+    def _is_active_state(self, state: str) -> bool:
+        return self._replication_type == WRITABLE and state == IN_SYNC
 
-    def _brought_up(
+    def _update_replica(
         self,
         replica: base.ShareForDriver,
-        relation: ReplicaSet,
+        replica_set: ReplicaSet,
         snapshots: list[base.ReplicaSnapshot],
     ) -> str:
-        """Have a replica follow, if it can; what state it is in then."""
+        """Update a replica if possible; return its new state."""
         record = self._record(replica['id'])
-        source = self._source_of(relation)
+        source = self._source_of(replica_set)
         if record.get('updates_left') or source is None:
             return OUT_OF_SYNC
-        home, _ = source
-        new = with_replicated_fields(record, self._found(source))
+        backend, _ = source
+        new = with_replicated_fields(record, self._source_record(source))
         if new != record:
             self._state.shares.put(replica['id'], new)
         self.faults.midway()
-        there = [
-            self._copied_snapshot(
-                home,
+        copied = [
+            self._copy_snapshot(
+                backend,
                 pair['active_replica_snapshot'],
                 pair['share_replica_snapshot'],
             )
             for pair in snapshots
         ]
-        if not all(there):
+        if not all(copied):
             return OUT_OF_SYNC
-        if new['epoch'] != relation.epoch:
+        if new['epoch'] != replica_set.epoch:
             self._state.shares.put(
-                replica['id'], new | {'epoch': relation.epoch}
+                replica['id'], new | {'epoch': replica_set.epoch}
             )
         return IN_SYNC
 
-    def _sound(self, replica: base.ShareForDriver) -> records.Record:
-        """The record of a replica that was not left half made."""
+    def _usable_record(self, replica: base.ShareForDriver) -> records.Record:
+        """Return the record of a replica that was created completely."""
         record = self._record(replica['id'])
         if record['status'] != 'available':
             raise exception.ShareBackendException(
@@ -265,7 +271,7 @@ class DummyReplication(DummyManaging):
             )
         return record
 
-    # Their snapshots
+    # Snapshots
 
     @faults.instrumented
     def create_replicated_snapshot(
@@ -275,36 +281,48 @@ class DummyReplication(DummyManaging):
         replica_snapshots: SnapshotList,
         share_server: base.ShareServerMapping | None = None,
     ) -> list[base.ReplicatedSnapshotReply]:
-        self._replicating()
+        self._require_domain()
         with self._lock:
-            first = self._on_active(replica_list, replica_snapshots)
-            others = self._on_others(replica_list, replica_snapshots, first)
-            record = self._taken(first)
-            answers = [_available(first, record)]
+            active_snapshot = self._instance_on_active(
+                replica_list, replica_snapshots
+            )
+            others = self._instances_on_others(
+                replica_list, replica_snapshots, active_snapshot
+            )
+            record = self._snapshot_active(active_snapshot)
+            replies = [_available_reply(active_snapshot, record)]
             self.faults.midway()
-            for one, home in others:
-                if self._copied_snapshot(self._state, first, one, home):
-                    answers.append(_available(one, _snapshot(home, one)))
-        return answers
+            for each, backend in others:
+                if self._copy_snapshot(
+                    self._state, active_snapshot, each, backend
+                ):
+                    replies.append(
+                        _available_reply(
+                            each, _get_snapshot_record(backend, each)
+                        )
+                    )
+        return replies
 
-    def _taken(self, snapshot: base.SnapshotForDriver) -> records.Record:
+    def _snapshot_active(
+        self, snapshot: base.SnapshotForDriver
+    ) -> records.Record:
         record = self._state.snapshots.find(snapshot['id'])
         if record is None or record['status'] == 'error':
             record = self._new_snapshot(snapshot) | {'status': 'available'}
             self._state.snapshots.put(snapshot['id'], record)
         return record
 
-    def _copied_snapshot(
+    def _copy_snapshot(
         self,
         source: DummyState,
         from_: base.SnapshotForDriver,
         to: base.SnapshotForDriver,
         target: DummyState | None = None,
     ) -> bool:
-        """Whether a replica has a snapshot, which it is given if it can be."""
+        """Return whether a replica has a snapshot; copy it if possible."""
         target = target or self._state
-        there = target.snapshots.find(to['id'])
-        if there is not None and there['status'] == 'available':
+        copied = target.snapshots.find(to['id'])
+        if copied is not None and copied['status'] == 'available':
             return True
         found = source.snapshots.find(from_['id'])
         share = target.shares.find(to['share_instance_id'])
@@ -335,17 +353,21 @@ class DummyReplication(DummyManaging):
         replica_snapshots: SnapshotList,
         share_server: base.ShareServerMapping | None = None,
     ) -> list[base.ReplicatedSnapshotReply]:
-        self._replicating()
+        self._require_domain()
         with self._lock:
-            first = self._on_active(replica_list, replica_snapshots)
-            others = self._on_others(replica_list, replica_snapshots, first)
-            for one, home in others:
-                self._forget_snapshot(one, home)
+            active_snapshot = self._instance_on_active(
+                replica_list, replica_snapshots
+            )
+            others = self._instances_on_others(
+                replica_list, replica_snapshots, active_snapshot
+            )
+            for each, backend in others:
+                self._remove_snapshot(each, backend)
             self.faults.midway()
-            self._forget_snapshot(first)
+            self._remove_snapshot(active_snapshot)
         return [
-            {'id': one['id'], 'status': 'deleted'}
-            for one in (first, *(one for one, _ in others))
+            {'id': each['id'], 'status': 'deleted'}
+            for each in (active_snapshot, *(each for each, _ in others))
         ]
 
     @faults.instrumented
@@ -359,31 +381,32 @@ class DummyReplication(DummyManaging):
         share_server: base.ShareServerMapping | None = None,
     ) -> base.ReplicatedSnapshotReply:
         id = replica_snapshot['id']
-        self._replicating()
+        self._require_domain()
         with self._lock:
             if replica_snapshot['status'] in ('deleting', 'error_deleting'):
                 self._snapshot_record(id)
-                self._forget_snapshot(replica_snapshot)
+                self._remove_snapshot(replica_snapshot)
                 return {'id': id, 'status': 'deleted'}
             if self._state.shares.find(share_replica['id']) is None:
                 raise exception.SnapshotResourceNotFound(snapshot_id=id)
             source = self._source_of(
-                self._gathered(replica_list, share_replica)
+                self._join_replica_set(replica_list, share_replica)
             )
             leading = source and next(
                 (
-                    one
-                    for one in replica_snapshots
-                    if one['share_instance_id'] == source[1]
+                    each
+                    for each in replica_snapshots
+                    if each['share_instance_id'] == source[1]
                 ),
                 None,
             )
             if source is None or leading is None or leading['id'] == id:
                 return {'id': id, 'status': 'creating'}
-            if not self._copied_snapshot(source[0], leading, replica_snapshot):
+            if not self._copy_snapshot(source[0], leading, replica_snapshot):
                 raise exception.SnapshotResourceNotFound(snapshot_id=id)
-            return _available(
-                replica_snapshot, _snapshot(self._state, replica_snapshot)
+            return _available_reply(
+                replica_snapshot,
+                _get_snapshot_record(self._state, replica_snapshot),
             )
 
     @faults.instrumented
@@ -398,78 +421,85 @@ class DummyReplication(DummyManaging):
         snapshot_access_rules: base.AccessRules,
         share_server: base.ShareServerMapping | None = None,
     ) -> int:
-        self._replicating()
+        self._require_domain()
         with self._lock:
             return self._revert(active_replica_snapshot)
 
-    def _on_active(
+    def _instance_on_active(
         self, replica_list: ReplicaList, snapshots: SnapshotList
     ) -> base.SnapshotForDriver:
-        """The instance on the active replica that is here."""
+        """Return the instance on the active replica, which is here."""
         active = {
-            one['id']
-            for one in replica_list
-            if one['replica_state'] == ACTIVE
-            and self._state.shares.find(one['id']) is not None
+            each['id']
+            for each in replica_list
+            if each['replica_state'] == ACTIVE
+            and self._state.shares.find(each['id']) is not None
         }
         found = next(
-            (one for one in snapshots if one['share_instance_id'] in active),
+            (
+                each
+                for each in snapshots
+                if each['share_instance_id'] in active
+            ),
             None,
         )
         if found is None:
             raise exception.ShareBackendException(
                 msg='the active replica is not on this back end'
             )
-        self._current(found['share_instance_id'])
+        self._current_record(found['share_instance_id'])
         return found
 
-    def _on_others(
+    def _instances_on_others(
         self,
         replica_list: ReplicaList,
         snapshots: SnapshotList,
-        first: base.SnapshotForDriver,
+        active_snapshot: base.SnapshotForDriver,
     ) -> list[tuple[base.SnapshotForDriver, DummyState]]:
-        """The instances on writable replicas, which are had all at once.
+        """Return the instances on the other writable replicas.
 
-        One out of reach would be left without, or with, the snapshot.
+        All replicas are changed at once, so every active one must be
+        reachable.
         """
-        if self._style != WRITABLE:
+        if self._replication_type != WRITABLE:
             return []
         active = {
-            one['id'] for one in replica_list if one['replica_state'] == ACTIVE
+            each['id']
+            for each in replica_list
+            if each['replica_state'] == ACTIVE
         }
         found = []
-        for one in snapshots:
-            home = self._replicating().find_state_of(one['share_instance_id'])
-            if home is None and one['share_instance_id'] in active:
+        for each in snapshots:
+            backend = self._require_domain().find_state_of(
+                each['share_instance_id']
+            )
+            if backend is None and each['share_instance_id'] in active:
                 raise exception.ShareBackendException(
-                    msg=f'replica {one["share_instance_id"]} is out of reach'
+                    msg=f'replica {each["share_instance_id"]} is unreachable'
                 )
-            if home is not None and one['id'] != first['id']:
-                found.append((one, home))
+            if backend is not None and each['id'] != active_snapshot['id']:
+                found.append((each, backend))
         return found
 
 
-def _told_rules(answers: base.AccessReplies) -> base.ReplicaReply:
-    refused = any(
-        answer.get('state') == 'error' for answer in answers.values()
-    )
+def _access_rules_reply(replies: base.AccessReplies) -> base.ReplicaReply:
+    refuses = any(reply.get('state') == 'error' for reply in replies.values())
     return {
-        'access_rules_status': 'error' if refused else 'active',
-        'share_access_rules': answers,
+        'access_rules_status': 'error' if refuses else 'active',
+        'share_access_rules': replies,
     }
 
 
-def _snapshot(
-    home: DummyState, snapshot: base.SnapshotForDriver
+def _get_snapshot_record(
+    backend: DummyState, snapshot: base.SnapshotForDriver
 ) -> records.Record:
-    record = home.snapshots.find(snapshot['id'])
+    record = backend.snapshots.find(snapshot['id'])
     if record is None:
         raise exception.SnapshotResourceNotFound(snapshot_id=snapshot['id'])
     return record
 
 
-def _available(
+def _available_reply(
     snapshot: base.SnapshotForDriver, record: records.Record
 ) -> base.ReplicatedSnapshotReply:
     return {

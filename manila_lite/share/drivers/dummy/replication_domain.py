@@ -1,9 +1,9 @@
-"""What the dummy back ends of one replication domain know together.
+"""The state that dummy back ends of a replication domain share.
 
-It lies in a directory all of them reach, each with a state of its own. It
-says of each share which of its replicas is active, like a witness at a
-third site: who comes back from a failure is active only if it still says
-so. A back end whose state holds a file `away` is out of reach.
+It is in a directory that all of them can reach; each also has a state of its
+own. Like a witness at a third site it records which replica of a share is
+active: a replica that recovers from a failure is active only if the domain
+still says so. A back end whose state has a file `away` is unreachable.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,11 +27,12 @@ _READ_ONLY = 'ro'
 
 
 class ReplicaSet(typing.NamedTuple):
-    """What replicas a share has, and which of them is active.
+    """The replicas of a share, and which of them is active.
 
-    While one is promoted none is; `previous` was it before, and has what
-    was written last. `epoch` counts what replicas must have seen to be up
-    to date. Of the writable style all are active, none is named here.
+    During a promotion none is active; `previous` was active before and has
+    the latest writes. `epoch` is the change that replicas must have seen to
+    be up to date. With the writable type all are active and none is named
+    here.
     """
 
     active: str | None
@@ -41,10 +42,10 @@ class ReplicaSet(typing.NamedTuple):
 
 
 class DummyReplica(typing.NamedTuple):
-    """One that is really there.
+    """A replica that exists on a back end.
 
-    `version` counts the changes of its content. It is `synced` when it
-    has been brought up to date since the last promotion.
+    `version` counts the changes of its content. It is `synced` if it has
+    been updated since the last promotion.
     """
 
     role: str
@@ -58,23 +59,23 @@ class ReplicationDomain:
     def __init__(self, path: pathlib.Path):
         self.path = path
         self.lock = DomainLock(path / 'lock')
-        self._homes = records.RecordFolder(path / 'homes')
-        self._relations = records.RecordFolder(path / 'relations')
+        self._backends = records.RecordFolder(path / 'homes')
+        self._replica_sets = records.RecordFolder(path / 'relations')
 
-    def settle(self, state: DummyState, style: str) -> None:
-        """Let others find what this back end has."""
+    def register(self, state: DummyState, replication_type: str) -> None:
+        """Register a back end, so that the others find its shares."""
         name = hashlib.sha256(str(state.path).encode()).hexdigest()
-        home = {'path': str(state.path)}
-        if self._homes.find(name) != home:
-            self._homes.put(name, home)
-        link = {'path': str(self.path), 'style': style}
-        if state.domain() != link:
-            records.write(state.path / 'domain.json', link)
+        backend = {'path': str(state.path)}
+        if self._backends.find(name) != backend:
+            self._backends.put(name, backend)
+        membership = {'path': str(self.path), 'style': replication_type}
+        if state.domain() != membership:
+            records.write(state.path / 'domain.json', membership)
 
     def find_state_of(self, replica_id: str) -> DummyState | None:
-        """The back end that has a replica; None when none can be reached."""
-        for _, home in self._homes.records():
-            state = DummyState(home['path'])
+        """Return the reachable back end with a replica, or None."""
+        for _, backend in self._backends.records():
+            state = DummyState(backend['path'])
             if (
                 not state.is_unreachable()
                 and state.shares.find(replica_id) is not None
@@ -83,36 +84,38 @@ class ReplicationDomain:
         return None
 
     def find(self, share_id: str) -> ReplicaSet | None:
-        record = self._relations.find(share_id)
+        record = self._replica_sets.find(share_id)
         return ReplicaSet(**record) if record is not None else None
 
-    def put(self, share_id: str, relation: ReplicaSet) -> None:
-        if self.find(share_id) != relation:
-            self._relations.put(share_id, relation._asdict())
+    def put(self, share_id: str, replica_set: ReplicaSet) -> None:
+        if self.find(share_id) != replica_set:
+            self._replica_sets.put(share_id, replica_set._asdict())
 
-    def leave(self, share_id: str, replica_id: str) -> None:
-        """A replica is no more; with the last one the relation ends."""
-        relation = self.find(share_id)
-        if relation is None or replica_id not in relation.members:
+    def remove_replica(self, share_id: str, replica_id: str) -> None:
+        """Remove a replica, and the replica set with its last one."""
+        replica_set = self.find(share_id)
+        if replica_set is None or replica_id not in replica_set.members:
             return
-        members = [one for one in relation.members if one != replica_id]
+        members = [
+            member for member in replica_set.members if member != replica_id
+        ]
         if not members:
-            self._relations.drop(share_id)
+            self._replica_sets.drop(share_id)
             return
         self.put(
             share_id,
-            relation._replace(
+            replica_set._replace(
                 members=members,
-                active=_but(relation.active, replica_id),
-                previous=_but(relation.previous, replica_id),
+                active=_unless(replica_set.active, replica_id),
+                previous=_unless(replica_set.previous, replica_id),
             ),
         )
 
 
 class DomainLock:
-    """Held by one thread of one process on this machine; reentrant.
+    """A reentrant lock for one thread of one process on this machine.
 
-    It goes with the process that holds it.
+    It is released when the process ends.
     """
 
     def __init__(self, path: pathlib.Path):
@@ -146,14 +149,14 @@ class DomainLock:
 
 
 def list_replicas(state: DummyState) -> dict[str, DummyReplica]:
-    """The replicas a back end has, by their ids."""
-    link = state.domain()
-    if link is None:
+    """Return the replicas of a back end by their ids."""
+    membership = state.domain()
+    if membership is None:
         return {}
-    domain = ReplicationDomain(pathlib.Path(link['path']))
+    domain = ReplicationDomain(pathlib.Path(membership['path']))
     return {
         id: describe_replica(
-            domain.find(record['replica_of']), id, record, link['style']
+            domain.find(record['replica_of']), id, record, membership['style']
         )
         for id, record in state.shares.records()
         if 'replica_of' in record
@@ -161,14 +164,17 @@ def list_replicas(state: DummyState) -> dict[str, DummyReplica]:
 
 
 def describe_replica(
-    relation: ReplicaSet | None, id: str, record: records.Record, style: str
+    replica_set: ReplicaSet | None,
+    id: str,
+    record: records.Record,
+    replication_type: str,
 ) -> DummyReplica:
-    """What a record says, with what its domain does."""
-    synced = relation is None or is_synced(record, relation)
-    if style == WRITABLE:
+    """Combine the record of a replica with that of its domain."""
+    synced = replica_set is None or is_synced(record, replica_set)
+    if replication_type == WRITABLE:
         active = synced
     else:
-        active = relation is None or relation.active == id
+        active = replica_set is None or replica_set.active == id
     return DummyReplica(
         ACTIVE if active else PASSIVE,
         record.get('version', 0),
@@ -176,40 +182,44 @@ def describe_replica(
     )
 
 
-def is_synced(record: records.Record, relation: ReplicaSet) -> bool:
+def is_synced(record: records.Record, replica_set: ReplicaSet) -> bool:
     epoch = record.get('epoch')
-    return epoch is not None and epoch >= relation.epoch
+    return epoch is not None and epoch >= replica_set.epoch
 
 
 def effective_clients(state: DummyState, clients: Clients) -> Clients:
-    """Out of the clients that were told those who really get in, and how."""
-    there = list_replicas(state)
-    if not there:
+    """Return which of the given clients have access, and at what level."""
+    replicas = list_replicas(state)
+    if not replicas:
         return clients
-    style = (state.domain() or {})['style']
-    found = {}
-    for id, told in clients.items():
-        replica = there.get(id)
-        if replica is None or replica.role == ACTIVE or style == WRITABLE:
-            found[id] = told
-        elif style == READABLE:
-            found[id] = set(_read_only(told))
-    return found
+    replication_type = (state.domain() or {})['style']
+    effective = {}
+    for id, granted in clients.items():
+        replica = replicas.get(id)
+        if (
+            replica is None
+            or replica.role == ACTIVE
+            or replication_type == WRITABLE
+        ):
+            effective[id] = granted
+        elif replication_type == READABLE:
+            effective[id] = set(_read_only(granted))
+    return effective
 
 
 def effective_snapshot_clients(state: DummyState, clients: Clients) -> Clients:
-    """The same of snapshots, which are out of use like their replica."""
-    kept = {
+    """Do the same for snapshots, which are unusable if their replica is."""
+    passive = {
         id
         for id, replica in list_replicas(state).items()
         if replica.role == PASSIVE
     }
-    if not kept or (state.domain() or {})['style'] != DR:
+    if not passive or (state.domain() or {})['style'] != DR:
         return clients
     return {
-        id: told
-        for id, told in clients.items()
-        if (state.snapshots.find(id) or {}).get('replica') not in kept
+        id: granted
+        for id, granted in clients.items()
+        if (state.snapshots.find(id) or {}).get('replica') not in passive
     }
 
 
@@ -218,5 +228,5 @@ def _read_only(clients: set[Client]) -> Iterator[Client]:
         yield kind, to, _READ_ONLY
 
 
-def _but(id: str | None, gone: str) -> str | None:
+def _unless(id: str | None, gone: str) -> str | None:
     return None if id == gone else id

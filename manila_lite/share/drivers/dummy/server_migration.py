@@ -1,8 +1,8 @@
-"""Share servers of the dummy back end that come from another one.
+"""Migration of share servers to a dummy back end.
 
-The state of the source is found by the section of its back end, which
-stands in the configuration of every share service. While it is copied
-everything lies apart, where no inventory shows it.
+The state of the source is found by its back end section, which is in the
+configuration of every share service. Incoming copies are kept apart, where
+no inventory includes them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +22,9 @@ from manila_lite.share.drivers.contract.server_migrations import (
     ServerMigrationStartReply,
 )
 from manila_lite.share.drivers.dummy import faults
-from manila_lite.share.drivers.dummy import state as remembered
 from manila_lite.share.drivers.dummy.instrumentation import InstrumentedDriver
 from manila_lite.share.drivers.dummy.instrumentation import export_locations
+from manila_lite.share.drivers.dummy.state import DummyState
 
 _CAPABILITIES = (
     'writable',
@@ -39,21 +39,21 @@ SnapshotList = Sequence[base.SnapshotForDriver]
 
 
 class DummyServerMigration(InstrumentedDriver):
-    _adopted: str | None = None
-    _offered: Iterable[str] | None = None
+    _migration_target: str | None = None
+    _migration_capabilities: Iterable[str] | None = None
 
-    # What tests do
+    # Controls for tests
 
     def set_migration_target(self, server_id: str | None) -> None:
-        """Have migrations go to this server, if it is offered."""
-        self._adopted = server_id
+        """Migrate to this server if it is offered."""
+        self._migration_target = server_id
 
     def set_migration_capabilities(self, names: Iterable[str] | None) -> None:
-        """Be capable of these only; None: of what the options say."""
-        self._offered = names
+        """Set the capabilities; None restores those of the options."""
+        self._migration_capabilities = names
 
     def incoming(self) -> set[str]:
-        """The ids of shares and snapshots that are being copied here."""
+        """Return the ids of shares and snapshots being copied here."""
         return {name for name, _ in self._state.incoming.records()}
 
     # The first phase
@@ -71,7 +71,7 @@ class DummyServerMigration(InstrumentedDriver):
             (
                 server
                 for server in share_servers
-                if server['id'] == self._adopted
+                if server['id'] == self._migration_target
             ),
             None,
         )
@@ -86,8 +86,12 @@ class DummyServerMigration(InstrumentedDriver):
         new_share_network: Mapping[str, Any],
         shares_request_spec: Mapping[str, Any],
     ) -> ServerMigrationCompatibility:
-        option = self.configuration.dummy_driver_server_migration_offers
-        offered = set(option if self._offered is None else self._offered)
+        options = self.configuration.dummy_driver_server_migration_offers
+        offered = set(
+            options
+            if self._migration_capabilities is None
+            else self._migration_capabilities
+        )
         source = self._source_state(share_server)
         compatible = (
             source is not None
@@ -118,19 +122,19 @@ class DummyServerMigration(InstrumentedDriver):
         snapshots: SnapshotList,
     ) -> ServerMigrationStartReply:
         source = self._source(src_share_server)
-        here = dest_share_server['id']
+        server_id = dest_share_server['id']
         with self._lock:
-            server = self._state.servers.find(here)
+            server = self._state.servers.find(server_id)
             if server is None:
-                # Without addresses of its own it takes over those there.
+                # Without addresses of its own it takes over the source's.
                 server = _record_of(source.servers, src_share_server['id'])
-                self._state.servers.put(here, server)
-            if self._state.migrations.find(here) is None:
+                self._state.servers.put(server_id, server)
+            if self._state.migrations.find(server_id) is None:
                 self.faults.midway()
-                self._state.migrations.put(here, {'done': 0})
+                self._state.migrations.put(server_id, {'done': 0})
         return {
             'backend_details': {
-                'server_id': here,
+                'server_id': server_id,
                 'identifier': server['identifier'],
                 'primary_public_ip': ','.join(server['addresses']),
             }
@@ -146,23 +150,23 @@ class DummyServerMigration(InstrumentedDriver):
         snapshots: SnapshotList,
     ) -> bool:
         source = self._source(src_share_server)
-        here = dest_share_server['id']
+        server_id = dest_share_server['id']
         steps = self.configuration.dummy_driver_server_migration_steps
         with self._lock:
-            done = _record_of(self._state.migrations, here)['done'] + 1
+            done = _record_of(self._state.migrations, server_id)['done'] + 1
             for share in shares:
                 self._state.incoming.put(
                     share['id'],
-                    _record_of(source.shares, share['id']) | {'to': here},
+                    _record_of(source.shares, share['id']) | {'to': server_id},
                 )
             self.faults.midway()
             for snapshot in snapshots:
                 self._state.incoming.put(
                     snapshot['id'],
                     _record_of(source.snapshots, snapshot['id'])
-                    | {'to': here},
+                    | {'to': server_id},
                 )
-            self._state.migrations.put(here, {'done': min(done, steps)})
+            self._state.migrations.put(server_id, {'done': min(done, steps)})
         return done >= steps
 
     @faults.instrumented
@@ -190,7 +194,7 @@ class DummyServerMigration(InstrumentedDriver):
         snapshots: SnapshotList,
     ) -> None:
         with self._lock:
-            self._forget(dest_share_server['id'], shares, snapshots)
+            self._discard_copies(dest_share_server['id'], shares, snapshots)
 
     # The second phase
 
@@ -208,47 +212,47 @@ class DummyServerMigration(InstrumentedDriver):
         server = _record_of(self._state.servers, dest_share_server['id'])
         with self._lock:
             share_updates = {
-                share['id']: self._take_share(
+                share['id']: self._move_share(
                     source, share, dest_share_server, server
                 )
                 for share in shares
             }
             self.faults.midway()
             snapshot_updates = {
-                snapshot['id']: self._take_snapshot(source, snapshot, server)
+                snapshot['id']: self._move_snapshot(source, snapshot, server)
                 for snapshot in snapshots
             }
-            self._forget(dest_share_server['id'], shares, snapshots)
-            # All is here: from now on the source may go.
+            self._discard_copies(dest_share_server['id'], shares, snapshots)
+            # Everything is here: the source can be removed.
             for share in shares:
                 source.shares.drop(share['id'])
-                source.access.forget(share['id'])
+                source.access.remove(share['id'])
             for snapshot in snapshots:
                 source.snapshots.drop(snapshot['id'])
-                source.snapshot_access.forget(snapshot['id'])
+                source.snapshot_access.remove(snapshot['id'])
         return {
             'share_updates': share_updates,
             'snapshot_updates': snapshot_updates,
         }
 
-    def _take_share(
+    def _move_share(
         self,
-        source: remembered.DummyState,
+        source: DummyState,
         share: base.ShareForDriver,
-        here: base.ShareServerMapping,
+        destination: base.ShareServerMapping,
         server: records.Record,
     ) -> Any:
         record = source.shares.find(share['id'])
-        if record is not None:  # or a call before this one has taken it
-            self._state.access.take(share['id'], source.access)
+        if record is not None:  # else an earlier call has moved it
+            self._state.access.copy_from(share['id'], source.access)
             self._state.shares.put(
                 share['id'],
                 record
                 | {
-                    'server': here['id'],
+                    'server': destination['id'],
                     'addresses': server['addresses'],
                     'admin_addresses': server['admin_addresses'],
-                    'pool': self._pool_of(here, record['pool']),
+                    'pool': self._pool_of(destination, record['pool']),
                 },
             )
         record = _record_of(self._state.shares, share['id'])
@@ -257,21 +261,23 @@ class DummyServerMigration(InstrumentedDriver):
             'pool_name': record['pool'],
         }
 
-    def _pool_of(self, here: base.ShareServerMapping, before: str) -> str:
-        """The pool that was asked for, one of the same name, or any."""
+    def _pool_of(
+        self, destination: base.ShareServerMapping, current: str
+    ) -> str:
+        """Return the requested pool, one of the same name, or any pool."""
         pools = self.configuration.dummy_driver_pools
-        wanted = here['host'].partition('#')[2] or before
+        wanted = destination['host'].partition('#')[2] or current
         return wanted if wanted in pools else pools[0]
 
-    def _take_snapshot(
+    def _move_snapshot(
         self,
-        source: remembered.DummyState,
+        source: DummyState,
         snapshot: base.SnapshotForDriver,
         server: records.Record,
     ) -> Any:
         record = source.snapshots.find(snapshot['id'])
         if record is not None:
-            self._state.snapshot_access.take(
+            self._state.snapshot_access.copy_from(
                 snapshot['id'], source.snapshot_access
             )
             self._state.snapshots.put(
@@ -288,39 +294,37 @@ class DummyServerMigration(InstrumentedDriver):
             'export_locations': export_locations(record, 'snapshots'),
         }
 
-    # Both
+    # Both phases
 
-    def _forget(
-        self, here: str, shares: ShareList, snapshots: SnapshotList
+    def _discard_copies(
+        self, server_id: str, shares: ShareList, snapshots: SnapshotList
     ) -> None:
-        for one in (*shares, *snapshots):
-            self._state.incoming.drop(one['id'])
-        self._state.migrations.drop(here)
+        for each in (*shares, *snapshots):
+            self._state.incoming.drop(each['id'])
+        self._state.migrations.drop(server_id)
 
-    def _source(
-        self, server: base.ShareServerMapping
-    ) -> remembered.DummyState:
+    def _source(self, server: base.ShareServerMapping) -> DummyState:
         state = self._source_state(server)
         if state is None:
             raise exception.ShareBackendException(
-                msg=f'{server["host"]} is no dummy back end that is known here'
+                msg=f'{server["host"]} is not a known dummy back end'
             )
         return state
 
     def _source_state(
         self, server: base.ShareServerMapping
-    ) -> remembered.DummyState | None:
-        """What the other back end remembers; None when it is no dummy."""
-        there = self.configuration.for_backend(
+    ) -> DummyState | None:
+        """Return the state of the source, or None if it is not a dummy."""
+        configuration = self.configuration.for_backend(
             server['host'].partition('@')[2]
         )
-        if there is None or there.share_driver != 'dummy':
+        if configuration is None or configuration.share_driver != 'dummy':
             return None
-        return remembered.DummyState(there.dummy_driver_state_path)
+        return DummyState(configuration.dummy_driver_state_path)
 
 
 def _record_of(folder: records.RecordFolder, name: str) -> records.Record:
     record = folder.find(name)
     if record is None:
-        raise exception.ShareBackendException(msg=f'there is no {name}')
+        raise exception.ShareBackendException(msg=f'{name} does not exist')
     return record

@@ -1,7 +1,7 @@
 """Share servers of the dummy back end.
 
-A server is a record of its addresses, subnets and directory services. A
-share that is made on it is reached at these addresses.
+A server is a record of its addresses, subnets and security services. Shares
+on it are exported at its addresses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,18 +25,18 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
     security_service_update_support = True
     network_allocation_update_support = True
 
-    _fits: ServerPredicate | None = None
+    _server_filter: ServerPredicate | None = None
 
-    # What tests do
+    # Controls for tests
 
     def restrict_servers(self, fits: ServerPredicate | None) -> None:
-        """Have a share only be put on servers that fit; None ends it."""
-        self._fits = fits
+        """Place shares only on servers that fit; None ends that."""
+        self._server_filter = fits
 
     def add_unmanaged_server(
         self, identifier: str, addresses: Sequence[str] = ('10.0.0.99',)
     ) -> str:
-        """The identifier of a server that was made by somebody else."""
+        """Add an unmanaged server; return its identifier."""
         self._state.unmanaged_servers.put(
             identifier,
             {
@@ -50,7 +50,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         )
         return identifier
 
-    # Life
+    # Life cycle
 
     def get_network_allocations_number(self) -> int:
         return self.configuration.dummy_driver_network_allocations
@@ -68,7 +68,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         with self._lock:
             record = self._state.servers.find(id)
             if record is None or record['status'] == 'error':
-                record = _server(network_info)
+                record = _server_from_network_info(network_info)
                 self._state.servers.put(id, record | {'status': 'error'})
                 self.faults.midway()
                 self._state.servers.put(id, record)
@@ -88,7 +88,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
                 return
             if any(True for _ in self._shares_on(id)):
                 raise exception.ShareBackendException(
-                    msg=f'there are shares on share server {id}'
+                    msg=f'share server {id} still has shares'
                 )
             self._state.servers.put(id, record | {'status': 'error'})
             self.faults.midway()
@@ -109,7 +109,8 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
             (
                 server
                 for server in share_servers
-                if self._fits is None or self._fits(server, share)
+                if self._server_filter is None
+                or self._server_filter(server, share)
             ),
             None,
         )
@@ -127,7 +128,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
             if pool in used
         ]
 
-    # Servers that are there already
+    # Managing existing servers
 
     @faults.instrumented
     def get_share_server_network_info(
@@ -137,7 +138,9 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         identifier: str,
         driver_options: Mapping[str, str],
     ) -> list[str]:
-        return list(self._to_manage(share_server, identifier)['addresses'])
+        return list(
+            self._get_manageable(share_server, identifier)['addresses']
+        )
 
     @faults.instrumented
     def manage_server(
@@ -149,13 +152,13 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
     ) -> tuple[str, dict[str, str]]:
         id = share_server['id']
         with self._lock:
-            record = self._to_manage(share_server, identifier)
+            record = self._get_manageable(share_server, identifier)
             self._state.servers.put(id, record)
             self.faults.midway()
             self._state.unmanaged_servers.drop(identifier)
         return record['identifier'], _details(id, record)
 
-    def _to_manage(
+    def _get_manageable(
         self, share_server: base.ShareServerMapping, identifier: str
     ) -> records.Record:
         record = self._state.servers.find(
@@ -163,7 +166,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         ) or self._state.unmanaged_servers.find(identifier)
         if record is None:
             raise exception.ManageInvalidShareServer(
-                reason=f'there is no server {identifier}'
+                reason=f'server {identifier} does not exist'
             )
         return record
 
@@ -182,7 +185,7 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
                 self.faults.midway()
                 self._state.servers.drop(id)
 
-    # Networks that change
+    # Changing networks
 
     @faults.instrumented
     def update_share_server_security_service(
@@ -232,8 +235,8 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
     ) -> dict[str, Any]:
         id = share_server['id']
         new = [
-            one['ip_address']
-            for one in new_network_allocations['network_allocations']
+            each['ip_address']
+            for each in new_network_allocations['network_allocations']
         ]
         with self._lock:
             record = self._server_record(id)
@@ -287,13 +290,13 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
                 | {'metadata': record.get('metadata', {}) | dict(metadata)},
             )
 
-    # What is there
+    # Lookup
 
     def _server_record(self, server_id: str) -> records.Record:
         record = self._state.servers.find(server_id)
         if record is None:
             raise exception.ShareBackendException(
-                msg=f'there is no share server {server_id}'
+                msg=f'share server {server_id} does not exist'
             )
         return record
 
@@ -304,15 +307,15 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
             if record.get('server') == server_id
         ]
 
-    def _home(
+    def _server_fields(
         self, share_server: base.ShareServerMapping | None
     ) -> records.Record:
-        """What the record of a share says about where it is served."""
+        """Return the record fields of a share that name its server."""
         if not self.driver_handles_share_servers:
             return {}
         if share_server is None:
             raise exception.ShareBackendException(
-                msg='a share is made on a share server, and none was given'
+                msg='a share needs a share server, and none was given'
             )
         server = self._server_record(share_server['id'])
         return {
@@ -322,31 +325,33 @@ class DummyServers(InstrumentedDriver, base.ShareServerSupport):
         }
 
 
-def _server(network_info: list[base.NetworkInfo]) -> records.Record:
+def _server_from_network_info(
+    network_info: list[base.NetworkInfo],
+) -> records.Record:
     subnets = {
         info['share_network_subnet_id']: [
-            one['ip_address'] for one in info['network_allocations']
+            each['ip_address'] for each in info['network_allocations']
         ]
         for info in network_info
     }
     return {
         'identifier': f'dummy-{network_info[0]["server_id"]}',
         'subnets': subnets,
-        'addresses': [one for found in subnets.values() for one in found],
+        'addresses': [each for found in subnets.values() for each in found],
         'admin_addresses': [
-            one['ip_address']
-            for one in network_info[0]['admin_network_allocations']
+            each['ip_address']
+            for each in network_info[0]['admin_network_allocations']
         ],
         'security_services': {
-            one['type']: one['id']
-            for one in network_info[0]['security_services']
+            each['type']: each['id']
+            for each in network_info[0]['security_services']
         },
         'status': 'active',
     }
 
 
 def _details(id: str, record: records.Record) -> dict[str, str]:
-    """What is to be remembered of a server."""
+    """Return the details to store for a server."""
     return {
         'server_id': id,
         'identifier': record['identifier'],

@@ -1,4 +1,4 @@
-"""Snapshots of the dummy back end, and what is made with them."""
+"""Snapshots of the dummy back end, and their use."""
 
 from manila_lite.context import RequestContext
 from manila_lite.share.drivers import base
@@ -15,7 +15,7 @@ class DummySnapshots(
     _revert_to_size: int | None = None
 
     def revert_to_size_next(self, size: int) -> None:
-        """Have the next revert end with a size that nobody asked for."""
+        """Make the next revert end with this size."""
         self._revert_to_size = size
 
     @faults.instrumented
@@ -70,14 +70,16 @@ class DummySnapshots(
                     snapshot['id'], record | {'status': 'error'}
                 )
                 self.faults.midway()
-            self._forget_snapshot(snapshot)
+            self._remove_snapshot(snapshot)
 
-    def _forget_snapshot(
-        self, snapshot: base.SnapshotForDriver, home: DummyState | None = None
+    def _remove_snapshot(
+        self,
+        snapshot: base.SnapshotForDriver,
+        backend: DummyState | None = None,
     ) -> None:
-        home = home or self._state
-        home.snapshot_access.forget(snapshot['id'])
-        home.snapshots.drop(snapshot['id'])
+        backend = backend or self._state
+        backend.snapshot_access.remove(snapshot['id'])
+        backend.snapshots.drop(snapshot['id'])
 
     @faults.instrumented
     def get_snapshot_status(
@@ -108,21 +110,21 @@ class DummySnapshots(
 
     def _revert(self, snapshot: base.SnapshotForDriver) -> int:
         share_id = snapshot['share_instance_id']
-        share = self._current(share_id)
-        saved = self._snapshot_record(snapshot['id'])
+        share = self._current_record(share_id)
+        snapshot_record = self._snapshot_record(snapshot['id'])
         size, self._revert_to_size = (
-            self._revert_to_size or saved['size'],
+            self._revert_to_size or snapshot_record['size'],
             None,
         )
         share |= {
             'size': size,
-            'content': saved['content'],
-            'used_gb': saved['used_gb'],
-            **self._next(share),
+            'content': snapshot_record['content'],
+            'used_gb': snapshot_record['used_gb'],
+            **self._next_version(share),
         }
         self._state.shares.put(share_id, share | {'status': 'error'})
         self.faults.midway()
-        self._put(share_id, share | {'status': 'available'})
+        self._put_replicated(share_id, share | {'status': 'available'})
         return size
 
     @faults.instrumented
@@ -150,5 +152,5 @@ class DummySnapshots(
 
 
 def snapshot_exports(record: records.Record) -> list[base.ExportLocation]:
-    """Where a snapshot can be mounted."""
+    """Return the export locations of a snapshot."""
     return export_locations(record, 'snapshots')

@@ -1,7 +1,7 @@
-"""What the dummy back end has, remembered on disk.
+"""The state of a dummy back end on disk.
 
-All of it outlives the process, and can be read from outside whether the
-driver is running or not.
+It outlives the process and can be read from outside whether or not the
+driver is running.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,14 +12,14 @@ from manila_lite.share.drivers import records
 from manila_lite.share.drivers.contract.values import AccessReply
 from manila_lite.share.drivers.contract.values import AccessRuleForDriver
 
-# Type, target as given, level.
+# Type, target as given in the rule, level.
 Client = tuple[str, str, str]
 Clients = dict[str, set[Client]]
-# Whether a rule, given by what is to be done with it and itself, fails.
+# Whether a rule fails, given allow, update or deny, and the rule.
 RefusesRule = Callable[[str, AccessRuleForDriver], bool]
 
-_AWAY = 'away'
-_KEYED = 'cephx'  # the type of rule that makes a key
+_UNREACHABLE_FILE = 'away'
+_KEY_TYPE = 'cephx'  # rules of this type get an access key
 
 
 class DummyState:
@@ -37,31 +37,31 @@ class DummyState:
         self.unmanaged_servers = records.RecordFolder(
             self.path / 'unmanaged_servers'
         )
-        # Of servers that come here, and what is copied before they are.
+        # Server migrations to this back end, and the copies made for them.
         self.migrations = records.RecordFolder(self.path / 'migrations')
         self.incoming = records.RecordFolder(self.path / 'arriving')
         self.access = AccessStore(self.path / 'access')
         self.snapshot_access = AccessStore(self.path / 'snapshot_access')
 
     def domain(self) -> records.Record | None:
-        """The path of its replication domain, and its style there."""
+        """Return the path of its replication domain and its type there."""
         return records.find(self.path / 'domain.json')
 
-    # A site that is lost
+    # Simulated outage
 
     def is_unreachable(self) -> bool:
-        return (self.path / _AWAY).exists()
+        return (self.path / _UNREACHABLE_FILE).exists()
 
     def make_unreachable(self) -> None:
-        (self.path / _AWAY).touch()
+        (self.path / _UNREACHABLE_FILE).touch()
 
     def make_reachable(self) -> None:
-        (self.path / _AWAY).unlink(missing_ok=True)
+        (self.path / _UNREACHABLE_FILE).unlink(missing_ok=True)
 
-    # Servers that come
+    # Incoming servers
 
     def discard_incoming(self, server_id: str) -> None:
-        """Remove what was copied for a server that is removed."""
+        """Remove what was copied for a server that is deleted."""
         for name, record in self.incoming.records():
             if record.get('to') == server_id:
                 self.incoming.drop(name)
@@ -71,15 +71,15 @@ class DummyState:
 class AccessStore:
     """Clients, by the share or snapshot they may use.
 
-    Like a real back end it does no more than it is told: changes are
-    made to what it has, and what it was not told of stays as it is.
+    Like a real back end it applies exactly the given changes; everything
+    else stays unchanged.
     """
 
     def __init__(self, path: pathlib.Path):
         self._folder = records.RecordFolder(path)
 
     def inventory(self) -> Clients:
-        """All who may use anything."""
+        """Return the clients of each share or snapshot that has any."""
         return {
             name: {
                 (client['type'], client['to'], client['level'])
@@ -89,13 +89,13 @@ class AccessStore:
             if record['clients']
         }
 
-    def forget(self, name: str) -> None:
-        """Nobody may use it; gone is success."""
+    def remove(self, name: str) -> None:
+        """Remove all clients; none is success."""
         self._folder.drop(name)
 
-    def take(self, name: str, source: 'AccessStore') -> None:
-        """Have the clients of another back end."""
-        self._keep(name, source._clients(name))
+    def copy_from(self, name: str, source: 'AccessStore') -> None:
+        """Copy the clients of another back end."""
+        self._put_clients(name, source._clients(name))
 
     def change(
         self,
@@ -105,32 +105,32 @@ class AccessStore:
         add: Sequence[AccessRuleForDriver],
         delete: Sequence[AccessRuleForDriver],
         update: Sequence[AccessRuleForDriver] = (),
-        refused: RefusesRule,
+        refuses: RefusesRule,
         midway: Callable[[], None],
     ) -> dict[str, AccessReply]:
-        """Make the changes; without any, have exactly those rules.
+        """Apply the changes; without any, set exactly those rules.
 
-        Changes refused are not made.
+        Changes that are refused are not made.
         """
-        everything = not (add or delete or update)
-        clients = {} if everything else self._clients(name)
+        replace_all = not (add or delete or update)
+        clients = {} if replace_all else self._clients(name)
         steps = [('deny', rule) for rule in delete]
-        steps += [('allow', rule) for rule in (rules if everything else add)]
+        steps += [('allow', rule) for rule in (rules if replace_all else add)]
         steps += [('update', rule) for rule in update]
-        answers = {}
+        replies = {}
         for number, (verb, rule) in enumerate(steps):
             if number == len(steps) // 2:
-                self._keep(name, clients)
+                self._put_clients(name, clients)
                 midway()
-            if refused(verb, rule):
-                answers[rule['access_id']] = AccessReply(state='error')
+            if refuses(verb, rule):
+                replies[rule['access_id']] = AccessReply(state='error')
             elif verb == 'deny':
                 clients.pop(_key(rule), None)
             else:
                 clients[_key(rule)] = rule['access_level']
-                answers[rule['access_id']] = _allowed(name, rule)
-        self._keep(name, clients)
-        return answers
+                replies[rule['access_id']] = _allow_reply(name, rule)
+        self._put_clients(name, clients)
+        return replies
 
     def _clients(self, name: str) -> dict[tuple[str, str], str]:
         record = self._folder.find(name) or {'clients': []}
@@ -139,7 +139,9 @@ class AccessStore:
             for client in record['clients']
         }
 
-    def _keep(self, name: str, clients: dict[tuple[str, str], str]) -> None:
+    def _put_clients(
+        self, name: str, clients: dict[tuple[str, str], str]
+    ) -> None:
         self._folder.put(
             name,
             {
@@ -155,8 +157,8 @@ def _key(rule: AccessRuleForDriver) -> tuple[str, str]:
     return rule['access_type'], rule['access_to']
 
 
-def _allowed(name: str, rule: AccessRuleForDriver) -> AccessReply:
-    if rule['access_type'] != _KEYED:
+def _allow_reply(name: str, rule: AccessRuleForDriver) -> AccessReply:
+    if rule['access_type'] != _KEY_TYPE:
         return {'state': 'active'}
     secret = hashlib.sha256(f'{name} {rule["access_to"]}'.encode())
     return {'state': 'active', 'access_key': secret.hexdigest()}
