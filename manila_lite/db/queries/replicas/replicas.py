@@ -1,4 +1,4 @@
-"""Replicas of a share: the rows that requests and work decide on."""
+"""Replicas of a share: the rows that requests and work act on."""
 
 from collections.abc import Collection
 import typing
@@ -49,7 +49,7 @@ _TARGET = (
         INSTANCE.c.replica_state.is_not(None),
     )
 )
-_TAKE = (
+_LOCK_INSTANCES = (
     sa.select(
         INSTANCE.c.id,
         INSTANCE.c.share_id,
@@ -85,7 +85,7 @@ _HOSTS = (
     )
     .order_by(INSTANCE.c.created_at, INSTANCE.c.id)
 )
-_NEXT_ROUND = (
+_ADVANCE_GENERATION = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.share_id == sa.bindparam('of_share'))
     .values(replica_generation=INSTANCE.c.replica_generation + 1)
@@ -141,9 +141,9 @@ _SNAPSHOT_METADATA_OF = (
 
 
 def get_target(session: Session, replica_id: str) -> sa.Row:
-    """What an action needs to authorise and check, in one statement.
+    """Return what an action needs to authorize and check a replica.
 
-    Raises ShareReplicaNotFound, also for instances that are no replicas.
+    Raises ShareReplicaNotFound, also for instances that are not replicas.
     """
     row = session.one(_TARGET, replica_id=replica_id)
     if row is None:
@@ -152,28 +152,29 @@ def get_target(session: Session, replica_id: str) -> sa.Row:
 
 
 def lock_instances(session: Session, share_id: str) -> typing.Sequence[sa.Row]:
-    """All instances of a share, which stay as they are until the end.
+    """Lock all instances of a share and return them.
 
-    Whoever decides on one replica by what the others are takes them all
-    first, in this one order. Who adds one has taken the others, too.
+    Code that decides about one replica by the state of the others locks
+    them all first, always in this order. So does code that adds one.
     """
-    found = session.rows(_TAKE, of_share=share_id)
+    found = session.rows(_LOCK_INSTANCES, of_share=share_id)
     if session.dialect == 'sqlite':
         return found
-    # A statement that has waited does not see what was added meanwhile,
-    # the next one does; and from now on nobody adds any.
-    return session.rows(_TAKE, of_share=share_id)
+    # After waiting for a lock, the statement does not see instances that
+    # were added in the meantime. The second one does, and with all of them
+    # locked no more can be added.
+    return session.rows(_LOCK_INSTANCES, of_share=share_id)
 
 
 def count(session: Session, share_id: str) -> int:
-    """How many replicas a share has, the active ones included."""
+    """Return the number of replicas of a share, including active ones."""
     return session.value(_COUNT, of_share=share_id)
 
 
 def get_hosts(
     session: Session, share_id: str
 ) -> tuple[str | None, frozenset[str]]:
-    """Where the active replica is, if anywhere, and where there are any."""
+    """Return the host of the active replica, if any, and all hosts."""
     rows = session.rows(_HOSTS, of_share=share_id)
     return (
         next(
@@ -189,19 +190,19 @@ def get_hosts(
 
 
 def advance_generation(session: Session, share_id: str) -> None:
-    """Have answers about the replicas that are yet to come not count.
+    """Invalidate outstanding replies of drivers about the replicas.
 
-    Drivers were asked while another replica was active, or while the
-    active one had other data. A round is read with the replica and
-    matched when what the driver said is written down.
+    They were requested while another replica was active, or while the
+    active one had other data. The generation is read with the replica,
+    and matched when the outcome is written.
     """
-    session.run(_NEXT_ROUND, of_share=share_id)
+    session.run(_ADVANCE_GENERATION, of_share=share_id)
 
 
 def mark_all_out_of_sync(session: Session, share_id: str) -> None:
-    """Have no replica be taken for up to date, whoever was asked before.
+    """Mark all passive replicas out of sync and advance the generation.
 
-    The active one has other data, or is about to.
+    The active replica has changed its data, or is about to.
     """
     fire_matching(
         session,
@@ -216,7 +217,7 @@ def mark_all_out_of_sync(session: Session, share_id: str) -> None:
 def initial_columns(
     share_id: str, replication_type: str | None
 ) -> dict[str, object]:
-    """What the first instance of a share is born with."""
+    """Return the replica columns of the first instance of a share."""
     if replication_type is None:
         return {}
     return {
@@ -231,10 +232,10 @@ def activate(
     replication_type: str,
     event: str = 'activated',
 ) -> None:
-    """Have a replica be active, with rules as users gave them.
+    """Make a replica active and its rules effective as users gave them.
 
-    Where there can be but one, the one before has to be retired first:
-    the unique key of `sole_active_of` refuses a second one.
+    If only one may be active, the previous one must be retired first: the
+    unique key of `sole_active_of` rejects a second one.
     """
     fire(
         session,
@@ -253,7 +254,7 @@ def retire(
     replication_type: str,
     event: str = 'retired',
 ) -> None:
-    """Have an active replica be one that only follows."""
+    """Make an active replica passive; `event` says which state it enters."""
     fire(
         session,
         SHARE_REPLICA,
@@ -266,9 +267,9 @@ def retire(
 
 
 def mark_failed(session: Session, replica_id: str) -> None:
-    """A replica that was not created has nothing, and says so.
+    """Mark a replica that was not created as failed, with all its rules.
 
-    None of its rules is in force. Its status is the caller's to set.
+    The caller sets its status.
     """
     fire_matching(
         session,
@@ -295,7 +296,7 @@ def mark_failed(session: Session, replica_id: str) -> None:
 
 
 def mark_unplaced_failed(session: Session, replica_id: str) -> None:
-    """The same of one that is on no back end, which none will look at."""
+    """Mark a replica that was never placed as failed, with its snapshots."""
     mark_failed(session, replica_id)
     fire_matching(
         session,
@@ -310,13 +311,13 @@ def _sole(share_id: str, replication_type: str) -> str | None:
     return share_id if replication_type in PROMOTABLE else None
 
 
-# What drivers are shown, of many shares at once
+# Input for drivers, for many shares at once
 
 
 def list_instances(
     session: Session, share_ids: Collection[str]
 ) -> list[tuple[sa.Row, dict[str, str], list[sa.Row]]]:
-    """All replicas of the shares, as `share_instances.some` has them."""
+    """Return all replicas of the shares, as `list_with_details` does."""
     ids = [
         row.id
         for row in session.rows(_INSTANCES_OF, share_ids=sorted(share_ids))
@@ -327,7 +328,7 @@ def list_instances(
 def list_rules(
     session: Session, share_ids: Collection[str]
 ) -> dict[str, list[sa.Row]]:
-    """The rules of the shares by instance, as `access.of_instance`."""
+    """Return the access rules of the shares, by instance id."""
     found: dict[str, list[sa.Row]] = {}
     for row in session.rows(_RULES_OF, share_ids=sorted(share_ids)):
         found.setdefault(row.share_instance_id, []).append(row)
@@ -337,10 +338,10 @@ def list_rules(
 def list_snapshots(
     session: Session, share_ids: Collection[str]
 ) -> tuple[typing.Sequence[sa.Row], dict[str, dict]]:
-    """All snapshot instances of the shares, the oldest snapshot first.
+    """Return all snapshot instances of the shares, and their metadata.
 
-    And the metadata by snapshot. Each row has the `replica_state` of what
-    it was taken of.
+    The oldest snapshots come first; each row has the `replica_state` of
+    its replica. The metadata is by snapshot id.
     """
     wanted = sorted(share_ids)
     metadata: dict[str, dict[str, str]] = {}

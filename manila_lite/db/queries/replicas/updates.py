@@ -1,4 +1,4 @@
-"""The replicas of a back end that are to be updated, page by page."""
+"""The replicas of a back end that have to be updated, page by page."""
 
 from collections.abc import Collection
 import typing
@@ -16,7 +16,7 @@ from manila_lite.states.share_replica import PASSIVE
 from manila_lite.states.share_replica import ReplicaState
 
 POLLED_STATUSES = frozenset({InstanceStatus.AVAILABLE, InstanceStatus.ERROR})
-"""In these a replica is owed no work that will say how it is."""
+"""The statuses in which no other work will report on a replica."""
 
 INSTANCE = shares.ShareInstance.__table__
 SNAPSHOT_INSTANCE = snapshots.SnapshotInstance.__table__
@@ -25,7 +25,7 @@ JOURNAL = engine.Transition.__table__
 
 
 def _of_service(*conditions: sa.ColumnElement[bool]) -> sa.Select:
-    """The first of them, each kind by an index of its own."""
+    """Return the first replicas that meet the conditions, by an index."""
     found = (
         sa.select(INSTANCE.c.id, INSTANCE.c.share_id)
         .where(
@@ -55,18 +55,18 @@ _PAGE = (
     .order_by('id')
     .limit(sa.bindparam('page_size'))
 )
-_ROUNDS = sa.select(INSTANCE.c.id, INSTANCE.c.replica_generation).where(
+_GENERATIONS = sa.select(INSTANCE.c.id, INSTANCE.c.replica_generation).where(
     INSTANCE.c.id.in_(sa.bindparam('ids', expanding=True)),
     INSTANCE.c.status.in_(sorted(POLLED_STATUSES)),
 )
-_SHARE_OF = sa.select(INSTANCE.c.share_id).where(
+_SHARE_ID = sa.select(INSTANCE.c.share_id).where(
     INSTANCE.c.id == sa.bindparam('replica_id'),
     INSTANCE.c.replica_state.is_not(None),
 )
-_IS_OWED = sa.select(
+_IS_PENDING = sa.select(
     sa.exists().where(WORK.c.one_key == sa.bindparam('of_key'))
 )
-_COME = sa.update(SNAPSHOT_INSTANCE).where(
+_UPDATE_COPYING = sa.update(SNAPSHOT_INSTANCE).where(
     SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'),
     SNAPSHOT_INSTANCE.c.status == snapshot_instance.SnapshotStatus.CREATING,
 )
@@ -84,10 +84,10 @@ _LAST_MOVE = (
 def list_page(
     session: Session, service_host: str, after: str, size: int
 ) -> typing.Sequence[sa.Row]:
-    """Id and share of so many replicas of a back end, in order of id.
+    """Return id and share of up to `size` replicas, ordered by id.
 
-    Those that follow another, and active ones that are in error. It
-    begins with the first after an id; the empty one is before all.
+    They are passive replicas, and active ones in error. The page starts
+    after the id `after`; the empty one precedes all.
     """
     prefix = f'{service_host}#'
     return session.rows(
@@ -96,20 +96,23 @@ def list_page(
 
 
 def get_generations(session: Session, ids: Collection[str]) -> dict[str, int]:
-    """The round of each of these replicas that is still to be updated."""
+    """Return the generations of those replicas that are still polled."""
     return {
         row.id: row.replica_generation
-        for row in session.rows(_ROUNDS, ids=sorted(ids))
+        for row in session.rows(_GENERATIONS, ids=sorted(ids))
     }
 
 
 def find_share_id(session: Session, replica_id: str) -> str | None:
-    """The share of a replica; None when that is gone."""
-    return session.value(_SHARE_OF, replica_id=replica_id)
+    """Return the share of a replica, or None if the replica is gone."""
+    return session.value(_SHARE_ID, replica_id=replica_id)
 
 
 def has_failed_promotion(session: Session, replica_id: str) -> bool:
-    """Whether it is in error since a promotion, of it or of another."""
+    """Whether a failed promotion was the last move of the replica.
+
+    It may have been the promotion of another replica.
+    """
     return session.value(_LAST_MOVE, replica_id=replica_id) in (
         'promote_failed',
         'replica_failed',
@@ -117,15 +120,15 @@ def has_failed_promotion(session: Session, replica_id: str) -> bool:
 
 
 def is_work_pending(session: Session, kind: str, key: object) -> bool:
-    """Whether work of a kind, one per key, waits or is done just now."""
-    return bool(session.value(_IS_OWED, of_key=f'{kind}:{key}'))
+    """Whether work of this kind and key is queued or running."""
+    return bool(session.value(_IS_PENDING, of_key=f'{kind}:{key}'))
 
 
 def update_copying_snapshot(
     session: Session, snapshot_instance_id: str, **values: object
 ) -> None:
-    """Note what is known of a snapshot that is still being copied."""
+    """Update columns of a snapshot instance that is still being copied."""
     session.run(
-        _COME.values(updated_at=session.now, **values),
+        _UPDATE_COPYING.values(updated_at=session.now, **values),
         instance_id=snapshot_instance_id,
     )

@@ -1,7 +1,7 @@
-"""Replicas as users see them: a page, or one, with its metadata.
+"""Replicas as users see them: a page, or one replica, with metadata.
 
-A page is one statement, its metadata a second one that repeats the page as
-a subquery.
+A page takes one statement, and one for its metadata that repeats the page
+as a subquery.
 """
 
 from collections.abc import Sequence
@@ -57,11 +57,11 @@ _METADATA_OF_ONE = _METADATA.where(
 
 @dataclasses.dataclass
 class ShareReplicaFilter:
-    """Which replicas: empty fields do not narrow anything.
+    """Criteria for replicas; empty fields match everything.
 
-    `after` is the id of a replica; those that follow it are wanted.
-    Without `sees_hidden` those that deferred deletion has given up are
-    left out.
+    `after` is the id of a replica; only those that follow it match.
+    Replicas hidden by deferred deletion are left out unless
+    `include_hidden` is set.
     """
 
     project_id: str | None = None
@@ -71,14 +71,14 @@ class ShareReplicaFilter:
 
 
 class ShareReplicaListing(typing.NamedTuple):
-    """Rows to show, and the metadata by the id of their replica."""
+    """Rows to show, and their metadata by replica id."""
 
     rows: Sequence[sa.Row]
     metadata: dict[str, dict[str, str]]
 
 
 def get(session: Session, replica_id: str) -> ShareReplicaListing:
-    """One replica; no rows when there is none."""
+    """Return one replica, or no rows if it does not exist."""
     return ShareReplicaListing(
         session.rows(_ONE, replica_id=replica_id),
         _by_key(session.rows(_METADATA_OF_ONE, replica_id=replica_id)),
@@ -86,20 +86,20 @@ def get(session: Session, replica_id: str) -> ShareReplicaListing:
 
 
 def list_summaries(
-    session: Session, wanted: ShareReplicaFilter, page: typing.Any
+    session: Session, criteria: ShareReplicaFilter, page: typing.Any
 ) -> ShareReplicaListing:
-    """How the replicas of a page are."""
+    """Return ids and states of the replicas of a page."""
     return ShareReplicaListing(
-        session.rows(_page(wanted, page, *_SUMMARY)), {}
+        session.rows(_page(criteria, page, *_SUMMARY)), {}
     )
 
 
 def list_details(
-    session: Session, wanted: ShareReplicaFilter, page: typing.Any
+    session: Session, criteria: ShareReplicaFilter, page: typing.Any
 ) -> ShareReplicaListing:
-    """The replicas of a page with all that the detailed view shows."""
-    rows = session.rows(_page(wanted, page, *_SHOWN))
-    ids = _page(wanted, page, INSTANCE.c.id).subquery()
+    """Return the replicas of a page with all that the detailed view shows."""
+    rows = session.rows(_page(criteria, page, *_SHOWN))
+    ids = _page(criteria, page, INSTANCE.c.id).subquery()
     return ShareReplicaListing(
         rows,
         _by_key(
@@ -111,40 +111,41 @@ def list_details(
 
 
 def _page(
-    wanted: ShareReplicaFilter, page: typing.Any, *columns: sa.ColumnElement
+    criteria: ShareReplicaFilter, page: typing.Any, *columns: sa.ColumnElement
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
         .select_from(_FROM)
-        .where(INSTANCE.c.replica_state.is_not(None), *_conditions(wanted))
+        .where(INSTANCE.c.replica_state.is_not(None), *_conditions(criteria))
         .order_by(INSTANCE.c.created_at.desc(), INSTANCE.c.id.desc())
         .limit(page.limit)
     )
     return statement.offset(page.offset) if page.offset else statement
 
 
-def _conditions(wanted: ShareReplicaFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: ShareReplicaFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = []
-    if wanted.project_id is not None:
-        found.append(SHARE.c.project_id == wanted.project_id)
-    if wanted.share_id is not None:
-        found.append(INSTANCE.c.share_id == wanted.share_id)
-    if wanted.after is not None:
+    if criteria.project_id is not None:
+        found.append(SHARE.c.project_id == criteria.project_id)
+    if criteria.share_id is not None:
+        found.append(INSTANCE.c.share_id == criteria.share_id)
+    if criteria.after is not None:
         last = INSTANCE.alias()
         made = (
             sa.select(last.c.created_at)
-            .where(last.c.id == wanted.after)
+            .where(last.c.id == criteria.after)
             .scalar_subquery()
         )
         found.append(
             sa.or_(
                 INSTANCE.c.created_at < made,
                 sa.and_(
-                    INSTANCE.c.created_at == made, INSTANCE.c.id < wanted.after
+                    INSTANCE.c.created_at == made,
+                    INSTANCE.c.id < criteria.after,
                 ),
             )
         )
-    if not wanted.include_hidden:
+    if not criteria.include_hidden:
         found.append(INSTANCE.c.status.not_in(sorted(HIDDEN_FROM_TENANTS)))
     return found
 

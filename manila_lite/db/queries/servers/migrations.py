@@ -1,4 +1,4 @@
-"""Migrations of share servers, and what moves with a server."""
+"""Migrations of share servers, and the rows that move with a server."""
 
 from collections.abc import Collection, Mapping
 import typing
@@ -34,7 +34,7 @@ _HAS_COPIES = (
     )
     .correlate(INSTANCE)
 )
-# A server without shares has one row, whose columns of shares are null.
+# A server without shares has one row, with null in the columns of shares.
 _WITH_SHARES = (
     sa.select(
         SERVER.c.id,
@@ -155,14 +155,14 @@ _SUPERSEDE = (
         updated_at=sa.bindparam('now'),
     )
 )
-_HEARD = (
+_RECORD_PROGRESS = (
     sa.update(MIGRATION)
     .where(*_IS_OPEN)
     .values(
         progress=sa.bindparam('new_progress'), heard_at=sa.bindparam('now')
     )
 )
-_CAST = (
+_SET_READONLY = (
     sa.update(INSTANCE)
     .where(INSTANCE.c.share_server_id == sa.bindparam('of_server'))
     .values(cast_rules_to_readonly=sa.bindparam('cast'))
@@ -171,16 +171,15 @@ _PRUNE = sa.delete(MIGRATION).where(
     MIGRATION.c.ended_at < sa.bindparam('before')
 )
 
-_ERROR_SHOWN = 1000
+_MAX_ERROR_LENGTH = 1000
 
 
 def list_server_with_shares(
     session: Session, server_id: str
 ) -> typing.Sequence[sa.Row]:
-    """A server, one row for each share on it.
+    """Return a server as one row for each share instance on it.
 
-    One row without a share when there is none; no row when the server is
-    gone.
+    A server without shares has one row; a server that is gone has none.
     """
     return session.rows(_WITH_SHARES, server_id=server_id)
 
@@ -188,14 +187,14 @@ def list_server_with_shares(
 def list_snapshot_instances(
     session: Session, server_id: str
 ) -> typing.Sequence[sa.Row]:
-    """The snapshot instances of the shares on a server."""
+    """Return the snapshot instances of the shares on a server."""
     return session.rows(_SNAPSHOTS, server_id=server_id)
 
 
 def get_snapshot_metadata(
     session: Session, server_id: str
 ) -> dict[str, dict[str, str]]:
-    """Their metadata, by the id of the snapshot instance."""
+    """Return the metadata of snapshots on a server, by instance id."""
     found: dict[str, dict[str, str]] = {}
     for row in session.rows(_TAGS, server_id=server_id):
         found.setdefault(row.id, {})[row.key] = row.value
@@ -205,9 +204,9 @@ def get_snapshot_metadata(
 def list_networks_with_subnets(
     session: Session, ids: Collection[str | None], server_id: str
 ) -> typing.Sequence[sa.Row]:
-    """Networks, one row for each subnet, with the name of its zone.
+    """Return networks as one row for each subnet, with its zone name.
 
-    `is_used` says that the server has addresses in the subnet.
+    `is_used` says whether the server has addresses in the subnet.
     """
     return session.rows(
         _NETWORKS, ids=sorted(id for id in ids if id), server_id=server_id
@@ -215,9 +214,9 @@ def list_networks_with_subnets(
 
 
 def insert(session: Session, **values: object) -> str:
-    """Note a migration that begins; its id.
+    """Insert a migration; return its id.
 
-    One that an administrator's decree has left open ends with it.
+    This ends a migration that `reset_task_state` has left open.
     """
     id = session.new_id()
     session.run(
@@ -242,20 +241,20 @@ def insert(session: Session, **values: object) -> str:
 
 
 def find_open(session: Session, source_id: str) -> sa.Row | None:
-    """The migration that is under way from a server, or None."""
+    """Return the open migration of a source server, or None."""
     return session.one(_OPEN, of_source=source_id)
 
 
 def find_latest(session: Session, source_id: str) -> sa.Row | None:
-    """The newest migration from a server, which may be gone.
+    """Return the newest migration of a source server, or None.
 
-    `task_state` is that of the server, null when it is gone.
+    `task_state` is that of the server, null if the server is gone.
     """
     return session.one(_LATEST, of_source=source_id)
 
 
 def update(session: Session, migration_id: str, **values: object) -> None:
-    """Change what is known of a migration."""
+    """Change columns of a migration."""
     session.run(
         sa.update(MIGRATION)
         .where(MIGRATION.c.id == migration_id)
@@ -266,9 +265,9 @@ def update(session: Session, migration_id: str, **values: object) -> None:
 def record_progress(
     session: Session, migration_id: str, progress: int | None
 ) -> None:
-    """Note that the driver has spoken, and how far it says it has come."""
+    """Record a reply of the driver, with the progress it reports."""
     session.run(
-        _HEARD,
+        _RECORD_PROGRESS,
         migration_id=migration_id,
         new_progress=progress,
         now=session.now,
@@ -278,36 +277,37 @@ def record_progress(
 def close(
     session: Session, migration_id: str, outcome: str, error: str | None = None
 ) -> None:
-    """Note the end of a migration; once more changes nothing."""
+    """Record the end of a migration; repeating it changes nothing."""
     session.run(
         _CLOSE,
         migration_id=migration_id,
         new_outcome=outcome,
-        new_error=error and error[:_ERROR_SHOWN],
+        new_error=error and error[:_MAX_ERROR_LENGTH],
         now=session.now,
     )
 
 
 def set_rules_readonly(session: Session, server_id: str, cast: bool) -> None:
-    """Say whether the rules of all shares on a server are read-only."""
-    session.run(_CAST, of_server=server_id, cast=cast)
+    """Set whether rules of all shares on a server are cast to read-only."""
+    session.run(_SET_READONLY, of_server=server_id, cast=cast)
 
 
 def prune(session: Session, before: typing.Any) -> int:
-    """Forget migrations that ended before a moment; how many."""
+    """Delete migrations that ended before a time; return their number."""
     return session.run(_PRUNE, before=before)
 
 
 def sum_by_type_and_protocol(
     rows: typing.Iterable[typing.Any],
 ) -> list[Mapping[str, object]]:
-    """What the shares of `with_shares` need: per type and protocol.
+    """Sum up the shares of `list_server_with_shares`.
 
-    Each has share_type_id, share_proto, size (GiB in all) and count.
+    Each result has share_type_id, share_proto, total size in GiB and
+    count.
     """
     found: dict[tuple[str, str], dict[str, typing.Any]] = {}
     for row in rows:
-        need = found.setdefault(
+        total = found.setdefault(
             (row.share_type_id, row.share_proto),
             {
                 'share_type_id': row.share_type_id,
@@ -316,6 +316,6 @@ def sum_by_type_and_protocol(
                 'count': 0,
             },
         )
-        need['size'] += row.size
-        need['count'] += 1
+        total['size'] += row.size
+        total['count'] += 1
     return list(found.values())

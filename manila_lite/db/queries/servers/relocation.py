@@ -1,7 +1,7 @@
-"""All that is on a share server, changed at once when it has moved.
+"""Changes to everything on a share server when the server has moved.
 
-A few statements do it, however many shares there are; inserts go in one
-batch. Statuses are not changed here.
+The number of statements does not depend on the number of shares; inserts
+are batched. Statuses are not changed here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,10 +28,10 @@ OF_SUBNET = share_servers.ShareServerSubnet.__table__
 Locations = Sequence[Mapping[str, typing.Any]]
 
 _AT_ONCE = 5000
-"""How many ids are named in one statement."""
+"""The most ids named in one statement."""
 
 
-def _parts(ids: Collection[str]) -> typing.Iterator[list[str]]:
+def _batches(ids: Collection[str]) -> typing.Iterator[list[str]]:
     wanted = sorted(ids)
     for begin in range(0, len(wanted), _AT_ONCE):
         yield wanted[begin : begin + _AT_ONCE]
@@ -46,8 +46,8 @@ def move_instances(
     share_network_id: str | None,
     availability_zone_id: str | None,
 ) -> None:
-    """Say that share instances are on another pool and server."""
-    for part in _parts(instance_ids):
+    """Move share instances to another pool and server."""
+    for part in _batches(instance_ids):
         session.run(
             sa.update(INSTANCE)
             .where(INSTANCE.c.id.in_(part))
@@ -64,7 +64,7 @@ def move_instances(
 def set_snapshot_locations(
     session: Session, locations: Mapping[str, str]
 ) -> None:
-    """Note where back ends have snapshots, by instance id."""
+    """Store the provider locations of snapshot instances, by id."""
     session.run_many(
         sa.update(SNAPSHOT_INSTANCE)
         .where(SNAPSHOT_INSTANCE.c.id == sa.bindparam('instance_id'))
@@ -77,9 +77,9 @@ def set_snapshot_locations(
 
 
 def replace_exports(session: Session, wanted: Mapping[str, Locations]) -> None:
-    """Make these the export locations, by share instance id.
+    """Replace the export locations of share instances, by instance id.
 
-    One whose path stays keeps its id, and what users noted about it.
+    A location whose path exists already keeps its id and its metadata.
     """
     added = _replace(session, EXPORT, EXPORT.c.share_instance_id, wanted)
     session.run_many(
@@ -95,7 +95,7 @@ def replace_exports(session: Session, wanted: Mapping[str, Locations]) -> None:
 def replace_snapshot_exports(
     session: Session, wanted: Mapping[str, Locations]
 ) -> None:
-    """The same by snapshot instance id."""
+    """Replace export locations of snapshot instances, by instance id."""
     _replace(
         session,
         SNAPSHOT_EXPORT,
@@ -110,10 +110,10 @@ def _replace(
     owner: sa.Column,
     wanted: Mapping[str, Locations],
 ) -> list[tuple[str, Mapping[str, typing.Any]]]:
-    """What had to be inserted, with the ids it got."""
+    """Replace locations; return the inserted ones with their new ids."""
     known: set[tuple[str, str]] = set()
     gone: list[str] = []
-    for part in _parts(wanted):
+    for part in _batches(wanted):
         for row in session.rows(
             sa.select(table.c.id, table.c.path, owner.label('owner_id')).where(
                 owner.in_(part)
@@ -126,7 +126,7 @@ def _replace(
                 known.add((row.owner_id, row.path))
             else:
                 gone.append(row.id)
-    for part in _parts(gone):
+    for part in _batches(gone):
         session.run(sa.delete(table).where(table.c.id.in_(part)))
     added, rows = [], []
     for owner_id, locations in sorted(wanted.items()):
@@ -152,25 +152,25 @@ def _replace(
 def list_instances_with_rules(
     session: Session, instance_ids: Collection[str]
 ) -> list[str]:
-    """Those of the share instances that have access rules."""
-    return _having(session, RULE.c.share_instance_id, instance_ids)
+    """Return the ids of those share instances that have access rules."""
+    return _owners_in(session, RULE.c.share_instance_id, instance_ids)
 
 
 def list_snapshots_with_rules(
     session: Session, instance_ids: Collection[str]
 ) -> list[str]:
-    """The same of snapshot instances."""
-    return _having(
+    """Return the ids of those snapshot instances that have rules."""
+    return _owners_in(
         session, SNAPSHOT_RULE.c.share_snapshot_instance_id, instance_ids
     )
 
 
-def _having(
+def _owners_in(
     session: Session, column: sa.Column, ids: Collection[str]
 ) -> list[str]:
     return [
         row[0]
-        for part in _parts(ids)
+        for part in _batches(ids)
         for row in session.rows(
             sa.select(column)
             .where(column.in_(part))
@@ -181,19 +181,21 @@ def _having(
 
 
 def mark_rules_stale(session: Session, instance_ids: Collection[str]) -> None:
-    """Note that back ends may have other rules than those known."""
-    _doubt(session, INSTANCE, instance_ids)
+    """Record that the rules of share instances may differ on back ends."""
+    _mark_stale(session, INSTANCE, instance_ids)
 
 
 def mark_snapshot_rules_stale(
     session: Session, instance_ids: Collection[str]
 ) -> None:
-    """The same of snapshot instances."""
-    _doubt(session, SNAPSHOT_INSTANCE, instance_ids)
+    """Record that the rules of snapshot instances may differ."""
+    _mark_stale(session, SNAPSHOT_INSTANCE, instance_ids)
 
 
-def _doubt(session: Session, table: sa.Table, ids: Collection[str]) -> None:
-    for part in _parts(ids):
+def _mark_stale(
+    session: Session, table: sa.Table, ids: Collection[str]
+) -> None:
+    for part in _batches(ids):
         session.run(
             sa.update(table)
             .where(table.c.id.in_(part))
@@ -204,7 +206,7 @@ def _doubt(session: Session, table: sa.Table, ids: Collection[str]) -> None:
 def transfer_addresses(
     session: Session, source_id: str, destination_id: str
 ) -> None:
-    """Have one server be reached where the other was."""
+    """Transfer the addresses and subnets of a server to another one."""
     session.run(
         sa.update(ALLOCATION)
         .where(ALLOCATION.c.share_server_id == source_id)
@@ -223,10 +225,9 @@ def transfer_addresses(
 
 
 def get_rules_statuses(session: Session, server_id: str) -> set[str]:
-    """What the rules of the shares on a server come to.
+    """Return the set of `access_rules_status` of the shares on a server.
 
-    The values of `access_rules_status`; one whose back end is still to
-    be told counts as out_of_sync.
+    An instance whose rules are stale counts as out_of_sync.
     """
     return {
         'out_of_sync' if row.access_stale else row.access_rules_status

@@ -1,7 +1,8 @@
-"""Share servers: the rows that managers and operations decide on.
+"""Share servers: the rows that managers and operations act on.
 
-A server and the instances on it change together: who puts an instance on
-a server, takes one off, or has the server go, first holds its row.
+A server and the instances on it change together: code that puts an
+instance on a server, removes one from it or removes the server first
+locks the row of the server.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +35,7 @@ INSTANCE = shares.ShareInstance.__table__
 SHARE = shares.Share.__table__
 ZONE = services.AvailabilityZone.__table__
 
-_LONGEST_DETAIL = 1023
+_MAX_DETAIL_LENGTH = 1023
 
 # The project of a server is that of its network.
 _FULL = sa.select(
@@ -44,13 +45,13 @@ _FULL = sa.select(
     NETWORK.c.name.label('share_network_name'),
 ).select_from(SERVER.outerjoin(NETWORK))
 _GET = _FULL.where(SERVER.c.id == sa.bindparam('server_id'))
-_KEEP = _GET.with_for_update(read=True, of=SERVER)
-_HOLD = (
+_LOCK_SHARED = _GET.with_for_update(read=True, of=SERVER)
+_LOCK = (
     sa.select(SERVER.c.status)
     .where(SERVER.c.id == sa.bindparam('server_id'))
     .with_for_update()
 )
-_SOME = _FULL.where(
+_BY_IDS = _FULL.where(
     SERVER.c.id.in_(sa.bindparam('ids', expanding=True))
 ).order_by(SERVER.c.id)
 _DETAILS = (
@@ -83,7 +84,7 @@ _LOAD = (
     .where(_ON)
 )
 _ANY_ON = sa.select(INSTANCE.c.id).where(_ON).limit(1)
-_KNOWN = (
+_IDENTIFIER_KNOWN = (
     sa.select(SERVER.c.id)
     .where(
         SERVER.c.host == sa.bindparam('of_host'),
@@ -125,51 +126,55 @@ _IDLE = (
 def get(
     session: Session, server_id: str, *, lock_shared: bool = False
 ) -> sa.Row:
-    """A server, with project_id and user_id of its network.
+    """Return a server with project_id and user_id of its network.
 
-    With `keep` it stays as it is until the transaction ends.
+    With `lock_shared` the server is locked (shared).
     """
-    row = session.one(_KEEP if lock_shared else _GET, server_id=server_id)
+    row = session.one(
+        _LOCK_SHARED if lock_shared else _GET, server_id=server_id
+    )
     if row is None:
         raise exception.ShareServerNotFound(share_server_id=server_id)
     return row
 
 
 def find(session: Session, server_id: str) -> sa.Row | None:
-    """The same, or None when it is gone."""
+    """Like `get`, but return None if the server is gone."""
     return session.one(_GET, server_id=server_id)
 
 
 def is_identifier_known(
     session: Session, service_host: str, identifier: str
 ) -> bool:
-    """Whether a server of the back end is so called there."""
+    """Whether the back end has a server with this identifier."""
     return (
-        session.value(_KNOWN, of_host=service_host, called=identifier)
+        session.value(
+            _IDENTIFIER_KNOWN, of_host=service_host, called=identifier
+        )
         is not None
     )
 
 
 def lock(session: Session, server_id: str) -> str | None:
-    """Its status, which nobody changes until the transaction ends.
+    """Lock a server; return its status, or None if it is gone.
 
-    Nor does anybody put an instance on it. None when it is gone.
+    The lock also keeps instances from being put on the server.
     """
-    return session.value(_HOLD, server_id=server_id)
+    return session.value(_LOCK, server_id=server_id)
 
 
 def list_by_ids(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
-    """Servers by id, in order of id; those that are gone are left out."""
-    return session.rows(_SOME, ids=sorted(ids))
+    """Return servers ordered by id; those that are gone are left out."""
+    return session.rows(_BY_IDS, ids=sorted(ids))
 
 
-# What hangs on servers; each is one statement, however many servers
+# Dependent rows of servers; one statement each, for any number of servers
 
 
 def get_backend_details(
     session: Session, ids: Collection[str]
 ) -> dict[str, dict[str, str]]:
-    """What drivers have remembered, by server id."""
+    """Return the details that drivers have stored, by server id."""
     found: dict[str, dict[str, str]] = {id: {} for id in ids}
     for row in session.rows(_DETAILS, ids=sorted(ids)):
         found[row.share_server_id][row.key] = row.value
@@ -179,7 +184,7 @@ def get_backend_details(
 def list_subnet_ids(
     session: Session, ids: Collection[str]
 ) -> dict[str, list[str]]:
-    """The subnets that servers have addresses in, by server id."""
+    """Return the ids of the subnets of servers, by server id."""
     found: dict[str, list[str]] = {id: [] for id in ids}
     for row in session.rows(_SUBNETS, ids=sorted(ids)):
         found[row.share_server_id].append(row.share_network_subnet_id)
@@ -189,7 +194,7 @@ def list_subnet_ids(
 def list_allocations(
     session: Session, ids: Collection[str]
 ) -> dict[str, list[sa.Row]]:
-    """Their addresses, by server id; those of users come first."""
+    """Return the addresses of servers, by server id, user ones first."""
     found: dict[str, list[sa.Row]] = {id: [] for id in ids}
     for row in session.rows(_ALLOCATIONS, ids=sorted(ids)):
         found[row.share_server_id].append(row)
@@ -199,27 +204,27 @@ def list_allocations(
 def merge_details(
     session: Session, server_id: str, values: Mapping[str, typing.Any]
 ) -> None:
-    """Remember these; other keys stay, a value of None forgets one."""
-    told = {str(key): value for key, value in values.items()}
-    if not told:
+    """Store details; other keys are kept, a value of None deletes one."""
+    details = {str(key): value for key, value in values.items()}
+    if not details:
         return
-    session.run(_DROP_DETAILS, of_server=server_id, keys=sorted(told))
+    session.run(_DROP_DETAILS, of_server=server_id, keys=sorted(details))
     session.run_many(
         sa.insert(DETAIL),
         [
             {
                 'share_server_id': server_id,
                 'key': key,
-                'value': str(value)[:_LONGEST_DETAIL],
+                'value': str(value)[:_MAX_DETAIL_LENGTH],
             }
-            for key, value in sorted(told.items())
+            for key, value in sorted(details.items())
             if value is not None
         ],
     )
 
 
 def add_subnets(session: Session, server_id: str, ids: Iterable[str]) -> None:
-    """Say that a server has addresses in these subnets."""
+    """Record that a server has addresses in these subnets."""
     session.run_many(
         sa.insert(OF_SUBNET),
         [
@@ -229,13 +234,13 @@ def add_subnets(session: Session, server_id: str, ids: Iterable[str]) -> None:
     )
 
 
-# Networks, as servers see them
+# Networks of servers
 
 
 def list_zone_subnets(
     session: Session, share_network_id: str, zone: str | None
 ) -> Sequence[sa.Row]:
-    """The subnets that serve a zone: its own, or those of all zones."""
+    """Return the subnets of a zone, or else those without a zone."""
     rows = session.rows(
         sa.select(SUBNET, ZONE.c.name.label('availability_zone'))
         .select_from(SUBNET.outerjoin(ZONE))
@@ -248,7 +253,7 @@ def list_zone_subnets(
 
 
 def list_subnets(session: Session, ids: Collection[str]) -> Sequence[sa.Row]:
-    """Subnets by id."""
+    """Return subnets, ordered by id."""
     return session.rows(
         sa.select(SUBNET)
         .where(SUBNET.c.id.in_(sorted(ids)))
@@ -272,7 +277,7 @@ def get_subnet_metadata(
 def list_security_services(
     session: Session, share_network_id: str | None
 ) -> Sequence[sa.Row]:
-    """The directory services of a network."""
+    """Return the security services of a network, by type."""
     return session.rows(
         sa.select(SECURITY)
         .join(OF_SECURITY)
@@ -284,7 +289,7 @@ def list_security_services(
 def list_security_services_by_id(
     session: Session, ids: Collection[str]
 ) -> Sequence[sa.Row]:
-    """Those of these directory services that are still there."""
+    """Return those security services that still exist."""
     return session.rows(
         sa.select(SECURITY)
         .where(SECURITY.c.id.in_(sorted(ids)))
@@ -292,23 +297,23 @@ def list_security_services_by_id(
     )
 
 
-# Which server a share may have
+# The server of a new share
 
 
 def make_build_key(
     host: str, subnet_ids: Iterable[str], encryption_key_ref: str | None = None
 ) -> str:
-    """What there is one server in the making for, at most."""
-    facts = '\n'.join(
+    """Return the key that allows one server at a time to be built."""
+    key = '\n'.join(
         (host.partition('#')[0], encryption_key_ref or '', *sorted(subnet_ids))
     )
-    return hashlib.sha256(facts.encode()).hexdigest()
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def insert_unique(session: Session, insert: typing.Callable[[], None]) -> None:
-    """Insert a server that somebody else may be inserting just now.
+    """Insert a server that another transaction may insert simultaneously.
 
-    Whoever is second begins the whole transaction anew, and finds it.
+    The transaction that comes second runs again and finds the row.
     """
     try:
         insert()
@@ -317,7 +322,7 @@ def insert_unique(session: Session, insert: typing.Callable[[], None]) -> None:
 
 
 def is_being_built(session: Session, build_key: str) -> bool:
-    """Whether somebody is making that server just now."""
+    """Whether a server with this key is being built."""
     return (
         session.value(
             sa.select(SERVER.c.id).where(SERVER.c.build_key == build_key)
@@ -327,7 +332,7 @@ def is_being_built(session: Session, build_key: str) -> bool:
 
 
 class ServerLimits(typing.NamedTuple):
-    """What a server may hold; -1 is any number of shares, or of GiB."""
+    """The most shares and GiB that a server may have; -1 is unlimited."""
 
     shares: int = -1
     gigabytes: int = -1
@@ -350,9 +355,9 @@ def list_suitable(
     *,
     encryption_key_ref: str | None = None,
 ) -> list[str]:
-    """Active servers of a back end that may have a share of this size.
+    """Return active servers of a back end that can take such a share.
 
-    They are in all of these subnets. Those with the most shares come
+    They are in all of these subnets. Servers with the most shares come
     first, so that others become idle.
     """
     count = sa.func.count(INSTANCE.c.id)
@@ -397,7 +402,7 @@ def list_suitable(
 
 
 def get_load(session: Session, server_id: str) -> tuple[int, int]:
-    """How many instances are on a server, and their GiB."""
+    """Return the number of instances on a server and their GiB."""
     count, size = session.rows(_LOAD, of_server=server_id)[0]
     return count, int(size)
 
@@ -409,10 +414,10 @@ def bind(
     size: int,
     limits: ServerLimits = NO_LIMITS,
 ) -> bool:
-    """Put an instance without a server on one, if that may have it.
+    """Put an instance without a server on one, if its limits allow it.
 
-    The server must be active, and keep the limits with it. Whoever else
-    puts an instance on it meanwhile waits, and counts this one.
+    The server must be active. A concurrent transaction that puts another
+    instance on it waits, and then counts this one.
     """
     if not session.run(_USE, server_id=server_id):
         return False
@@ -423,14 +428,14 @@ def bind(
 
 
 def attach(session: Session, instance_id: str, server_id: str) -> bool:
-    """Put an instance on a server that the caller holds or has made."""
+    """Put an instance on a server that the caller locked or inserted."""
     return bool(
         session.run(_BIND, instance_id=instance_id, new_server=server_id)
     )
 
 
 def find_server_id(session: Session, instance_id: str) -> str | None:
-    """The server that an instance is on."""
+    """Return the id of the server of an instance, or None."""
     return session.value(
         sa.select(INSTANCE.c.share_server_id).where(
             INSTANCE.c.id == instance_id
@@ -439,18 +444,18 @@ def find_server_id(session: Session, instance_id: str) -> str | None:
 
 
 def has_instances(session: Session, server_id: str) -> bool:
-    """Whether any instance is on it; true while the caller holds it."""
+    """Whether any instance is on a server; reliable only under a lock."""
     return session.value(_ANY_ON, of_server=server_id) is not None
 
 
 def mark_idle(session: Session, server_id: str) -> bool:
-    """Say since when nothing is on a server; whether it is so just now."""
+    """Set `idle_since` if no instance is on a server; True if it was set."""
     lock(session, server_id)
     return bool(session.run(_IDLE, server_id=server_id, now=session.now))
 
 
 def mark_all_idle(session: Session, service_host: str) -> int:
-    """The same for the active servers of a back end that nobody noted."""
+    """Do the same for all active servers; return the number changed."""
     return session.run(
         sa.update(SERVER)
         .where(
@@ -466,7 +471,7 @@ def mark_all_idle(session: Session, service_host: str) -> int:
 def list_idle(
     session: Session, service_host: str, before: datetime.datetime
 ) -> Sequence[sa.Row]:
-    """Active servers that may be deleted and have been idle since then."""
+    """Return auto-deletable servers that have been idle since `before`."""
     return session.rows(
         _FULL.where(
             SERVER.c.host == service_host,
@@ -478,7 +483,7 @@ def list_idle(
 
 
 def disable_auto_delete(session: Session, server_id: str) -> None:
-    """Have a server never be deleted but by a request."""
+    """Keep a server from being deleted except by a request."""
     session.run(
         sa.update(SERVER)
         .where(SERVER.c.id == server_id)
@@ -498,7 +503,7 @@ def update(session: Session, server_id: str, **values: object) -> None:
 def list_ids_on_host(
     session: Session, service_host: str, statuses: Collection[str]
 ) -> list[str]:
-    """Ids of the servers of a back end in one of these statuses."""
+    """Return ids of the servers of a back end in one of these statuses."""
     return [
         row.id
         for row in session.rows(
@@ -513,9 +518,9 @@ def list_ids_on_host(
 
 
 def delete_dependents(session: Session, server_id: str) -> None:
-    """Remove what hangs on a server that is about to go.
+    """Delete the dependent rows of a server before it is removed.
 
-    Addresses are not among it: the network plug-in takes them back.
+    Addresses are not among them: the network plug-in releases them.
     """
     for table in (DETAIL, OF_SUBNET):
         session.run(

@@ -1,7 +1,7 @@
 """Share servers as administrators see them.
 
-A list is two statements: the servers, and the subnets of the same
-servers. What a driver remembers of a server is read for one server only.
+A list takes two statements: the servers, and their subnets. Back-end
+details are read for a single server only.
 """
 
 from collections.abc import Sequence
@@ -43,10 +43,10 @@ _DETAILS_OF_ONE = (
 
 @dataclasses.dataclass
 class ShareServerFilter:
-    """Which servers: empty fields do not narrow anything.
+    """Criteria for share servers; empty fields match everything.
 
-    `exact` are column values; a network is named by its id or its name.
-    With `none` there are no such servers, whatever else is asked.
+    `exact` are column values; a network is given by its id or its name.
+    With `match_nothing` no server matches, whatever the other fields say.
     """
 
     exact: dict[str, object] = dataclasses.field(default_factory=dict)
@@ -57,10 +57,10 @@ class ShareServerFilter:
 
 
 class ShareServerListing(typing.NamedTuple):
-    """Rows to show, and by server id what belongs to them.
+    """Rows to show, and their children by server id.
 
-    The children are `subnets` (ids in order) and, of one server only,
-    `details` (text by text).
+    The children are `subnets` (ordered ids) and, for a single server,
+    `details` (a dict of strings).
     """
 
     rows: Sequence[sa.Row]
@@ -68,7 +68,7 @@ class ShareServerListing(typing.NamedTuple):
 
 
 def get(session: Session, server_id: str) -> ShareServerListing:
-    """One server with all that is shown of it; or ShareServerNotFound."""
+    """Return one server with its children; raises ShareServerNotFound."""
     row = get_target(session, server_id)
     subnets = session.rows(_SUBNETS_OF_ONE, of_server=server_id)
     return ShareServerListing(
@@ -81,7 +81,7 @@ def get(session: Session, server_id: str) -> ShareServerListing:
 
 
 def get_target(session: Session, server_id: str) -> sa.Row:
-    """The server, its project and the name of its network."""
+    """Return a server, its project and the name of its network."""
     row = session.one(_ONE, of_server=server_id)
     if row is None:
         raise exception.ShareServerNotFound(share_server_id=server_id)
@@ -89,7 +89,7 @@ def get_target(session: Session, server_id: str) -> sa.Row:
 
 
 def get_backend_details(session: Session, server_id: str) -> dict[str, str]:
-    """What the driver wants remembered of a server."""
+    """Return the details that the driver has stored for a server."""
     return {
         row.key: row.value
         for row in session.rows(_DETAILS_OF_ONE, of_server=server_id)
@@ -97,12 +97,12 @@ def get_backend_details(session: Session, server_id: str) -> dict[str, str]:
 
 
 def list_servers(
-    session: Session, wanted: ShareServerFilter
+    session: Session, criteria: ShareServerFilter
 ) -> ShareServerListing:
-    """The servers, newest first, with their subnets."""
-    if wanted.match_nothing:
+    """Return the servers, newest first, with their subnets."""
+    if criteria.match_nothing:
         return ShareServerListing([], {'subnets': {}})
-    conditions = _conditions(wanted)
+    conditions = _conditions(criteria)
     rows = session.rows(
         _SHOWN.where(*conditions).order_by(
             SERVER.c.created_at.desc(), SERVER.c.id.desc()
@@ -119,26 +119,26 @@ def list_servers(
     return ShareServerListing(rows, {'subnets': _by_server(subnets)})
 
 
-def _conditions(wanted: ShareServerFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: ShareServerFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        SERVER.c[name] == value for name, value in wanted.exact.items()
+        SERVER.c[name] == value for name, value in criteria.exact.items()
     ]
-    if wanted.project_id is not None:
-        found.append(NETWORK.c.project_id == wanted.project_id)
-    if wanted.network is not None:
+    if criteria.project_id is not None:
+        found.append(NETWORK.c.project_id == criteria.project_id)
+    if criteria.network is not None:
         found.append(
             sa.or_(
-                SERVER.c.share_network_id == wanted.network,
-                NETWORK.c.name == wanted.network,
+                SERVER.c.share_network_id == criteria.network,
+                NETWORK.c.name == criteria.network,
             )
         )
-    if wanted.subnet_id is not None:
+    if criteria.subnet_id is not None:
         of_subnet = OF_SUBNET.alias()
         found.append(
             sa.exists()
             .where(
                 of_subnet.c.share_server_id == SERVER.c.id,
-                of_subnet.c.share_network_subnet_id == wanted.subnet_id,
+                of_subnet.c.share_network_subnet_id == criteria.subnet_id,
             )
             .correlate(SERVER)
         )
