@@ -1,4 +1,4 @@
-"""Addresses of share servers: given once, taken back once."""
+"""Addresses of share servers: their allocation and release."""
 
 from collections.abc import Collection, Mapping, Sequence
 import typing
@@ -13,33 +13,35 @@ ALLOCATION = share_servers.NetworkAllocation.__table__
 SEGMENT = share_servers.NetworkSegment.__table__
 SUBNET = networks.ShareNetworkSubnet.__table__
 
-_HOLD = (
+_LOCK = (
     sa.select(SEGMENT.c.segment)
     .where(SEGMENT.c.segment == sa.bindparam('of_segment'))
     .with_for_update()
 )
-_FIRST = sa.insert(SEGMENT)
-_TAKEN = sa.select(ALLOCATION.c.ip_address).where(
+_INSERT_SEGMENT = sa.insert(SEGMENT)
+_ADDRESSES = sa.select(ALLOCATION.c.ip_address).where(
     ALLOCATION.c.segment == sa.bindparam('of_segment')
 )
 _INSERT = sa.insert(ALLOCATION)
 
 
 def lock_segment(session: Session, segment: str) -> None:
-    """Have nobody else give addresses of a segment for this transaction."""
-    if session.value(_HOLD, of_segment=segment) is None:
-        session.insert_unique(_FIRST, segment=segment)
+    """Lock a segment, so that nothing else allocates addresses of it."""
+    if session.value(_LOCK, of_segment=segment) is None:
+        session.insert_unique(_INSERT_SEGMENT, segment=segment)
 
 
 def list_addresses(session: Session, segment: str) -> list[str]:
-    """The addresses of a segment that have been given."""
-    return [row.ip_address for row in session.rows(_TAKEN, of_segment=segment)]
+    """Return the allocated addresses of a segment."""
+    return [
+        row.ip_address for row in session.rows(_ADDRESSES, of_segment=segment)
+    ]
 
 
 def list_address_owners(
     session: Session, segment: str, addresses: Collection[str]
 ) -> dict[str, str]:
-    """The servers that have any of these addresses, by address."""
+    """Return the ids of the servers with these addresses, by address."""
     return {
         row.ip_address: row.share_server_id
         for row in session.rows(
@@ -71,7 +73,7 @@ def list_for_server(
     label: str,
     subnet_id: str | None = None,
 ) -> Sequence[sa.Row]:
-    """The addresses a server has, in one subnet or in all."""
+    """Return the addresses of a server, in one subnet or in all."""
     return session.rows(
         sa.select(ALLOCATION)
         .where(_of(share_server_id, label, subnet_id))
@@ -85,7 +87,7 @@ def count(
     label: str,
     subnet_id: str | None = None,
 ) -> int:
-    """How many they are."""
+    """Return the number of addresses of a server."""
     return session.value(
         sa.select(sa.func.count())
         .select_from(ALLOCATION)
@@ -100,9 +102,9 @@ def insert(
     segment: str,
     subnet_id: str | None,
     addresses: Collection[str],
-    facts: Mapping[str, typing.Any],
+    values: Mapping[str, typing.Any],
 ) -> None:
-    """Give a server these addresses; in their order, as others do."""
+    """Allocate addresses to a server, always in the given order."""
     session.run_many(
         _INSERT,
         [
@@ -115,7 +117,7 @@ def insert(
                 'ip_address': address,
                 'created_at': session.now,
                 'updated_at': session.now,
-                **facts,
+                **values,
             }
             for address in addresses
         ],
@@ -128,18 +130,18 @@ def remove(
     label: str,
     subnet_id: str | None = None,
 ) -> int:
-    """Take the addresses back that a server has; how many they were."""
+    """Release the addresses of a server; return how many there were."""
     return session.run(
         sa.delete(ALLOCATION).where(_of(share_server_id, label, subnet_id))
     )
 
 
 def update_subnet(
-    session: Session, subnet_id: str, facts: Mapping[str, typing.Any]
+    session: Session, subnet_id: str, values: Mapping[str, typing.Any]
 ) -> None:
-    """Say in a subnet what network its addresses are of."""
+    """Store in a subnet which network its addresses belong to."""
     session.run(
         sa.update(SUBNET)
         .where(SUBNET.c.id == subnet_id)
-        .values(updated_at=session.now, **facts)
+        .values(updated_at=session.now, **values)
     )

@@ -1,4 +1,4 @@
-"""What back ends say of changes that share networks may be put to."""
+"""Replies of back ends about possible changes of share networks."""
 
 from collections.abc import Collection
 
@@ -13,18 +13,18 @@ _OF = (
     CHECK.c.share_network_id == sa.bindparam('network_id'),
     CHECK.c.operation == sa.bindparam('of_operation'),
 )
-_ANSWERS = (
+_RESULTS = (
     sa.select(CHECK.c.host, CHECK.c.compatible)
     .where(*_OF)
     .order_by(CHECK.c.host)
 )
-_NOTE = (
+_RECORD = (
     sa.update(CHECK)
     .where(*_OF, CHECK.c.host == sa.bindparam('of_host'))
-    .values(compatible=sa.bindparam('answer'))
+    .values(compatible=sa.bindparam('reply'))
 )
-_FORGET = sa.delete(CHECK).where(*_OF)
-_FORGET_ALL = sa.delete(CHECK).where(
+_DELETE = sa.delete(CHECK).where(*_OF)
+_DELETE_ALL = sa.delete(CHECK).where(
     CHECK.c.share_network_id == sa.bindparam('network_id')
 )
 
@@ -32,14 +32,14 @@ _FORGET_ALL = sa.delete(CHECK).where(
 def get_results(
     session: Session, network_id: str, operation: str
 ) -> dict[str, bool | None]:
-    """What each back end has said, by its host; None is not yet.
+    """Return the reply of each back end by host; None is outstanding.
 
-    Empty when none was asked. `operation` is a digest of the change.
+    Empty if none was asked. `operation` is a digest of the change.
     """
     return {
         row.host: row.compatible
         for row in session.rows(
-            _ANSWERS, network_id=network_id, of_operation=operation
+            _RESULTS, network_id=network_id, of_operation=operation
         )
     }
 
@@ -47,8 +47,8 @@ def get_results(
 def start(
     session: Session, network_id: str, operation: str, hosts: Collection[str]
 ) -> None:
-    """Have these back ends be asked, whatever was said before."""
-    session.run(_FORGET, network_id=network_id, of_operation=operation)
+    """Start a check by these back ends and discard earlier replies."""
+    session.run(_DELETE, network_id=network_id, of_operation=operation)
     session.run_many(
         sa.insert(CHECK),
         [
@@ -70,16 +70,16 @@ def record_result(
     host: str,
     compatible: bool,
 ) -> None:
-    """Write an answer down, unless nobody waits for it any more."""
+    """Store a reply, unless the check has been discarded."""
     session.run(
-        _NOTE,
+        _RECORD,
         network_id=network_id,
         of_operation=operation,
         of_host=host,
-        answer=compatible,
+        reply=compatible,
     )
 
 
 def delete_all(session: Session, network_id: str) -> None:
-    """Nothing is known any more: the network has changed."""
-    session.run(_FORGET_ALL, network_id=network_id)
+    """Discard all checks of a network, because it has changed."""
+    session.run(_DELETE_ALL, network_id=network_id)

@@ -1,4 +1,4 @@
-"""Security services: how to reach the directory services of tenants."""
+"""Security services: connection data of projects' directory services."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,11 @@ SERVER = share_servers.ShareServer.__table__
 WORK = engine.Work.__table__
 
 ALWAYS_CHANGEABLE = frozenset({'name', 'description'})
-"""What may be changed while share servers use the service."""
+"""The columns that may be changed while share servers use the service."""
 
 _ONE = sa.select(SERVICE).where(SERVICE.c.id == sa.bindparam('service_id'))
-_HOLD = _ONE.with_for_update()
-_KEEP = _ONE.with_for_update(read=True)
+_LOCK = _ONE.with_for_update()
+_LOCK_SHARED = _ONE.with_for_update(read=True)
 _OF_NETWORK = (
     sa.select(SERVICE)
     .join(ATTACHED, ATTACHED.c.security_service_id == SERVICE.c.id)
@@ -39,7 +39,7 @@ _NETWORKS = (
     .where(ATTACHED.c.security_service_id == sa.bindparam('service_id'))
     .order_by(NETWORK.c.id)
 )
-_HOLD_NETWORKS = _NETWORKS.with_for_update(of=NETWORK)
+_LOCK_NETWORKS = _NETWORKS.with_for_update(of=NETWORK)
 _HAS_SERVERS = sa.select(
     sa.exists().where(
         ATTACHED.c.security_service_id == sa.bindparam('service_id'),
@@ -65,7 +65,7 @@ _REPLACE = (
     )
     .values(security_service_id=sa.bindparam('new_service_id'))
 )
-_RETYPE = (
+_SET_TYPE = (
     sa.update(ATTACHED)
     .where(ATTACHED.c.security_service_id == sa.bindparam('service_id'))
     .values(type=sa.bindparam('new_type'))
@@ -74,7 +74,7 @@ _RETYPE = (
 
 @dataclasses.dataclass
 class SecurityServiceFilter:
-    """Which services: empty fields do not narrow anything."""
+    """Criteria for security services; empty fields match everything."""
 
     project_id: str | None = None
     exact: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -82,7 +82,7 @@ class SecurityServiceFilter:
 
 
 class SecurityServiceListing(typing.NamedTuple):
-    """Rows to show, and the ids of networks by that of the service."""
+    """Rows to show, and the ids of their networks by service id."""
 
     rows: Sequence[sa.Row]
     networks: dict[str, list[str]]
@@ -92,18 +92,18 @@ class SecurityServiceListing(typing.NamedTuple):
 
 
 def get(session: Session, service_id: str) -> sa.Row:
-    """The service with all it has, its password too."""
+    """Return a service with all columns, including the password."""
     return _found(session.one(_ONE, service_id=service_id), service_id)
 
 
 def find(session: Session, service_id: str) -> sa.Row | None:
-    """The same, or None."""
+    """Like `get`, but return None if the service is gone."""
     return session.one(_ONE, service_id=service_id)
 
 
 def lock_shared(session: Session, service_id: str) -> sa.Row:
-    """The same, which nobody changes until the transaction ends."""
-    return _found(session.one(_KEEP, service_id=service_id), service_id)
+    """Like `get`, but also lock the service (shared)."""
+    return _found(session.one(_LOCK_SHARED, service_id=service_id), service_id)
 
 
 def _found(row: sa.Row | None, service_id: str) -> sa.Row:
@@ -113,28 +113,28 @@ def _found(row: sa.Row | None, service_id: str) -> sa.Row:
 
 
 def list_for_network(session: Session, network_id: str) -> Sequence[sa.Row]:
-    """The services attached to a network, by type."""
+    """Return the services attached to a network, by type."""
     return session.rows(_OF_NETWORK, network_id=network_id)
 
 
 def list_summaries(
-    session: Session, wanted: SecurityServiceFilter, page: typing.Any
+    session: Session, criteria: SecurityServiceFilter, page: typing.Any
 ) -> SecurityServiceListing:
-    """Id, name and type of the services of a page."""
+    """Return id, name and type of the services of a page."""
     return SecurityServiceListing(
         session.rows(
-            _page(wanted, page, SERVICE.c.id, SERVICE.c.name, SERVICE.c.type)
+            _page(criteria, page, SERVICE.c.id, SERVICE.c.name, SERVICE.c.type)
         ),
         {},
     )
 
 
 def list_details(
-    session: Session, wanted: SecurityServiceFilter, page: typing.Any
+    session: Session, criteria: SecurityServiceFilter, page: typing.Any
 ) -> SecurityServiceListing:
-    """The services of a page, and which networks use them."""
-    rows = session.rows(_page(wanted, page, *SERVICE.c))
-    ids = _page(wanted, page, SERVICE.c.id).subquery()
+    """Return the services of a page, and which networks use them."""
+    rows = session.rows(_page(criteria, page, *SERVICE.c))
+    ids = _page(criteria, page, SERVICE.c.id).subquery()
     found: dict[str, list[str]] = collections.defaultdict(list)
     for service_id, network_id in session.rows(
         sa.select(ATTACHED.c.security_service_id, ATTACHED.c.share_network_id)
@@ -146,28 +146,30 @@ def list_details(
 
 
 def _page(
-    wanted: SecurityServiceFilter, page: typing.Any, *columns: sa.ColumnElement
+    criteria: SecurityServiceFilter,
+    page: typing.Any,
+    *columns: sa.ColumnElement,
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
-        .where(*_conditions(wanted))
+        .where(*_conditions(criteria))
         .order_by(SERVICE.c.created_at.desc(), SERVICE.c.id.desc())
         .limit(page.limit)
     )
     return statement.offset(page.offset) if page.offset else statement
 
 
-def _conditions(wanted: SecurityServiceFilter) -> list[sa.ColumnElement]:
+def _conditions(criteria: SecurityServiceFilter) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        SERVICE.c[name] == value for name, value in wanted.exact.items()
+        SERVICE.c[name] == value for name, value in criteria.exact.items()
     ]
-    if wanted.project_id is not None:
-        found.append(SERVICE.c.project_id == wanted.project_id)
-    if wanted.share_network_id is not None:
+    if criteria.project_id is not None:
+        found.append(SERVICE.c.project_id == criteria.project_id)
+    if criteria.share_network_id is not None:
         found.append(
             sa.exists().where(
                 ATTACHED.c.security_service_id == SERVICE.c.id,
-                ATTACHED.c.share_network_id == wanted.share_network_id,
+                ATTACHED.c.share_network_id == criteria.share_network_id,
             )
         )
     return found
@@ -179,7 +181,7 @@ def _conditions(wanted: SecurityServiceFilter) -> list[sa.ColumnElement]:
 def create(
     session: Session, project_id: str, values: Mapping[str, object]
 ) -> sa.Row:
-    """Create a service; its row."""
+    """Insert a service; return its row."""
     id = session.new_id()
     session.run(
         sa.insert(SERVICE),
@@ -194,9 +196,12 @@ def create(
 def update(
     session: Session, service_id: str, values: Mapping[str, typing.Any]
 ) -> sa.Row:
-    """Change a service; its row. One in use keeps all but its name."""
+    """Change a service and return its row.
+
+    Only name and description can be changed while it is in use.
+    """
     if values.keys() - ALWAYS_CHANGEABLE:
-        _hold_unused(session, service_id)
+        _lock_unused(session, service_id)
     if values:
         session.run(
             sa.update(SERVICE)
@@ -204,19 +209,20 @@ def update(
             .values(updated_at=session.now, **values)
         )
     if 'type' in values:
-        _retype(session, service_id, values['type'])
+        _set_type(session, service_id, values['type'])
     return get(session, service_id)
 
 
-def _hold_unused(session: Session, service_id: str) -> None:
-    """Keep servers from being made with it; refuse if there are any.
+def _lock_unused(session: Session, service_id: str) -> None:
+    """Lock a service and its networks; refuse if share servers use it.
 
-    Networks are locked before services, always; one that the service was
-    added to meanwhile begins all of it anew.
+    The lock keeps servers from being created with it. Networks are always
+    locked before services; if another network has attached the service in
+    the meantime, the transaction runs again.
     """
-    held = session.rows(_HOLD_NETWORKS, service_id=service_id)
-    _found(session.one(_HOLD, service_id=service_id), service_id)
-    if session.rows(_NETWORKS, service_id=service_id) != held:
+    locked = session.rows(_LOCK_NETWORKS, service_id=service_id)
+    _found(session.one(_LOCK, service_id=service_id), service_id)
+    if session.rows(_NETWORKS, service_id=service_id) != locked:
         raise ConcurrentChange(table=ATTACHED.name)
     if session.value(_HAS_SERVERS, service_id=service_id) or session.value(
         _IS_BEING_CHANGED, service_id=service_id
@@ -228,9 +234,9 @@ def _hold_unused(session: Session, service_id: str) -> None:
         )
 
 
-def _retype(session: Session, service_id: str, type: str) -> None:
+def _set_type(session: Session, service_id: str, type: str) -> None:
     try:
-        session.run(_RETYPE, service_id=service_id, new_type=type)
+        session.run(_SET_TYPE, service_id=service_id, new_type=type)
     except db_exc.DBDuplicateEntry:
         raise exception.InvalidInput(
             reason=f'type cannot be {type}: a share network with this '
@@ -239,8 +245,8 @@ def _retype(session: Session, service_id: str, type: str) -> None:
 
 
 def delete(session: Session, service_id: str) -> None:
-    """Remove a service that no network uses."""
-    _found(session.one(_HOLD, service_id=service_id), service_id)
+    """Delete a service that no network uses."""
+    _found(session.one(_LOCK, service_id=service_id), service_id)
     if session.rows(_NETWORKS, service_id=service_id):
         raise exception.SecurityServiceInUse(
             security_service_id=service_id,
@@ -254,11 +260,11 @@ def delete(session: Session, service_id: str) -> None:
     session.run(_DELETE, service_id=service_id)
 
 
-# On networks; the network is held by the caller
+# On networks; the caller has locked the network
 
 
 def attach(session: Session, network_id: str, service: sa.Row) -> None:
-    """Have a network use a service, as the only one of its type."""
+    """Attach a service to a network; only one of each type is allowed."""
     try:
         session.run(
             sa.insert(ATTACHED),
@@ -271,7 +277,7 @@ def attach(session: Session, network_id: str, service: sa.Row) -> None:
 
 
 def type_conflict(network_id: str, type: str) -> exception.ManilaLiteError:
-    """The error of a second service of a type."""
+    """Return the error for a second service of a type."""
     return exception.SecurityServiceConflict(
         share_network_id=network_id,
         reason=f'it has a security service of type {type} already',
@@ -279,7 +285,7 @@ def type_conflict(network_id: str, type: str) -> exception.ManilaLiteError:
 
 
 def detach(session: Session, network_id: str, service_id: str) -> bool:
-    """Have a network no longer use a service; whether it did."""
+    """Detach a service from a network; return whether it was attached."""
     return (
         session.run(_DETACH, network_id=network_id, service_id=service_id) == 1
     )
@@ -288,7 +294,7 @@ def detach(session: Session, network_id: str, service_id: str) -> bool:
 def replace(
     session: Session, network_id: str, service_id: str, new_service_id: str
 ) -> bool:
-    """Have a network use one instead of another of its type."""
+    """Replace a service of a network; return whether it was attached."""
     return (
         session.run(
             _REPLACE,

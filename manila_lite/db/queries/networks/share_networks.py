@@ -1,4 +1,4 @@
-"""Share networks: what operations read and write of them."""
+"""Share networks: the rows that operations act on."""
 
 from collections.abc import Collection, Mapping
 import typing
@@ -28,8 +28,8 @@ _TARGET = sa.select(
     NETWORK.c.name,
     NETWORK.c.status,
 ).where(NETWORK.c.id == sa.bindparam('network_id'))
-_HOLD = _TARGET.with_for_update()
-_KEEP = _TARGET.with_for_update(read=True)
+_LOCK = _TARGET.with_for_update()
+_LOCK_SHARED = _TARGET.with_for_update(read=True)
 _SERVERS = (
     sa.select(
         SERVER.c.id,
@@ -50,12 +50,12 @@ _HAS_SHARES = sa.select(
         INSTANCE.c.share_network_id == sa.bindparam('network_id')
     )
 )
-_IN = sa.select(OF_SUBNET.c.share_server_id).where(
+_SERVERS_IN_SUBNETS = sa.select(OF_SUBNET.c.share_server_id).where(
     OF_SUBNET.c.share_network_subnet_id.in_(
         sa.bindparam('ids', expanding=True)
     )
 )
-_SHARES_ON = (
+_SHARE_INSTANCES = (
     sa.select(
         INSTANCE.c.id,
         INSTANCE.c.share_id,
@@ -67,7 +67,7 @@ _SHARES_ON = (
     .order_by(INSTANCE.c.id)
 )
 _IDS: sa.BindParameter[str] = sa.bindparam('ids', expanding=True)
-_LEAVE = (
+_DETACH = (
     sa.delete(OF_SUBNET).where(OF_SUBNET.c.share_server_id.in_(_IDS)),
     sa.update(ADDRESS)
     .where(ADDRESS.c.share_server_id.in_(_IDS))
@@ -92,30 +92,32 @@ _STUCK = (
 
 
 def get_target(session: Session, network_id: str) -> sa.Row:
-    """What a request needs to authorise and check."""
+    """Return what a request needs to authorize and check a network."""
     return _found(session.one(_TARGET, network_id=network_id), network_id)
 
 
 def lock(session: Session, network_id: str) -> sa.Row:
-    """The same row, which nobody else changes until the transaction ends.
+    """Lock a network and return the same row.
 
-    Nor are share servers born on the network meanwhile. Whatever changes
-    the network, its subnets or its services holds it first.
+    The lock also keeps share servers from being created on the network.
+    Code that changes the network, its subnets or its security services
+    locks it first.
     """
-    return _found(session.one(_HOLD, network_id=network_id), network_id)
+    return _found(session.one(_LOCK, network_id=network_id), network_id)
 
 
 def lock_if_exists(session: Session, network_id: str) -> None:
-    """The same where the network may be gone: it is held before servers."""
-    session.one(_HOLD, network_id=network_id)
+    """Lock a network that may be gone; networks are locked before servers."""
+    session.one(_LOCK, network_id=network_id)
 
 
 def lock_shared(session: Session, network_id: str) -> sa.Row:
-    """The same for those who put something on the network.
+    """Lock a network (shared) and return the same row.
 
-    They do not wait for each other, only for who holds it.
+    This is for code that puts something on the network; it waits only for
+    `lock`, not for other shared locks.
     """
-    return _found(session.one(_KEEP, network_id=network_id), network_id)
+    return _found(session.one(_LOCK_SHARED, network_id=network_id), network_id)
 
 
 def _found(row: sa.Row | None, network_id: str) -> sa.Row:
@@ -125,45 +127,45 @@ def _found(row: sa.Row | None, network_id: str) -> sa.Row:
 
 
 def list_servers(session: Session, network_id: str) -> typing.Sequence[sa.Row]:
-    """The share servers on the network, in order of their ids."""
+    """Return the share servers on a network, ordered by id."""
     return session.rows(_SERVERS, network_id=network_id)
 
 
 def has_servers(session: Session, network_id: str) -> bool:
-    """Whether the network is in use."""
+    """Whether any share server is on the network."""
     return bool(session.value(_HAS_SERVERS, network_id=network_id))
 
 
 def list_server_ids_in_subnets(
     session: Session, subnet_ids: Collection[str]
 ) -> set[str]:
-    """The ids of the servers that are in one of these subnets."""
+    """Return the ids of the servers in any of these subnets."""
     return {
         row.share_server_id
-        for row in session.rows(_IN, ids=sorted(subnet_ids))
+        for row in session.rows(_SERVERS_IN_SUBNETS, ids=sorted(subnet_ids))
     }
 
 
 def list_share_instances(
     session: Session, server_ids: Collection[str]
 ) -> typing.Sequence[sa.Row]:
-    """The share instances on some servers, in order of their ids."""
-    return session.rows(_SHARES_ON, ids=sorted(server_ids))
+    """Return the share instances on some servers, ordered by id."""
+    return session.rows(_SHARE_INSTANCES, ids=sorted(server_ids))
 
 
 def detach_servers(session: Session, server_ids: Collection[str]) -> None:
-    """Have servers be on no network; their addresses stay given."""
-    for statement in _LEAVE:
+    """Detach servers from their network; they keep their addresses."""
+    for statement in _DETACH:
         session.run(statement, ids=sorted(server_ids))
 
 
 def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
-    """Bring a network to rest when none of its servers is changing.
+    """Bring a network to rest if none of its servers is changing.
 
-    Whoever ends the change of a server calls this in the same
-    transaction, with whether it failed; one that fails is enough.
+    Call it in the transaction that ends the change of a server. With
+    `failed` the change of the whole network has failed.
     """
-    row = session.one(_HOLD, network_id=network_id)
+    row = session.one(_LOCK, network_id=network_id)
     if row is None or row.status != NetworkStatus.NETWORK_CHANGE:
         return
     if failed:
@@ -185,7 +187,7 @@ def finish_change(session: Session, network_id: str, *, failed: bool) -> None:
 
 
 def list_stuck(session: Session, most: int) -> typing.Sequence[sa.Row]:
-    """Networks in flight without a server that is changing."""
+    """Return networks in flight without a server that is changing."""
     return session.rows(_STUCK, most=most)
 
 
@@ -213,5 +215,5 @@ def update(
 
 
 def remove(session: Session, network_id: str) -> None:
-    """Make the last move; its services are detached, its checks go."""
+    """Remove a network by its last move, with attachments and checks."""
     transitions.fire(session, SHARE_NETWORK, network_id, 'deleted')

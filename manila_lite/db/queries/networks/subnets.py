@@ -17,12 +17,12 @@ from manila_lite.db.session import Session
 
 NETWORK = networks.ShareNetwork.__table__
 SUBNET = networks.ShareNetworkSubnet.__table__
-TAG = networks.ShareNetworkSubnetMetadata.__table__
+METADATA_TABLE = networks.ShareNetworkSubnetMetadata.__table__
 ZONE = services.AvailabilityZone.__table__
 SERVER = share_servers.ShareServer.__table__
 SERVER_SUBNET = share_servers.ShareServerSubnet.__table__
 
-METADATA = MetadataTable(TAG, 'share_network_subnet_id', SUBNET)
+METADATA = MetadataTable(METADATA_TABLE, 'share_network_subnet_id', SUBNET)
 
 
 class Subnet(typing.NamedTuple):
@@ -46,12 +46,12 @@ class Subnet(typing.NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether it serves the zones that have none of their own."""
+        """Whether it serves all zones that have no subnet of their own."""
         return self.availability_zone_id is None
 
 
 _COLUMNS = [SUBNET.c[name] for name in Subnet._fields if name in SUBNET.c]
-_ORDER = (SUBNET.c.created_at, SUBNET.c.id, TAG.c.key)
+_ORDER = (SUBNET.c.created_at, SUBNET.c.id, METADATA_TABLE.c.key)
 
 
 def _select(these: sa.FromClause) -> sa.Select:
@@ -59,13 +59,16 @@ def _select(these: sa.FromClause) -> sa.Select:
         sa.select(
             *_COLUMNS,
             ZONE.c.name.label('availability_zone'),
-            TAG.c.key,
-            TAG.c.value,
+            METADATA_TABLE.c.key,
+            METADATA_TABLE.c.value,
         )
         .select_from(
             these.outerjoin(
                 ZONE, ZONE.c.id == SUBNET.c.availability_zone_id
-            ).outerjoin(TAG, TAG.c.share_network_subnet_id == SUBNET.c.id)
+            ).outerjoin(
+                METADATA_TABLE,
+                METADATA_TABLE.c.share_network_subnet_id == SUBNET.c.id,
+            )
         )
         .order_by(*_ORDER)
     )
@@ -103,14 +106,14 @@ _ZONE = sa.select(ZONE.c.id, ZONE.c.name).where(
 
 
 def list_for_network(session: Session, network_id: str) -> list[Subnet]:
-    """The subnets of a network, the oldest first."""
+    """Return the subnets of a network, oldest first."""
     return _subnets(session.rows(_OF, network_id=network_id))
 
 
 def list_for_networks(
     session: Session, ids: sa.Subquery
 ) -> dict[str, list[Subnet]]:
-    """The same for several networks, by their ids."""
+    """Return the subnets of several networks, by network id."""
     found: dict[str, list[Subnet]] = collections.defaultdict(list)
     these = ids.join(SUBNET, SUBNET.c.share_network_id == ids.c.id)
     for subnet in _subnets(session.rows(_select(these))):
@@ -119,7 +122,7 @@ def list_for_networks(
 
 
 def get(session: Session, network_id: str, subnet_id: str) -> Subnet:
-    """One subnet of this network."""
+    """Return a subnet of this network; raises ShareNetworkSubnetNotFound."""
     found = _subnets(
         session.rows(_ONE, network_id=network_id, subnet_id=subnet_id)
     )
@@ -131,7 +134,7 @@ def get(session: Session, network_id: str, subnet_id: str) -> Subnet:
 
 
 def _subnets(rows: Iterable[sa.Row]) -> list[Subnet]:
-    """The subnets of rows that come subnet by subnet, one per key."""
+    """Group rows by subnet; each row has one metadata key."""
     found = []
     for _, same in itertools.groupby(rows, lambda row: row.id):
         first, *others = same
@@ -146,12 +149,12 @@ def _subnets(rows: Iterable[sa.Row]) -> list[Subnet]:
 
 
 def count(session: Session, network_id: str) -> int:
-    """How many subnets a network has."""
+    """Return the number of subnets of a network."""
     return session.value(_COUNT, network_id=network_id)
 
 
 def get_zone_id(session: Session, wanted: str) -> str:
-    """The id of a zone of this name or id; raises InvalidInput."""
+    """Return the id of the zone with this name or id; or InvalidInput."""
     found = session.rows(_ZONE, wanted=wanted)
     if not found:
         raise exception.InvalidInput(
@@ -166,7 +169,7 @@ def insert(
     values: Mapping[str, object],
     metadata: Mapping[str, str] | None = None,
 ) -> str:
-    """Create a subnet; its id."""
+    """Insert a subnet; return its id."""
     id = session.new_id()
     session.run(
         sa.insert(SUBNET),
@@ -191,7 +194,7 @@ def update(
 
 
 def remove(session: Session, subnet_id: str) -> None:
-    """Remove a subnet in which there are no servers; metadata goes too."""
+    """Delete a subnet without servers, and its metadata."""
     try:
         session.run(_DELETE, subnet_id=subnet_id)
     except db_exc.DBReferenceError:
@@ -202,10 +205,10 @@ def remove(session: Session, subnet_id: str) -> None:
 
 
 def remove_all(session: Session, network_id: str) -> None:
-    """Remove all subnets of a network on which there are no servers."""
+    """Delete all subnets of a network that has no servers."""
     session.run(_DELETE_OF, network_id=network_id)
 
 
 def list_servers(session: Session, subnet_id: str) -> typing.Sequence[sa.Row]:
-    """The share servers with addresses in a subnet, in order of ids."""
+    """Return the share servers with addresses in a subnet, by id."""
     return session.rows(_SERVERS, subnet_id=subnet_id)

@@ -1,7 +1,7 @@
 """Share networks as users see them: a page, or one, with its subnets.
 
-A page is one statement, its subnets with their metadata a second one that
-repeats the page as a subquery.
+A page takes one statement, and one for its subnets with their metadata,
+which repeats the page as a subquery.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ SERVER = share_servers.ShareServer.__table__
 
 @dataclasses.dataclass
 class ShareNetworkFilter:
-    """Which networks: empty fields do not narrow anything.
+    """Criteria for share networks; empty fields match everything.
 
-    `network` and `subnet` are exact column values, of which those of
-    subnets hold for one and the same subnet; `like` are substrings. A
-    `security_service` is one of this id or of this name.
+    `network` and `subnet` are exact column values; one subnet must have
+    all those of `subnet`. `like` are substrings. `security_service` is the
+    id or the name of one.
     """
 
     project_id: str | None = None
@@ -43,7 +43,7 @@ class ShareNetworkFilter:
 
 
 def _all_support(column: sa.Column) -> sa.ColumnElement[bool]:
-    """Whether every server of the network does; without any, it does."""
+    """Return whether all servers of a network have it; true for none."""
     return (
         ~sa.exists().where(
             SERVER.c.share_network_id == NETWORK.c.id, column.is_(False)
@@ -66,14 +66,14 @@ _ONE = sa.select(*_SHOWN).where(NETWORK.c.id == sa.bindparam('network_id'))
 
 
 class ShareNetworkListing(typing.NamedTuple):
-    """Rows to show, and the subnets by the id of their network."""
+    """Rows to show, and their subnets by network id."""
 
     rows: Sequence[sa.Row]
     subnets: dict[str, list[subnets.Subnet]]
 
 
 def get(session: Session, network_id: str) -> ShareNetworkListing:
-    """One network; no rows when there is none."""
+    """Return one network, or no rows if it does not exist."""
     return ShareNetworkListing(
         session.rows(_ONE, network_id=network_id),
         {network_id: subnets.list_for_network(session, network_id)},
@@ -81,35 +81,35 @@ def get(session: Session, network_id: str) -> ShareNetworkListing:
 
 
 def list_summaries(
-    session: Session, wanted: ShareNetworkFilter, page: typing.Any
+    session: Session, criteria: ShareNetworkFilter, page: typing.Any
 ) -> ShareNetworkListing:
-    """Ids and names of the networks of a page."""
+    """Return ids and names of the networks of a page."""
     return ShareNetworkListing(
         session.rows(
-            _page(session, wanted, page, NETWORK.c.id, NETWORK.c.name)
+            _page(session, criteria, page, NETWORK.c.id, NETWORK.c.name)
         ),
         {},
     )
 
 
 def list_details(
-    session: Session, wanted: ShareNetworkFilter, page: typing.Any
+    session: Session, criteria: ShareNetworkFilter, page: typing.Any
 ) -> ShareNetworkListing:
-    """The networks of a page with all that the detailed view shows."""
-    rows = session.rows(_page(session, wanted, page, *_SHOWN))
-    ids = _page(session, wanted, page, NETWORK.c.id).subquery()
+    """Return the networks of a page with all that the detailed view shows."""
+    rows = session.rows(_page(session, criteria, page, *_SHOWN))
+    ids = _page(session, criteria, page, NETWORK.c.id).subquery()
     return ShareNetworkListing(rows, subnets.list_for_networks(session, ids))
 
 
 def _page(
     session: Session,
-    wanted: ShareNetworkFilter,
+    criteria: ShareNetworkFilter,
     page: typing.Any,
     *columns: sa.ColumnElement,
 ) -> sa.Select:
     statement = (
         sa.select(*columns)
-        .where(*_conditions(session, wanted))
+        .where(*_conditions(session, criteria))
         .order_by(NETWORK.c.created_at.desc(), NETWORK.c.id.desc())
         .limit(page.limit)
     )
@@ -117,57 +117,57 @@ def _page(
 
 
 def _conditions(
-    session: Session, wanted: ShareNetworkFilter
+    session: Session, criteria: ShareNetworkFilter
 ) -> list[sa.ColumnElement]:
     found: list[sa.ColumnElement] = [
-        NETWORK.c[name] == value for name, value in wanted.network.items()
+        NETWORK.c[name] == value for name, value in criteria.network.items()
     ]
-    if wanted.project_id is not None:
-        found.append(NETWORK.c.project_id == wanted.project_id)
+    if criteria.project_id is not None:
+        found.append(NETWORK.c.project_id == criteria.project_id)
     found += [
-        _holds(session, NETWORK.c[name], text)
-        for name, text in wanted.like.items()
+        _contains(session, NETWORK.c[name], text)
+        for name, text in criteria.like.items()
     ]
-    if wanted.created_since is not None:
-        found.append(NETWORK.c.created_at >= wanted.created_since)
-    if wanted.created_before is not None:
-        found.append(NETWORK.c.created_at <= wanted.created_before)
-    if wanted.subnet:
+    if criteria.created_since is not None:
+        found.append(NETWORK.c.created_at >= criteria.created_since)
+    if criteria.created_before is not None:
+        found.append(NETWORK.c.created_at <= criteria.created_before)
+    if criteria.subnet:
         found.append(
             sa.exists().where(
                 SUBNET.c.share_network_id == NETWORK.c.id,
                 *(
                     SUBNET.c[name] == value
-                    for name, value in wanted.subnet.items()
+                    for name, value in criteria.subnet.items()
                 ),
             )
         )
-    if wanted.security_service_id is not None:
+    if criteria.security_service_id is not None:
         found.append(
             sa.exists().where(
                 ATTACHED.c.share_network_id == NETWORK.c.id,
-                ATTACHED.c.security_service_id == wanted.security_service_id,
+                ATTACHED.c.security_service_id == criteria.security_service_id,
             )
         )
-    if wanted.security_service is not None:
+    if criteria.security_service is not None:
         found.append(
             sa.exists().where(
                 ATTACHED.c.share_network_id == NETWORK.c.id,
                 SERVICE.c.id == ATTACHED.c.security_service_id,
                 sa.or_(
-                    SERVICE.c.id == wanted.security_service,
-                    SERVICE.c.name == wanted.security_service,
+                    SERVICE.c.id == criteria.security_service,
+                    SERVICE.c.name == criteria.security_service,
                 ),
             )
         )
     return found
 
 
-def _holds(
+def _contains(
     session: Session, column: sa.Column, text: str
 ) -> sa.ColumnElement[bool]:
-    """A substring, case counting, which LIKE of SQLite does not do."""
-    place = (
+    """Return a case-sensitive substring match, unlike LIKE of SQLite."""
+    position = (
         sa.func.strpos if session.dialect == 'postgresql' else sa.func.instr
     )
-    return place(column, text) > 0
+    return position(column, text) > 0

@@ -1,7 +1,8 @@
-"""Share types as records: kept by administrators, listed by projects.
+"""Share types as records: managed by administrators, listed by projects.
 
-Whoever changes what belongs to a type holds its row first, so that it
-neither goes away nor changes sides between the look and the write.
+Changes of what belongs to a type lock its row first, so that the type is
+neither deleted nor made public or private between the check and the
+write.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ USAGE = quotas.QuotaUsage.__table__
 
 @dataclasses.dataclass(frozen=True)
 class ShareTypeRecord(TypeWithSpecs):
-    """All there is to tell of a share type."""
+    """A share type with all its columns and extra specs."""
 
     description: str | None
     is_public: bool
@@ -53,7 +54,7 @@ _BY_ID_OR_NAME = _LIST_ACCESSIBLE.where(
         TYPE.c.name == sa.bindparam('wanted'),
     )
 )
-_HOLD = (
+_LOCK = (
     sa.select(TYPE.c.is_public)
     .where(TYPE.c.id == sa.bindparam('of_type'))
     .with_for_update()
@@ -78,7 +79,7 @@ _DELETE_ACCESS = sa.delete(PROJECT).where(
 
 
 def _records(rows: Iterable[sa.Row]) -> list[ShareTypeRecord]:
-    """The records of rows that come type by type, one per extra spec."""
+    """Group rows by type; each row has one extra spec."""
     found = []
     for _, same in itertools.groupby(rows, lambda row: row.id):
         first, *others = same
@@ -98,7 +99,7 @@ def _records(rows: Iterable[sa.Row]) -> list[ShareTypeRecord]:
     return found
 
 
-def _by(ctx: RequestContext) -> dict[str, object]:
+def _caller(ctx: RequestContext) -> dict[str, object]:
     return {'for_project': ctx.project_id, 'sees_all': ctx.is_admin}
 
 
@@ -108,7 +109,7 @@ def _by(ctx: RequestContext) -> dict[str, object]:
 def list_accessible(
     session: Session, ctx: RequestContext, *, all_projects: bool = False
 ) -> list[ShareTypeRecord]:
-    """The types that the project may use, or those of all projects."""
+    """Return the types that the project may use, or those of all projects."""
     return _records(
         session.rows(
             _LIST_ACCESSIBLE, sees_all=all_projects, for_project=ctx.project_id
@@ -117,13 +118,13 @@ def list_accessible(
 
 
 def list_private(session: Session) -> list[ShareTypeRecord]:
-    """The types that only some projects may use."""
+    """Return the types that only some projects may use."""
     return _records(session.rows(_LIST_PRIVATE))
 
 
 def get(session: Session, ctx: RequestContext, id: str) -> ShareTypeRecord:
-    """The type, if the caller may know of it."""
-    found = _records(session.rows(_BY_ID, wanted=id, **_by(ctx)))
+    """Return a type that the caller may see; raises ShareTypeNotFound."""
+    found = _records(session.rows(_BY_ID, wanted=id, **_caller(ctx)))
     if not found:
         raise exception.ShareTypeNotFound(share_type_id=id)
     return found[0]
@@ -132,9 +133,9 @@ def get(session: Session, ctx: RequestContext, id: str) -> ShareTypeRecord:
 def find(
     session: Session, ctx: RequestContext, id_or_name: str
 ) -> ShareTypeRecord | None:
-    """The type of that id, else of that name."""
+    """Return the type with this id, or else with this name, or None."""
     found = _records(
-        session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **_by(ctx))
+        session.rows(_BY_ID_OR_NAME, wanted=id_or_name, **_caller(ctx))
     )
     return min(found, key=lambda record: record.id != id_or_name, default=None)
 
@@ -147,7 +148,7 @@ def create(
     is_public: bool,
     extra_specs: Mapping[str, str],
 ) -> str:
-    """Create a type; its id."""
+    """Insert a type; return its id."""
     id = session.new_id()
     try:
         session.run(
@@ -179,11 +180,11 @@ def update(session: Session, id: str, values: Mapping[str, object]) -> None:
 
 
 def delete(session: Session, id: str) -> None:
-    """Remove a type that no share has, and all that belongs to it.
+    """Delete a type that no share uses, and all that belongs to it.
 
-    The database itself refuses while a share instance refers to it.
+    A foreign key rejects it while a share instance refers to it.
     """
-    session.run(_DELETE_USAGES, of_type=id)  # locked before types, always
+    session.run(_DELETE_USAGES, of_type=id)  # always locked before types
     try:
         matched = session.run(_DELETE, of_type=id)
     except db_exc.DBReferenceError:
@@ -193,8 +194,8 @@ def delete(session: Session, id: str) -> None:
 
 
 def lock(session: Session, id: str) -> bool:
-    """Keep others from changing the type meanwhile; is it public?"""
-    row = session.one(_HOLD, of_type=id)
+    """Lock a type; return whether it is public."""
+    row = session.one(_LOCK, of_type=id)
     if row is None:
         raise exception.ShareTypeNotFound(share_type_id=id)
     return row.is_public
@@ -206,7 +207,7 @@ def lock(session: Session, id: str) -> bool:
 def set_extra_specs(
     session: Session, id: str, specs: Mapping[str, str]
 ) -> None:
-    """Set some extra specs of a type that is held, keep the others."""
+    """Set some extra specs of a locked type and leave the others."""
     session.run(_DELETE_SPECS, of_type=id, keys=list(specs))
     _insert_extra_specs(session, id, specs)
 
@@ -224,7 +225,7 @@ def _insert_extra_specs(
 
 
 def delete_extra_spec(session: Session, id: str, key: str) -> None:
-    """Remove one extra spec."""
+    """Delete one extra spec."""
     lock(session, id)
     if session.run(_DELETE_SPECS, of_type=id, keys=[key]) != 1:
         raise exception.ShareTypeExtraSpecNotFound(share_type_id=id, key=key)
@@ -234,12 +235,12 @@ def delete_extra_spec(session: Session, id: str, key: str) -> None:
 
 
 def list_accesses(session: Session, id: str) -> Sequence[sa.Row]:
-    """The projects that may use a private type."""
+    """Return the projects that may use a private type."""
     return session.rows(_ACCESSES, of_type=id)
 
 
 def add_access(session: Session, id: str, project_id: str) -> None:
-    """Let a project use a private type."""
+    """Allow a project to use a private type."""
     if lock(session, id):
         raise exception.PublicShareType(share_type_id=id)
     try:
@@ -253,7 +254,7 @@ def add_access(session: Session, id: str, project_id: str) -> None:
 
 
 def remove_access(session: Session, id: str, project_id: str) -> None:
-    """No longer let a project use a private type."""
+    """Withdraw the access of a project to a private type."""
     if lock(session, id):
         raise exception.PublicShareType(share_type_id=id)
     if session.run(_DELETE_ACCESS, of_type=id, of_project=project_id) != 1:

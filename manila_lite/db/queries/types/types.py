@@ -51,7 +51,7 @@ class TypeWithSpecs:
 
 
 def is_true(text: str | None) -> bool:
-    """Whether an extra spec says yes, in any of the usual words."""
+    """Whether the value of an extra spec is one of the usual true words."""
     return (
         text is not None
         and text.lower().replace('<is>', '', 1).strip() in _TRUE
@@ -61,7 +61,7 @@ def is_true(text: str | None) -> bool:
 def find_usable(
     session: Session, id_or_name: str, project_id: str, sees_all: bool
 ) -> TypeWithSpecs | None:
-    """The type a project may use, by id, else by name; one statement."""
+    """Return a type the project may use, by id or else by name, or None."""
     rows = session.rows(
         _BY_ID_OR_NAME,
         wanted=id_or_name,
@@ -85,7 +85,7 @@ def find_usable(
 def get_extra_specs(
     session: Session, share_type_id: str | None
 ) -> dict[str, typing.Any]:
-    """The extra specs of a type; empty without one."""
+    """Return the extra specs of a type; empty without a type."""
     if share_type_id is None:
         return {}
     return {
@@ -97,7 +97,7 @@ def get_extra_specs(
 def list_extra_specs(
     session: Session, ids: typing.Collection[str | None]
 ) -> dict[str, dict[str, typing.Any]]:
-    """The extra specs of several types, by id; one statement."""
+    """Return the extra specs of several types, by type id."""
     found: dict[str, dict[str, typing.Any]] = {id: {} for id in ids if id}
     for row in session.rows(
         sa.select(SPEC).where(SPEC.c.share_type_id.in_(sorted(found)))
