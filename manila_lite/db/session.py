@@ -67,7 +67,7 @@ class Session:
         self.now = db.utcnow()
         self.new_id = db.new_id
         self.hints: list[Hint] = []
-        # Reservations made here; the work submitted next will own them.
+        # Reservations made here; the work submitted next owns them.
         self.charges: list[typing.Any] = []
         self._after: list[Callable[[], object]] = []
 

@@ -21,7 +21,7 @@ FILTERS = (
     'detail_id',
     'message_level',
 )
-"""The columns that a list can be filtered by, with equality."""
+"""The columns that a list can be filtered by, by equality."""
 
 _BY_ID = MESSAGE.c.id == sa.bindparam('message_id')
 _GET = sa.select(MESSAGE).where(_BY_ID)
@@ -43,7 +43,7 @@ def insert_message(session: Session, values: Mapping[str, object]) -> None:
 
 
 def get_message(session: Session, message_id: str) -> sa.Row:
-    """The message of any project; raises MessageNotFound."""
+    """Return a message of any project; raises MessageNotFound."""
     row = session.one(_GET, message_id=message_id)
     if row is None:
         raise exception.MessageNotFound(message_id=message_id)
@@ -62,10 +62,10 @@ def list_messages(
     sort_key: str = 'created_at',
     sort_dir: str = 'desc',
 ) -> typing.Sequence[sa.Row]:
-    """The messages of a project, or of all, one page of them.
+    """Return a page of the messages of a project, or of all projects.
 
-    `filters` gives the values of columns in FILTERS; `sort_key` is one
-    of SORT_KEYS. Equal messages are in the order of their ids.
+    `filters` are values of columns in FILTERS; `sort_key` is one of
+    SORT_KEYS. Messages with equal keys are ordered by id.
     """
     statement = sa.select(MESSAGE).where(MESSAGE.c.expires_at > session.now)
     if project_id is not None:
@@ -87,13 +87,13 @@ def list_messages(
 
 
 def delete_message(session: Session, message_id: str) -> None:
-    """Remove a message; raises MessageNotFound."""
+    """Delete a message; raises MessageNotFound."""
     if session.run(_DELETE, message_id=message_id) != 1:
         raise exception.MessageNotFound(message_id=message_id)
 
 
 def purge_expired(session: Session, batch: int = 1000) -> int:
-    """Remove up to `batch` messages whose time is over; their number."""
+    """Delete up to `batch` expired messages; return their number."""
     ids = [
         row.id for row in session.rows(_EXPIRED, now=session.now, batch=batch)
     ]

@@ -1,7 +1,7 @@
-"""Pools: what back ends report, and what we have placed there.
+"""Pools: the reports of back ends, and our allocations.
 
-`allocated_gb` changes only by guarded or relative UPDATEs here, so that
-it always equals the sum of the sizes of the instances on the pool.
+`allocated_gb` is changed only by the guarded or relative UPDATEs here, so
+that it always equals the sum of the sizes of the instances on the pool.
 """
 
 from collections.abc import Mapping
@@ -46,12 +46,14 @@ _LIST = (
     .order_by(POOL.c.host)
 )
 _IS_POOL = POOL.c.host == sa.bindparam('of_host')
-_SEEN = POOL.c.reported_at == sa.bindparam('seen_at', type_=sa.Double())
+_IS_SAME_REPORT = POOL.c.reported_at == sa.bindparam(
+    'seen_at', type_=sa.Double()
+)
 _ALLOCATE = (
     sa.update(POOL)
     .where(
         _IS_POOL,
-        _SEEN,
+        _IS_SAME_REPORT,
         sa.or_(
             sa.bindparam('room', type_=sa.Double()).is_(None),
             POOL.c.allocated_gb + sa.bindparam('gb')
@@ -70,7 +72,7 @@ _CHANGE = (
     .values(allocated_gb=POOL.c.allocated_gb + sa.bindparam('gb'))
 )
 _GROW = _CHANGE.values(pending_gb=POOL.c.pending_gb + sa.bindparam('gb'))
-_REPORT_ANEW = (
+_SET_REPORT = (
     sa.update(POOL)
     .where(_IS_POOL)
     .values(
@@ -80,7 +82,7 @@ _REPORT_ANEW = (
         reported_at=db_now(),
     )
 )
-_REPORT = _REPORT_ANEW.where(_SEEN).values(
+_UPDATE_REPORT = _SET_REPORT.where(_IS_SAME_REPORT).values(
     pending_gb=POOL.c.pending_gb - sa.bindparam('known_gb')
 )
 _ON_POOL = (
@@ -105,7 +107,7 @@ _OWED = (
 
 
 class PoolReport(typing.NamedTuple):
-    """What a driver says about one pool; None is infinite or unknown."""
+    """A driver's report about one pool; None is infinite or unknown."""
 
     host: str
     capabilities: dict[str, typing.Any]
@@ -114,9 +116,9 @@ class PoolReport(typing.NamedTuple):
 
 
 class KnownAllocation(typing.NamedTuple):
-    """What a back end cannot but know of what we placed on a pool.
+    """The part of our allocations that a back end must already know.
 
-    `reported_at` names the report that the amount came after.
+    `reported_at` identifies the report after which they were made.
     """
 
     gb: int
@@ -124,7 +126,7 @@ class KnownAllocation(typing.NamedTuple):
 
 
 def list_all(session: Session) -> typing.Sequence[sa.Row]:
-    """Every pool with the liveness of its service and its zone."""
+    """Return all pools with the liveness of their services and zones."""
     return session.rows(_LIST)
 
 
@@ -135,10 +137,10 @@ def allocate(
     room: float | None,
     reported_at: float,
 ) -> bool:
-    """Place `gb` on the pool if allocations stay within `room`.
+    """Allocate `gb` on a pool if allocations stay within `room`.
 
-    The room is what followed from the report of that time; after another
-    one nothing is placed.
+    `room` was computed from the report of `reported_at`; if there is a
+    newer one, nothing is allocated. Returns whether it was.
     """
     return (
         session.run(
@@ -149,15 +151,15 @@ def allocate(
 
 
 def adjust_allocated(session: Session, host: str | None, gb: int) -> None:
-    """Count a difference that needs no asking: growth, removal."""
+    """Add a difference that needs no check, such as growth or removal."""
     if host and gb:
         session.run(_GROW if gb > 0 else _CHANGE, of_host=host, gb=gb)
 
 
 def add_preexisting(session: Session, host: str | None, gb: int) -> None:
-    """Count what lay on the pool before we knew of it.
+    """Add data that was on the pool before we managed it.
 
-    What the back end last called free is without it already.
+    The free space that the back end last reported excludes it already.
     """
     if host and gb:
         session.run(_CHANGE, of_host=host, gb=gb)
@@ -171,11 +173,11 @@ def pool_exists(session: Session, host: str) -> bool:
 def get_known_allocations(
     session: Session, service_host: str
 ) -> dict[str, KnownAllocation]:
-    """What the back end knows of that was placed since the last report.
+    """Return what the back end knows of allocations since the last report.
 
-    By pool. Read it before the back end is asked, and hand it to `report`
-    after: the answer may know of no more than that. What is still to be
-    created, or to grow, it does not know.
+    The result is by pool. Read it before the driver is asked for a report
+    and pass it to `save_report` afterwards: the report may reflect no more
+    than that. Shares still to be created or extended are not included.
     """
     owed = _owed(session, service_host)
     return {
@@ -187,7 +189,7 @@ def get_known_allocations(
 
 
 def _owed(session: Session, service_host: str) -> dict[str, int]:
-    """What is placed and not there yet, by pool."""
+    """Return the GiB that are allocated but not created yet, by pool."""
     owed: dict[str, int] = {}
     for row in session.rows(_OWED, of_service=service_host):
         new = row.size if row.status == InstanceStatus.CREATING else 0
@@ -202,13 +204,13 @@ def save_report(
     reports: list[PoolReport],
     known: Mapping[str, KnownAllocation],
 ) -> None:
-    """Write what the back end says of its pools; forget vanished ones.
+    """Store the reports of a back end and delete pools that are gone.
 
-    A pool that another process of the back end has reported meanwhile
-    keeps that report.
+    A pool that another process of the back end has reported in the
+    meantime keeps that report.
     """
     for pool in sorted(reports, key=lambda pool: pool.host):
-        facts = {
+        values = {
             'of_host': pool.host,
             'new_capabilities': orjson.dumps(pool.capabilities).decode(),
             'new_total': pool.total_gb,
@@ -217,9 +219,12 @@ def save_report(
         seen = known.get(pool.host)
         if seen is not None:
             session.run(
-                _REPORT, known_gb=seen.gb, seen_at=seen.reported_at, **facts
+                _UPDATE_REPORT,
+                known_gb=seen.gb,
+                seen_at=seen.reported_at,
+                **values,
             )
-        elif not session.run(_REPORT_ANEW, **facts):
+        elif not session.run(_SET_REPORT, **values):
             _insert(session, service_host, pool)
     session.run(
         sa.delete(POOL).where(

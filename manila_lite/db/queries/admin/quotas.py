@@ -1,8 +1,8 @@
-"""Limits as they were set, and the rows of usage they are copied to.
+"""Limits as they were set, and the usage rows they are copied to.
 
-A usage row carries the limit in force for it, so that a charge is one
-UPDATE. Whoever changes a limit or creates a usage row must first take
-`hold_limits`; then no row can be born with a limit of yesterday.
+A usage row carries its effective limit, so that a charge takes one
+UPDATE. Code that changes a limit or inserts a usage row must first call
+`lock_limits`; otherwise a row could be inserted with an outdated limit.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ USER = 'user'
 KINDS = (PROJECT, SHARE_TYPE, USER)
 
 DEFAULT_CLASS = 'default'
-"""The class whose limits hold for every project without its own."""
+"""The class whose limits apply to all projects without their own."""
 
 USAGE = quotas.QuotaUsage.__table__
 CLASS = quotas.QuotaClass.__table__
@@ -35,7 +35,7 @@ LIMITS = {
 
 
 class Scope(typing.NamedTuple):
-    """What a limit holds for: a project, or one user or type in it."""
+    """The scope of a limit: a project, or a user or share type in it."""
 
     project_id: str
     kind: str = PROJECT
@@ -52,7 +52,7 @@ class Key(typing.NamedTuple):
 
 
 class Owner(typing.NamedTuple):
-    """Whose usage a resource is; some have no user or no share type."""
+    """The owner that a resource is charged to; user and type may be None."""
 
     project_id: str
     user_id: str | None = None
@@ -60,7 +60,7 @@ class Owner(typing.NamedTuple):
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Where it counts, in the order of keys."""
+        """The scopes in which it counts, in the order of keys."""
         ids = (
             (PROJECT, ''),
             (SHARE_TYPE, self.share_type_id),
@@ -73,7 +73,7 @@ class Owner(typing.NamedTuple):
         )
 
     def keys(self, resources: Iterable[str]) -> list[Key]:
-        """The keys of the usage rows that count these resources."""
+        """Return the keys of the usage rows that count these resources."""
         return sorted(
             Key(*scope, resource)
             for scope in self.scopes
@@ -82,9 +82,9 @@ class Owner(typing.NamedTuple):
 
 
 class Layers(typing.NamedTuple):
-    """The limits that were set, by resource, the widest layer first.
+    """The limits that were set, by resource; the widest layer is first.
 
-    `own` are those of the user or of the share type.
+    `own` are those of the user or the share type.
     """
 
     default_class: dict[str, int]
@@ -92,7 +92,7 @@ class Layers(typing.NamedTuple):
     own: dict[str, int]
 
 
-# The lock of all limits is a row that counts nothing.
+# A row that counts nothing is the lock of all limits.
 _LOCK = {
     **Key('', 'limits', '', '')._asdict(),
     'in_use': 0,
@@ -102,7 +102,7 @@ _LOCK = {
 
 
 @functools.cache
-def _hold(dialect: str) -> sa.Executable:
+def _lock_statement(dialect: str) -> sa.Executable:
     if dialect == 'mysql':
         return (
             mysql.insert(USAGE)
@@ -120,15 +120,15 @@ def _hold(dialect: str) -> sa.Executable:
 
 
 def lock_limits(session: Session) -> None:
-    """Until the end of the transaction nobody else changes a limit."""
-    session.run(_hold(session.dialect))
+    """Lock all limits, so that no other transaction changes one."""
+    session.run(_lock_statement(session.dialect))
 
 
 # Limits
 
 
 def _belongs(kind: str) -> list[sa.ColumnElement]:
-    """The condition that a row of limits belongs to a scope."""
+    """Return the conditions that a row of limits belongs to a scope."""
     found = [LIMITS[kind].c.project_id == sa.bindparam('of_project')]
     if kind != PROJECT:
         owner = LIMITS[kind].c[f'{kind}_id']
@@ -174,7 +174,7 @@ _DELETE_USERS = sa.delete(LIMITS[USER]).where(
 
 
 def get_layers(session: Session, scope: Scope) -> Layers:
-    """What was set for a scope and above it, in one statement."""
+    """Return the limits set for a scope and above it."""
     found: dict[str, dict[str, int]] = {
         DEFAULT_CLASS: {},
         PROJECT: {},
@@ -195,7 +195,7 @@ def get_layers(session: Session, scope: Scope) -> Layers:
 def set_limits(
     session: Session, scope: Scope, values: Mapping[str, int]
 ) -> None:
-    """Set some limits of a scope and leave the others."""
+    """Set some limits of a scope; the others are left alone."""
     session.run(
         _DELETE_SOME[scope.kind], resources=list(values), **_params(scope)
     )
@@ -212,7 +212,7 @@ def set_limits(
 
 
 def delete_limits(session: Session, scope: Scope) -> None:
-    """Remove the limits of a scope; with a project, of its users too."""
+    """Delete the limits of a scope; for a project, of its users too."""
     session.run(_DELETE[scope.kind], **_params(scope))
     if scope.kind == PROJECT:
         session.run(_DELETE_USERS, of_project=scope.project_id)
@@ -228,7 +228,7 @@ _DELETE_CLASS_LIMITS = sa.delete(CLASS).where(
 
 
 def get_class_limits(session: Session, class_name: str) -> dict[str, int]:
-    """What was set for a class."""
+    """Return the limits set for a class."""
     return {
         row.resource: row.hard_limit
         for row in session.rows(_CLASS_LIMITS, of_class=class_name)
@@ -238,7 +238,7 @@ def get_class_limits(session: Session, class_name: str) -> dict[str, int]:
 def set_class_limits(
     session: Session, class_name: str, values: Mapping[str, int]
 ) -> None:
-    """Set some limits of a class and leave the others."""
+    """Set some limits of a class; the others are left alone."""
     session.run(
         _DELETE_CLASS_LIMITS, of_class=class_name, resources=list(values)
     )
@@ -282,12 +282,12 @@ _SET_USAGE = (
         reserved=sa.bindparam('counted_reserved'),
     )
 )
-_SET_IN_FORCE = (
+_SET_EFFECTIVE = (
     sa.update(USAGE)
     .where(*_KEY_IS)
     .values(hard_limit=sa.bindparam('new_limit'))
 )
-_SET_USERS_IN_FORCE = (
+_SET_USERS_EFFECTIVE = (
     sa.update(USAGE)
     .where(
         USAGE.c.project_id == sa.bindparam('of_project'), USAGE.c.scope == USER
@@ -306,14 +306,14 @@ def _of(key: tuple[str, ...]) -> dict[str, str]:
 def list_usages(
     session: Session, scope: Scope, *, lock: bool = False
 ) -> typing.Sequence[sa.Row]:
-    """The usage rows of a scope; a resource never used has none."""
+    """Return the usage rows of a scope; unused resources have none."""
     return session.rows(_USAGES_LOCKED if lock else _USAGES, **_of(scope))
 
 
 def list_all_usages(
     session: Session, project_id: str | None = None, *, lock: bool = False
 ) -> typing.Sequence[sa.Row]:
-    """The usage rows of a project, or of all, in the order of keys."""
+    """Return the usage rows of a project or of all, in key order."""
     statement = _ALL_USAGES
     if project_id is not None:
         statement = statement.where(USAGE.c.project_id == project_id)
@@ -321,7 +321,7 @@ def list_all_usages(
 
 
 def insert_usages(session: Session, limits: Mapping[Key, int]) -> None:
-    """Create usage rows that count nothing yet."""
+    """Insert usage rows that count nothing yet."""
     session.run_many(
         sa.insert(USAGE),
         [
@@ -334,7 +334,7 @@ def insert_usages(session: Session, limits: Mapping[Key, int]) -> None:
 def set_usages(
     session: Session, counted: Iterable[tuple[Key, int, int]]
 ) -> None:
-    """Overwrite what rows say: key, in use, reserved."""
+    """Overwrite usage rows with tuples of key, in use and reserved."""
     session.run_many(
         _SET_USAGE,
         [
@@ -351,9 +351,9 @@ def set_usages(
 def set_effective_limits(
     session: Session, scope: Scope, limits: Mapping[str, int]
 ) -> None:
-    """Copy limits to the usage rows of a scope, where there are any."""
+    """Copy limits to the usage rows of a scope, if they exist."""
     session.run_many(
-        _SET_IN_FORCE,
+        _SET_EFFECTIVE,
         [
             {**_of(Key(*scope, resource)), 'new_limit': limits[resource]}
             for resource in sorted(limits)
@@ -364,14 +364,17 @@ def set_effective_limits(
 def set_effective_user_limit(
     session: Session, project_id: str, limit: int
 ) -> None:
-    """Copy one limit to the usage rows of all users of a project."""
-    session.run(_SET_USERS_IN_FORCE, of_project=project_id, new_limit=limit)
+    """Copy a limit to the usage rows of all users of a project."""
+    session.run(_SET_USERS_EFFECTIVE, of_project=project_id, new_limit=limit)
 
 
 def set_effective_defaults(
     session: Session, defaults: Mapping[str, int]
 ) -> int:
-    """Copy the defaults to projects without own limits; rows changed."""
+    """Copy defaults to projects without their own limits.
+
+    Returns the number of usage rows that were changed.
+    """
     if not defaults:
         return 0
     limit = sa.case(dict(defaults), value=USAGE.c.resource)

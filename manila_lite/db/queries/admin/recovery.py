@@ -1,7 +1,7 @@
-"""What is in flight, who works on it, and what recovery has decided.
+"""Rows in flight, the work that holds them, and the log of recovery.
 
-One `Kind` for every state table says how its rows are found and which
-work may hold them. The statuses are those of the table itself.
+A `ResourceKind` for every state machine says how its rows are selected
+and which work may hold them. The machine itself has the statuses.
 """
 
 import datetime
@@ -48,14 +48,14 @@ _SOURCE = SERVER.alias('source')
 
 
 class ResourceKind(typing.NamedTuple):
-    """The resources of one state table.
+    """The resources of one state machine.
 
-    `of` joins the table with whose it is and where, by the column
-    `host`. `holders` are conditions on a
-    row and a work row: that of the work which owes its next move. `about`
-    is the id of what its rescue is about, which need not be its own.
-    `waits` is a condition on rows that wait for another resource, whose
-    rescue is theirs; `doubts` one on rows at rest that are rescued too.
+    `from_clause` joins the table with its owner and its host. `holders`
+    are conditions on a row and a work row, true for the work that owes the
+    next move. `subject_id` is the id that the rescue is submitted for,
+    which may belong to another row. `waits` is a condition on rows that
+    wait for another resource and are rescued with it; `also_in_flight` one
+    on rows at rest that need a rescue too.
     """
 
     machine: Machine
@@ -65,7 +65,7 @@ class ResourceKind(typing.NamedTuple):
     subject_id: sa.ColumnElement[str]
     owner: sa.Table = SHARE
     waits: Condition | None = None
-    doubts: Condition | None = None
+    also_in_flight: Condition | None = None
     host: sa.ColumnElement[str] = INSTANCE.c.host
 
     @property
@@ -83,11 +83,11 @@ _SNAPSHOTS_OF = (
     .correlate(INSTANCE)
 )
 _S = share_instance.InstanceStatus
-# The rules of an instance come and go with it.
-_IS_UNTOLD = INSTANCE.c.status.in_(sorted(access_rule.SYNC_EXCLUDED))
+# The rules of such an instance are handled together with it.
+_IS_SYNC_EXCLUDED = INSTANCE.c.status.in_(sorted(access_rule.SYNC_EXCLUDED))
 
 _SERVERS = SERVER.outerjoin(NETWORK)
-_GOES_ON = sa.and_(
+_IS_RUNNING = sa.and_(
     MIGRATION.c.open_for.is_not(None),
     sa.exists().where(
         _SOURCE.c.id == MIGRATION.c.open_for,
@@ -101,20 +101,20 @@ _GOES_ON = sa.and_(
         ),
     ),
 )
-# What migrates waits for the task of its migration.
+# A server that migrates waits for the task of its migration.
 _IS_MIGRATED = sa.or_(
     sa.and_(
         SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING,
-        sa.exists().where(MIGRATION.c.open_for == SERVER.c.id, _GOES_ON),
+        sa.exists().where(MIGRATION.c.open_for == SERVER.c.id, _IS_RUNNING),
     ),
     sa.and_(
         SERVER.c.status == share_server.ServerStatus.SERVER_MIGRATING_TO,
         sa.exists().where(
-            MIGRATION.c.destination_server_id == SERVER.c.id, _GOES_ON
+            MIGRATION.c.destination_server_id == SERVER.c.id, _IS_RUNNING
         ),
     ),
 )
-# Shares move with their server, and snapshots too.
+# Shares and snapshots move with their server.
 _SERVER_OF = (
     sa.select(SERVER.c.id)
     .where(
@@ -138,7 +138,7 @@ KINDS = {
             _SERVERS,
             (
                 _work_on('share_server', SERVER.c.id),
-                # Who creates the first share makes the server for it.
+                # The work that creates the first share builds the server.
                 sa.and_(
                     SERVER.c.status == share_server.ServerStatus.CREATING,
                     WORK.c.resource == 'share_instance',
@@ -162,7 +162,7 @@ KINDS = {
             (_work_on('share_server_task', SERVER.c.id),),
             SERVER.c.id,
             NETWORK,
-            # The back end that a server goes to does all the work.
+            # The destination back end does all the work.
             host=sa.func.coalesce(MIGRATION.c.destination_host, SERVER.c.host),
         ),
         ResourceKind(
@@ -171,13 +171,13 @@ KINDS = {
             INSTANCE.join(SHARE),
             (
                 _work_on('share_instance', INSTANCE.c.id),
-                # Who takes a snapshot works on the snapshot.
+                # Taking a snapshot is work on the snapshot.
                 sa.and_(
                     INSTANCE.c.status == _S.SNAPSHOTTING,
                     WORK.c.resource == 'snapshot_instance',
                     WORK.c.resource_id.in_(_SNAPSHOTS_OF),
                 ),
-                # What is ensured is owed by work of its service.
+                # Instances in ensuring are processed by work of the service.
                 sa.and_(
                     INSTANCE.c.status == _S.ENSURING,
                     WORK.c.resource == 'service',
@@ -211,7 +211,7 @@ KINDS = {
             ),
             (
                 _work_on('snapshot_instance', SNAPSHOT_INSTANCE.c.id),
-                # Who reverts a share works on the share.
+                # Reverting a share is work on the share.
                 sa.and_(
                     SNAPSHOT_INSTANCE.c.status
                     == snapshot_instance.SnapshotStatus.RESTORING,
@@ -228,7 +228,7 @@ KINDS = {
                     == snapshot_instance.SnapshotStatus.SERVER_MIGRATING,
                     _SERVER_OF.exists(),
                 ),
-                # What a replica follows with is seen when it is updated.
+                # Snapshots on passive replicas follow with replica updates.
                 sa.and_(
                     SNAPSHOT_INSTANCE.c.status.in_(
                         sorted(
@@ -238,7 +238,7 @@ KINDS = {
                             }
                         )
                     ),
-                    # Not unknown, of what is no replica, but no.
+                    # Makes the condition false, not NULL, without replicas.
                     INSTANCE.c.replica_state.is_not(None),
                     INSTANCE.c.replica_state.in_(
                         sorted(share_replica.PASSIVE)
@@ -252,7 +252,7 @@ KINDS = {
             RULE.join(INSTANCE).join(SHARE),
             (_work_on('share_instance_access', RULE.c.share_instance_id),),
             RULE.c.share_instance_id,
-            waits=_IS_UNTOLD,
+            waits=_IS_SYNC_EXCLUDED,
         ),
         ResourceKind(
             access_rule.SHARE_INSTANCE_ACCESS,
@@ -260,8 +260,8 @@ KINDS = {
             INSTANCE.join(SHARE),
             (_work_on('share_instance_access', INSTANCE.c.id),),
             INSTANCE.c.id,
-            waits=_IS_UNTOLD,
-            doubts=INSTANCE.c.access_stale == sa.true(),
+            waits=_IS_SYNC_EXCLUDED,
+            also_in_flight=INSTANCE.c.access_stale == sa.true(),
         ),
         ResourceKind(
             access_rule.SNAPSHOT_ACCESS_RULE,
@@ -283,11 +283,11 @@ KINDS = {
         ),
     )
 }
-"""In the order of the design: first what others depend on."""
+"""In the order of the design: resources that others depend on first."""
 
 
 def _rows(resource: str) -> sa.Select:
-    """Its rows in flight, in no order."""
+    """Return the selection of rows in flight, without an order."""
     kind = KINDS[resource]
     return (
         sa.select(
@@ -302,16 +302,17 @@ def _rows(resource: str) -> sa.Select:
         .select_from(kind.from_clause)
         .where(
             kind.status.in_(sorted(kind.machine.in_flight))
-            if kind.doubts is None
+            if kind.also_in_flight is None
             else sa.or_(
-                kind.status.in_(sorted(kind.machine.in_flight)), kind.doubts
+                kind.status.in_(sorted(kind.machine.in_flight)),
+                kind.also_in_flight,
             )
         )
     )
 
 
 def _moves(kind: ResourceKind) -> tuple[Condition, Condition]:
-    """Conditions on the journal: what it says of a row."""
+    """Return the conditions for the journal entries of a row."""
     return (
         JOURNAL.c.resource == kind.machine.resource,
         JOURNAL.c.resource_id == kind.table.c.id,
@@ -320,7 +321,7 @@ def _moves(kind: ResourceKind) -> tuple[Condition, Condition]:
 
 @functools.cache
 def _in_flight(resource: str) -> sa.Select:
-    """The same in order, and since when, by the journal."""
+    """Return the ordered selection, with the time of the last move."""
     kind = KINDS[resource]
     since = (
         sa.select(sa.func.max(JOURNAL.c.made_at))
@@ -338,10 +339,10 @@ def _in_flight(resource: str) -> sa.Select:
 
 
 @functools.cache
-def _stuck(resource: str, placed: bool, early: bool) -> sa.Select:
-    """Those that no work is owed for, on one back end.
+def _stuck(resource: str, placed: bool, with_before: bool) -> sa.Select:
+    """Return the selection of rows without work, on one back end.
 
-    Without an order, so that of thousands no more than some are read.
+    It has no order, so that of thousands only `most` rows are read.
     """
     kind = KINDS[resource]
     found = _rows(resource).where(
@@ -350,7 +351,7 @@ def _stuck(resource: str, placed: bool, early: bool) -> sa.Select:
     )
     if kind.waits is not None:
         found = found.where(~kind.waits)
-    if early:
+    if with_before:
         found = found.where(
             ~sa.exists().where(
                 *_moves(kind),
@@ -362,7 +363,7 @@ def _stuck(resource: str, placed: bool, early: bool) -> sa.Select:
 
 
 def _is_on(kind: ResourceKind) -> Condition:
-    """On this back end, whichever its pool."""
+    """Return the condition for rows on this back end, in any pool."""
     return sa.or_(
         kind.host == sa.bindparam('of_host'),
         sa.func.substr(kind.host, 1, sa.bindparam('length'))
@@ -383,11 +384,11 @@ def list_stuck(
     most: int,
     before: datetime.datetime | None = None,
 ) -> typing.Sequence[sa.Row]:
-    """So many of the rows in flight that no work is owed for.
+    """Return up to `most` rows in flight for which no work is queued.
 
-    Of one back end (`host@backend`, its pools included), or with None of
-    those that have no host yet; with `before`, only what has been as it
-    is since before a moment.
+    They are those of one back end (`host@backend`, including its pools),
+    or with None those that have no host yet; with `before`, only rows
+    without a move since that time.
     """
     statement = _stuck(resource, service_host is not None, before is not None)
     values: dict[str, object] = {'most': most}
@@ -399,9 +400,9 @@ def list_stuck(
 
 
 def get_resource(session: Session, resource: str, id: str) -> sa.Row:
-    """Where a resource is, whose, and what its rescue is about.
+    """Return host, owner and `subject_id` of a resource in any status.
 
-    At rest or not; raises ResourceNotFound when there is none.
+    Raises ResourceNotFound.
     """
     kind = KINDS[resource]
     row = session.one(
@@ -429,7 +430,7 @@ def list_in_flight(
     most: int,
     after: str = '',
 ) -> typing.Sequence[sa.Row]:
-    """So many rows in flight of a kind, after an id in order of ids."""
+    """Return up to `most` rows in flight, ordered by id, after an id."""
     statement = (
         _in_flight(resource)
         .where(KINDS[resource].table.c.id > after)
@@ -445,9 +446,9 @@ def list_in_flight(
 def list_holding_work(
     session: Session, resource: str, ids: typing.Collection[str]
 ) -> dict[str, sa.Row]:
-    """The work that owes the next move of these, by their ids.
+    """Return the work that owes the next move of resources, by their ids.
 
-    `heartbeat_age` and `health` are those of the service it waits for.
+    `heartbeat_age` and `health` are those of the service that has it.
     """
     kind = KINDS[resource]
     found = {}
@@ -478,7 +479,7 @@ _RECORD = sa.insert(LOG)
 
 
 def record_decision(session: Session, **values: object) -> None:
-    """Write a decision down, in the transaction that carries it out."""
+    """Log a decision in the transaction that carries it out."""
     by = session.by
     session.run(
         _RECORD,
@@ -504,9 +505,9 @@ def list_log(
     host: str | None = None,
     **wanted: str | None,
 ) -> typing.Sequence[sa.Row]:
-    """Decisions, the newest first; `wanted` are values of columns.
+    """Return decisions, newest first; `wanted` are values of columns.
 
-    A host may be a back end, whose pools are meant then.
+    If the host is a back end, its pools are included.
     """
     conditions = [
         LOG.c[name] == value
@@ -530,13 +531,13 @@ def list_log(
 
 
 def prune_log(session: Session, older_than: datetime.datetime) -> int:
-    """Forget what was decided before a moment; how much it was."""
+    """Delete decisions older than a time; return their number."""
     return session.run(sa.delete(LOG).where(LOG.c.made_at < older_than))
 
 
-# Rescues that are owed
+# Queued rescues
 
-_OWED = sa.select(sa.func.count()).where(
+_COUNT_QUEUED = sa.select(sa.func.count()).where(
     WORK.c.queue == sa.bindparam('of_queue'),
     WORK.c.state == 'queued',
     WORK.c.kind.in_(sa.bindparam('kinds', expanding=True)),
@@ -546,5 +547,5 @@ _OWED = sa.select(sa.func.count()).where(
 def count_queued_rescues(
     session: Session, queue: str, kinds: typing.Collection[str]
 ) -> int:
-    """How many rescues of a back end wait to be carried out."""
-    return session.value(_OWED, of_queue=queue, kinds=sorted(kinds))
+    """Return the number of rescues of a back end that are queued."""
+    return session.value(_COUNT_QUEUED, of_queue=queue, kinds=sorted(kinds))

@@ -1,4 +1,4 @@
-"""Services: who lives, since when, and in which zone."""
+"""Services: their liveness and availability zones."""
 
 import typing
 
@@ -14,7 +14,7 @@ SERVICE = services.Service.__table__
 ZONE = services.AvailabilityZone.__table__
 WORK = engine.Work.__table__
 
-_BEAT = (
+_HEARTBEAT = (
     sa.update(SERVICE)
     .where(
         SERVICE.c.host == sa.bindparam('of_host'),
@@ -36,15 +36,15 @@ _ONE = _LIST.where(
     SERVICE.c.host == sa.bindparam('of_host'),
     SERVICE.c.binary == sa.bindparam('of_binary'),
 )
-_ONE_KEPT = _ONE.with_for_update(of=SERVICE)
+_ONE_LOCKED = _ONE.with_for_update(of=SERVICE)
 _ENSURE = (
     sa.update(SERVICE)
     .where(SERVICE.c.id == sa.bindparam('service_id'))
     .values(ensuring=True)
 )
-_ENSURE_IDLE = _ENSURE.where(SERVICE.c.ensuring.is_(False))
-_ENSURE_ANEW = _ENSURE.values(backend_info=sa.bindparam('new_info'))
-_ENSURED = (
+_BEGIN_ENSURING = _ENSURE.where(SERVICE.c.ensuring.is_(False))
+_RESTART_ENSURING = _ENSURE.values(backend_info=sa.bindparam('new_info'))
+_FINISH_ENSURING = (
     sa.update(SERVICE)
     .where(
         SERVICE.c.id == sa.bindparam('service_id'),
@@ -56,7 +56,7 @@ _ZONE_ID = sa.select(ZONE.c.id).where(ZONE.c.name == sa.bindparam('of_name'))
 
 
 def get_or_create_zone_id(session: Session, name: str) -> str:
-    """The id of a zone, which comes into being when first named."""
+    """Return the id of a zone; the zone is created if necessary."""
     found = session.value(_ZONE_ID, of_name=name)
     if found is None:
         found = session.new_id()
@@ -77,7 +77,7 @@ def register(
     enabled: bool,
     health: str | None = None,
 ) -> None:
-    """Say that a process serves here from now on."""
+    """Record that a process serves this host from now on."""
     found = get_or_create_zone_id(session, zone)
     if heartbeat(
         session,
@@ -115,10 +115,10 @@ def heartbeat(
     incarnation: str,
     health: str | None,
 ) -> bool:
-    """Write a heartbeat; False when the service has no row."""
+    """Write a heartbeat; False if the service has no row."""
     return (
         session.run(
-            _BEAT,
+            _HEARTBEAT,
             of_host=host,
             of_binary=binary,
             now=session.now,
@@ -130,19 +130,19 @@ def heartbeat(
 
 
 def list_all(session: Session) -> typing.Sequence[sa.Row]:
-    """Every service with its zone and the time of the database."""
+    """Return all services with their zones and the database time."""
     return session.rows(_LIST)
 
 
 def get(
     session: Session, host: str, binary: str, *, lock: bool = False
 ) -> sa.Row:
-    """One of them; raises ServiceNotFound.
+    """Return one service; raises ServiceNotFound.
 
-    With `keep` whoever else keeps it waits until the transaction ends.
+    With `lock` the service is locked.
     """
     row = session.one(
-        _ONE_KEPT if lock else _ONE, of_host=host, of_binary=binary
+        _ONE_LOCKED if lock else _ONE, of_host=host, of_binary=binary
     )
     if row is None:
         raise exception.ServiceNotFound(binary=binary, host=host)
@@ -150,7 +150,7 @@ def get(
 
 
 def is_up(row: sa.Row, down_time: float) -> bool:
-    """Whether the process lives and its driver, if any, is ready."""
+    """Whether the process is alive and its driver, if any, is ready."""
     return row.health is None and row.now - row.heartbeat_at <= down_time
 
 
@@ -178,20 +178,22 @@ def set_disabled(
 
 
 def begin_ensuring(session: Session, service_id: int) -> bool:
-    """Say that the shares are being ensured; False if they are already."""
-    return session.run(_ENSURE_IDLE, service_id=service_id) == 1
+    """Record that shares are being ensured; False if they are already."""
+    return session.run(_BEGIN_ENSURING, service_id=service_id) == 1
 
 
 def restart_ensuring(
     session: Session, service_id: int, backend_info: str | None
 ) -> None:
-    """The same whatever is going on, for another state of the back end."""
-    session.run(_ENSURE_ANEW, service_id=service_id, new_info=backend_info)
+    """Do the same in any case, because the back end has changed."""
+    session.run(
+        _RESTART_ENSURING, service_id=service_id, new_info=backend_info
+    )
 
 
 def finish_ensuring(session: Session, service_id: int, work_id: str) -> None:
-    """Say that the shares are ensured, unless the work is still owed."""
-    session.run(_ENSURED, service_id=service_id, work_id=work_id)
+    """Record that shares are ensured, unless this work is still owed."""
+    session.run(_FINISH_ENSURING, service_id=service_id, work_id=work_id)
 
 
 def list_zones(session: Session) -> typing.Sequence[sa.Row]:
