@@ -1,14 +1,14 @@
-"""Commands: they read the configuration, build all objects, start.
+"""Commands: read the configuration, build all objects, start services.
 
-They alone know eventlet, which must replace what blocks before anything
-else has imported it: here, where the import of every command begins.
+Only this package knows about eventlet. Its monkey patching must precede
+all other imports, so it is done here, where every command is imported.
 """
 
 import os
 import sys
 
 CONCURRENCY = os.environ.get('MANILA_LITE_CONCURRENCY', 'threading')
-"""How a process does several things at once: `threading` or `eventlet`."""
+"""The concurrency model of the process: `threading` or `eventlet`."""
 
 if CONCURRENCY == 'eventlet':
     import warnings
@@ -23,8 +23,8 @@ if CONCURRENCY == 'eventlet':
         )
     eventlet.monkey_patch()
 elif CONCURRENCY == 'threading':
-    # Libraries import eventlet wherever it is installed, which costs
-    # memory and prints warnings; so they find it missing.
+    # Libraries import eventlet whenever it is installed, which costs
+    # memory and prints warnings, so it is hidden from them.
     if 'eventlet' not in sys.modules:
         sys.modules['eventlet'] = None  # type: ignore[assignment]
 else:

@@ -1,9 +1,9 @@
-"""Which earlier starts of a service on this machine are over.
+"""Liveness locks: find dead processes of a service on this machine.
 
-A lease tells it too, but late. Each process holds a file with its
-incarnation id locked, and the kernel lets go of it however the process
-ends. Files of other machines, should they have the directory too, are
-left alone: a lock may not reach from one to the other.
+An expired lease shows it too, but later. Each process locks a file named
+after its incarnation, and the kernel releases the lock however the
+process ends. Files of other machines that share the directory are left
+alone: file locks may not work between machines.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,37 +19,36 @@ LOG = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def hold_lock(folder: pathlib.Path, id: str) -> Iterator[None]:
-    """Have others know, inside the block, that this process lives."""
+    """Hold the liveness lock of this process inside the block."""
     with contextlib.ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            mine = folder / f'{_machine()}{id}'
-            held = stack.enter_context(mine.open('w'))
-            fcntl.flock(held, fcntl.LOCK_EX)
-            stack.callback(mine.unlink, missing_ok=True)
+            path = folder / f'{_machine()}{id}'
+            file = stack.enter_context(path.open('w'))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            stack.callback(path.unlink, missing_ok=True)
         except OSError as error:
             LOG.warning(
-                'Nobody can be told that this process lives; when '
-                'it dies, its work is taken over after the lease: '
-                '%s',
+                'Cannot create the liveness lock; takeover waits for the '
+                'lease to expire: %s',
                 error,
             )
         yield
 
 
 def reap_dead(
-    folder: pathlib.Path, taken_over: Callable[[str], typing.Any]
+    folder: pathlib.Path, take_over: Callable[[str], typing.Any]
 ) -> None:
-    """Call with the id of each that is over, and forget it then.
+    """Call `take_over` with the id of each dead process; remove its file.
 
-    Dying in between does no harm: the next start calls again.
+    After a crash in between, the next start calls it again.
     """
     machine = _machine()
-    for file in sorted(folder.glob(f'{machine}*')):
-        with contextlib.suppress(OSError), file.open() as held:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            taken_over(file.name.removeprefix(machine))
-            file.unlink(missing_ok=True)
+    for path in sorted(folder.glob(f'{machine}*')):
+        with contextlib.suppress(OSError), path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_over(path.name.removeprefix(machine))
+            path.unlink(missing_ok=True)
 
 
 def _machine() -> str:

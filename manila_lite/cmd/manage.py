@@ -1,8 +1,8 @@
-"""`manila-lite-manage`: what administrators do beside the API.
+"""`manila-lite-manage`: administration besides the API.
 
-Exit codes: 0 done, 1 an error, 2 a wrong command line; `db check` gives 3
-when the schema is not that of this release, `status upgrade-check` has
-its own.
+Exit codes: 0 success, 1 error, 2 usage error. `db check` returns 3 when
+the schema is not that of this release; `status upgrade-check` has exit
+codes of its own.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def db_sync(args: argparse.Namespace) -> None:
-    """make the schema that of this release"""
+    """migrate the schema to this release"""
     with _database(_conf(args), create=True) as db:
         schema.sync(db)
         print(f'The database has schema {schema.version(db)}.')
@@ -54,7 +54,7 @@ def db_version(args: argparse.Namespace) -> None:
 
 
 def db_check(args: argparse.Namespace) -> int:
-    """tell whether the schema is that of this release: exit code 0 or 3"""
+    """check that the schema is that of this release: exit code 0 or 3"""
     with _database(_conf(args)) as db:
         try:
             schema.check(db)
@@ -64,11 +64,11 @@ def db_check(args: argparse.Namespace) -> int:
     return 0
 
 
-# What runs, and what is owed
+# Services, work and recovery
 
 
 def service_list(args: argparse.Namespace) -> None:
-    """show the services, and what is wrong with those that are down"""
+    """list the services and their problems"""
     conf = _conf(args)
     with _database(conf, ready=True) as db:
         found = db.read(services.list_all)
@@ -105,13 +105,13 @@ WORK_FIELDS = (
 
 
 def work_list(args: argparse.Namespace) -> None:
-    """show the accepted requests that are still owed, oldest first"""
+    """list accepted requests that are not finished, oldest first"""
     with _database(_conf(args), ready=True) as db:
-        found = db.read(_owed)
+        found = db.read(_list_work)
     _show(args, WORK_FIELDS, found)
 
 
-def _owed(session: Session) -> list[dict[str, typing.Any]]:
+def _list_work(session: Session) -> list[dict[str, typing.Any]]:
     return [
         {
             field: _age(session, row)
@@ -124,17 +124,17 @@ def _owed(session: Session) -> list[dict[str, typing.Any]]:
 
 
 def _age(session: Session, row: typing.Any) -> int:
-    """Seconds; clocks of two hosts may differ, ages are not negative."""
+    """Return the age in seconds, not negative: clocks of hosts may differ."""
     return max(0, int((session.now - row.created_at).total_seconds()))
 
 
 def recovery_list(args: argparse.Namespace) -> None:
-    """show what is in flight: since when, who has it, what comes next"""
+    """list resources in flight with age, holder and next step"""
     _show_in_flight(args, candidates=False)
 
 
 def recovery_preview(args: argparse.Namespace) -> None:
-    """show what a pass would see to, and how; changes nothing"""
+    """show what a recovery pass would do, without doing it"""
     _show_in_flight(args, candidates=True)
 
 
@@ -145,20 +145,20 @@ def _show_in_flight(args: argparse.Namespace, *, candidates: bool) -> None:
 
 
 def recovery_run(args: argparse.Namespace) -> None:
-    """ask for a pass of all share services, of one, or for one resource"""
+    """request a recovery pass, or the rescue of one resource"""
     with _database(_conf(args), ready=True) as db:
         print(recovery.run(db, args))
 
 
 def recovery_log(args: argparse.Namespace) -> None:
-    """show what was decided, the newest first"""
+    """list the decisions of recovery, newest first"""
     with _database(_conf(args), ready=True) as db:
         found = recovery.log(db, args)
     _show(args, recovery.LOG_FIELDS, found)
 
 
 def status_upgrade_check(args: argparse.Namespace) -> int:
-    """tell whether the services can start: exit code 0, 1 (warnings), 2"""
+    """check that the services can start: exit code 0, 1 (warnings) or 2"""
     return upgrade_check.run(lambda: _conf(args))
 
 
@@ -166,7 +166,7 @@ def status_upgrade_check(args: argparse.Namespace) -> int:
 
 
 def user_add(args: argparse.Namespace) -> None:
-    """add a user; the password is asked for, or read from standard input"""
+    """add a user; prompts for the password or reads standard input"""
     path = _conf(args).http_basic.users_file
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     users.add(
@@ -180,7 +180,7 @@ def user_add(args: argparse.Namespace) -> None:
 
 
 def user_list(args: argparse.Namespace) -> None:
-    """show the users"""
+    """list the users"""
     found = users.read(_conf(args).http_basic.users_file)
     _print_table(
         ('name', 'user_id', 'project_id', 'roles'),
@@ -200,12 +200,12 @@ def _password(name: str) -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip('\r\n')
     password = getpass.getpass(f'Password of {name}: ')
-    if getpass.getpass('The same again: ') != password:
-        raise exception.InvalidInput(reason='the two passwords differ')
+    if getpass.getpass('Repeat the password: ') != password:
+        raise exception.InvalidInput(reason='the passwords differ')
     return password
 
 
-# What the commands share
+# Shared by the commands
 
 
 def _conf(args: argparse.Namespace) -> cfg.ConfigOpts:
@@ -218,7 +218,7 @@ def _conf(args: argparse.Namespace) -> cfg.ConfigOpts:
 def _database(
     conf: cfg.ConfigOpts, *, create: bool = False, ready: bool = False
 ) -> Iterator[Database]:
-    """The database; with `ready`, one that has our schema."""
+    """Open the database; with `ready`, check its schema."""
     db = start.database(conf, create=create)
     try:
         if ready:
@@ -233,7 +233,7 @@ def _show(
     head: Sequence[str],
     found: Sequence[dict[str, typing.Any]],
 ) -> None:
-    """Print rows as JSON where that was asked for, else as a table."""
+    """Print rows as JSON if requested, else as a table."""
     if args.json:
         print(json.dumps(found, indent=2))
     else:
@@ -243,7 +243,7 @@ def _show(
 def _print_table(
     head: Sequence[str], rows: Iterable[Iterable[object]]
 ) -> None:
-    """Print columns as wide as they need to be."""
+    """Print rows in aligned columns."""
     lines = [tuple(head)]
     lines += [
         tuple(
@@ -265,10 +265,10 @@ def _print_table(
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         PROG,
-        parents=[_where(None)],
+        parents=[_location_options(None)],
         description='Administration of a manila_lite installation.',
-        epilog='Exit codes: 0 done, 1 an error, 2 a wrong command line; '
-        '"db check" and "status upgrade-check" tell their own.',
+        epilog='Exit codes: 0 success, 1 error, 2 usage error; '
+        '"db check" and "status upgrade-check" have their own.',
     )
     nouns = parser.add_subparsers(metavar='NOUN', required=True)
     _add(
@@ -290,30 +290,28 @@ def _parser() -> argparse.ArgumentParser:
         _add(
             nouns,
             'recovery',
-            'resources in flight that nobody works on',
+            'recovery of resources that are in flight without work',
             list=recovery_list,
             preview=recovery_preview,
             run=recovery_run,
             log=recovery_log,
         )
     )
-    of_work = _add(
-        nouns, 'work', 'requests that were accepted', list=work_list
-    )
-    of_work['list'].add_argument(
+    work_parsers = _add(nouns, 'work', 'accepted requests', list=work_list)
+    work_parsers['list'].add_argument(
         '--json', action='store_true', help='print JSON instead of a table'
     )
-    of_users = _add(
+    user_parsers = _add(
         nouns,
         'user',
-        'who may sign in with http_basic',
+        'users of auth_strategy http_basic',
         add=user_add,
         list=user_list,
         remove=user_remove,
     )
     for verb in ('add', 'remove'):
-        of_users[verb].add_argument('name', metavar='NAME')
-    add = of_users['add'].add_argument
+        user_parsers[verb].add_argument('name', metavar='NAME')
+    add = user_parsers['add'].add_argument
     add('--project', metavar='ID', required=True, help='id of the project')
     add('--user-id', metavar='ID', required=True, help='id of the user')
     add(
@@ -326,11 +324,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _where(default: str | None) -> argparse.ArgumentParser:
-    """The options that say which installation is meant.
+def _location_options(default: str | None) -> argparse.ArgumentParser:
+    """Return a parser for the options that select an installation.
 
-    They may stand before and after the command; not given after it, they
-    must not hide what was given before.
+    They are allowed before and after the command; when absent after it,
+    they must not override values given before.
     """
     parser = argparse.ArgumentParser(add_help=False, argument_default=default)
     parser.add_argument(
@@ -355,16 +353,16 @@ def _add(
     verbs = nouns.add_parser(noun, help=about).add_subparsers(
         metavar='VERB', required=True
     )
-    made = {}
+    parsers = {}
     for name, run in runs.items():
-        made[name] = verbs.add_parser(
+        parsers[name] = verbs.add_parser(
             name.replace('_', '-'),
             help=run.__doc__,
             description=run.__doc__,
-            parents=[_where(argparse.SUPPRESS)],
+            parents=[_location_options(argparse.SUPPRESS)],
         )
-        made[name].set_defaults(run=run)
-    return made
+        parsers[name].set_defaults(run=run)
+    return parsers
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
-"""What `manila-lite-manage recovery` does.
+"""The commands of `manila-lite-manage recovery`.
 
-Requests are left in the database, as all work is: the services need not
-be reached, and find them within the interval of their sweep.
+Requests are stored in the database like all work: the services need not
+be reachable, and find them with their next sweep.
 """
 
 import argparse
@@ -45,7 +45,7 @@ Rows = list[dict[str, typing.Any]]
 
 
 def add_to(verbs: dict[str, argparse.ArgumentParser]) -> None:
-    """Give the commands the arguments they understand."""
+    """Add the arguments of the commands."""
     for name in ('list', 'preview', 'log'):
         add = verbs[name].add_argument
         add('--resource-type', choices=RESOURCES, help='of this kind only')
@@ -68,10 +68,10 @@ def add_to(verbs: dict[str, argparse.ArgumentParser]) -> None:
         'resource_type',
         nargs='?',
         choices=RESOURCES,
-        help='kind of the one resource to look at',
+        help='type of the resource to rescue',
     )
-    add('resource_id', nargs='?', metavar='ID', help='its id')
-    add('--host', metavar='HOST', help='ask this service, not all')
+    add('resource_id', nargs='?', metavar='ID', help='id of the resource')
+    add('--host', metavar='HOST', help='run a pass of this service only')
 
 
 def _positive(text: str) -> int:
@@ -84,7 +84,7 @@ def _positive(text: str) -> int:
 def in_flight(
     db: Database, args: argparse.Namespace, *, candidates: bool
 ) -> Rows:
-    """The resources that were asked for, ages in whole seconds."""
+    """Return the requested resources, with ages in whole seconds."""
     found = _recovery(db).in_flight(
         limit=args.limit,
         resource_type=args.resource_type,
@@ -98,7 +98,7 @@ def in_flight(
 
 
 def log(db: Database, args: argparse.Namespace) -> Rows:
-    """The decisions that were asked for."""
+    """Return the requested decisions."""
     found = _recovery(db).log(
         limit=args.limit,
         resource=args.resource_type,
@@ -120,16 +120,16 @@ def _plain(value: typing.Any) -> typing.Any:
 
 
 def run(db: Database, args: argparse.Namespace) -> str:
-    """Ask for what the arguments say; what was asked for, in words."""
+    """Submit the requested pass or rescue; return a description."""
     recovery = _recovery(db)
     ctx = RequestContext(user_id=f'{_user()} (manila-lite-manage)')
     if args.resource_id is not None:
         recovery.rescue(ctx, args.resource_type, args.resource_id)
-        return f'{args.resource_type} {args.resource_id} will be looked at.'
+        return f'Requested rescue of {args.resource_type} {args.resource_id}.'
     if args.resource_type is not None:
         raise exception.InvalidInput(reason='an id is missing')
     hosts = recovery.run_pass(ctx, args.host)
-    return '\n'.join(f'{host} was asked.' for host in hosts) or (
+    return '\n'.join(f'Requested a pass of {host}.' for host in hosts) or (
         'There is no share service.'
     )
 

@@ -1,4 +1,4 @@
-"""What every command begins with: configuration, log, database, errors."""
+"""Shared by all commands: configuration, log, database and errors."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
@@ -23,7 +23,7 @@ from manila_lite.db.session import Database
 LOG = logging.getLogger(__name__)
 
 DATABASE_FILE = 'manila_lite.sqlite'
-"""The database inside a state directory."""
+"""Name of the database file in a state directory."""
 
 EXPECTED_ERRORS = (
     cfg.Error,
@@ -34,31 +34,31 @@ EXPECTED_ERRORS = (
     sqlite3.Error,
     OSError,
 )
-"""Errors that an operator can mend; anything else is a fault of ours."""
+"""Errors that an operator can fix; any other is a bug."""
 
-_OF_DATABASES = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
+_DATABASE_ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 _URL_PASSWORD = re.compile(r'((?://|,)[^:/@,\s]*:)[^@,\s]+@')
 
 
 @contextlib.contextmanager
 def report_errors(prog: str) -> Iterator[None]:
-    """Turn what an operator can mend into one line and exit code 1."""
+    """Report errors that an operator can fix in one line; exit code 1."""
     try:
         yield
     except EXPECTED_ERRORS as error:
-        LOG.debug('%s ends', prog, exc_info=True)
+        LOG.debug('%s failed', prog, exc_info=True)
         sys.exit(f'{prog}: {one_line_message(error)}')
     except KeyboardInterrupt:
-        sys.exit(130)  # as shells say it
+        sys.exit(130)  # the shell convention for SIGINT
 
 
 def one_line_message(error: BaseException) -> str:
-    """What went wrong, without SQL and without passwords."""
+    """Return the error as one line, without SQL and without passwords."""
     cause = getattr(error, 'inner_exception', None) or error
     cause = getattr(cause, 'orig', None) or cause
     text = ' '.join(str(cause).split()) or type(cause).__name__
-    if isinstance(error, _OF_DATABASES):
-        text = f'the database says: {text}'
+    if isinstance(error, _DATABASE_ERRORS):
+        text = f'database error: {text}'
     return _URL_PASSWORD.sub(r'\1***@', text)
 
 
@@ -70,11 +70,11 @@ def configure(
     state_dir: str | None = None,
     conf: cfg.ConfigOpts = cfg.CONF,
 ) -> cfg.ConfigOpts:
-    """The configuration, read, checked and with the log going.
+    """Read and check the configuration, set up the log; return the conf.
 
-    `argv` may name files itself; `config_files` count when it does not,
-    and when those are None, the usual places are searched. What is kept
-    in `state_dir` includes a SQLite database unless a file names another.
+    `config_files` apply when `argv` names no file; when they are None,
+    the default locations are searched. `state_dir` also holds a SQLite
+    database unless a file configures another one.
     """
     conf.reset()
     options.register_all(conf)
@@ -89,17 +89,17 @@ def configure(
         default_config_dirs=None if config_files is None else [],
     )
     if state_dir is not None:
-        _keep_state_in(conf, os.path.abspath(state_dir))
+        _use_state_dir(conf, os.path.abspath(state_dir))
     options.check(conf)
-    _log(conf)
+    _set_up_log(conf)
     return conf
 
 
 def database(conf: cfg.ConfigOpts, *, create: bool = True) -> Database:
-    """The database of the configuration.
+    """Return the configured database.
 
-    The file of a SQLite database comes into being unless `create` is
-    False; then one that is not there is an error.
+    A SQLite database is created on first use unless `create` is False;
+    then a missing file is an error.
     """
     section = conf.database
     if not section.connection:
@@ -107,11 +107,11 @@ def database(conf: cfg.ConfigOpts, *, create: bool = True) -> Database:
             'no database: connection in section [database] is not set'
         )
     try:
-        path = _file_of(section.connection)
+        path = _sqlite_file(section.connection)
         if path and create:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         elif path and not os.path.exists(path):
-            raise options.BadConfiguration(f'there is no database {path}')
+            raise options.BadConfiguration(f'database {path} does not exist')
         return Database(
             section.connection,
             pool_size=section.max_pool_size,
@@ -124,25 +124,25 @@ def database(conf: cfg.ConfigOpts, *, create: bool = True) -> Database:
         ) from error
 
 
-def _file_of(url: str) -> str | None:
-    """The file of a SQLite database; None of others."""
+def _sqlite_file(url: str) -> str | None:
+    """Return the file of a SQLite database; None for other databases."""
     parsed = sa.make_url(url)
     if parsed.get_backend_name() != 'sqlite' or not parsed.database:
         return None
     return os.path.abspath(parsed.database)
 
 
-def _keep_state_in(conf: cfg.ConfigOpts, folder: str) -> None:
+def _use_state_dir(conf: cfg.ConfigOpts, folder: str) -> None:
     conf.set_override('state_path', folder)
     url = sa.URL.create('sqlite', database=f'{folder}/{DATABASE_FILE}')
     conf.set_default('connection', url.render_as_string(), 'database')
 
 
-def _log(conf: cfg.ConfigOpts) -> None:
+def _set_up_log(conf: cfg.ConfigOpts) -> None:
     # Left alone, oslo.log writes to standard output.
     if not (conf.log_file or conf.log_dir or conf.use_journal):
         conf.set_default('use_stderr', True)
-    # oslo.db logs the errors that it raises; who catches them says so.
+    # oslo.db logs errors before raising them; our handlers log them, too.
     log.set_defaults(
         default_log_levels=[
             *log.get_default_log_levels(),
@@ -153,4 +153,4 @@ def _log(conf: cfg.ConfigOpts) -> None:
     )
     log.setup(conf, options.PROJECT)
     if conf.debug:
-        conf.log_opt_values(LOG, logging.DEBUG)  # without secret ones
+        conf.log_opt_values(LOG, logging.DEBUG)  # masks secrets

@@ -1,7 +1,7 @@
-"""Whether this release can start here: `status upgrade-check`.
+"""Check whether this release can start: `status upgrade-check`.
 
-Output and exit codes are those operators know: 0 when all is well, 1 for
-warnings, 2 when something has to be done before the services start.
+Output and exit codes follow the convention of OpenStack: 0 for success, 1
+for warnings, 2 when the services cannot start without further action.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ LIBRARIES = (
     'oslo.middleware.http_proxy_to_wsgi',
     'keystonemiddleware.auth_token',
 )
-"""Whose options may stand in our files."""
+"""Libraries whose options may be set in our configuration files."""
 
 _WIDTH = 60
 
@@ -49,7 +49,7 @@ class Result(typing.NamedTuple):
 
 
 def run(configure: Callable[[], cfg.ConfigOpts]) -> int:
-    """Check, print what was found, and give the exit code."""
+    """Run all checks, print the results and return the exit code."""
     results = list(_results(configure))
     _print(results)
     return max(result.code for result in results)
@@ -60,7 +60,7 @@ def _results(configure: Callable[[], cfg.ConfigOpts]) -> Iterator[Result]:
         conf = configure()
     except start.EXPECTED_ERRORS as error:
         yield _failure('Configuration', error)
-        return  # nothing else can be looked at
+        return  # the other checks need a configuration
     yield Result('Configuration', Code.SUCCESS)
     for name, check in (
         ('Database schema', _check_schema),
@@ -106,7 +106,7 @@ def _check_scheduler(conf: cfg.ConfigOpts) -> None:
 
 
 def deprecated(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """What is set in the files and has a newer name or no future."""
+    """Yield options set in the files that are renamed or deprecated."""
     advice = dict(_advice(conf))
     for path in conf.config_file:
         sections: dict[str, dict[str, list[str]]] = {}
@@ -119,7 +119,7 @@ def deprecated(conf: cfg.ConfigOpts) -> Iterator[str]:
 
 
 def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
-    """Section and name of what should not be set, and what to do."""
+    """Yield section and name of deprecated options, with advice."""
     for section, option in _known_options(conf):
         if option.deprecated_for_removal:
             yield (
@@ -136,7 +136,7 @@ def _advice(conf: cfg.ConfigOpts) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _known_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, cfg.Opt]]:
-    # oslo.messaging, loaded here for its options, asks which it is.
+    # Loading the options of oslo.messaging requires a chosen backend.
     transport.init_backend(threading=cmd.CONCURRENCY != 'eventlet')
     example = options.backend.GROUP.name
     for library in metadata.entry_points(group='oslo.config.opts'):
@@ -144,12 +144,12 @@ def _known_options(conf: cfg.ConfigOpts) -> Iterator[tuple[str, cfg.Opt]]:
             continue
         for group, opts in library.load()():
             section = getattr(group, 'name', group) or 'DEFAULT'
-            for place in (
+            for section_name in (
                 conf.enabled_share_backends or ()
                 if section == example
                 else (section,)
             ):
-                yield from ((place, option) for option in opts)
+                yield from ((section_name, option) for option in opts)
 
 
 def _print(results: list[Result]) -> None:

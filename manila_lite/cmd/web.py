@@ -1,4 +1,4 @@
-"""The web servers: waitress for threads, eventlet's own when green."""
+"""The web servers: waitress with threads, eventlet's own with eventlet."""
 
 import socket
 import typing
@@ -8,21 +8,23 @@ from manila_lite.cmd import CONCURRENCY
 
 
 def web_server(app: typing.Any, host: str, port: int) -> typing.Any:
-    """A server that listens already; `run` serves and `close` ends it."""
-    kind = _Green if CONCURRENCY == 'eventlet' else _Threads
+    """Return a listening server; `run` serves until `close`."""
+    server_class = (
+        _EventletServer if CONCURRENCY == 'eventlet' else _WaitressServer
+    )
     try:
-        return kind(app, host, port)
+        return server_class(app, host, port)
     except OSError as error:
         raise options.BadConfiguration(
             f'cannot listen on {host} port {port}: {error.strerror}'
         ) from error
 
 
-class _Threads:
-    """waitress with more threads than can work at a time.
+class _WaitressServer:
+    """waitress with more threads than can run at the same time.
 
-    Most of them wait for their turn to write; with fewer, who reads would
-    wait behind them. They answer no faster, and cost 1 MiB.
+    Most threads wait for the write lock of the database; with fewer
+    threads, reads would queue behind them. They cost 1 MiB in all.
     """
 
     def __init__(self, app, host, port):
@@ -46,17 +48,17 @@ class _Threads:
 
     def close(self) -> None:
         self._server.task_dispatcher.shutdown(timeout=1)
-        self._server.trigger.pull_trigger(self._hang_up)
+        self._server.trigger.pull_trigger(self._close_connections)
 
-    def _hang_up(self) -> None:
-        """Close what is open; `run` returns when answers have left."""
+    def _close_connections(self) -> None:
+        """Close all connections; `run` returns when responses are sent."""
         for channel in self._server.active_channels.values():
             channel.close_when_flushed = True
         self._server.close()
 
 
-class _Green:
-    """eventlet's own server."""
+class _EventletServer:
+    """The WSGI server of eventlet."""
 
     def __init__(self, app, host, port):
         import eventlet

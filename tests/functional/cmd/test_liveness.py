@@ -1,4 +1,4 @@
-"""A process that was killed is known to be over; one that lives is not."""
+"""Killed processes are found by their liveness locks; live ones are not."""
 
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from manila_lite.cmd import liveness
 
 ROOT = pathlib.Path(__file__).parents[3]
-LIVE = """
+PROCESS = """
 import pathlib, sys
 from manila_lite.cmd import liveness
 with liveness.hold_lock(pathlib.Path(sys.argv[1]), sys.argv[2]):
@@ -25,12 +25,12 @@ def folder(tmp_path):
 
 @pytest.fixture
 def live(folder):
-    """Starts processes that live until they are killed or told to end."""
+    """Start processes that live until they are killed or end on EOF."""
     started = []
 
     def start(id):
         process = subprocess.Popen(
-            [sys.executable, '-c', LIVE, folder, id],
+            [sys.executable, '-c', PROCESS, folder, id],
             cwd=ROOT,
             text=True,
             stdin=subprocess.PIPE,
@@ -46,33 +46,33 @@ def live(folder):
         process.communicate()
 
 
-def over(folder):
+def dead(folder):
     found = []
     liveness.reap_dead(folder, found.append)
     return found
 
 
-def test_only_the_killed_are_over_and_that_once(folder, live):
+def test_only_killed_processes_are_reaped_and_only_once(folder, live):
     first, second, third = (live(id) for id in ('one', 'two', 'three'))
-    assert over(folder) == []
-    third.communicate('')  # ends as it should, and leaves nothing
+    assert dead(folder) == []
+    third.communicate('')  # ends regularly and removes its file
     first.kill()
     first.wait()
-    assert over(folder) == ['one']
-    assert over(folder) == []
+    assert dead(folder) == ['one']
+    assert dead(folder) == []
     second.kill()
     second.wait()
-    assert over(folder) == ['two']
+    assert dead(folder) == ['two']
     assert list(folder.iterdir()) == []
 
 
-def test_who_dies_over_it_is_followed_by_another(folder, live):
+def test_a_failed_takeover_is_repeated(folder, live):
     process = live('one')
     process.kill()
     process.wait()
     with pytest.raises(KeyError):
         liveness.reap_dead(folder, {}.__getitem__)
-    assert over(folder) == ['one']
+    assert dead(folder) == ['one']
 
 
 def test_processes_of_other_machines_are_left_alone(folder, monkeypatch):
@@ -80,12 +80,12 @@ def test_processes_of_other_machines_are_left_alone(folder, monkeypatch):
     monkeypatch.setattr('socket.gethostname', lambda: 'elsewhere')
     (folder / 'here_one').touch()
     (folder / 'elsewhere_two').touch()
-    assert over(folder) == ['two']
+    assert dead(folder) == ['two']
     assert [file.name for file in folder.iterdir()] == ['here_one']
 
 
-def test_service_lives_where_it_can_tell_nobody(tmp_path, caplog):
+def test_a_service_starts_without_its_liveness_lock(tmp_path, caplog):
     (tmp_path / 'file').touch()
     with liveness.hold_lock(tmp_path / 'file', 'one'):
-        assert 'after the lease' in caplog.text
-    assert over(tmp_path / 'file') == []
+        assert 'waits for the lease' in caplog.text
+    assert dead(tmp_path / 'file') == []

@@ -23,7 +23,7 @@ COMMAND = [sys.executable, '-m', 'manila_lite.cmd.manage']
 
 
 def manage(*args, stdin='', code=0):
-    """What the command printed, after it ended with that code."""
+    """Run the command; return its output after checking the exit code."""
     ended = subprocess.run(
         [*COMMAND, *args],
         input=stdin,
@@ -56,7 +56,7 @@ def db(state):
 
 @pytest.fixture
 def configured(tmp_path):
-    """`configured(text)`: the arguments that name a file of that text."""
+    """`configured(text)`: arguments that name a file with this text."""
 
     def write(text):
         path = tmp_path / 'manila.conf'
@@ -70,7 +70,7 @@ def configured(tmp_path):
 
 
 @pytest.mark.parametrize('kind', databases.KINDS)
-def test_schema_is_missed_made_and_found(kind, tmp_path, configured):
+def test_schema_is_missing_then_created_then_found(kind, tmp_path, configured):
     with databases.temporary_database(kind, tmp_path) as url:
         where = configured(f'[database]\nconnection = {url}\n')
         if kind == 'sqlite':
@@ -90,9 +90,9 @@ def test_schema_of_another_release_fails_the_check(state, db):
         connection.exec_driver_sql(
             "UPDATE alembic_version SET version_num = 'ffff'"
         )
-    said = manage('db', 'check', '--state-dir', state, code=3)
-    assert 'ffff' in said
-    assert schema.HEAD in said
+    output = manage('db', 'check', '--state-dir', state, code=3)
+    assert 'ffff' in output
+    assert schema.HEAD in output
 
 
 def test_sync_makes_the_state_directory_for_its_owner_only(tmp_path):
@@ -109,21 +109,22 @@ def test_sync_makes_the_state_directory_for_its_owner_only(tmp_path):
         ('work', 'list'),
     ],
 )
-def test_asking_makes_no_database(tmp_path, command):
+def test_read_commands_create_no_database(tmp_path, command):
     folder = tmp_path / 'mistyped'
-    said = manage(*command, '--state-dir', str(folder), code=1)
-    assert said.splitlines() == [
-        f'manila-lite-manage: there is no database {folder}/manila_lite.sqlite'
+    output = manage(*command, '--state-dir', str(folder), code=1)
+    assert output.splitlines() == [
+        f'manila-lite-manage: database {folder}/manila_lite.sqlite '
+        'does not exist'
     ]
     assert not folder.exists()
 
 
 @pytest.mark.parametrize('command', [('service', 'list'), ('work', 'list')])
-def test_lists_say_that_the_schema_is_missing(tmp_path, command):
+def test_lists_report_a_missing_schema(tmp_path, command):
     (tmp_path / 'manila_lite.sqlite').touch()
-    said = manage(*command, '--state-dir', str(tmp_path), code=1)
-    assert len(said.splitlines()) == 1
-    assert 'db sync' in said
+    output = manage(*command, '--state-dir', str(tmp_path), code=1)
+    assert len(output.splitlines()) == 1
+    assert 'db sync' in output
 
 
 @pytest.mark.parametrize(
@@ -135,18 +136,18 @@ def test_lists_say_that_the_schema_is_missing(tmp_path, command):
 )
 def test_unreachable_database_is_one_line(configured, url):
     where = configured(f'[database]\nconnection = {url}\n')
-    said = manage('db', 'check', *where, code=1)
-    assert said.startswith('manila-lite-manage: the database says: ')
-    assert len(said.splitlines()) == 1
-    assert 'refused' in said
-    assert 'secret' not in said
+    output = manage('db', 'check', *where, code=1)
+    assert output.startswith('manila-lite-manage: database error: ')
+    assert len(output.splitlines()) == 1
+    assert 'refused' in output
+    assert 'secret' not in output
 
 
 def test_file_that_is_no_database_is_one_line(tmp_path):
     (tmp_path / 'manila_lite.sqlite').write_text('notes to myself\n' * 99)
-    said = manage('db', 'check', '--state-dir', str(tmp_path), code=1)
-    assert said == (
-        'manila-lite-manage: the database says: file is not a database\n'
+    output = manage('db', 'check', '--state-dir', str(tmp_path), code=1)
+    assert output == (
+        'manila-lite-manage: database error: file is not a database\n'
     )
 
 
@@ -160,10 +161,10 @@ def test_file_that_is_no_database_is_one_line(tmp_path):
         ('[DEFAULT\n', 'manila.conf:1'),
     ],
 )
-def test_broken_configuration_is_said_clearly(configured, text, reason):
-    said = manage('db', 'version', *configured(text), code=1)
-    assert reason in said.splitlines()[-1]
-    assert 'secret' not in said
+def test_broken_configuration_is_reported_clearly(configured, text, reason):
+    output = manage('db', 'version', *configured(text), code=1)
+    assert reason in output.splitlines()[-1]
+    assert 'secret' not in output
 
 
 def test_debug_log_keeps_the_connection_secret(tmp_path, configured):
@@ -182,7 +183,7 @@ def test_debug_log_keeps_the_connection_secret(tmp_path, configured):
     assert 'secret' not in ended.stderr
 
 
-def test_place_may_stand_before_and_after_the_command(state):
+def test_location_options_are_allowed_before_and_after_the_command(state):
     assert manage('--state-dir', state, 'db', 'version') == manage(
         'db', 'version', '--state-dir', state
     )
@@ -203,7 +204,7 @@ def register(db, host, **values):
     db.write(services.register, host=host, **facts)
 
 
-def test_services_are_shown_with_what_is_wrong(state, db):
+def test_services_are_listed_with_their_problems(state, db):
     register(db, 'well@a')
     register(db, 'ill@a', health='its disk\nis gone')
     register(db, 'dead@a', zone='far')
@@ -247,7 +248,7 @@ def submit(session, resource_id):
     )
 
 
-def test_owed_work_is_shown_with_who_holds_it(state, db):
+def test_unfinished_work_is_listed_with_its_holder(state, db):
     held, waiting = (db.write(submit, name) for name in ('one', 'two'))
     db.write(table.claim, held, ['q'], 'me@here', 60.0)
     db.write(
@@ -362,36 +363,36 @@ def test_unusable_users_are_refused(tmp_path):
 
 @contextlib.contextmanager
 def at_a_terminal(*args):
-    """The command with a terminal as its input, and that terminal."""
-    ours, its = pty.openpty()
+    """Run the command with a terminal as its input; yield both."""
+    terminal, child_end = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, *args],
-        stdin=its,
+        stdin=child_end,
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:
-        os.close(its)
-        yield process, ours
-    os.close(ours)
+        os.close(child_end)
+        yield process, terminal
+    os.close(terminal)
 
 
 def answer(process, terminal, question, text):
-    # What is typed before the question has been asked is thrown away.
-    said = b''
-    while not said.endswith(question):
-        said += process.stderr.read(1)
+    # Input typed before the prompt is discarded.
+    output = b''
+    while not output.endswith(question):
+        output += process.stderr.read(1)
     os.write(terminal, text)
 
 
 @pytest.mark.parametrize('again, code', [(b'one\n', 0), (b'two\n', 1)])
-def test_password_is_asked_for_twice_and_never_shown(tmp_path, again, code):
+def test_password_is_prompted_twice_and_never_shown(tmp_path, again, code):
     with at_a_terminal(*ANN, str(tmp_path)) as (process, terminal):
         answer(process, terminal, b'Password of ann: ', b'one\n')
-        answer(process, terminal, b'The same again: ', again)
-        said = process.stderr.read()
+        answer(process, terminal, b'Repeat the password: ', again)
+        output = process.stderr.read()
         assert process.wait(timeout=60) == code
-        assert b'one' not in said
-        assert (b'differ' in said) == bool(code)
+        assert b'one' not in output
+        assert (b'differ' in output) == bool(code)
     assert (tmp_path / 'users').exists() == (code == 0)
 
 
@@ -436,8 +437,8 @@ def test_upgrade_check_warns_of_old_names(state, configured):
     where = configured('[DEFAULT]\nquota_shares = 7\n')
     printed = upgrade_checked('--state-dir', state, *where, code=1)
     assert verdicts(printed)['Deprecated options'] == 'Warning'
-    said = ' '.join(printed.replace('|', ' ').split())  # lines are folded
-    assert '[DEFAULT] quota_shares is now' in said
+    output = ' '.join(printed.replace('|', ' ').split())  # lines are folded
+    assert '[DEFAULT] quota_shares is now' in output
 
 
 @pytest.mark.parametrize(
@@ -462,7 +463,7 @@ def test_upgrade_check_fails_before_a_service_would(
     assert verdicts(printed)[check] == 'Failure'
 
 
-def test_upgrade_check_fails_before_the_schema_is_made(tmp_path):
+def test_upgrade_check_fails_without_a_schema(tmp_path):
     (tmp_path / 'manila_lite.sqlite').touch()
     printed = upgrade_checked('--state-dir', str(tmp_path), code=2)
     assert verdicts(printed)['Database schema'] == 'Failure'

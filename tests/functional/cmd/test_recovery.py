@@ -1,6 +1,6 @@
-"""`manila-lite-manage recovery`: what it shows, and what it asks for.
+"""`manila-lite-manage recovery`: its arguments, output and requests.
 
-The command itself is run by the story of recovery; here are its arguments.
+The recovery story runs the command itself.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def cloud(tmp_path):
 
 @pytest.fixture
 def stuck(cloud):
-    """The share instance that is in flight without work."""
+    """The id of a share instance that is in flight without work."""
     share = cloud.create_share(size=2)
     (found,) = cloud.api.get(f'/shares/{share}/instances')['share_instances']
     cloud.db.write(fire, SHARE_INSTANCE, found['id'], 'reset_migrating')
@@ -34,7 +34,7 @@ def stuck(cloud):
 
 @pytest.fixture
 def recovery(cloud):
-    """`recovery(verb, ...)`: the rows of its answer, or its words."""
+    """`recovery(verb, ...)`: the rows or the text of a command."""
     verbs = {
         name: argparse.ArgumentParser(prog=name)
         for name in ('list', 'preview', 'log', 'run')
@@ -59,7 +59,7 @@ def steps(cloud):
 
 
 @pytest.mark.parametrize('verb', ['list', 'preview'])
-def test_what_is_stuck_is_shown_and_left(recovery, stuck, verb):
+def test_stuck_resources_are_shown_and_not_changed(recovery, stuck, verb):
     for _ in range(2):
         (shown,) = recovery(verb)
         assert 0 <= shown.pop('age') < 60
@@ -81,7 +81,7 @@ def test_what_is_stuck_is_shown_and_left(recovery, stuck, verb):
     assert recovery('log') == []
 
 
-def test_only_what_a_pass_would_see_to_is_in_the_preview(recovery, cloud):
+def test_the_preview_shows_only_what_a_pass_would_rescue(recovery, cloud):
     cloud.api.create(size=3)
     assert len(recovery('list')) == 1
     assert recovery('preview') == []
@@ -96,7 +96,7 @@ def test_only_what_a_pass_would_see_to_is_in_the_preview(recovery, cloud):
         (['--host', 'node@beta'], 0),
     ],
 )
-def test_lists_are_narrowed(recovery, stuck, cloud, args, count):
+def test_lists_can_be_filtered(recovery, stuck, cloud, args, count):
     assert len(recovery('list', *args)) == count
     recovery('run')
     steps(cloud)
@@ -106,27 +106,27 @@ def test_lists_are_narrowed(recovery, stuck, cloud, args, count):
 @pytest.mark.parametrize(
     'args, answer',
     [
-        ([], 'node@alpha was asked.'),
-        (['--host', 'node@alpha'], 'node@alpha was asked.'),
-        (['share_instance', None], 'will be looked at'),
+        ([], 'Requested a pass of node@alpha.'),
+        (['--host', 'node@alpha'], 'Requested a pass of node@alpha.'),
+        (['share_instance', None], 'Requested rescue of share_instance'),
     ],
 )
-def test_what_is_asked_for_is_done_and_on_record(
+def test_requests_are_carried_out_and_recorded(
     recovery, stuck, cloud, args, answer
 ):
     assert answer in recovery('run', *[arg or stuck for arg in args])
     steps(cloud)
     assert recovery('list') == []
-    (said,) = recovery('log')
+    (decision,) = recovery('log')
     assert (
-        said['resource_id'],
-        said['status_before'],
-        said['action'],
-        said['status_after'],
+        decision['resource_id'],
+        decision['status_before'],
+        decision['action'],
+        decision['status_after'],
     ) == (stuck, 'migrating', 'given up', 'error')
-    assert said['asked_by'].endswith('(manila-lite-manage)')
-    assert said['made_by'].startswith('manila-share@node@alpha:')
-    assert recovery('log', '--resource-id', stuck) == [said]
+    assert decision['asked_by'].endswith('(manila-lite-manage)')
+    assert decision['made_by'].startswith('manila-share@node@alpha:')
+    assert recovery('log', '--resource-id', stuck) == [decision]
     assert recovery('log', '--resource-id', 'other') == []
 
 
@@ -138,7 +138,9 @@ def test_what_is_asked_for_is_done_and_on_record(
         (['share_instance'], exception.InvalidInput),
     ],
 )
-def test_what_is_not_there_is_refused(recovery, stuck, cloud, args, error):
+def test_unknown_hosts_and_resources_are_refused(
+    recovery, stuck, cloud, args, error
+):
     with pytest.raises(error):
         recovery('run', *args)
     assert not cloud.step()

@@ -1,4 +1,4 @@
-"""What every command begins with."""
+"""Configuration and error reports that all commands share."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def run_with(concurrency, code):
 @pytest.mark.parametrize(
     'concurrency, green', [('threading', False), ('eventlet', True)]
 )
-def test_commands_are_green_when_told(concurrency, green):
+def test_commands_use_eventlet_when_configured(concurrency, green):
     ended = run_with(
         concurrency,
         f"""
@@ -41,7 +41,7 @@ def test_unknown_concurrency_is_refused():
     ]
 
 
-def test_fault_of_ours_keeps_its_traceback():
+def test_a_bug_keeps_its_traceback():
     ended = run_with(
         'threading',
         """
