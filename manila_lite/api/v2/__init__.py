@@ -1,1 +1,1 @@
-"""One module per resource: its schemas, its fields, its controller."""
+"""The resources of the API: schemas, views and controllers."""

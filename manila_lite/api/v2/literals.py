@@ -1,4 +1,4 @@
-"""Objects in query strings, which published clients write as Python does.
+"""Objects in query strings, which published clients write as Python.
 
 They send `extra_specs={'key': 'value'}`, the text of a dict.
 """
@@ -12,7 +12,7 @@ _LARGEST = 4096  # characters; well below what could exhaust the parser
 
 
 def parse(query: Mapping[str, str], name: str) -> dict[str, str]:
-    """The object under this name, all of it as text; empty without one."""
+    """Return the object in this key with text values; empty if missing."""
     text = query.get(name)
     if not text:
         return {}

@@ -1,4 +1,4 @@
-"""What metadata of any resource have in common on the wire."""
+"""The wire format that the metadata of all resources share."""
 
 from manila_lite import exception
 from manila_lite.api import schema as s
@@ -11,14 +11,14 @@ def show(found: dict[str, str]) -> dict:
 
 
 def show_one(found: dict[str, str], key: str) -> dict:
-    """One key, which answers under another name than all of them."""
+    """Return one key, under another name than in the full response."""
     if key not in found:
         raise exception.MetadataItemNotFound(key=key)
     return {'meta': {key: found[key]}}
 
 
 def require_single_key(values: dict[str, str], key: str) -> dict[str, str]:
-    """The values, when they are exactly those of the key in the URL."""
+    """Return the values if they are exactly the key of the URL."""
     if set(values) != {key}:
         raise exception.InvalidInput(
             reason=f'metadata must have exactly the key of the URL, {key}'

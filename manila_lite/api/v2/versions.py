@@ -1,4 +1,4 @@
-"""The list of API versions, which clients read before anything else."""
+"""The list of API versions, which clients read first."""
 
 from manila_lite.api import versions
 from manila_lite.api import wsgi
@@ -7,7 +7,7 @@ _MEDIA_TYPE = 'application/vnd.openstack.share+json;version=1'
 
 
 def document(public_url: str) -> dict:
-    """The list of versions, the same at / and at /v2/."""
+    """Return the list of versions, the same at / and /v2/."""
     return {
         'versions': [
             {
@@ -35,5 +35,5 @@ def document(public_url: str) -> dict:
 class VersionsController(wsgi.Controller):
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
-        """List the versions; within /v2 there is one."""
+        """List the versions; there is only /v2."""
         return document(req.public_url)

@@ -77,7 +77,11 @@ def test_value_is_taken_and_made_plain(make, value, result):
             '',
             'x must be a string of 1 to 3 characters or null',
         ),
-        (s.string(pattern='a+', description='some a'), 'ab', 'x must be some a'),
+        (
+            s.string(pattern='a+', description='some a'),
+            'ab',
+            'x must be some a',
+        ),
         (
             s.string(pattern='a'),
             'a\n',

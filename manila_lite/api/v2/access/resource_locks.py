@@ -1,4 +1,4 @@
-"""Resource locks: what users forbid others, and themselves, to do."""
+"""Resource locks: list, show, create, update, delete."""
 
 import typing
 
@@ -16,7 +16,7 @@ from manila_lite.states.locks import ResourceAction
 from manila_lite.states.locks import ResourceType
 
 _RULES_SINCE = 82
-"""The minor version from which access rules can be locked."""
+"""The minor version since which access rules can be locked."""
 
 _SORT_KEYS = {name: name for name in locks.SORT_KEYS}
 _REASON = s.string(1023, nullable=True)
@@ -58,10 +58,10 @@ ITEM = fields(
 class ResourceLocksController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._most = services.conf.osapi_max_limit
+        self._max_limit = services.conf.osapi_max_limit
 
     def target(self, req: wsgi.Request, lock_id: str) -> typing.Any:
-        """The lock, which projects keep from each other."""
+        """Return a lock of the own project, or of all with the policy."""
         row = self.services.db.read(locks.get, lock_id)
         if row.project_id != req.ctx.project_id and not req.ctx.can(
             'resource_lock:get_all_projects'
@@ -71,27 +71,27 @@ class ResourceLocksController(wsgi.Controller):
 
     @wsgi.method('resource_lock:get_all')
     def index(self, req: wsgi.Request) -> dict:
-        """A page of the locks of the project, or of all."""
+        """List a page of the locks of the project, or of all projects."""
         page = paging.parse(
             req.query,
-            cap=self._most,
+            cap=self._max_limit,
             sort_keys=_SORT_KEYS,
             strict_direction=False,
         )
-        counts = paging.parse_flag(req.query, 'with_count')
+        with_count = paging.parse_flag(req.query, 'with_count')
         rows, total = self.services.db.read(
-            locks.list_locks, self._wanted(req), page, counts
+            locks.list_locks, self._parse_filters(req), page, with_count
         )
-        shown = ITEM.many(req.minor)(rows, _more(req))
-        answer: dict = {'resource_locks': shown}
-        following = paging.next_links(req, page, 'resource-locks', shown)
-        if following:
-            answer['resource_locks_links'] = following
+        items = ITEM.many(req.minor)(rows, _more(req))
+        body: dict = {'resource_locks': items}
+        next_page = paging.next_links(req, page, 'resource-locks', items)
+        if next_page:
+            body['resource_locks_links'] = next_page
         if total:
-            answer['count'] = total
-        return answer
+            body['count'] = total
+        return body
 
-    def _wanted(self, req):
+    def _parse_filters(self, req):
         query = req.query
         exact = {name: query[name] for name in locks.FILTERS if name in query}
         if not (
@@ -108,7 +108,7 @@ class ResourceLocksController(wsgi.Controller):
 
     @wsgi.method('resource_lock:get', target=True)
     def show(self, req: wsgi.Request, lock: typing.Any) -> dict:
-        return _shown(req, lock)
+        return _response(req, lock)
 
     @wsgi.method('resource_lock:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
@@ -118,7 +118,7 @@ class ResourceLocksController(wsgi.Controller):
                 reason='resource_type must be share before version '
                 f'2.{_RULES_SINCE}'
             )
-        return _shown(
+        return _response(
             req,
             self.services.locks.create(
                 req.ctx,
@@ -133,14 +133,14 @@ class ResourceLocksController(wsgi.Controller):
 
     @wsgi.method('resource_lock:update', target=True, body=UPDATE)
     def update(self, req: wsgi.Request, lock: typing.Any, args: dict) -> dict:
-        return _shown(req, self.services.locks.update(req.ctx, lock, args))
+        return _response(req, self.services.locks.update(req.ctx, lock, args))
 
     @wsgi.method('resource_lock:delete', target=True, status=204)
     def delete(self, req: wsgi.Request, lock: typing.Any) -> None:
         self.services.locks.delete(req.ctx, lock)
 
 
-def _shown(req, lock):
+def _response(req, lock):
     return {'resource_lock': ITEM.function(req.minor)(lock, _more(req))}
 
 

@@ -1,4 +1,4 @@
-"""Access rules of shares, as a resource of their own."""
+"""Access rules of shares as a resource."""
 
 import typing
 
@@ -15,7 +15,7 @@ from manila_lite.db.queries.shares import shares
 from manila_lite.share.operations.access import targets as access_targets
 
 _FILTERS_SINCE = 82
-"""The minor version from which a list can be narrowed by the rule."""
+"""The minor version since which lists can be filtered by rule."""
 
 UPDATE = s.schema(
     ['access_level'],
@@ -26,7 +26,7 @@ UPDATE = s.schema(
 
 
 class AccessRuleTargetController(wsgi.Controller):
-    """The rule that a request is about, which projects keep to themselves."""
+    """Base of controllers whose target is a rule of the own project."""
 
     def target(self, req: wsgi.Request, access_id: str) -> typing.Any:
         row = self.services.db.read(access_views.get_target, access_id)
@@ -39,18 +39,18 @@ class AccessRuleTargetController(wsgi.Controller):
 class ShareAccessRulesController(AccessRuleTargetController):
     @wsgi.method('share_access_rule:index')
     def index(self, req: wsgi.Request) -> dict:
-        """The rules of the share that the query has to name."""
+        """List the rules of the share that the query must name."""
         share = self._share(req)
         req.ctx.authorize('share:access_get_all', share)
-        wanted = _wanted(req)
+        filters = _parse_filters(req)
         found = self.services.db.read(
-            access_views.list_for_share, share.id, wanted
+            access_views.list_for_share, share.id, filters
         )
         return share_access.show_all(
             req,
             found,
-            by_target='target' in wanted.exact
-            or wanted.access_key is not None,
+            by_target='target' in filters.exact
+            or filters.access_key is not None,
         )
 
     def _share(self, req):
@@ -67,18 +67,18 @@ class ShareAccessRulesController(AccessRuleTargetController):
     @wsgi.method('share_access_rule:get', target=True)
     def show(self, req: wsgi.Request, rule: typing.Any) -> dict:
         req.ctx.authorize('share:access_get', rule)
-        return self._shown(req, rule)
+        return self._response(req, rule)
 
     @wsgi.method('share_access_rule:update', target=True, body=UPDATE)
     def update(self, req: wsgi.Request, rule: typing.Any, args: dict) -> dict:
-        """Ask for another level; the level the rule has changes nothing."""
+        """Request another level; does nothing if the rule has that level."""
         share = self.services.db.read(shares.get_target, rule.share_id)
         self.services.access.change_level(
             req.ctx, share, rule.id, args['access_level']
         )
-        return self._shown(req, rule)
+        return self._response(req, rule)
 
-    def _shown(self, req, rule):
+    def _response(self, req, rule):
         return share_access.show(
             req, self.services.db.read(access_views.get, rule.id)
         )
@@ -104,31 +104,33 @@ class ShareAccessMetadataController(AccessRuleTargetController):
             raise exception.MetadataItemNotFound(key=key)
 
 
-def _wanted(req) -> access_views.AccessRuleFilter:
+def _parse_filters(req) -> access_views.AccessRuleFilter:
     query = req.query
-    wanted = access_views.AccessRuleFilter(
+    filters = access_views.AccessRuleFilter(
         metadata=literals.parse(query, 'metadata')
     )
     if req.minor < _FILTERS_SINCE:
-        return wanted
-    _one_of(query, 'access_type', access_targets.ACCESS_TYPES)
-    _one_of(query, 'access_level', ('rw', 'ro'))
-    wanted.exact = {
+        return filters
+    _check_value(query, 'access_type', access_targets.ACCESS_TYPES)
+    _check_value(query, 'access_level', ('rw', 'ro'))
+    filters.exact = {
         name: query[name]
         for name in ('access_type', 'access_level')
         if name in query
     }
     if 'access_to' in query:
         if 'access_type' not in query:
-            raise exception.InvalidInput(reason='access_to needs access_type')
-        wanted.exact['target'] = access_targets.normalise(
+            raise exception.InvalidInput(
+                reason='access_to requires access_type'
+            )
+        filters.exact['target'] = access_targets.normalise(
             query['access_type'], query['access_to']
         )
-    wanted.access_key = query.get('access_key')
-    return wanted
+    filters.access_key = query.get('access_key')
+    return filters
 
 
-def _one_of(query, name, values):
+def _check_value(query, name, values):
     if name in query and query[name] not in values:
         raise exception.InvalidInput(
             reason=f'{name} must be one of {", ".join(values)}'

@@ -1,4 +1,4 @@
-"""Access rules by actions on their share, and how rules are shown."""
+"""Actions on the access rules of shares, and the views of rules."""
 
 from collections.abc import Iterable
 import typing
@@ -20,7 +20,7 @@ from manila_lite.states.access_rule import RulesStatus
 from manila_lite.states.access_rule import RuleState
 
 MASK = '******'
-"""Shown of a rule whose visibility is locked for the caller."""
+"""Replaces the attributes of a rule hidden from the caller."""
 
 LEVEL = s.one_of('rw', 'ro')
 _REASON = s.string(1023, nullable=True)
@@ -37,98 +37,100 @@ ALLOW = s.schema(
     lock_reason=s.since('2.82', _REASON),
 )
 
-# `unrestrict` is documented from 2.82 on, and heeded by every version.
+# `unrestrict` is documented since 2.82, and honoured by every version.
 DENY = s.schema(
     ['access_id'], access_id=s.string(255, 1), unrestrict=s.boolean
 )
 
 
-def _without_machine(row, more):
-    """The state as it was before rules had states of their own."""
+def _state_before_2_28(row, more):
+    """Return the state in the form of versions before 2.28."""
     if row.state in (RuleState.ACTIVE, RuleState.ERROR):
         return row.state
     if row.state in (RuleState.QUEUED_TO_DENY, RuleState.DENYING):
-        return _OF_STATUS[more['rules_status']]
+        return _STATE_OF_STATUS[more['rules_status']]
     return 'new'
 
 
-_OF_STATUS = {
+_STATE_OF_STATUS = {
     RulesStatus.ERROR: 'error',
     RulesStatus.OUT_OF_SYNC: 'new',
     RulesStatus.ACTIVE: 'active',
 }
 
 
-def _without_update(row):
-    return _BEFORE_UPDATES.get(row.state, row.state)
+def _state_before_2_88(row):
+    return _STATES_BEFORE_2_88.get(row.state, row.state)
 
 
-# A rule whose level changes is applied anew, as far as older clients know.
-_BEFORE_UPDATES = {
+# Older clients see a level change as the rule being applied again.
+_STATES_BEFORE_2_88 = {
     RuleState.QUEUED_TO_UPDATE: RuleState.QUEUED_TO_APPLY,
     RuleState.UPDATING: RuleState.APPLYING,
 }
 
 
 def _masked(name: str) -> FieldValue:
-    """The attribute, unless the rule is hidden from the caller."""
+    """The attribute, or the mask if the rule is hidden from the caller."""
     return FieldValue(f"$ if row.id in more['hidden'] else row.{name}", MASK)
 
 
-_SHOWN = (
+_FIELDS = (
     Field('id'),
     Field('access_type'),
     Field('access_to', _masked('access_to')),
     Field('access_level'),
-    Field('state', fn2(_without_machine), until='2.27'),
-    Field('state', fn(_without_update), since='2.28', until='2.87'),
+    Field('state', fn2(_state_before_2_28), until='2.27'),
+    Field('state', fn(_state_before_2_88), since='2.28', until='2.87'),
     Field('state', since='2.88'),
     Field('access_key', _masked('access_key'), since='2.21'),
     Field('created_at', since='2.33'),
     Field('updated_at', since='2.33'),
     Field('metadata', child('metadata'), since='2.45'),
 )
-IN_LIST = fields(*_SHOWN)
-DETAIL = fields(*_SHOWN, Field('share_id'))
+IN_LIST = fields(*_FIELDS)
+DETAIL = fields(*_FIELDS, Field('share_id'))
 
 
-def show(req: wsgi.Request, found: access_views.AccessRuleListing) -> dict:
-    """The answer about one rule."""
+def show(req: wsgi.Request, listing: access_views.AccessRuleListing) -> dict:
+    """Return the response with one rule."""
     return {
-        'access': DETAIL.function(req.minor)(found.rules[0], _more(req, found))
+        'access': DETAIL.function(req.minor)(
+            listing.rules[0], _more(req, listing)
+        )
     }
 
 
 def show_all(
     req: wsgi.Request,
-    found: access_views.AccessRuleListing,
+    listing: access_views.AccessRuleListing,
     by_target: bool = False,
 ) -> dict:
-    """The answer about rules of a share.
+    """Return the response with the rules of a share.
 
-    Who found them `by_target` is not told of rules hidden from him: that
-    would tell whom they are for.
+    Rules hidden from the caller are left out if filtered `by_target`: that
+    would reveal their clients.
     """
-    more, rules = _more(req, found), found.rules
+    more, rules = _more(req, listing), listing.rules
     if by_target:
         rules = [rule for rule in rules if rule.id not in more['hidden']]
     return {'access_list': IN_LIST.many(req.minor)(rules, more)}
 
 
-def _more(req, found):
+def _more(req, listing):
     return {
-        'metadata': found.metadata,
-        'rules_status': found.rules_status,
-        'hidden': _hidden(req, found.locks),
+        'metadata': listing.metadata,
+        'rules_status': listing.rules_status,
+        'hidden': _hidden_rules(req, listing.locks),
     }
 
 
-def _hidden(req, locks) -> set[str]:
-    """The rules whose visibility is locked for the caller."""
+def _hidden_rules(req, locks) -> set[str]:
+    """Return the ids of rules hidden from the caller by a lock."""
     return {
         access_id
-        for access_id, held in locks.items()
-        if not _may_see(req.ctx, held)
+        for access_id, rule_locks in locks.items()
+        if not _may_see(req.ctx, rule_locks)
     }
 
 
@@ -140,7 +142,7 @@ def _may_see(ctx, locks: Iterable[typing.Any]) -> bool:
 
 
 class ShareAccessActionsController(ShareTargetController):
-    """The actions on shares that concern their access rules."""
+    """Actions on shares that change or list their access rules."""
 
     @wsgi.action(
         'os-allow_access',
@@ -159,8 +161,8 @@ class ShareAccessActionsController(ShareTargetController):
     def allow_access(
         self, req: wsgi.Request, share: typing.Any, args: dict
     ) -> dict:
-        """Accept a rule; answered before the back end has acted."""
-        locked = _locks_wanted(args)
+        """Accept a rule; responds before the back end has applied it."""
+        locked = _lock_options(args)
         target = access_targets.normalise(
             args['access_type'],
             args['access_to'],
@@ -196,7 +198,7 @@ class ShareAccessActionsController(ShareTargetController):
     def deny_access(
         self, req: wsgi.Request, share: typing.Any, args: dict
     ) -> None:
-        """Have a rule taken back; answered before the back end has acted."""
+        """Request the removal of a rule; responds before it is removed."""
         self.services.access.deny(
             req.ctx,
             share,
@@ -224,7 +226,7 @@ class ShareAccessActionsController(ShareTargetController):
         )
 
 
-def _locks_wanted(args) -> RuleLockOptions | None:
+def _lock_options(args) -> RuleLockOptions | None:
     visibility = args.get('lock_visibility', False)
     deletion = args.get('lock_deletion', False)
     reason = args.get('lock_reason')
@@ -232,6 +234,6 @@ def _locks_wanted(args) -> RuleLockOptions | None:
         return RuleLockOptions(visibility, deletion, reason)
     if reason:
         raise exception.InvalidInput(
-            reason='lock_reason needs lock_visibility or lock_deletion'
+            reason='lock_reason requires lock_visibility or lock_deletion'
         )
     return None

@@ -1,4 +1,4 @@
-"""Who may mount a snapshot."""
+"""Access rules of snapshots."""
 
 import typing
 
@@ -10,7 +10,7 @@ from manila_lite.api.v2.snapshots.snapshots import SnapshotTargetController
 from manila_lite.db.queries.access import snapshot_rules
 
 IPV6_SINCE = 38
-"""The first minor version whose rules may name IPv6 clients."""
+"""The minor version since which rules may name IPv6 clients."""
 
 ALLOW = s.schema(
     ['access_type', 'access_to'],
@@ -34,7 +34,7 @@ class SnapshotAccessActionsController(SnapshotTargetController):
     def allow_access(
         self, req: wsgi.Request, snapshot: typing.Any, args: dict
     ) -> dict:
-        """Let a client mount the snapshot; answered before it can."""
+        """Accept a rule; responds before the back end has applied it."""
         rule = self.services.snapshot_access.allow(
             req.ctx,
             snapshot,

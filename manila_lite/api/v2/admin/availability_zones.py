@@ -1,4 +1,4 @@
-"""Availability zones, which come into being with their first service."""
+"""Availability zones, which are created with their first service."""
 
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
@@ -13,6 +13,6 @@ ITEM = fields(
 class AvailabilityZonesController(wsgi.Controller):
     @wsgi.method('availability_zone:index')
     def index(self, req: wsgi.Request) -> dict:
-        """All zones, by name."""
+        """List all zones by name."""
         rows = self.services.db.read(services.list_zones)
         return {'availability_zones': ITEM.many(req.minor)(rows)}

@@ -1,4 +1,4 @@
-"""Extensions of the API: the interface is kept, there are none."""
+"""API extensions: a published resource that is always empty."""
 
 from manila_lite import exception
 from manila_lite.api import wsgi
@@ -12,5 +12,5 @@ class ExtensionsController(wsgi.Controller):
 
     @wsgi.method()
     def show(self, req: wsgi.Request, alias: str) -> dict:
-        """Refuse: every alias is unknown."""
+        """Raise ExtensionNotFound: every alias is unknown."""
         raise exception.ExtensionNotFound(alias=alias)

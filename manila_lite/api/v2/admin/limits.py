@@ -1,4 +1,4 @@
-"""Limits: what the caller's project may have in all, and what it has."""
+"""Limits: the quotas of the caller's project and their usage."""
 
 from manila_lite.api import wsgi
 from manila_lite.api.fields import Field
@@ -39,7 +39,7 @@ ABSOLUTE = fields(
 class LimitsController(wsgi.Controller):
     @wsgi.method()
     def index(self, req: wsgi.Request) -> dict:
-        """Show the limits to anybody of the project; no rate is limited."""
+        """Show the limits to every member; there are no rate limits."""
         found = self.services.db.read(
             sets.show_usage, self.services.limits, Scope(req.ctx.project_id)
         )

@@ -1,4 +1,4 @@
-"""User messages: why something that was accepted failed later on."""
+"""User messages: the reasons of asynchronous failures."""
 
 import datetime
 import typing
@@ -42,10 +42,10 @@ ITEM = fields(
 class MessagesController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._most = services.conf.osapi_max_limit
+        self._max_limit = services.conf.osapi_max_limit
 
     def target(self, req: wsgi.Request, message_id: str) -> sa.Row:
-        """The message, which projects keep from each other."""
+        """Return a message of the own project."""
         row = self.services.db.read(_get, message_id)
         if row.project_id != req.ctx.project_id and not req.ctx.is_admin:
             raise exception.MessageNotFound(message_id=message_id)
@@ -53,10 +53,10 @@ class MessagesController(wsgi.Controller):
 
     @wsgi.method('message:get_all')
     def index(self, req: wsgi.Request) -> dict:
-        """A page of the messages of the project."""
+        """List a page of the messages of the project."""
         page = paging.parse(
             req.query,
-            cap=self._most,
+            cap=self._max_limit,
             sort_keys=_SORT_KEYS,
             strict_direction=False,
         )
@@ -75,26 +75,26 @@ class MessagesController(wsgi.Controller):
             sort_key=page.sort_key,
             sort_dir=page.sort_dir,
         )
-        shown = ITEM.many(req.minor)(rows, _more(req))
-        answer = {'messages': shown}
-        following = paging.next_links(req, page, 'messages', shown)
-        if following:
-            answer['messages_links'] = following
-        return answer
+        items = ITEM.many(req.minor)(rows, _more(req))
+        body = {'messages': items}
+        next_page = paging.next_links(req, page, 'messages', items)
+        if next_page:
+            body['messages_links'] = next_page
+        return body
 
     @wsgi.method('message:get', target=True)
     def show(self, req: wsgi.Request, message: sa.Row) -> dict:
-        """One message."""
+        """Show one message."""
         return {'message': ITEM.function(req.minor)(message, _more(req))}
 
     @wsgi.method('message:delete', target=True, status=204)
     def delete(self, req: wsgi.Request, message: sa.Row) -> None:
-        """Remove a message that was read."""
+        """Delete a message."""
         self.services.db.write(queries.delete_message, message.id, by=req.ctx)
 
 
 def _get(session: Session, message_id: str) -> sa.Row:
-    """The message, unless its time is over and it only waits to go."""
+    """Return the message unless it has expired."""
     row = queries.get_message(session, message_id)
     if row.expires_at <= session.now:
         raise exception.MessageNotFound(message_id=message_id)
@@ -106,7 +106,7 @@ def _more(req: wsgi.Request) -> dict:
 
 
 def _time(req: wsgi.Request, name: str) -> datetime.datetime | None:
-    """The moment a filter names, in UTC."""
+    """Return the time of a filter in UTC."""
     if req.minor not in _FILTER_BY_TIME:
         return None
     return paging.parse_time(req.query, name)

@@ -1,7 +1,7 @@
-"""Quota class sets: the limits that hold where no own ones are set.
+"""Quota class sets: the default limits.
 
-Only the class `default` counts, as defaults of every project; others are
-kept and shown.
+Only the class `default` has an effect, as the defaults of all projects. Others
+are stored and shown.
 """
 
 from manila_lite import exception
@@ -37,10 +37,10 @@ class QuotaClassSetsController(wsgi.Controller):
 
     @wsgi.method('quota_class_set:update', body=UPDATE)
     def update(self, req: wsgi.Request, args: dict, class_name: str) -> dict:
-        """Set some limits; projects without own ones have them at once."""
+        """Set some limits; they apply at once to projects without own ones."""
         if len(class_name) > _NAME_LENGTH:
             raise exception.InvalidInput(
-                reason=f'the name of a class has at most {_NAME_LENGTH} '
+                reason=f'the name of a class may have at most {_NAME_LENGTH} '
                 'characters'
             )
         args.pop('class_name', None)  # the one in the URL counts

@@ -44,7 +44,7 @@ UPDATE = s.schema(
 def limits_of_version(
     limits: Mapping[str, object], minor: int
 ) -> dict[str, object]:
-    """The limits that a version knows of."""
+    """Return the limits that a version has."""
     return {
         name: limit
         for name, limit in limits.items()
@@ -53,7 +53,7 @@ def limits_of_version(
 
 
 class QuotaTarget(typing.NamedTuple):
-    """Whose quotas a request is about; policies look at the first two."""
+    """The scope of a request; policies check the first two fields."""
 
     project_id: str
     user_id: str | None = None
@@ -62,119 +62,127 @@ class QuotaTarget(typing.NamedTuple):
 
 class QuotaSetsController(wsgi.Controller):
     def project(self, req: wsgi.Request, project_id: str) -> QuotaTarget:
-        """The project of the URL, and nobody in it."""
-        return QuotaTarget(_checked_id('project_id', project_id))
+        """Return the project of the URL, without a user."""
+        return QuotaTarget(_check_id('project_id', project_id))
 
     def target(self, req: wsgi.Request, project_id: str) -> QuotaTarget:
-        """What the URL and its query are about."""
+        """Return the project, user and share type of the URL and query."""
         user_id = req.query.get('user_id')
         share_type = req.query.get('share_type')
         if user_id is not None:
-            _checked_id('user_id', user_id)
+            _check_id('user_id', user_id)
         if share_type is not None and req.minor not in _FOR_SHARE_TYPES:
             raise exception.InvalidInput(
-                reason='share_type is served from version '
-                f'{versions.text(_FOR_SHARE_TYPES.since)} on'
+                reason='share_type is supported since version '
+                f'{versions.text(_FOR_SHARE_TYPES.since)}'
             )
         if user_id is not None and share_type is not None:
             raise exception.InvalidInput(
-                reason='user_id and share_type exclude each other'
+                reason='user_id and share_type are mutually exclusive'
             )
         return self.project(req, project_id)._replace(
             user_id=user_id, share_type=share_type
         )
 
     @wsgi.method('quota_set:show', target=True)
-    def show(self, req: wsgi.Request, asked: QuotaTarget) -> dict:
-        limits = self._run(self.services.db.read, req, asked, sets.show)
-        return _answer(req, limits, id=asked.project_id)
+    def show(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
+        limits = self._run(self.services.db.read, req, quota_target, sets.show)
+        return _response(req, limits, id=quota_target.project_id)
 
     @wsgi.method('quota_set:show', target=True)
-    def detail(self, req: wsgi.Request, asked: QuotaTarget) -> dict:
-        """The limits, each with what is used of it."""
-        found = self._run(self.services.db.read, req, asked, sets.show_usage)
-        return _answer(
+    def detail(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
+        """Show the limits with their usage."""
+        found = self._run(
+            self.services.db.read, req, quota_target, sets.show_usage
+        )
+        return _response(
             req,
             {name: allowance._asdict() for name, allowance in found.items()},
-            id=asked.project_id,
+            id=quota_target.project_id,
         )
 
     @wsgi.method('quota_set:show', target='project')
-    def defaults(self, req: wsgi.Request, asked: QuotaTarget) -> dict:
-        """The limits of a project for which none were set."""
+    def defaults(self, req: wsgi.Request, quota_target: QuotaTarget) -> dict:
+        """Show the default limits."""
         limits = self.services.db.read(sets.show_class, self.services.limits)
-        return _answer(req, limits, id=asked.project_id)
+        return _response(req, limits, id=quota_target.project_id)
 
     @wsgi.method('quota_set:update', target=True, body=UPDATE)
     def update(
-        self, req: wsgi.Request, asked: QuotaTarget, args: dict
+        self, req: wsgi.Request, quota_target: QuotaTarget, args: dict
     ) -> dict:
-        """Set some limits; they hold for the next request already."""
+        """Set some limits; they apply from the next request on."""
         args.pop('tenant_id', None)
         force = args.pop('force', False)
         try:
             limits = self._run(
                 self.services.db.write,
                 req,
-                asked,
+                quota_target,
                 sets.change,
                 args,
                 force=force,
             )
         except db_exc.DBReferenceError as error:  # deleted meanwhile
             raise exception.ShareTypeNotFound(
-                share_type_id=asked.share_type
+                share_type_id=quota_target.share_type
             ) from error
-        return _answer(req, limits)
+        return _response(req, limits)
 
     @wsgi.method('quota_set:delete', target=True, status=202)
-    def delete(self, req: wsgi.Request, asked: QuotaTarget) -> None:
-        """Go back to the limits of the project, or to the defaults."""
-        self._run(self.services.db.write, req, asked, sets.reset)
+    def delete(self, req: wsgi.Request, quota_target: QuotaTarget) -> None:
+        """Reset to the limits of the project, or to the defaults."""
+        self._run(self.services.db.write, req, quota_target, sets.reset)
 
     def _run(
         self,
         transaction: Callable,
         req: wsgi.Request,
-        asked: QuotaTarget,
+        quota_target: QuotaTarget,
         call: Callable,
         *args: object,
         **kwargs: object,
     ) -> typing.Any:
-        """What the call answers for the scope that is asked for."""
+        """Run the call for the requested scope."""
         return transaction(
             lambda session: call(
                 session,
                 self.services.limits,
-                _scope(session, req.ctx, asked),
+                _scope(session, req.ctx, quota_target),
                 *args,
                 **kwargs,
             )
         )
 
 
-def _scope(session: Session, ctx: RequestContext, asked: QuotaTarget) -> Scope:
-    """The scope asked for; a share type must be usable by the project."""
-    if asked.share_type is None:
-        return sets.scope_of(asked.project_id, user_id=asked.user_id)
+def _scope(
+    session: Session, ctx: RequestContext, quota_target: QuotaTarget
+) -> Scope:
+    """Return the requested scope; the project must have its type."""
+    if quota_target.share_type is None:
+        return sets.scope_of(
+            quota_target.project_id, user_id=quota_target.user_id
+        )
     found = share_types.find_usable(
-        session, asked.share_type, asked.project_id, ctx.is_admin
+        session, quota_target.share_type, quota_target.project_id, ctx.is_admin
     )
     if found is None:
-        raise exception.ShareTypeNotFound(share_type_id=asked.share_type)
-    return sets.scope_of(asked.project_id, share_type_id=found.id)
+        raise exception.ShareTypeNotFound(
+            share_type_id=quota_target.share_type
+        )
+    return sets.scope_of(quota_target.project_id, share_type_id=found.id)
 
 
-def _answer(
+def _response(
     req: wsgi.Request, limits: Mapping[str, object], **more: object
 ) -> dict:
     return {'quota_set': more | limits_of_version(limits, req.minor)}
 
 
-def _checked_id(name: str, id: str) -> str:
-    """The id; raises InvalidInput for one that cannot be stored.
+def _check_id(name: str, id: str) -> str:
+    """Return the id; raises InvalidInput if it cannot be stored.
 
-    An empty user is refused, too: it would mean the whole project.
+    An empty user id is refused too: it would mean the whole project.
     """
     if not 1 <= len(id) <= _ID_LENGTH:
         raise exception.InvalidInput(

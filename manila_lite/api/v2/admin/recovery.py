@@ -1,6 +1,6 @@
-"""Recovery, as administrators see it: a path of our own.
+"""Recovery, for administrators.
 
-No published client knows it, and no published route begins so.
+These paths are not part of the published API and do not collide with it.
 """
 
 import typing
@@ -61,21 +61,23 @@ DECISION = fields(
 class RecoveryController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._most = services.conf.osapi_max_limit
+        self._max_limit = services.conf.osapi_max_limit
         self._recovery = services.recovery
 
     @wsgi.method('recovery:in_flight')
     def in_flight(self, req: wsgi.Request) -> dict:
-        """Resources in flight, in the order a pass takes them."""
-        return {'in_flight': self._look(req, candidates=False)}
+        """List resources in flight, in the order of a pass."""
+        return {'in_flight': self._list_in_flight(req, candidates=False)}
 
     @wsgi.method('recovery:preview')
     def preview(self, req: wsgi.Request) -> dict:
-        """Those of them that a pass would see to; nothing is changed."""
-        return {'preview': self._look(req, candidates=True)}
+        """List those that a pass would handle; changes nothing."""
+        return {'preview': self._list_in_flight(req, candidates=True)}
 
-    def _look(self, req: wsgi.Request, *, candidates: bool) -> list[dict]:
-        page = paging.parse(req.query, cap=self._most)
+    def _list_in_flight(
+        self, req: wsgi.Request, *, candidates: bool
+    ) -> list[dict]:
+        page = paging.parse(req.query, cap=self._max_limit)
         found = self._recovery.in_flight(
             limit=page.offset + page.limit,
             candidates=candidates,
@@ -86,8 +88,8 @@ class RecoveryController(wsgi.Controller):
 
     @wsgi.method('recovery:log')
     def log(self, req: wsgi.Request) -> dict:
-        """What was decided, the newest first."""
-        page = paging.parse(req.query, cap=self._most)
+        """List the decisions, newest first."""
+        page = paging.parse(req.query, cap=self._max_limit)
         found = self._recovery.log(
             limit=page.limit,
             offset=page.offset,
@@ -99,7 +101,7 @@ class RecoveryController(wsgi.Controller):
 
     @wsgi.method('recovery:run', status=202, body=RUN)
     def run(self, req: wsgi.Request, args: dict) -> dict:
-        """Ask for a pass of all services, of one, or for one resource."""
+        """Request a pass of all services, of one, or for one resource."""
         if ('resource_id' in args) != ('resource_type' in args) or (
             'host' in args and 'resource_id' in args
         ):

@@ -1,4 +1,4 @@
-"""The pools that the scheduler chooses from."""
+"""The pools that the scheduler can choose."""
 
 from collections.abc import Mapping, Sequence
 import re
@@ -29,7 +29,7 @@ DETAIL = fields(*SUMMARY.rows, Field('capabilities'))
 
 
 class PoolView(typing.NamedTuple):
-    """A pool as it is shown; its name is host@backend#pool."""
+    """A pool as shown by the API; its name is host@backend#pool."""
 
     name: str
     host: str
@@ -39,13 +39,13 @@ class PoolView(typing.NamedTuple):
 
 
 class PoolQuery(typing.NamedTuple):
-    """What a pool must be like; all expressions hold from the start on."""
+    """The filters of a pool; regular expressions match from the start."""
 
     parts: Mapping[str, re.Pattern]
     capabilities: Mapping[str, re.Pattern]
     share_type: str | None
 
-    def fits(self, pool: PoolView) -> bool:
+    def matches(self, pool: PoolView) -> bool:
         return all(
             pattern.match(getattr(pool, name))
             for name, pattern in self.parts.items()
@@ -62,21 +62,23 @@ class SchedulerStatsController(wsgi.Controller):
 
     @wsgi.method('scheduler_stats:pools:index')
     def index(self, req: wsgi.Request) -> dict:
-        """The names of pools."""
+        """List the names of pools."""
         return self._answer(req, SUMMARY)
 
     @wsgi.method('scheduler_stats:pools:detail')
     def detail(self, req: wsgi.Request) -> dict:
-        """Pools with what their back ends report."""
+        """List pools with the capabilities that their back ends report."""
         return self._answer(req, DETAIL)
 
     def _answer(self, req: wsgi.Request, view: View) -> dict:
-        wanted = _wanted(req)
-        rows, specs = self.services.db.read(_found, req.ctx, wanted.share_type)
+        query = _parse_query(req)
+        rows, specs = self.services.db.read(
+            _pools_and_specs, req.ctx, query.share_type
+        )
         found = [
             pool
             for pool in map(_pool, filter(self._serves, rows))
-            if wanted.fits(pool)
+            if query.matches(pool)
             and self.services.pool_matches(pool.capabilities, specs)
         ]
         return {'pools': view.many(req.minor)(found)}
@@ -93,10 +95,10 @@ def _pool(row: sa.Row) -> PoolView:
     )
 
 
-def _found(
+def _pools_and_specs(
     session: Session, ctx: RequestContext, share_type: str | None
 ) -> tuple[Sequence[sa.Row], Mapping[str, str]]:
-    """All pools, and the extra specs that they are to match."""
+    """Return all pools and the extra specs that they must match."""
     if not share_type:
         return pools.list_all(session), {}
     found = share_types.find_usable(
@@ -109,7 +111,7 @@ def _found(
     return pools.list_all(session), found.extra_specs
 
 
-def _wanted(req: wsgi.Request) -> PoolQuery:
+def _parse_query(req: wsgi.Request) -> PoolQuery:
     return PoolQuery(
         {
             name: _expression(name, req.query[name])
@@ -137,6 +139,6 @@ def _expression(name: str, text: str) -> re.Pattern:
 
 
 def _has(capability: object, pattern: re.Pattern) -> bool:
-    """Whether the capability, or one of several, is as wanted."""
+    """Return whether a capability, or one of its values, matches."""
     several = capability if type(capability) is list else [capability]
     return any(pattern.match(str(value)) for value in several)

@@ -1,4 +1,4 @@
-"""Services: who lives, and who is to be given work."""
+"""Services: list, enable, disable, ensure shares."""
 
 from collections.abc import Mapping
 import typing
@@ -29,7 +29,7 @@ ENSURE_WRAPPER = 'ensure_shares'
 
 
 class UpdatedService(typing.NamedTuple):
-    """What is told of a service that was enabled or disabled."""
+    """The response about a service that was enabled or disabled."""
 
     host: str
     binary: str
@@ -69,24 +69,24 @@ class ServicesController(wsgi.Controller):
 
     @wsgi.method('service:index')
     def index(self, req: wsgi.Request) -> dict:
-        """The services that show what the query wants."""
-        wanted = _wanted(req)
+        """List the services whose fields match the query."""
+        filters = _parse_filters(req)
         rows = self.services.db.read(queries.list_all)
         return {
             'services': [
                 item
                 for item in LIST_ITEM.many(req.minor)(rows, self._more)
-                if all(item[name] == value for name, value in wanted.items())
+                if all(item[name] == value for name, value in filters.items())
             ]
         }
 
     @wsgi.method('service:update', body=UPDATE)
     def update(self, req: wsgi.Request, args: dict, verb: str) -> dict:
-        """Let a service have new work, or no longer."""
+        """Enable or disable a service for new work."""
         if verb not in _VERBS:
             raise exception.NotFound()
         disabled = _VERBS[verb]
-        told = UpdatedService(
+        updated = UpdatedService(
             args['host'],
             args['binary'],
             disabled,
@@ -94,20 +94,20 @@ class ServicesController(wsgi.Controller):
         )
         self.services.db.write(
             queries.set_disabled,
-            told.host,
-            told.binary,
+            updated.host,
+            updated.binary,
             disabled,
-            told.disabled_reason,
+            updated.disabled_reason,
             by=req.ctx,
         )
-        return UPDATED.function(req.minor)(told)
+        return UPDATED.function(req.minor)(updated)
 
     @wsgi.method('service:ensure_shares', status=202)
     def ensure_shares(self, req: wsgi.Request) -> None:
-        """Have a service make sure of the exports of its shares.
+        """Request that a service ensures its shares.
 
-        The host is published inside a wrapper, and sent without one by
-        the official clients.
+        The host is published inside a wrapper, but the official clients
+        send it without one.
         """
         body = req.json
         if isinstance(body, dict) and ENSURE_WRAPPER in body:
@@ -116,18 +116,18 @@ class ServicesController(wsgi.Controller):
         self.services.services.ensure_shares(req.ctx, args['host'])
 
 
-def _wanted(req: wsgi.Request) -> dict[str, object]:
-    """What an item must show to be listed."""
-    wanted: dict[str, object] = {
+def _parse_filters(req: wsgi.Request) -> dict[str, object]:
+    """Return the field values that an item must have to be listed."""
+    filters: dict[str, object] = {
         name: req.query[name] for name in _FILTERS if name in req.query
     }
     if 'ensuring' in req.query and req.minor in _FILTER_BY_ENSURING:
-        wanted['ensuring'] = _truth(req.query['ensuring'])
-    return wanted
+        filters['ensuring'] = _parse_boolean(req.query['ensuring'])
+    return filters
 
 
-def _truth(text: str) -> bool | str:
-    """The boolean a word means; another word stays one and fits nothing."""
+def _parse_boolean(text: str) -> bool | str:
+    """Parse a boolean; other words are returned and match nothing."""
     if text in schema.TRUE_WORDS:
         return True
     return False if text in schema.FALSE_WORDS else text

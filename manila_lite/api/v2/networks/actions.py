@@ -1,4 +1,4 @@
-"""What is done to a share network by POST .../action."""
+"""Actions on share networks."""
 
 import typing
 
@@ -19,16 +19,16 @@ _SERVICES: dict[str, s.Type] = {
     'current_service_id': _ID,
     'new_service_id': _ID,
 }
-_AGAIN: dict[str, s.Type] = {'reset_operation': s.boolean}
+_RESTART: dict[str, s.Type] = {'reset_operation': s.boolean}
 SERVICE = s.schema([*_SERVICE], **_SERVICE)
-SERVICE_CHECK = s.schema([*_SERVICE], **_SERVICE, **_AGAIN)
+SERVICE_CHECK = s.schema([*_SERVICE], **_SERVICE, **_RESTART)
 SERVICES = s.schema([*_SERVICES], **_SERVICES)
-SERVICES_CHECK = s.schema([*_SERVICES], **_SERVICES, **_AGAIN)
-SUBNET_CHECK = s.schema(**SUBNET_FIELDS, **_AGAIN)
+SERVICES_CHECK = s.schema([*_SERVICES], **_SERVICES, **_RESTART)
+SUBNET_CHECK = s.schema(**SUBNET_FIELDS, **_RESTART)
 STATUS = s.schema(['status'], status=s.string(255, 1))
 
-_IN_USE = 63
-"""The version from which services may be added to networks in use."""
+_IN_USE_SINCE = 63
+"""The minor version since which networks in use get services."""
 
 
 class ShareNetworkActionsController(ShareNetworkTargetController):
@@ -41,12 +41,15 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
     def add_security_service(
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
-        """Have the network use a service, one of each type at most."""
+        """Attach a security service, at most one of each type."""
         service = self._service(req, args['security_service_id'])
         self.services.network_changes.add_security_service(
-            req.ctx, network.id, service.id, allow_in_use=req.minor >= _IN_USE
+            req.ctx,
+            network.id,
+            service.id,
+            allow_in_use=req.minor >= _IN_USE_SINCE,
         )
-        return self.shown(req, network.id)
+        return self.detail_response(req, network.id)
 
     @wsgi.action(
         'add_security_service_check',
@@ -57,7 +60,7 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
     def add_security_service_check(
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
-        """Ask whether a network in use could have one service more."""
+        """Check whether a service can be added to a network in use."""
         service = self._service(req, args['security_service_id'])
         return self._check_services(req, network, args, 'add', service.id)
 
@@ -70,12 +73,12 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
     def update_security_service(
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
-        """Have the network use a service instead of one of its type."""
+        """Replace a security service by another one of the same type."""
         current, new = self._two_services(req, args)
         self.services.network_changes.replace_security_service(
             req.ctx, network.id, current, new
         )
-        return self.shown(req, network.id)
+        return self.detail_response(req, network.id)
 
     @wsgi.action(
         'update_security_service_check',
@@ -86,19 +89,19 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
     def update_security_service_check(
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
-        """Ask whether a network in use could have another service."""
+        """Check whether a service of a network in use can be replaced."""
         current, new = self._two_services(req, args)
         return self._check_services(req, network, args, 'update', new, current)
 
     def _check_services(self, req, network, args, verb, new, current=None):
-        checked = self.services.network_changes.check_security_service(
+        result = self.services.network_changes.check_security_service(
             req.ctx,
             network.id,
             new,
             current,
             restart=args.get('reset_operation', False),
         )
-        return _said(req, checked) | {
+        return _check_response(req, result) | {
             'requested_operation': {
                 'operation': f'{verb}_security_service',
                 'current_security_service': current,
@@ -115,8 +118,8 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
     def subnet_create_check(
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
-        """Ask whether a network in use could have one subnet more."""
-        return _said(
+        """Check whether a subnet can be added to a network in use."""
+        return _check_response(
             req,
             self.services.network_changes.check_subnet(
                 req.ctx,
@@ -136,12 +139,12 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
     def remove_security_service(
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
-        """Have the network no longer use a service."""
+        """Detach a security service."""
         service = self._service(req, args['security_service_id'])
         self.services.network_changes.remove_security_service(
             req.ctx, network.id, service.id
         )
-        return self.shown(req, network.id)
+        return self.detail_response(req, network.id)
 
     @wsgi.action(
         'reset_status',
@@ -157,14 +160,14 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         )
 
     def _two_services(self, req: wsgi.Request, args: dict) -> tuple[str, str]:
-        """The service that is used, and the one to take its place."""
+        """Return the ids of the current and the new service."""
         current, new = (
             self._service(req, args[name]).id for name in _SERVICES
         )
         return current, new
 
     def _service(self, req: wsgi.Request, service_id: str) -> typing.Any:
-        """A service that a body names, as far as it exists for the caller."""
+        """Return a service named in a body if the caller may see it."""
         row = self.services.db.read(security_services.get, service_id)
         if not is_network_visible(req.ctx, row):
             raise exception.SecurityServiceNotFound(
@@ -173,9 +176,9 @@ class ShareNetworkActionsController(ShareNetworkTargetController):
         return row
 
 
-def _said(req: wsgi.Request, checked: typing.Any) -> dict:
-    """What back ends have said; only administrators learn of hosts."""
-    found: dict = {'compatible': checked.compatible}
+def _check_response(req: wsgi.Request, result: typing.Any) -> dict:
+    """Return the check result, with its hosts for administrators."""
+    body: dict = {'compatible': result.compatible}
     if req.ctx.is_admin:
-        found['hosts_check_result'] = checked.hosts
-    return found
+        body['hosts_check_result'] = result.hosts
+    return body

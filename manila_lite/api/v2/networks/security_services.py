@@ -68,18 +68,18 @@ _FILTERS = {
     'ou': 44,
     'default_ad_site': 76,
 }
-"""The exact filters, and the versions from which they are known."""
+"""The exact filters, with the minor versions since which they exist."""
 
 
 class SecurityServicesController(wsgi.Controller):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._most = services.conf.osapi_max_limit
+        self._max_limit = services.conf.osapi_max_limit
 
     def target(
         self, req: wsgi.Request, security_service_id: str
     ) -> typing.Any:
-        """The service of the URL, as far as it exists for the caller."""
+        """Return the service of the URL if it is visible to the caller."""
         row = self.services.db.read(records.get, security_service_id)
         if not is_network_visible(req.ctx, row):
             raise exception.SecurityServiceNotFound(
@@ -96,18 +96,20 @@ class SecurityServicesController(wsgi.Controller):
         return self._listed(req, records.list_details, LIST_DETAIL)
 
     def _listed(self, req, read, view):
-        page = paging.parse(req.query, cap=self._most)
-        found = self.services.db.read(read, self._wanted(req), page)
+        page = paging.parse(req.query, cap=self._max_limit)
+        listing = self.services.db.read(read, self._parse_filters(req), page)
         return {
             'security_services': view.many(req.minor)(
-                found.rows, {'networks': found.networks}
+                listing.rows, {'networks': listing.networks}
             )
         }
 
-    def _wanted(self, req: wsgi.Request) -> records.SecurityServiceFilter:
-        """The filter that the query asks for; `status` says nothing."""
+    def _parse_filters(
+        self, req: wsgi.Request
+    ) -> records.SecurityServiceFilter:
+        """Return the filter of the query; `status` is ignored."""
         query = req.query
-        everybody = paging.parse_flag(query, 'all_tenants') and req.ctx.can(
+        all_projects = paging.parse_flag(query, 'all_tenants') and req.ctx.can(
             'security_service:get_all_security_services'
         )
         network_id = query.get('share_network_id')
@@ -119,9 +121,9 @@ class SecurityServicesController(wsgi.Controller):
                 raise exception.ShareNetworkNotFound(
                     share_network_id=network_id
                 )
-            everybody = everybody or req.ctx.is_admin
+            all_projects = all_projects or req.ctx.is_admin
         return records.SecurityServiceFilter(
-            project_id=None if everybody else req.ctx.project_id,
+            project_id=None if all_projects else req.ctx.project_id,
             exact={
                 key: query[key]
                 for key, since in _FILTERS.items()
@@ -132,12 +134,12 @@ class SecurityServicesController(wsgi.Controller):
 
     @wsgi.method('security_service:show', target=True)
     def show(self, req: wsgi.Request, service: typing.Any) -> dict:
-        return _shown(req, service)
+        return _response(req, service)
 
     @wsgi.method('security_service:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         _check_site(args)
-        return _shown(
+        return _response(
             req,
             self.services.db.write(
                 records.create, req.ctx.project_id, args, by=req.ctx
@@ -148,10 +150,10 @@ class SecurityServicesController(wsgi.Controller):
     def update(
         self, req: wsgi.Request, service: typing.Any, args: dict
     ) -> dict:
-        """Change a service; one in use keeps all but its name."""
+        """Update a service; one in use allows few changes."""
         if args.keys() & {'type', 'server', 'default_ad_site'}:
             _check_site({**service._mapping, **args})
-        return _shown(
+        return _response(
             req,
             self.services.db.write(
                 records.update, service.id, args, by=req.ctx
@@ -170,10 +172,10 @@ def _check_site(values: typing.Mapping[str, typing.Any]) -> None:
         and values.get('default_ad_site')
     ):
         raise exception.InvalidInput(
-            reason='server and default_ad_site exclude each other in a '
+            reason='server and default_ad_site are mutually exclusive in a '
             f'service of type {ACTIVE_DIRECTORY}'
         )
 
 
-def _shown(req: wsgi.Request, service: typing.Any) -> dict:
+def _response(req: wsgi.Request, service: typing.Any) -> dict:
     return {'security_service': DETAIL.function(req.minor)(service)}

@@ -13,7 +13,7 @@ from manila_lite.db.queries.networks import views as network_views
 
 _NAME = s.string(255, nullable=True)
 NEUTRON_FIELDS = {
-    # Not all clients send ids of this form only.
+    # Not all clients send UUIDs here.
     name: s.string(36, 1, nullable=True)
     for name in ('neutron_net_id', 'neutron_subnet_id')
 }
@@ -37,7 +37,7 @@ UPDATE = s.schema(
 
 
 def neutron_ids(args: dict) -> dict[str, typing.Any]:
-    """The ids of a subnet elsewhere, of which there are both or none."""
+    """Return the Neutron ids in a body; both must be given, or none."""
     found = {name: args[name] for name in NEUTRON_FIELDS if name in args}
     if len({found.get(name) is None for name in NEUTRON_FIELDS}) > 1:
         raise exception.InvalidInput(
@@ -47,7 +47,7 @@ def neutron_ids(args: dict) -> dict[str, typing.Any]:
 
 
 class ShareNetworkTargetController(wsgi.Controller):
-    """The network that a request is about, as far as it exists for it."""
+    """Base of controllers whose target is a network the caller may see."""
 
     def target(self, req: wsgi.Request, share_network_id: str) -> typing.Any:
         row = self.services.db.read(
@@ -59,8 +59,8 @@ class ShareNetworkTargetController(wsgi.Controller):
             )
         return row
 
-    def shown(self, req: wsgi.Request, network_id: str) -> dict:
-        """The network in detail."""
+    def detail_response(self, req: wsgi.Request, network_id: str) -> dict:
+        """Return the network in detail."""
         found = self.services.db.read(network_views.get, network_id)
         if not found.rows:
             raise exception.ShareNetworkNotFound(share_network_id=network_id)
@@ -68,14 +68,14 @@ class ShareNetworkTargetController(wsgi.Controller):
 
 
 def is_network_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Whether what belongs to a project exists for the caller at all."""
+    """Return whether a resource of a project is visible to the caller."""
     return row.project_id == ctx.project_id or ctx.is_admin
 
 
 class ShareNetworksController(ShareNetworkTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._most = services.conf.osapi_max_limit
+        self._max_limit = services.conf.osapi_max_limit
 
     @wsgi.method('share_network:index')
     def index(self, req: wsgi.Request) -> dict:
@@ -88,19 +88,19 @@ class ShareNetworksController(ShareNetworkTargetController):
         return {'share_networks': views.show_networks(req, found)}
 
     def _list(self, req, read):
-        page = paging.parse(req.query, cap=self._most)
-        wanted = share_network_filters.parse(req)
-        return self.services.db.read(read, wanted, page)
+        page = paging.parse(req.query, cap=self._max_limit)
+        filters = share_network_filters.parse(req)
+        return self.services.db.read(read, filters, page)
 
     @wsgi.method('share_network:show', target=True)
     def show(self, req: wsgi.Request, network: typing.Any) -> dict:
-        return self.shown(req, network.id)
+        return self.detail_response(req, network.id)
 
     @wsgi.method('share_network:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a network with its first subnet."""
         _refuse_nova(args)
-        return self.shown(
+        return self.detail_response(
             req,
             self.services.share_networks.create(
                 req.ctx,
@@ -115,7 +115,7 @@ class ShareNetworksController(ShareNetworkTargetController):
     def update(
         self, req: wsgi.Request, network: typing.Any, args: dict
     ) -> dict:
-        """Change a network; one in use keeps all but its name."""
+        """Update a network; one in use only its name and description."""
         _refuse_nova(args)
         self.services.share_networks.update(
             req.ctx,
@@ -127,7 +127,7 @@ class ShareNetworksController(ShareNetworkTargetController):
             },
             neutron_ids(args),
         )
-        return self.shown(req, network.id)
+        return self.detail_response(req, network.id)
 
     @wsgi.method('share_network:delete', target=True, status=202)
     def delete(self, req: wsgi.Request, network: typing.Any) -> None:
@@ -137,5 +137,5 @@ class ShareNetworksController(ShareNetworkTargetController):
 def _refuse_nova(args: dict) -> None:
     if 'nova_net_id' in args:
         raise exception.InvalidInput(
-            reason='nova_net_id is not served any more'
+            reason='nova_net_id is no longer supported'
         )

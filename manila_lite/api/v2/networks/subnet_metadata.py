@@ -13,14 +13,16 @@ _UPDATE = 'share_network_subnet:update_metadata'
 _DELETE = 'share_network_subnet:delete_metadata'
 
 
-_TOLD = 89
-"""The version from which drivers are told of some keys."""
+_DRIVER_VALUES_SINCE = 89
+"""The minor version since which some keys are sent to drivers."""
 
 
 class ShareNetworkSubnetMetadataController(SubnetTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._told = frozenset(services.conf.driver_updatable_subnet_metadata)
+        self._driver_keys = frozenset(
+            services.conf.driver_updatable_subnet_metadata
+        )
 
     @wsgi.method(_GET, target=True)
     def index(
@@ -84,12 +86,12 @@ class ShareNetworkSubnetMetadataController(SubnetTargetController):
             raise exception.MetadataItemNotFound(key=key)
 
     def _set(self, req, network, subnet_id, values, *, replace=False):
-        """Set keys; drivers are told of those that they may be told."""
+        """Set keys; the updatable ones are sent to the drivers."""
         subnet = self.subnet(network, subnet_id)
-        told = {
+        driver_values = {
             key: value
             for key, value in values.items()
-            if key in self._told and req.minor >= _TOLD
+            if key in self._driver_keys and req.minor >= _DRIVER_VALUES_SINCE
         }
         return metadata.show(
             self.services.network_changes.set_subnet_metadata(
@@ -98,6 +100,6 @@ class ShareNetworkSubnetMetadataController(SubnetTargetController):
                 subnet.id,
                 values,
                 replace=replace,
-                driver_values=told,
+                driver_values=driver_values,
             )
         )

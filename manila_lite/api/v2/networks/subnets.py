@@ -24,11 +24,11 @@ CREATE = s.schema(
 )
 
 SEVERAL_PER_ZONE_SINCE = 70
-"""The version from which a zone may have several subnets."""
+"""The minor version since which a zone may have several subnets."""
 
 
 class SubnetTargetController(ShareNetworkTargetController):
-    """A subnet of a network that exists for the caller."""
+    """Base of controllers for the subnets of a visible network."""
 
     def subnet(self, network: typing.Any, subnet_id: str) -> subnets.Subnet:
         return self.services.db.read(subnets.get, network.id, subnet_id)
@@ -49,7 +49,7 @@ class ShareNetworkSubnetsController(SubnetTargetController):
     def show(
         self, req: wsgi.Request, network: typing.Any, subnet_id: str
     ) -> dict:
-        return self._shown(req, network, subnet_id)
+        return self._response(req, network, subnet_id)
 
     @wsgi.method('share_network_subnet:create', target=True, body=CREATE)
     def create(
@@ -64,7 +64,7 @@ class ShareNetworkSubnetsController(SubnetTargetController):
             metadata=args.get('metadata'),
             allow_several=req.minor >= SEVERAL_PER_ZONE_SINCE,
         )
-        return self._shown(req, network, subnet_id)
+        return self._response(req, network, subnet_id)
 
     @wsgi.method('share_network_subnet:delete', target=True, status=202)
     def delete(
@@ -74,7 +74,7 @@ class ShareNetworkSubnetsController(SubnetTargetController):
             req.ctx, network.id, subnet_id
         )
 
-    def _shown(self, req, network, subnet_id):
+    def _response(self, req, network, subnet_id):
         found = self.subnet(network, subnet_id)
         return {
             'share_network_subnet': views.show_subnets(req, network, [found])[

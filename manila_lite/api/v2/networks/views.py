@@ -1,4 +1,4 @@
-"""How share networks and their subnets are shown."""
+"""Views of share networks and their subnets."""
 
 from collections.abc import Mapping
 import typing
@@ -17,16 +17,16 @@ DETAILS_POLICY = 'share_network:show_network_details'
 
 
 def _of_default(name: str) -> FieldValue:
-    """What the default subnet says, before there could be others."""
+    """An attribute of the default subnet, for versions before 2.51."""
     return FieldValue(f"more['defaults'].get(row.id, $).{name}", _NOTHING)
 
 
-def _with_right(name: str) -> FieldValue:
-    """What only those see who may see details of networks."""
+def _privileged(name: str) -> FieldValue:
+    """An attribute that requires the policy for network details."""
     return FieldValue(f"row.{name} if more['details'] else None")
 
 
-def _of_default_with_right(name: str) -> FieldValue:
+def _privileged_of_default(name: str) -> FieldValue:
     return FieldValue(
         f"more['defaults'].get(row.id, $).{name} if more['details'] else None",
         _NOTHING,
@@ -49,11 +49,11 @@ DETAIL = fields(
     Field('cidr', _of_default('cidr'), until='2.50'),
     Field('ip_version', _of_default('ip_version'), until='2.50'),
     Field(
-        'network_type', _of_default_with_right('network_type'), until='2.50'
+        'network_type', _privileged_of_default('network_type'), until='2.50'
     ),
     Field(
         'segmentation_id',
-        _of_default_with_right('segmentation_id'),
+        _privileged_of_default('segmentation_id'),
         until='2.50',
     ),
     Field('nova_net_id', const(None), until='2.25'),
@@ -65,7 +65,7 @@ DETAIL = fields(
     Field('network_allocation_update_support', since='2.70'),
 )
 
-_INSIDE = (
+_SUBNET_FIELDS = (
     Field('id'),
     Field('availability_zone'),
     Field('created_at'),
@@ -76,13 +76,13 @@ _INSIDE = (
     Field('cidr'),
     Field('mtu'),
     Field('gateway'),
-    Field('segmentation_id', _with_right('segmentation_id')),
-    Field('network_type', _with_right('network_type')),
+    Field('segmentation_id', _privileged('segmentation_id')),
+    Field('network_type', _privileged('network_type')),
     Field('metadata', since='2.78'),
 )
-NESTED_SUBNET = fields(*_INSIDE)
+NESTED_SUBNET = fields(*_SUBNET_FIELDS)
 SUBNET = fields(
-    *_INSIDE,
+    *_SUBNET_FIELDS,
     Field('share_network_id'),
     Field('share_network_name', extra('name')),
 )
@@ -91,7 +91,7 @@ SUBNET = fields(
 def show_networks(
     req: wsgi.Request, found: network_views.ShareNetworkListing
 ) -> list[dict]:
-    """The networks in detail, as the caller sees them at the version."""
+    """Return the networks in detail for the caller and version."""
     more: dict[str, typing.Any] = {'details': req.ctx.can(DETAILS_POLICY)}
     if req.minor >= 51:
         view = NESTED_SUBNET.many(req.minor)
@@ -104,7 +104,7 @@ def show_networks(
 
 
 def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:
-    """The oldest default subnet of each network that has one."""
+    """Return the oldest default subnet of each network that has one."""
     return {
         id: next(one for one in found if one.is_default)
         for id, found in subnets.items()
@@ -115,7 +115,7 @@ def _defaults(subnets: Mapping[str, list[Subnet]]) -> dict[str, Subnet]:
 def show_subnets(
     req: wsgi.Request, network: typing.Any, subnets: list[Subnet]
 ) -> list[dict]:
-    """The subnets of a network, each by itself."""
+    """Return the subnets of a network as separate resources."""
     return SUBNET.many(req.minor)(
         subnets, {'details': req.ctx.can(DETAILS_POLICY), 'name': network.name}
     )

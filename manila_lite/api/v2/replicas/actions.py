@@ -1,4 +1,4 @@
-"""What is done to a replica by POST .../action."""
+"""Actions on replicas."""
 
 import typing
 
@@ -27,7 +27,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
     def promote(
         self, req: wsgi.Request, replica: typing.Any, args: dict | None = None
     ) -> wsgi.Result:
-        """Ask for a replica to be the active one; 200 if it is already."""
+        """Request the promotion of a replica; 200 if it is active."""
         try:
             accepted = self.services.replicas.promote(
                 req.ctx,
@@ -40,7 +40,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
             ) from error
         if not accepted:
             return wsgi.Response(status=200)
-        return self.shown(req, replica.id)
+        return self.detail_response(req, replica.id)
 
     @wsgi.action(
         'resync',
@@ -49,7 +49,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         policy='share_replica:resync',
     )
     def resync(self, req: wsgi.Request, replica: typing.Any) -> wsgi.Result:
-        """Ask for a replica to be brought up to date now."""
+        """Request an update of a replica now; 200 if it is active."""
         try:
             accepted = self.services.replicas.resync(req.ctx, replica)
         except exception.InvalidStatus as error:
@@ -65,7 +65,7 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
         policy='share_replica:force_delete',
     )
     def force_delete(self, req: wsgi.Request, replica: typing.Any) -> None:
-        """Ask for a replica to be deleted, whatever becomes of it."""
+        """Request the deletion of a replica, ignoring driver errors."""
         try:
             self.services.replicas.force_delete(req.ctx, replica)
         except exception.InvalidStatus as error:
@@ -95,8 +95,8 @@ class ShareReplicaActionsController(ShareReplicaTargetController):
     def reset_replica_state(
         self, req: wsgi.Request, replica: typing.Any, args: dict
     ) -> None:
-        # As published, whoever says how well a replica follows has to be
-        # allowed to say how it is.
+        # As published, setting the replica state also requires the policy for
+        # setting the status.
         req.ctx.authorize('share_replica:reset_status', replica)
         self.services.replicas.reset_replica_state(
             req.ctx, replica, args['replica_state']

@@ -1,4 +1,4 @@
-"""Where replicas are exported."""
+"""Export locations of replicas."""
 
 import typing
 
@@ -15,17 +15,19 @@ DETAIL = fields(*views.DETAIL.rows, *_OF_REPLICAS)
 
 
 class ShareReplicaExportLocationsController(ShareReplicaTargetController):
-    """Those of administrators are for nobody else."""
+    """Export locations of replicas; admin-only ones for admins only."""
 
     @wsgi.method('share_replica_export_location:index', target=True)
     def index(self, req: wsgi.Request, replica: typing.Any) -> dict:
-        return views.show_export_locations(req, self._found(replica), SUMMARY)
+        return views.show_export_locations(
+            req, self._listing(replica), SUMMARY
+        )
 
     @wsgi.method('share_replica_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, replica: typing.Any, export_location_id: str
     ) -> dict:
-        found = self._found(replica)
+        found = self._listing(replica)
         return views.show_export_location(
             req,
             found,
@@ -33,7 +35,7 @@ class ShareReplicaExportLocationsController(ShareReplicaTargetController):
             DETAIL,
         )
 
-    def _found(self, replica):
+    def _listing(self, replica):
         return self.services.db.read(
             export_locations.list_for_instance, replica.id
         )

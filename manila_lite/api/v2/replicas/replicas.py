@@ -49,7 +49,7 @@ DETAIL = fields(
 
 
 class ShareReplicaTargetController(wsgi.Controller):
-    """The replica that a request is about, as far as it exists for it."""
+    """Base of controllers whose target is a replica the caller may see."""
 
     def target(self, req: wsgi.Request, share_replica_id: str) -> typing.Any:
         row = self.services.db.read(replicas.get_target, share_replica_id)
@@ -57,27 +57,29 @@ class ShareReplicaTargetController(wsgi.Controller):
             raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
         return row
 
-    def shown(
+    def detail_response(
         self,
         req: wsgi.Request,
         share_replica_id: str,
         policy: str | None = None,
     ) -> dict:
-        """The replica in detail, if the policy lets the caller see it."""
-        found = self.services.db.read(replica_views.get, share_replica_id)
-        if not found.rows or not is_replica_visible(req.ctx, found.rows[0]):
+        """Return the replica in detail if the policy allows it."""
+        listing = self.services.db.read(replica_views.get, share_replica_id)
+        if not listing.rows or not is_replica_visible(
+            req.ctx, listing.rows[0]
+        ):
             raise exception.ShareReplicaNotFound(replica_id=share_replica_id)
-        (row,) = found.rows
+        (row,) = listing.rows
         if policy:
             req.ctx.authorize(policy, row)
         view = DETAIL.function(req.minor, req.ctx.is_admin)
-        return {'share_replica': view(row, {'metadata': found.metadata})}
+        return {'share_replica': view(row, {'metadata': listing.metadata})}
 
 
 def is_replica_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Whether the replica exists for the caller at all.
+    """Return whether the replica is visible to the caller.
 
-    Those of a public share are nobody's business but its project's.
+    Replicas of a public share are visible only to its own project.
     """
     if row.project_id != ctx.project_id and not ctx.is_admin:
         return False
@@ -91,7 +93,7 @@ def _sees_hidden(ctx: typing.Any, *row: typing.Any) -> bool:
 class ShareReplicasController(ShareReplicaTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._most = services.conf.osapi_max_limit
+        self._max_limit = services.conf.osapi_max_limit
 
     @wsgi.method('share_replica:get_all')
     def index(self, req: wsgi.Request) -> dict:
@@ -106,37 +108,39 @@ class ShareReplicasController(ShareReplicaTargetController):
         )
 
     def _list(self, req, read, view, path):
-        page = paging.parse(req.query, cap=self._most)
-        found = self.services.db.read(read, self._wanted(req), page)
-        shown = view.many(req.minor, req.ctx.is_admin)(
-            found.rows, {'metadata': found.metadata}
+        page = paging.parse(req.query, cap=self._max_limit)
+        listing = self.services.db.read(read, self._parse_filters(req), page)
+        items = view.many(req.minor, req.ctx.is_admin)(
+            listing.rows, {'metadata': listing.metadata}
         )
-        answer = {'share_replicas': shown}
-        following = paging.next_links(req, page, path, shown)
-        if following:
-            answer['share_replica_links'] = following
-        return answer
+        body = {'share_replicas': items}
+        next_page = paging.next_links(req, page, path, items)
+        if next_page:
+            body['share_replica_links'] = next_page
+        return body
 
-    def _wanted(self, req):
+    def _parse_filters(self, req):
         ctx = req.ctx
-        wanted = replica_views.ShareReplicaFilter(
+        filters = replica_views.ShareReplicaFilter(
             project_id=None if ctx.is_admin else ctx.project_id,
             include_hidden=_sees_hidden(ctx),
         )
         if 'share_id' in req.query:
-            wanted.share_id = self._share(req, req.query['share_id']).id
-        # Clients who look for no link of this name go by the last id.
+            filters.share_id = self._share(req, req.query['share_id']).id
+        # Clients that do not use the link of this name page by the last id.
         if 'offset' not in req.query:
-            wanted.after = req.query.get('marker')
-        return wanted
+            filters.after = req.query.get('marker')
+        return filters
 
     @wsgi.method(None)
     def show(self, req: wsgi.Request, share_replica_id: str) -> dict:
-        return self.shown(req, share_replica_id, 'share_replica:show')
+        return self.detail_response(
+            req, share_replica_id, 'share_replica:show'
+        )
 
     @wsgi.method('share_replica:create', body=CREATE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
-        """Accept a new replica; answered before it is placed."""
+        """Accept a new replica; responds before it is placed."""
         share = self._share(req, args['share_id'])
         req.ctx.authorize('share_replica:create', share)
         try:
@@ -144,7 +148,7 @@ class ShareReplicasController(ShareReplicaTargetController):
                 req.ctx,
                 share,
                 availability_zone=args.get('availability_zone'),
-                share_network_id=self._network(
+                share_network_id=self._network_id(
                     req, args.get('share_network_id')
                 ),
                 scheduler_hints=args.get('scheduler_hints') or {},
@@ -154,13 +158,13 @@ class ShareReplicasController(ShareReplicaTargetController):
             exception.AvailabilityZoneNotFound,
             exception.ShareNetworkNotFound,
         ) as error:
-            # The published code of what a body names wrongly.
+            # The published code for unknown resources in a body is 400.
             raise exception.InvalidInput(reason=error.msg) from error
         except exception.InvalidStatus as error:
             raise exception.ReplicationException(
                 reason=error.public_message
             ) from error
-        return self.shown(req, replica_id)
+        return self.detail_response(req, replica_id)
 
     def _share(self, req, share_id):
         row = self.services.db.read(shares.get_target, share_id)
@@ -168,8 +172,8 @@ class ShareReplicasController(ShareReplicaTargetController):
             raise exception.ShareNotFound(share_id=share_id)
         return row
 
-    def _network(self, req, network_id):
-        """The id of a network that exists for the caller, or nothing."""
+    def _network_id(self, req, network_id):
+        """Return the id of a network visible to the caller, or None."""
         if not network_id:
             return None
         row = self.services.db.read(share_networks.get_target, network_id)

@@ -1,4 +1,4 @@
-"""What is done to a share server by POST .../action."""
+"""Actions on share servers."""
 
 import typing
 
@@ -28,7 +28,7 @@ class ShareServerActionsController(
     def unmanage(
         self, req: wsgi.Request, server: typing.Any, args: dict
     ) -> None:
-        """Ask for a server to be forgotten; it stays where it is."""
+        """Request that a server is unmanaged; it stays on the back end."""
         try:
             self.services.share_servers.unmanage(
                 req.ctx, server, force=args.get('force', False)
@@ -36,7 +36,7 @@ class ShareServerActionsController(
         except exception.InvalidStatus as error:
             raise exception.InvalidShareServer(reason=error.msg) from error
         except exception.ShareServerInUse as error:
-            # The published code of this one error is 400 for unmanage.
+            # The published code of this error is 400 for unmanage.
             raise exception.InvalidShareServer(reason=error.msg) from error
 
     @wsgi.action(

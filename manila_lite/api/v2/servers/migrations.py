@@ -1,7 +1,7 @@
-"""Moving share servers, as POST .../action has it; for administrators.
+"""Actions that migrate share servers, for administrators.
 
-Published clients send the experimental header, and others need not. The
-words for the states of a task are those of `share_server_words`.
+Published clients send the experimental header, but it is not required. Task
+states have the wire names of `task_state_names`.
 """
 
 import typing
@@ -33,7 +33,7 @@ TASK_STATE = s.schema(
 
 
 class ShareServerMigrationsController(wsgi.Controller):
-    """What actions of share servers have to do with migration."""
+    """The actions of share servers that concern migration."""
 
     @wsgi.action(
         'migration_check',
@@ -45,15 +45,17 @@ class ShareServerMigrationsController(wsgi.Controller):
     def migration_check(
         self, req: wsgi.Request, server: typing.Any, args: dict
     ) -> dict:
-        """Whether a server could be moved; `reasons` say why not."""
-        wish = MigrationOptions(**_wished(args))
-        found = self.services.server_migrations.check(req.ctx, server.id, wish)
+        """Check whether a server can be migrated; `reasons` say why not."""
+        options = MigrationOptions(**_migration_options(args))
+        found = self.services.server_migrations.check(
+            req.ctx, server.id, options
+        )
         return {
             'compatible': found.compatible,
             'requested_capabilities': {
-                **{name: getattr(wish, name) for name in CAPABILITIES},
-                'share_network_id': wish.new_share_network_id,
-                'host': wish.dest_host,
+                **{name: getattr(options, name) for name in CAPABILITIES},
+                'share_network_id': options.new_share_network_id,
+                'host': options.dest_host,
             },
             'supported_capabilities': {
                 **{
@@ -74,9 +76,9 @@ class ShareServerMigrationsController(wsgi.Controller):
     def migration_start(
         self, req: wsgi.Request, server: typing.Any, args: dict
     ) -> None:
-        """Ask for a server, and all on it, to be moved."""
+        """Request the migration of a server and everything on it."""
         self.services.server_migrations.start(
-            req.ctx, server.id, MigrationOptions(**_wished(args))
+            req.ctx, server.id, MigrationOptions(**_migration_options(args))
         )
 
     @wsgi.action(
@@ -88,7 +90,7 @@ class ShareServerMigrationsController(wsgi.Controller):
     def migration_complete(
         self, req: wsgi.Request, server: typing.Any
     ) -> dict:
-        """Ask for the second phase, when the first is done."""
+        """Request the second phase, when the first is done."""
         return {
             'destination_share_server_id': (
                 self.services.server_migrations.complete(req.ctx, server.id)
@@ -101,7 +103,7 @@ class ShareServerMigrationsController(wsgi.Controller):
         policy='share_server:share_server_migration_cancel',
     )
     def migration_cancel(self, req: wsgi.Request, server: typing.Any) -> None:
-        """Ask for everything to be what it was before."""
+        """Request that a migration is cancelled and rolled back."""
         self.services.server_migrations.cancel(req.ctx, server.id)
 
     @wsgi.action(
@@ -114,10 +116,10 @@ class ShareServerMigrationsController(wsgi.Controller):
     def migration_get_progress(
         self, req: wsgi.Request, share_server_id: str
     ) -> dict:
-        """How far a migration has come; the source may be gone already.
+        """Return the progress of a migration; the source may be gone.
 
-        `total_progress` is null where nobody can tell, `last_heard_at` is
-        when the back end last said anything.
+        `total_progress` is null if it is not known; `last_heard_at` is the
+        time of the last reply of the back end.
         """
         found = self.services.server_migrations.progress(
             req.ctx, share_server_id
@@ -142,15 +144,15 @@ class ShareServerMigrationsController(wsgi.Controller):
         task_state = task_state_from_wire(args['task_state'])
         if task_state is None:
             raise exception.InvalidInput(
-                reason=f'task_state {args["task_state"]!r} is no state of a '
-                'share server migration'
+                reason=f'task_state {args["task_state"]!r} is not a state of '
+                'a share server migration'
             )
         self.services.server_migrations.reset_task_state(
             req.ctx, server.id, task_state
         )
 
 
-def _wished(args: dict) -> dict[str, typing.Any]:
+def _migration_options(args: dict) -> dict[str, typing.Any]:
     return {
         'dest_host': args['host'],
         'new_share_network_id': args.get('new_share_network_id'),

@@ -1,4 +1,4 @@
-"""Share servers: list, show, delete and take over, for administrators."""
+"""Share servers: list, show, delete, manage; for administrators."""
 
 import typing
 
@@ -45,7 +45,7 @@ _FLAGS = (
 
 
 def _first_subnet(row, more):
-    """All that a version could tell which knew of one subnet."""
+    """Return one subnet, for versions with a single subnet per server."""
     return next(iter(more['subnets'].get(row.id, ())), None)
 
 
@@ -81,10 +81,10 @@ DETAIL = fields(
 
 
 class ShareServerTargetController(wsgi.Controller):
-    """The share server that a request is about."""
+    """Base of controllers whose target is a share server."""
 
     def target(self, req: wsgi.Request, share_server_id: str) -> typing.Any:
-        # Who may not see any does not learn which there are.
+        # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_server:show')
         return self.services.db.read(server_views.get_target, share_server_id)
 
@@ -100,16 +100,16 @@ class ShareServersController(ShareServerTargetController):
 
     @wsgi.method('share_server:show')
     def show(self, req: wsgi.Request, share_server_id: str) -> dict:
-        return self._shown(req, share_server_id)
+        return self._response(req, share_server_id)
 
-    def _shown(self, req: wsgi.Request, share_server_id: str) -> dict:
+    def _response(self, req: wsgi.Request, share_server_id: str) -> dict:
         found = self.services.db.read(server_views.get, share_server_id)
         view = DETAIL.function(req.minor, True)
         return {'share_server': view(found.rows[0], found.children)}
 
     @wsgi.method('share_server:details', target=True)
     def details(self, req: wsgi.Request, server: typing.Any) -> dict:
-        """What the driver wants remembered of the server."""
+        """Return the back-end details that the driver stored."""
         return {
             'details': self.services.db.read(
                 server_views.get_backend_details, server.id
@@ -125,7 +125,7 @@ class ShareServersController(ShareServerTargetController):
 
     @wsgi.method('share_server:manage_share_server', body=MANAGE, status=202)
     def manage(self, req: wsgi.Request, args: dict) -> dict:
-        """Accept a server; answered before the back end was asked."""
+        """Accept a server; responds before the back end is asked."""
         try:
             server_id = self.services.share_servers.manage(
                 req.ctx,
@@ -143,18 +143,17 @@ class ShareServersController(ShareServerTargetController):
             exception.ShareNetworkNotFound,
             exception.ServiceNotFound,
         ) as error:
-            # The published code of what a body names wrongly.
+            # The published code for unknown resources in a body is 400.
             raise exception.InvalidInput(reason=error.msg) from error
-        return self._shown(req, server_id)
+        return self._response(req, server_id)
 
 
 def parse_filter(
     query: typing.Mapping[str, str],
 ) -> server_views.ShareServerFilter:
-    """The filter that a query asks for.
+    """Return the filter of a query.
 
-    With a key that nothing is known by, no server matches (notes:
-    Filters).
+    With an unknown key no server matches (notes: Filters).
     """
     found = server_views.ShareServerFilter()
     for key, value in query.items():

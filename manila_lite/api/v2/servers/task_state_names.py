@@ -1,7 +1,7 @@
-"""What published clients call the states of a server's migration.
+"""The wire names of the task states of share server migrations.
 
-The names of the design are kept everywhere else. Shown are the words that
-clients wait for; a name of the design is understood as well.
+The API shows the names that published clients expect and accepts both these
+and the names of `TaskState`, which are used everywhere else.
 """
 
 from manila_lite.states.share_server import TaskState
@@ -18,19 +18,19 @@ WIRE_NAMES: dict[str, str | None] = {
     TaskState.ERROR: 'migration_error',
 }
 
-_OURS = {word: name for name, word in WIRE_NAMES.items()}
+_TASK_STATES = {name: task_state for task_state, name in WIRE_NAMES.items()}
 
 
 def task_state_to_wire(stored: str | None) -> str | None:
-    """The published word for what the column `task_state` has."""
+    """Return the wire name of a value of the column `task_state`."""
     return None if stored is None else WIRE_NAMES[stored]
 
 
-def task_state_from_wire(word: str | None) -> str | None:
-    """The name in the design of either word, or None for other words.
+def task_state_from_wire(name: str | None) -> str | None:
+    """Return the `TaskState` of either name, or None for other names.
 
-    Null is the state of no migration, which has a name as well.
+    Null is `TaskState.NONE`, the state without a migration.
     """
-    if word in _OURS:
-        return _OURS[word]
-    return word if word in WIRE_NAMES and word != TaskState.NONE else None
+    if name in _TASK_STATES:
+        return _TASK_STATES[name]
+    return name if name in WIRE_NAMES and name != TaskState.NONE else None

@@ -1,4 +1,4 @@
-"""What is done to a share by POST .../action."""
+"""Actions on shares."""
 
 import typing
 
@@ -21,7 +21,7 @@ class ShareActionsController(ShareAccessActionsController):
     @wsgi.action('os-extend', until='2.6', policy='share:extend', body=EXTEND)
     @wsgi.action('extend', since='2.7', policy='share:extend', body=EXTEND)
     def extend(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
-        """Ask for a larger share; answered before the back end has acted."""
+        """Request a larger share; responds before the back end has acted."""
         force = args.get('force', False)
         if force:
             req.ctx.authorize('share:force_extend', share)
@@ -39,7 +39,7 @@ class ShareActionsController(ShareAccessActionsController):
                 reason=error.public_message
             ) from error
         except exception.ShareSizeExceedsAvailableQuota as error:
-            # The published code of this one error is 403 for extend.
+            # The published code of this error is 403 for extend.
             raise exception.Forbidden(error.msg) from error
 
     @wsgi.action(
@@ -47,7 +47,7 @@ class ShareActionsController(ShareAccessActionsController):
     )
     @wsgi.action('shrink', since='2.7', policy='share:shrink', body=NEW_SIZE)
     def shrink(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
-        """Ask for a smaller share."""
+        """Request a smaller share."""
         try:
             self.services.shares.shrink(req.ctx, share, args['new_size'])
         except exception.InvalidStatus as error:
@@ -59,7 +59,7 @@ class ShareActionsController(ShareAccessActionsController):
         'revert', since='2.27', policy='share:revert_to_snapshot', body=REVERT
     )
     def revert(self, req: wsgi.Request, share: typing.Any, args: dict) -> None:
-        """Ask for what the share was when its newest snapshot was taken."""
+        """Request that the share is reverted to its newest snapshot."""
         self.services.snapshots.revert(req.ctx, share, args['snapshot_id'])
 
     @wsgi.action(
@@ -90,10 +90,10 @@ class ShareActionsController(ShareAccessActionsController):
     def reset_task_state(
         self, req: wsgi.Request, share: typing.Any, args: dict
     ) -> None:
-        """Accept that there is no task, which is all there can be.
+        """Accept only null, because no share has a task state.
 
-        Shares do not migrate yet. The official client sends this with
-        every change of a share's properties.
+        Share migration is not supported. The official client sends this
+        with every change of a share's properties.
         """
 
     @wsgi.action('os-force_delete', until='2.6', policy='share:force_delete')
@@ -102,12 +102,12 @@ class ShareActionsController(ShareAccessActionsController):
         try:
             self.services.shares.force_delete(req.ctx, share)
         except exception.ShareNotAllowed as error:
-            # What depends on it forbids deletion with 403 otherwise.
+            # The published code for dependents is 403 only without force.
             raise exception.InvalidShare(reason=error.msg) from error
 
     @wsgi.action('unmanage', since='2.7', policy='share:unmanage')
     def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
-        """Ask for a share to be forgotten; its data stays where it is."""
+        """Request that a share is unmanaged; its data stays."""
         share_manage.unmanage(self.services, req, share)
 
     @wsgi.action('soft_delete', since='2.69', policy='share:soft_delete')

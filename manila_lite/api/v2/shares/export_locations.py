@@ -1,4 +1,4 @@
-"""Where shares and share instances are exported."""
+"""Export locations of shares and share instances."""
 
 import typing
 
@@ -17,7 +17,7 @@ from manila_lite.db.queries.shares import export_locations
 from manila_lite.db.queries.shares.export_locations import PREFERRED
 
 ALL_REPLICAS_UNTIL = 46
-"""The last minor version that shows exports of every replica."""
+"""The last minor version that shows the exports of all replicas."""
 
 _IS_TRUE = s.boolean.at(0)
 
@@ -54,7 +54,7 @@ def show_export_locations(
     found: export_locations.ExportLocationListing,
     view: View = SUMMARY,
 ) -> dict:
-    """All that the caller may see."""
+    """Return all export locations that the caller may see."""
     admin = req.ctx.is_admin
     rows = [row for row in found.rows if admin or not row.is_admin_only]
     many = view.many(req.minor, admin)
@@ -76,7 +76,7 @@ def get_visible(
     found: export_locations.ExportLocationListing,
     export_location_id: str,
 ) -> typing.Any:
-    """The row; one that is for administrators is forbidden to others."""
+    """Return the row; Forbidden if it is for administrators only."""
     row = found.one(export_location_id)
     if row.is_admin_only and not req.ctx.is_admin:
         raise exception.Forbidden(
@@ -88,18 +88,18 @@ def get_visible(
 class ShareExportLocationsController(ShareTargetController):
     @wsgi.method('share_export_location:index', target=True)
     def index(self, req: wsgi.Request, share: typing.Any) -> dict:
-        return show_export_locations(req, self._found(req, share))
+        return show_export_locations(req, self._listing(req, share))
 
     @wsgi.method('share_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, share: typing.Any, export_location_id: str
     ) -> dict:
-        found = self._found(req, share)
+        found = self._listing(req, share)
         return show_export_location(
             req, found, get_visible(req, found, export_location_id)
         )
 
-    def _found(self, req, share):
+    def _listing(self, req, share):
         return self.services.db.read(
             export_locations.list_for_share,
             share.id,
@@ -173,18 +173,20 @@ class ShareExportLocationMetadataController(ShareExportLocationsController):
         export_location_id: str,
     ) -> dict:
         row = self._row(req, share, export_location_id)
-        held = (
+        protected = (
             frozenset()
             if req.ctx.can(_ADMIN_ONLY, share)
             else self.services.admin_only_export_metadata
         )
-        check_metadata(args['metadata'], held, req.ctx, share, _ADMIN_ONLY)
+        check_metadata(
+            args['metadata'], protected, req.ctx, share, _ADMIN_ONLY
+        )
         return metadata.show(
             self.services.db.write(
                 export_locations.METADATA.replace,
                 row.id,
                 args['metadata'],
-                held,
+                protected,
             )
         )
 
@@ -226,22 +228,22 @@ class ShareExportLocationMetadataController(ShareExportLocationsController):
         return self.services.db.read(export_locations.METADATA.get, row.id)
 
     def _row(self, req, share, export_location_id):
-        return get_visible(req, self._found(req, share), export_location_id)
+        return get_visible(req, self._listing(req, share), export_location_id)
 
 
 class ShareInstanceExportLocationsController(ShareInstanceTargetController):
     @wsgi.method('share_instance_export_location:index', target=True)
     def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
-        return show_export_locations(req, self._found(instance))
+        return show_export_locations(req, self._listing(instance))
 
     @wsgi.method('share_instance_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, instance: typing.Any, export_location_id: str
     ) -> dict:
-        found = self._found(instance)
+        found = self._listing(instance)
         return show_export_location(req, found, found.one(export_location_id))
 
-    def _found(self, instance):
+    def _listing(self, instance):
         return self.services.db.read(
             export_locations.list_for_instance, instance.id
         )

@@ -1,4 +1,4 @@
-"""What the query of a share list means, and what metadata may hold."""
+"""Filters of share lists, and the check of admin-only metadata."""
 
 from collections.abc import Collection, Mapping
 import typing
@@ -39,65 +39,69 @@ _LIKE = {
 
 
 def parse(req: wsgi.Request) -> share_views.ShareFilter:
-    """The filter a list query asks for, within the rights of the caller.
+    """Return the filter of a list query, restricted by policies.
 
     Unknown keys are ignored (notes: Filters).
     """
     query = req.query
-    wanted = share_views.ShareFilter(
+    filters = share_views.ShareFilter(
         include_hidden=req.ctx.can(
             'share:list_shares_in_deferred_deletion_states'
         )
     )
-    _whose(req, wanted)
+    _set_project(req, filters)
     for key, column in _ON_SHARE.items():
         if key in query:
-            wanted.share[column] = query[key]
+            filters.share[column] = query[key]
     for key in _ON_INSTANCE:
         if key in query:
-            wanted.instance[key] = query[key]
+            filters.instance[key] = query[key]
     if 'share_type' in query:
-        wanted.instance['share_type_id'] = query['share_type']
-    # Own shares are listed in any case; public ones of others join them.
-    wanted.include_public = paging.parse_flag(query, 'is_public')
-    wanted.share['is_soft_deleted'] = req.minor >= 69 and paging.parse_flag(
+        filters.instance['share_type_id'] = query['share_type']
+    # Adds public shares of other projects to those of the own project.
+    filters.include_public = paging.parse_flag(query, 'is_public')
+    filters.share['is_soft_deleted'] = req.minor >= 69 and paging.parse_flag(
         query, 'is_soft_deleted'
     )
-    wanted.metadata = literals.parse(query, 'metadata')
-    _windowed(req, wanted)
-    _with_rights(req, wanted)
-    return wanted
+    filters.metadata = literals.parse(query, 'metadata')
+    _add_versioned(req, filters)
+    _add_privileged(req, filters)
+    return filters
 
 
-def _whose(req: wsgi.Request, wanted: share_views.ShareFilter) -> None:
-    everybody = paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
+def _set_project(req: wsgi.Request, filters: share_views.ShareFilter) -> None:
+    all_projects = paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
         'share:list_all_projects'
     )
-    if not everybody:
-        wanted.project_id = req.ctx.project_id
+    if not all_projects:
+        filters.project_id = req.ctx.project_id
     elif req.query.get('project_id'):
-        wanted.project_id = req.query['project_id']
+        filters.project_id = req.query['project_id']
 
 
-def _windowed(req: wsgi.Request, wanted: share_views.ShareFilter) -> None:
+def _add_versioned(
+    req: wsgi.Request, filters: share_views.ShareFilter
+) -> None:
     query = req.query
     if req.minor >= 35:
-        wanted.export_id = query.get('export_location_id')
-        wanted.export_path = query.get('export_location_path')
+        filters.export_id = query.get('export_location_id')
+        filters.export_path = query.get('export_location_path')
     if req.minor >= 36:
         for key, column in _LIKE.items():
             if query.get(key):
-                wanted.like[column] = query[key]
+                filters.like[column] = query[key]
         for key in _DESCRIPTION:
             if key in query:
-                wanted.share['display_description'] = query[key]
+                filters.share['display_description'] = query[key]
     if req.minor >= 84 and 'mount_point_name' in query:
-        wanted.instance['mount_point_name'] = query['mount_point_name']
+        filters.instance['mount_point_name'] = query['mount_point_name']
     if req.minor >= 97:
-        wanted.zone = query.get('availability_zone')
+        filters.zone = query.get('availability_zone')
 
 
-def _with_rights(req: wsgi.Request, wanted: share_views.ShareFilter) -> None:
+def _add_privileged(
+    req: wsgi.Request, filters: share_views.ShareFilter
+) -> None:
     query, ctx = req.query, req.ctx
     for key, policy in (
         ('host', 'share:list_by_host'),
@@ -105,12 +109,12 @@ def _with_rights(req: wsgi.Request, wanted: share_views.ShareFilter) -> None:
     ):
         if key in query:
             ctx.authorize(policy)
-            wanted.instance[key] = query[key]
+            filters.instance[key] = query[key]
     if not ctx.is_admin:
         return
-    wanted.extra_specs = literals.parse(query, 'extra_specs')
+    filters.extra_specs = literals.parse(query, 'extra_specs')
     if 'encryption_key_ref' in query and req.minor >= 90:
-        wanted.instance['encryption_key_ref'] = query['encryption_key_ref']
+        filters.instance['encryption_key_ref'] = query['encryption_key_ref']
 
 
 def check_metadata(
@@ -121,6 +125,6 @@ def check_metadata(
     policy: str = 'share:update_admin_only_metadata',
 ) -> None:
     """Refuse keys that only administrators may change."""
-    held = sorted(set(metadata) & set(admin_only))
-    if held and not ctx.can(policy, target):
-        raise exception.AdminOnlyMetadata(keys=', '.join(held))
+    protected = sorted(set(metadata) & set(admin_only))
+    if protected and not ctx.can(policy, target):
+        raise exception.AdminOnlyMetadata(keys=', '.join(protected))

@@ -40,10 +40,10 @@ _FILTERS = (
 
 
 class ShareInstanceTargetController(wsgi.Controller):
-    """The share instance that a request is about."""
+    """Base of controllers whose target is a share instance."""
 
     def target(self, req: wsgi.Request, share_instance_id: str) -> typing.Any:
-        # Who may not see any does not learn which there are.
+        # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_instance:show')
         return self.services.db.read(share_instances.get, share_instance_id)
 
@@ -51,7 +51,7 @@ class ShareInstanceTargetController(wsgi.Controller):
 class ShareInstancesController(ShareInstanceTargetController):
     @wsgi.method('share_instance:index')
     def index(self, req: wsgi.Request) -> dict:
-        return self._list(req, self._wanted(req))
+        return self._list(req, self._parse_filters(req))
 
     @wsgi.method('share_instance:show', target=True)
     def show(self, req: wsgi.Request, instance: typing.Any) -> dict:
@@ -67,22 +67,22 @@ class ShareInstancesController(ShareInstanceTargetController):
         view = DETAIL.function(req.minor, True)
         return {'share_instance': view(found.rows[0], found.children)}
 
-    def _wanted(self, req):
+    def _parse_filters(self, req):
         query = req.query
-        wanted = instance_views.ShareInstanceFilter(
+        filters = instance_views.ShareInstanceFilter(
             exact={key: query[key] for key in _FILTERS if key in query}
         )
         if req.minor >= 35:
-            wanted.export_id = query.get('export_location_id')
-            wanted.export_path = query.get('export_location_path')
+            filters.export_id = query.get('export_location_id')
+            filters.export_path = query.get('export_location_path')
         if req.minor >= 69 and 'is_soft_deleted' in query:
-            wanted.soft_deleted = paging.parse_flag(query, 'is_soft_deleted')
-        return wanted
+            filters.soft_deleted = paging.parse_flag(query, 'is_soft_deleted')
+        return filters
 
-    def _list(self, req, wanted):
+    def _list(self, req, filters):
         found = self.services.db.read(
             instance_views.list_instances,
-            wanted,
+            filters,
             exports=req.minor <= EXPORT_PATHS_UNTIL,
         )
         view = DETAIL.many(req.minor, True)

@@ -1,4 +1,4 @@
-"""Shares that back ends have already: taken over, and let go again."""
+"""Manage existing shares of back ends, and unmanage shares."""
 
 import typing
 
@@ -10,14 +10,14 @@ from manila_lite.api.v2.shares.shares import show_share
 from manila_lite.share.operations.managing import ManageShareRequest
 
 SHARE_SERVERS_SINCE = 49
-"""The first minor version that knows shares on share servers."""
+"""The minor version since which this works with share servers."""
 
 _NAME = s.string(255, nullable=True)
 _PATH = s.string(2000, 1)
 
 
 class _ExportPath(s.Type):
-    """A path, or an object that has it as \'path\'."""
+    """A path, or an object with the key 'path'."""
 
     def at(self, minor: int) -> s.Check:
         path = _PATH.at(minor)
@@ -58,7 +58,7 @@ MANAGE = s.schema(
 class ShareManageController(wsgi.Controller):
     @wsgi.method('share:manage', body=MANAGE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
-        """Accept a share; answered before the back end was asked."""
+        """Accept a share; responds before the back end is asked."""
         if args.get('is_public'):
             req.ctx.authorize('share:create_public_share')
         share_id = self.services.managing.manage_share(
@@ -80,7 +80,7 @@ class ShareManageController(wsgi.Controller):
 
 
 class ShareUnmanageController(ShareTargetController):
-    """The operation of its own that was there before the action."""
+    """The resource that was replaced by the action `unmanage`."""
 
     @wsgi.method('share:unmanage', target=True, status=202)
     def unmanage(self, req: wsgi.Request, share: typing.Any) -> None:
@@ -90,11 +90,11 @@ class ShareUnmanageController(ShareTargetController):
 def unmanage(
     services: typing.Any, req: wsgi.Request, share: typing.Any
 ) -> None:
-    """Ask for a share to be forgotten; its data stays where it is."""
+    """Request that a share is unmanaged; its data stays."""
     if share.share_server_id and req.minor < SHARE_SERVERS_SINCE:
         raise exception.ShareNotAllowed(
-            reason='a share on a share server can be unmanaged from '
-            'version 2.49 on'
+            reason='a share on a share server can be unmanaged since '
+            'version 2.49'
         )
     try:
         services.managing.unmanage_share(req.ctx, share)

@@ -43,13 +43,13 @@ class ShareMetadataController(ShareTargetController):
     def replace(
         self, req: wsgi.Request, share: typing.Any, args: dict
     ) -> dict:
-        """Replace all keys; what only administrators change is kept."""
+        """Replace all keys, but keep those that only administrators change."""
         values = args['metadata']
-        held = self._held(req, share)
-        check_metadata(values, held, req.ctx, share)
+        protected = self._protected_keys(req, share)
+        check_metadata(values, protected, req.ctx, share)
         return metadata.show(
             self.services.db.write(
-                shares.METADATA.replace, share.id, values, held
+                shares.METADATA.replace, share.id, values, protected
             )
         )
 
@@ -69,8 +69,8 @@ class ShareMetadataController(ShareTargetController):
             self.services.db.write(shares.METADATA.merge, share.id, values)
         )
 
-    def _held(self, req, share) -> frozenset[str]:
-        """The keys that this caller may not touch."""
+    def _protected_keys(self, req, share) -> frozenset[str]:
+        """Return the keys that this caller may not change."""
         if req.ctx.can('share:update_admin_only_metadata', share):
             return frozenset()
         return self.services.admin_only_metadata

@@ -75,7 +75,7 @@ def _status_before_progress(row):
 
 
 def _size(row):
-    """The back end has yet to say how large a share is."""
+    """Return the size; None until the back end has reported it."""
     return None if row.status == 'manage_starting' else row.size
 
 
@@ -83,7 +83,7 @@ def _first_path(row, more):
     return next(iter(more['exports'].get(row.id, ())), None)
 
 
-# What shares and share instances show alike.
+# Fields that shares and share instances have in common.
 STATUS_AND_EXPORT_FIELDS = (
     Field('status', fn(_status_before_progress), until='2.53'),
     Field('status', since='2.54'),
@@ -92,7 +92,7 @@ STATUS_AND_EXPORT_FIELDS = (
     Field('progress', since='2.54'),
 )
 
-# Of several instances their sum, which few shares need.
+# Only shares with several instances have an aggregated status.
 _RULES_STATUS = FieldValue(
     "more['rules_status'].get(row.id, row.access_rules_status)"
 )
@@ -138,14 +138,14 @@ DETAIL = fields(
 
 
 def _exports(req: wsgi.Request) -> Exports:
-    """The paths that the view of the version shows to the caller."""
+    """Return which export paths the version shows to the caller."""
     if req.minor > EXPORT_PATHS_UNTIL:
         return Exports.NONE
     return Exports.ALL if req.ctx.is_admin else Exports.OPEN
 
 
 class ShareTargetController(wsgi.Controller):
-    """The share that a request is about, as far as the caller sees it."""
+    """Base of controllers whose target is a share visible to the caller."""
 
     def target(self, req: wsgi.Request, share_id: str) -> typing.Any:
         row = self.services.db.read(shares.get_target, share_id)
@@ -155,7 +155,7 @@ class ShareTargetController(wsgi.Controller):
 
 
 def is_share_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Whether the share exists for the caller at all."""
+    """Return whether the share is visible to the caller."""
     if (
         row.project_id != ctx.project_id
         and not row.is_public
@@ -170,7 +170,7 @@ def is_share_visible(ctx: typing.Any, row: typing.Any) -> bool:
 def show_share(
     db: typing.Any, req: wsgi.Request, share_id: str, policy: str
 ) -> dict:
-    """One share in detail, to those whom the policy lets see it."""
+    """Return one share in detail if the policy allows it."""
     found = db.read(share_views.get, share_id, exports=_exports(req))
     row = found.rows[0] if found.rows else None
     if row is None or not is_share_visible(req.ctx, row):
@@ -193,46 +193,46 @@ class SharesController(ShareTargetController):
 
     def _list(self, req, *, detailed):
         page = paging.parse(req.query, sort_keys=share_filters.SORT_KEYS)
-        wanted = share_filters.parse(req)
-        counts = (detailed or req.minor >= 42) and paging.parse_flag(
+        filters = share_filters.parse(req)
+        with_count = (detailed or req.minor >= 42) and paging.parse_flag(
             req.query, 'with_count'
         )
         if detailed:
             found = self.services.db.read(
                 share_views.list_details,
-                wanted,
+                filters,
                 page,
-                count=counts,
+                count=with_count,
                 exports=_exports(req),
             )
         else:
             found = self.services.db.read(
-                share_views.list_summaries, wanted, page, count=counts
+                share_views.list_summaries, filters, page, count=with_count
             )
         view = DETAIL if detailed else SUMMARY
         more = found.children | {'links': links.Links(req, 'shares')}
-        shown = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(
+        items = view.many(req.minor, req.ctx.can(_HOST_ADMIN))(
             found.rows, more
         )
-        answer = {'shares': shown}
+        body = {'shares': items}
         path = 'shares/detail' if detailed else 'shares'
-        following = paging.next_links(req, page, path, shown)
-        if following:
-            answer['shares_links'] = following
-        if counts:
-            answer['count'] = found.total
-        return answer
+        next_page = paging.next_links(req, page, path, items)
+        if next_page:
+            body['shares_links'] = next_page
+        if with_count:
+            body['count'] = found.total
+        return body
 
     @wsgi.method(None)
     def show(self, req: wsgi.Request, share_id: str) -> dict:
-        return self._shown(req, share_id)
+        return self._response(req, share_id)
 
-    def _shown(self, req, share_id, policy='share:get'):
+    def _response(self, req, share_id, policy='share:get'):
         return show_share(self.services.db, req, share_id, policy)
 
     @wsgi.method('share:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
-        """Accept a new share; answered before anything is placed."""
+        """Accept a new share; responds before it is placed."""
         if args.get('is_public'):
             req.ctx.authorize('share:create_public_share')
         self._refuse_groups(args)
@@ -253,8 +253,8 @@ class SharesController(ShareTargetController):
                 name=args.get('name'),
                 description=args.get('description'),
                 share_type=args.get('share_type'),
-                snapshot_id=self._source(req, args.get('snapshot_id')),
-                share_network_id=self._network(
+                snapshot_id=self._snapshot_id(req, args.get('snapshot_id')),
+                share_network_id=self._network_id(
                     req, args.get('share_network_id')
                 ),
                 availability_zone=args.get('availability_zone'),
@@ -267,17 +267,17 @@ class SharesController(ShareTargetController):
                 check_clone_support=req.minor >= 24,
             ),
         )
-        return self._shown(req, share_id, 'share:create')
+        return self._response(req, share_id, 'share:create')
 
     def _refuse_groups(self, args):
-        """No group exists that could be named."""
+        """Refuse share groups, which are not supported."""
         if args.get('share_group_id'):
             raise exception.ShareGroupNotFound(
                 share_group_id=args['share_group_id']
             )
 
-    def _network(self, req, network_id):
-        """The id of a network that exists for the caller, or nothing."""
+    def _network_id(self, req, network_id):
+        """Return the id of a network visible to the caller, or None."""
         if not network_id:
             return None
         row = self.services.db.read(share_networks.get_target, network_id)
@@ -285,8 +285,8 @@ class SharesController(ShareTargetController):
             raise exception.ShareNetworkNotFound(share_network_id=network_id)
         return row.id
 
-    def _source(self, req, snapshot_id):
-        """The id of a snapshot that exists for the caller, or nothing."""
+    def _snapshot_id(self, req, snapshot_id):
+        """Return the id of a snapshot visible to the caller, or None."""
         if not snapshot_id:
             return None
         row = self.services.db.read(snapshots.get_target, snapshot_id)
@@ -299,7 +299,7 @@ class SharesController(ShareTargetController):
         if args.get('is_public'):
             req.ctx.authorize('share:set_public_share', share)
         self.services.shares.update(req.ctx, share, args)
-        return self._shown(req, share.id, 'share:update')
+        return self._response(req, share.id, 'share:update')
 
     @wsgi.method('share:delete', target=True, status=202)
     def delete(self, req: wsgi.Request, share: typing.Any) -> None:

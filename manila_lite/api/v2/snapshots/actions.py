@@ -1,4 +1,4 @@
-"""What is done to a snapshot by POST .../action."""
+"""Actions on snapshots."""
 
 import typing
 
@@ -42,5 +42,5 @@ class SnapshotActionsController(SnapshotAccessActionsController):
         'unmanage', since='2.12', policy='share_snapshot:unmanage_snapshot'
     )
     def unmanage(self, req: wsgi.Request, snapshot: typing.Any) -> None:
-        """Ask for a snapshot to be forgotten; it stays where it is."""
+        """Request that a snapshot is unmanaged; it stays on the back end."""
         snapshot_manage.unmanage(self.services, req, snapshot)

@@ -1,4 +1,4 @@
-"""Where snapshots and snapshot instances are exported."""
+"""Export locations of snapshots and snapshot instances."""
 
 import typing
 
@@ -24,12 +24,12 @@ SUMMARY = fields(
 DETAIL = fields(*SUMMARY.rows, Field('created_at'), Field('updated_at'))
 
 
-def _shown(req: wsgi.Request, rows: typing.Sequence, parent: str) -> dict:
+def _response(req: wsgi.Request, rows: typing.Sequence, parent: str) -> dict:
     view = SUMMARY.many(req.minor, req.ctx.is_admin)
     return {'share_snapshot_export_locations': view(rows, _more(req, parent))}
 
 
-def _shown_one(req: wsgi.Request, row: typing.Any, parent: str) -> dict:
+def _one_response(req: wsgi.Request, row: typing.Any, parent: str) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
     return {'share_snapshot_export_location': view(row, _more(req, parent))}
 
@@ -43,25 +43,25 @@ class SnapshotExportLocationsController(SnapshotTargetController):
     def index(self, req: wsgi.Request, snapshot: typing.Any) -> dict:
         rows = [
             row
-            for row in self._found(req, snapshot)
+            for row in self._listing(req, snapshot)
             if req.ctx.is_admin or not row.is_admin_only
         ]
-        return _shown(req, rows, f'snapshots/{snapshot.id}')
+        return _response(req, rows, f'snapshots/{snapshot.id}')
 
     @wsgi.method('share_snapshot_export_location:show', target=True)
     def show(
         self, req: wsgi.Request, snapshot: typing.Any, export_location_id: str
     ) -> dict:
         row = snapshot_exports.get_by_id(
-            self._found(req, snapshot), export_location_id
+            self._listing(req, snapshot), export_location_id
         )
         if row.is_admin_only and not req.ctx.is_admin:
             raise exception.Forbidden(
                 'The export location is for administrators only.'
             )
-        return _shown_one(req, row, f'snapshots/{snapshot.id}')
+        return _one_response(req, row, f'snapshots/{snapshot.id}')
 
-    def _found(self, req, snapshot):
+    def _listing(self, req, snapshot):
         return self.services.db.read(
             snapshot_exports.list_for_snapshot,
             snapshot.id,
@@ -74,8 +74,8 @@ class SnapshotInstanceExportLocationsController(
 ):
     @wsgi.method('share_snapshot_instance_export_location:index', target=True)
     def index(self, req: wsgi.Request, instance: typing.Any) -> dict:
-        return _shown(
-            req, self._found(instance), f'snapshot-instances/{instance.id}'
+        return _response(
+            req, self._listing(instance), f'snapshot-instances/{instance.id}'
         )
 
     @wsgi.method('share_snapshot_instance_export_location:show', target=True)
@@ -83,11 +83,11 @@ class SnapshotInstanceExportLocationsController(
         self, req: wsgi.Request, instance: typing.Any, export_location_id: str
     ) -> dict:
         row = snapshot_exports.get_by_id(
-            self._found(instance), export_location_id
+            self._listing(instance), export_location_id
         )
-        return _shown_one(req, row, f'snapshot-instances/{instance.id}')
+        return _one_response(req, row, f'snapshot-instances/{instance.id}')
 
-    def _found(self, instance):
+    def _listing(self, instance):
         return self.services.db.read(
             snapshot_exports.list_for_instance, instance.id
         )

@@ -1,4 +1,4 @@
-"""What the query of a snapshot list means."""
+"""Filters of snapshot lists."""
 
 from manila_lite import exception
 from manila_lite.api import paging
@@ -35,44 +35,48 @@ _size = schema.non_negative_int.at(0)
 
 
 def parse(req: wsgi.Request) -> snapshot_views.SnapshotFilter:
-    """The filter a list query asks for, within the rights of the caller.
+    """Return the filter of a list query, restricted by policies.
 
-    Unknown keys are ignored, and the value of a known one is not empty
+    Unknown keys are ignored; an empty value of a known key is refused
     (notes: Filters).
     """
-    wanted = snapshot_views.SnapshotFilter()
-    _whose(req, wanted)
+    filters = snapshot_views.SnapshotFilter()
+    _set_project(req, filters)
     for key, column in _EXACT.items():
         if (value := _value(req, key)) is not None:
-            wanted.snapshot[column] = value
+            filters.snapshot[column] = value
     if (size := _value(req, 'size')) is not None:
-        wanted.snapshot['size'] = _number('size', size)
-    wanted.status = _value(req, 'status')
+        filters.snapshot['size'] = _number('size', size)
+    filters.status = _value(req, 'status')
     if req.minor >= 36:
-        _by_text(req, wanted)
+        _by_text(req, filters)
     if req.minor >= 73 and _value(req, 'metadata'):
-        wanted.metadata = literals.parse(req.query, 'metadata')
+        filters.metadata = literals.parse(req.query, 'metadata')
     if req.ctx.is_admin and (usage := _value(req, 'usage')) is not None:
-        wanted.used = _used(usage)
-    return wanted
+        filters.used = _parse_used(usage)
+    return filters
 
 
-def _whose(req: wsgi.Request, wanted: snapshot_views.SnapshotFilter) -> None:
-    everybody = paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
+def _set_project(
+    req: wsgi.Request, filters: snapshot_views.SnapshotFilter
+) -> None:
+    all_projects = paging.parse_flag(req.query, 'all_tenants') and req.ctx.can(
         'share_snapshot:list_all_projects'
     )
-    wanted.project_id = (
-        _value(req, 'project_id') if everybody else req.ctx.project_id
+    filters.project_id = (
+        _value(req, 'project_id') if all_projects else req.ctx.project_id
     )
 
 
-def _by_text(req: wsgi.Request, wanted: snapshot_views.SnapshotFilter) -> None:
+def _by_text(
+    req: wsgi.Request, filters: snapshot_views.SnapshotFilter
+) -> None:
     for key, column in _LIKE.items():
         if (text := _value(req, key)) is not None:
-            wanted.like[column] = text
+            filters.like[column] = text
     for key in _DESCRIPTION:
         if (text := _value(req, key)) is not None:
-            wanted.snapshot['display_description'] = text
+            filters.snapshot['display_description'] = text
 
 
 def _value(req: wsgi.Request, key: str) -> str | None:
@@ -85,11 +89,11 @@ def _value(req: wsgi.Request, key: str) -> str | None:
 def _number(key: str, text: str) -> int:
     try:
         return _size(text)
-    except schema.ValidationError as refused:
-        raise exception.InvalidInput(reason=f'{key} {refused.rule}') from None
+    except schema.ValidationError as error:
+        raise exception.InvalidInput(reason=f'{key} {error.rule}') from None
 
 
-def _used(usage: str) -> bool | None:
+def _parse_used(usage: str) -> bool | None:
     if usage not in _USAGE:
         raise exception.InvalidInput(
             reason='usage must be one of: ' + ', '.join(_USAGE)

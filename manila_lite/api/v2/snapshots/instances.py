@@ -24,12 +24,12 @@ DETAIL = fields(
 
 
 class SnapshotInstanceTargetController(wsgi.Controller):
-    """The snapshot instance that a request is about."""
+    """Base of controllers whose target is a snapshot instance."""
 
     def target(
         self, req: wsgi.Request, snapshot_instance_id: str
     ) -> typing.Any:
-        # Who may not see any does not learn which there are.
+        # Checked before the row is read, so that a 404 reveals nothing.
         req.ctx.authorize('share_snapshot_instance:show')
         return self.services.db.read(instance_views.get, snapshot_instance_id)
 

@@ -1,4 +1,4 @@
-"""Snapshots that back ends have already: taken over, and let go again."""
+"""Manage existing snapshots of back ends, and unmanage snapshots."""
 
 import typing
 
@@ -28,7 +28,7 @@ MANAGE = s.schema(
 class SnapshotManageController(wsgi.Controller):
     @wsgi.method('share_snapshot:manage_snapshot', body=MANAGE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
-        """Accept a snapshot; answered before the back end was asked."""
+        """Accept a snapshot; responds before the back end is asked."""
         share = self.services.db.read(shares.get_target, args['share_id'])
         if not is_share_visible(req.ctx, share):
             raise exception.ShareNotFound(share_id=args['share_id'])
@@ -48,7 +48,7 @@ class SnapshotManageController(wsgi.Controller):
 
 
 def refuse_servers(req: wsgi.Request, row: typing.Any) -> None:
-    """Refuse what lies on a share server below the version that may."""
+    """Refuse snapshots on share servers before version 2.49."""
     if row.share_server_id and req.minor < SHARE_SERVERS_SINCE:
         raise exception.ShareNotAllowed(
             reason='snapshots on a share server can be managed and '
@@ -59,7 +59,7 @@ def refuse_servers(req: wsgi.Request, row: typing.Any) -> None:
 def unmanage(
     services: typing.Any, req: wsgi.Request, snapshot: typing.Any
 ) -> None:
-    """Ask for a snapshot to be forgotten; it stays where it is."""
+    """Request that a snapshot is unmanaged; it stays on the back end."""
     refuse_servers(req, snapshot)
     try:
         services.managing.unmanage_snapshot(req.ctx, snapshot)

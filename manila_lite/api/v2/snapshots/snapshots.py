@@ -23,8 +23,8 @@ from manila_lite.states.snapshot_instance import SnapshotStatus
 
 _NAME = s.string(255, nullable=True)
 
-# The published `force` is dropped, as any other field: a share that is in
-# use has its snapshot taken as well.
+# The published `force` is ignored like an unknown field: a snapshot can be
+# taken of a share in use anyway.
 CREATE = s.schema(
     ['share_id'],
     wrapper='snapshot',
@@ -40,7 +40,7 @@ UPDATE = s.schema(
 
 
 def _size(row):
-    """Until a back end has said how large it is, that of its share."""
+    """Return the size, or that of the share until it is reported."""
     return row.size or row.share_size
 
 
@@ -65,7 +65,7 @@ DETAIL = fields(
 
 
 class SnapshotTargetController(wsgi.Controller):
-    """The snapshot that a request is about, as far as it exists for it."""
+    """Base of controllers whose target is a snapshot the caller may see."""
 
     def target(self, req: wsgi.Request, snapshot_id: str) -> typing.Any:
         row = self.services.db.read(snapshots.get_target, snapshot_id)
@@ -75,7 +75,7 @@ class SnapshotTargetController(wsgi.Controller):
 
 
 def is_snapshot_visible(ctx: typing.Any, row: typing.Any) -> bool:
-    """Whether the snapshot exists for the caller at all."""
+    """Return whether the snapshot is visible to the caller."""
     return row.project_id == ctx.project_id or ctx.is_admin
 
 
@@ -85,28 +85,30 @@ def show_snapshot(
     snapshot_id: str,
     policy: str | None = None,
 ) -> dict:
-    """One snapshot in detail, to those whom the policy lets see it."""
-    found = db.read(snapshot_views.get, snapshot_id)
-    row = found.rows[0] if found.rows else None
-    # Who may not see it does not learn that it exists.
+    """Return one snapshot in detail if the policy allows it."""
+    listing = db.read(snapshot_views.get, snapshot_id)
+    row = listing.rows[0] if listing.rows else None
+    # 404 instead of 403: the response must not reveal that it exists.
     if (
         row is None
         or not is_snapshot_visible(req.ctx, row)
         or (policy and not req.ctx.can(policy, row))
     ):
         raise exception.ShareSnapshotNotFound(snapshot_id=snapshot_id)
-    return _detail(req, found)
+    return _detail(req, listing)
 
 
-def _detail(req: wsgi.Request, found: snapshot_views.SnapshotListing) -> dict:
+def _detail(
+    req: wsgi.Request, listing: snapshot_views.SnapshotListing
+) -> dict:
     view = DETAIL.function(req.minor, req.ctx.is_admin)
-    return {'snapshot': view(found.rows[0], _more(req, found))}
+    return {'snapshot': view(listing.rows[0], _more(req, listing))}
 
 
 class SnapshotsController(SnapshotTargetController):
     def __init__(self, services: typing.Any):
         super().__init__(services)
-        self._most = services.conf.osapi_max_limit
+        self._max_limit = services.conf.osapi_max_limit
 
     @wsgi.method('share_snapshot:get_all_snapshots')
     def index(self, req: wsgi.Request) -> dict:
@@ -118,10 +120,12 @@ class SnapshotsController(SnapshotTargetController):
 
     def _list(self, req, *, detailed):
         page = paging.parse(
-            req.query, cap=self._most, sort_keys=snapshot_filters.SORT_KEYS
+            req.query,
+            cap=self._max_limit,
+            sort_keys=snapshot_filters.SORT_KEYS,
         )
-        wanted = snapshot_filters.parse(req)
-        counts = (detailed or req.minor >= 79) and paging.parse_flag(
+        filters = snapshot_filters.parse(req)
+        with_count = (detailed or req.minor >= 79) and paging.parse_flag(
             req.query, 'with_count'
         )
         read, view, path = (
@@ -129,32 +133,32 @@ class SnapshotsController(SnapshotTargetController):
             if detailed
             else (snapshot_views.list_summaries, SUMMARY, 'snapshots')
         )
-        found = self.services.db.read(read, wanted, page, count=counts)
-        shown = view.many(req.minor, req.ctx.is_admin)(
-            found.rows, _more(req, found)
+        listing = self.services.db.read(read, filters, page, count=with_count)
+        items = view.many(req.minor, req.ctx.is_admin)(
+            listing.rows, _more(req, listing)
         )
-        answer = {'snapshots': shown}
-        following = paging.next_links(req, page, path, shown)
-        if following:
-            answer['share_snapshots_links'] = following
-        if counts:
-            answer['count'] = found.total
-        return answer
+        body = {'snapshots': items}
+        next_page = paging.next_links(req, page, path, items)
+        if next_page:
+            body['share_snapshots_links'] = next_page
+        if with_count:
+            body['count'] = listing.total
+        return body
 
     @wsgi.method(None)
     def show(self, req: wsgi.Request, snapshot_id: str) -> dict:
-        return self._shown(req, snapshot_id, 'share_snapshot:get_snapshot')
+        return self._response(req, snapshot_id, 'share_snapshot:get_snapshot')
 
-    def _shown(self, req, snapshot_id, policy=None):
+    def _response(self, req, snapshot_id, policy=None):
         return show_snapshot(self.services.db, req, snapshot_id, policy)
 
     @wsgi.method('share:create_snapshot', body=CREATE, status=202)
     def create(self, req: wsgi.Request, args: dict) -> dict:
-        """Accept a new snapshot; answered before it is taken."""
+        """Accept a new snapshot; responds before it is taken."""
         share = self._share(req, args['share_id'])
         metadata = args.get('metadata') or {}
         try:
-            made = self.services.snapshots.create(
+            values = self.services.snapshots.create(
                 req.ctx,
                 share,
                 name=args.get('name'),
@@ -166,7 +170,7 @@ class SnapshotsController(SnapshotTargetController):
                 reason=error.public_message
             ) from error
         row = types.SimpleNamespace(
-            **made, status=SnapshotStatus.CREATING, provider_location=None
+            **values, status=SnapshotStatus.CREATING, provider_location=None
         )
         return _detail(
             req,
@@ -187,7 +191,7 @@ class SnapshotsController(SnapshotTargetController):
         self, req: wsgi.Request, snapshot: typing.Any, args: dict
     ) -> dict:
         self.services.snapshots.update(req.ctx, snapshot, args)
-        return self._shown(req, snapshot.id)
+        return self._response(req, snapshot.id)
 
     @wsgi.method('share:delete_snapshot', target=True, status=202)
     def delete(self, req: wsgi.Request, snapshot: typing.Any) -> None:
@@ -199,5 +203,5 @@ class SnapshotsController(SnapshotTargetController):
             ) from error
 
 
-def _more(req: wsgi.Request, found: snapshot_views.SnapshotListing) -> dict:
-    return found.children | {'links': links.Links(req, 'snapshots')}
+def _more(req: wsgi.Request, listing: snapshot_views.SnapshotListing) -> dict:
+    return listing.children | {'links': links.Links(req, 'snapshots')}

@@ -1,4 +1,4 @@
-"""Which projects may use a private share type."""
+"""Access of projects to private share types."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def _list(session: Session, ctx: RequestContext, id: str) -> Sequence[sa.Row]:
 class ShareTypeAccessController(wsgi.Controller):
     @wsgi.method('share_type:list_project_access')
     def index(self, req: wsgi.Request, type_id: str) -> dict:
-        """The projects that may use the type."""
+        """List the projects that may use the type."""
         rows = self.services.db.read(_list, req.ctx, type_id)
         return {'share_type_access': ITEM.many(req.minor)(rows)}
 
@@ -40,7 +40,7 @@ class ShareTypeAccessController(wsgi.Controller):
         body=PROJECT,
     )
     def add(self, req: wsgi.Request, args: dict, type_id: str) -> None:
-        """Let a project use the type."""
+        """Allow a project to use the type."""
         self.services.db.write(
             share_type_records.add_access, type_id, args['project'], by=req.ctx
         )
@@ -52,7 +52,7 @@ class ShareTypeAccessController(wsgi.Controller):
         body=PROJECT,
     )
     def remove(self, req: wsgi.Request, args: dict, type_id: str) -> None:
-        """No longer let a project use the type."""
+        """Withdraw the access of a project."""
         self.services.db.write(
             share_type_records.remove_access,
             type_id,

@@ -1,4 +1,4 @@
-"""Extra specs of share types: what they may say, who sees which."""
+"""Extra specs of share types: their values and their visibility."""
 
 from collections.abc import Mapping
 import re
@@ -21,7 +21,7 @@ SNAPSHOT_SUPPORT = 'snapshot_support'
 ZONES = 'availability_zones'
 REQUIRED = (DHSS,)
 
-# Until then every type had snapshots, and said so.
+# Up to this version every type supports snapshots and says so.
 SNAPSHOT_SUPPORT_DEFAULT = versions.window(until='2.23')
 
 _boolean = schema.string(
@@ -39,7 +39,7 @@ _prefix = schema.string(
 )
 _text = schema.string(255, 1)
 
-# What the service itself reads, and projects are therefore shown.
+# The extra specs that the service itself uses; projects may see them.
 TENANT_VISIBLE: dict[str, schema.Type] = {
     DHSS: _boolean,
     SNAPSHOT_SUPPORT: _boolean,
@@ -58,7 +58,7 @@ TENANT_VISIBLE: dict[str, schema.Type] = {
     'default_qos_type': _text,
 }
 
-# What projects are told of abilities that a type does not mention.
+# The values that projects see of capabilities that a type does not set.
 TENANT_DEFAULTS = fields(
     Field(SNAPSHOT_SUPPORT, const(False), since='2.24'),
     Field('create_share_from_snapshot_support', const(False), since='2.24'),
@@ -73,7 +73,7 @@ _check_text = _text.at(versions.MAX)
 
 
 class _ExtraSpecs(schema.Type):
-    """An object of extra specs, each kept as text."""
+    """An object of extra specs, each stored as text."""
 
     def __init__(self, required: tuple[str, ...]):
         self._required = required
@@ -126,8 +126,8 @@ def _checked(key: str, value: typing.Any) -> str:
         text = _check_text(value)
         if key in _CHECKS:
             _CHECKS[key](text)
-    except ValidationError as refused:
-        raise refused.inside(key[:40]) from None
+    except ValidationError as error:
+        raise error.inside(key[:40]) from None
     if key == ZONES:
         return ','.join(split_zones(text))
     return text
@@ -141,7 +141,7 @@ UPDATE = schema.body_of(EXTRA_SPECS)
 
 
 def split_zones(text: str) -> list[str]:
-    """The zones in the value of the extra spec."""
+    """Return the zones in the value of the extra spec."""
     return [zone.strip() for zone in text.split(',')]
 
 
@@ -156,9 +156,9 @@ def check_consistency(specs: Mapping[str, str]) -> None:
 
 
 def matches(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a type with these extra specs is what a filter wants.
+    """Return whether a type with these extra specs matches a filter.
 
-    Where it wants zones, a type that has them all or names none will do.
+    A filter by zones matches types that have them all or name none.
     """
     for key, value in wanted.items():
         if key == ZONES:
@@ -174,10 +174,10 @@ def matches(specs: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 def visible_specs(
     specs: Mapping[str, str], minor: int, admin: bool
 ) -> Mapping[str, str | bool]:
-    """The extra specs as a caller sees them.
+    """Return the extra specs that the caller may see.
 
-    Projects see what tells them how their shares will behave, whether it
-    is set or not, and nothing about back ends.
+    Projects see those that affect the behaviour of their shares, set or not,
+    and none about back ends.
     """
     if admin:
         return specs
@@ -187,7 +187,7 @@ def visible_specs(
 
 
 def required_specs(specs: Mapping[str, str]) -> dict[str, str]:
-    """The part of the extra specs that every type has."""
+    """Return the extra specs that every type has."""
     return {key: specs[key] for key in REQUIRED if key in specs}
 
 
@@ -205,12 +205,12 @@ class ShareTypeExtraSpecsController(wsgi.Controller):
 
     @wsgi.method('share_types_extra_spec:index')
     def index(self, req: wsgi.Request, type_id: str) -> dict:
-        """All extra specs of the type."""
+        """List all extra specs of the type."""
         return {'extra_specs': self._specs(req, type_id)}
 
     @wsgi.method('share_types_extra_spec:show')
     def show(self, req: wsgi.Request, type_id: str, key: str) -> dict:
-        """One extra spec of the type."""
+        """Show one extra spec of the type."""
         specs = self._specs(req, type_id)
         if key not in specs:
             raise exception.ShareTypeExtraSpecNotFound(
@@ -220,7 +220,7 @@ class ShareTypeExtraSpecsController(wsgi.Controller):
 
     @wsgi.method('share_types_extra_spec:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
-        """Set some extra specs; answers them as they were sent."""
+        """Set some extra specs; responds with them as they were sent."""
         self.services.db.write(
             _merge, type_id, args['extra_specs'], by=req.ctx
         )
@@ -230,17 +230,17 @@ class ShareTypeExtraSpecsController(wsgi.Controller):
     def update(
         self, req: wsgi.Request, args: dict, type_id: str, key: str
     ) -> dict:
-        """Set the one extra spec that the URL names."""
+        """Set the extra spec that the URL names."""
         if list(args) != [key]:
             raise exception.InvalidInput(
-                reason=f'the body must hold {key} and nothing else'
+                reason=f'the body must contain {key} and nothing else'
             )
         self.services.db.write(_merge, type_id, args, by=req.ctx)
         return req.json
 
     @wsgi.method('share_types_extra_spec:delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str, key: str) -> None:
-        """Remove one extra spec."""
+        """Delete one extra spec."""
         if key in REQUIRED or (
             key == SNAPSHOT_SUPPORT and req.minor in SNAPSHOT_SUPPORT_DEFAULT
         ):

@@ -90,33 +90,33 @@ class ShareTypesController(wsgi.Controller):
 
     @wsgi.method('share_type:index')
     def index(self, req: wsgi.Request) -> dict:
-        """The types the project may use; administrators may see others."""
-        wanted = _wanted_specs(req)
+        """List the types of the project; administrators may see others."""
+        filters = _wanted_specs(req)
         found = self.services.db.read(_list, req.ctx, _is_public(req))
-        shown = ITEM.many(req.minor)(
+        items = ITEM.many(req.minor)(
             [
                 record
                 for record in found
-                if extra_specs.matches(record.extra_specs, wanted)
+                if extra_specs.matches(record.extra_specs, filters)
             ],
             self._more(req),
         )
-        return {'share_types': shown, 'volume_types': shown}
+        return {'share_types': items, 'volume_types': items}
 
     @wsgi.method('share_type:default')
     def default(self, req: wsgi.Request) -> dict:
-        """The type of shares that name none."""
+        """Show the default type."""
         record = self._default and self.services.db.read(
             share_type_records.find, req.ctx, self._default
         )
         if not record:
             raise exception.DefaultShareTypeNotFound()
-        return self._one(req, record)
+        return self._type_response(req, record)
 
     @wsgi.method('share_type:show')
     def show(self, req: wsgi.Request, type_id: str) -> dict:
-        """One type."""
-        return self._one(
+        """Show one type."""
+        return self._type_response(
             req,
             self.services.db.read(share_type_records.get, req.ctx, type_id),
         )
@@ -124,29 +124,29 @@ class ShareTypesController(wsgi.Controller):
     @wsgi.method('share_type:create', body=CREATE)
     def create(self, req: wsgi.Request, args: dict) -> dict:
         """Create a type with its extra specs."""
-        asked = args['share_type']
-        specs = asked['extra_specs']
+        requested = args['share_type']
+        specs = requested['extra_specs']
         if req.minor in extra_specs.SNAPSHOT_SUPPORT_DEFAULT:
             specs.setdefault(extra_specs.SNAPSHOT_SUPPORT, 'True')
         extra_specs.check_consistency(specs)
-        return self._one(
+        return self._type_response(
             req,
             self.services.db.write(
                 _create,
                 req.ctx,
                 by=req.ctx,
-                name=asked['name'],
-                description=asked.get('description'),
-                is_public=asked.get(_IS_PUBLIC, True),
+                name=requested['name'],
+                description=requested.get('description'),
+                is_public=requested.get(_IS_PUBLIC, True),
                 extra_specs=specs,
             ),
         )
 
     @wsgi.method('share_type:update', body=UPDATE)
     def update(self, req: wsgi.Request, args: dict, type_id: str) -> dict:
-        """Change a type; an empty description is none."""
+        """Update a type; an empty description removes it."""
         values = _changes(args['share_type'])
-        return self._one(
+        return self._type_response(
             req,
             self.services.db.write(
                 _update, req.ctx, type_id, values, by=req.ctx
@@ -155,12 +155,14 @@ class ShareTypesController(wsgi.Controller):
 
     @wsgi.method('share_type:delete', status=202)
     def delete(self, req: wsgi.Request, type_id: str) -> None:
-        """Remove a type that no share has."""
+        """Delete a type that no share uses."""
         self.services.db.write(share_type_records.delete, type_id, by=req.ctx)
 
-    def _one(self, req: wsgi.Request, record: ShareTypeRecord) -> dict:
-        shown = ITEM.function(req.minor)(record, self._more(req))
-        return {'share_type': shown, 'volume_type': shown}
+    def _type_response(
+        self, req: wsgi.Request, record: ShareTypeRecord
+    ) -> dict:
+        items = ITEM.function(req.minor)(record, self._more(req))
+        return {'share_type': items, 'volume_type': items}
 
     def _more(self, req: wsgi.Request) -> dict:
         return {
@@ -171,7 +173,7 @@ class ShareTypesController(wsgi.Controller):
 
 
 def _is_public(req: wsgi.Request) -> bool | None:
-    """Which types are asked for: usable, private, or None for all."""
+    """Return True for accessible types, False for private, None for all."""
     if not req.ctx.is_admin:
         return True
     if req.query.get('is_public', '').lower() in ('all', 'none'):
@@ -182,16 +184,16 @@ def _is_public(req: wsgi.Request) -> bool | None:
 def _wanted_specs(req: wsgi.Request) -> dict[str, str]:
     if 'extra_specs' in req.query and req.minor not in _FILTER_BY_SPECS:
         raise exception.InvalidInput(
-            reason='extra_specs is a filter from version 2.43 on'
+            reason='extra_specs is a filter since version 2.43'
         )
     return literals.parse(req.query, 'extra_specs')
 
 
-def _changes(asked: dict) -> dict[str, typing.Any]:
-    """The columns to change; null is as good as not sent."""
+def _changes(requested: dict) -> dict[str, typing.Any]:
+    """Return the columns to change; null means unchanged."""
     values = {
         key.rpartition(':')[2]: value
-        for key, value in asked.items()
+        for key, value in requested.items()
         if value is not None
     }
     if not values:
