@@ -1,4 +1,4 @@
-"""How the documentation is built; its tables come from the code."""
+"""Sphinx configuration; tables of the pages are generated from the code."""
 
 from importlib import metadata
 import pathlib
@@ -10,7 +10,7 @@ sys.path[:0] = [str(HERE / '_ext'), str(HERE.parents[1])]
 project = 'manila_lite'
 release = version = metadata.version('manila_lite')
 extensions = ['from_code', 'reno.sphinxext']
-nitpicky = True  # a name that exists nowhere fails the build
+nitpicky = True  # an unknown reference fails the build
 highlight_language = 'none'
 html_theme = 'alabaster'
 html_theme_options = {

@@ -1,8 +1,8 @@
-"""What the documentation takes from the code.
+"""Sphinx directives and roles that read the code.
 
 Directives show what the code declares: options, policy rules, state
-tables, versions. Roles name something of the code and warn when there is
-no such thing; the build treats warnings as errors.
+tables, versions. Roles refer to a name in the code and warn if it does not
+exist; the build treats warnings as errors.
 """
 
 import ast
@@ -42,17 +42,17 @@ DIFFERENCES = CHECKOUT / 'tests/functional/api/differences.py'
 Lines = Iterator[str]
 
 
-# What the code declares
+# Declarations in the code
 
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
-    """The modules of a package, by name."""
+    """Yield the modules of a package, sorted by name."""
     for found in pkgutil.iter_modules(package.__path__):
         yield importlib.import_module(f'{package.__name__}.{found.name}')
 
 
 def state_tables() -> list[machines.Machine]:
-    """Every state table there is."""
+    """Return all state tables."""
     found = {
         value
         for module in modules(states)
@@ -63,7 +63,7 @@ def state_tables() -> list[machines.Machine]:
 
 
 def first_line(thing: object) -> str:
-    """What a docstring begins with, as a phrase without its full stop."""
+    """Return the first line of a docstring without its full stop."""
     return (thing.__doc__ or '').split('\n')[0].rstrip('.')
 
 
@@ -94,7 +94,7 @@ def code(text: object) -> str:
 
 
 def prose(text: str) -> str:
-    """Text from the code, where a backtick is all that marks anything."""
+    """Convert text from the code, whose only markup are backticks."""
     return re.sub(
         r'`([^`]*)`|([\\*_|])',
         lambda found: code(found[1]) if found[1] else f'\\{found[2]}',
@@ -106,7 +106,7 @@ def prose(text: str) -> str:
 
 
 def options() -> Lines:
-    """All options, one section per area."""
+    """Yield all options, one section per area."""
     for area in modules(conf):
         if hasattr(area, 'OPTS'):
             group = getattr(area, 'GROUP', backend.GROUP)
@@ -116,7 +116,7 @@ def options() -> Lines:
                 yield from _option(section, option)
                 if not _is_used(option, area):
                     yield from (
-                        '   This release accepts it and does not use it.',
+                        '   This release accepts the option but ignores it.',
                         '',
                     )
 
@@ -156,7 +156,7 @@ def _option(section: str | None, option: cfg.Opt) -> Lines:
 
 
 def _is_used(option: cfg.Opt, area: ModuleType) -> bool:
-    """Tell whether the service names the option outside of its area."""
+    """Tell whether the option is read outside of its area."""
     return any(
         re.search(rf'\b{option.dest}\b', text)
         for path, text in _sources()
@@ -183,7 +183,7 @@ def _default(option: cfg.Opt) -> str:
     return code(value) if value != '' else 'empty'
 
 
-# Who may do what
+# Policies
 
 _PERSONAS = {
     personas.ADMIN: 'administrators',
@@ -197,7 +197,7 @@ _PERSONAS = {
 
 
 def rules() -> Lines:
-    """The policy rules, one section per resource."""
+    """Yield the policy rules, one section per resource."""
     for resource in modules(policies):
         if hasattr(resource, 'RULES'):
             yield from heading(first_line(resource))
@@ -212,8 +212,8 @@ def _rule(rule: policy.RuleDefault) -> Lines:
         f'   {prose(rule.description)}',
         '',
     )
-    who = _PERSONAS.get(rule.check_str) or code(rule.check_str)
-    yield from (f'   Default: {who}', '')
+    default = _PERSONAS.get(rule.check_str) or code(rule.check_str)
+    yield from (f'   Default: {default}', '')
     for operation in getattr(rule, 'operations', ()):
         yield f'   | ``{operation["method"]} {operation["path"]}``'
     yield ''
@@ -223,18 +223,18 @@ def _rule(rule: policy.RuleDefault) -> Lines:
 
 
 def diagrams() -> Lines:
-    """Every state table: drawn, and as a list of moves."""
+    """Yield every state table as a drawing and a list of moves."""
     for machine in state_tables():
         noun = machine.resource.replace('_', ' ')
         yield from heading(f'{machine.column} of a {noun}')
         yield from drawing(machine)
-        births = [
+        creations = [
             (code(event), 'new', code(status))
             for event, status in machine.initial.items()
         ]
         yield from table(
             ('Move', 'from', 'to'),
-            births
+            creations
             + [
                 (
                     code(move.event),
@@ -251,12 +251,12 @@ def diagrams() -> Lines:
 
 
 def drawing(machine: machines.Machine) -> Lines:
-    """One state table, drawn."""
+    """Yield the drawing of a state table."""
     yield from ('.. raw:: html', '', f'   {state_diagram.svg(machine)}', '')
 
 
 def drawing_of(resource: str) -> Lines:
-    """The drawing of the table of this resource."""
+    """Yield the drawing of the state table of a resource."""
     (machine,) = (one for one in state_tables() if one.resource == resource)
     yield from drawing(machine)
 
@@ -272,14 +272,14 @@ def _resets(machine: machines.Machine) -> Lines:
 
 
 def recovery() -> Lines:
-    """What is done about each status in flight when its holder is gone."""
+    """Yield the rescue of each status in flight."""
     yield from table(
-        ('Resource', 'Status', 'What is done', 'Where it ends'),
+        ('Resource', 'Status', 'Rescue', 'Result'),
         (
             (
                 machine.resource.replace('_', ' '),
                 code(status),
-                _deed(rescue),
+                _rescue_description(rescue),
                 _ends(machine, status),
             )
             for machine in state_tables()
@@ -289,15 +289,15 @@ def recovery() -> Lines:
     )
 
 
-def _deed(rescue: machines.Rescue) -> str:
-    """What the rescue says of itself, the name at its end as code."""
+def _rescue_description(rescue: machines.Rescue) -> str:
+    """Return the description of a rescue, with the name at its end as code."""
     words, _, name = rescue.description.rpartition(' ')
     return f'{words} {code(name)}'
 
 
 def _ends(machine: machines.Machine, status: str) -> str:
     if isinstance(machine.in_flight[status], machines.Resume):
-        return 'as that work ends'
+        return 'the result of that work'
     return ' or '.join(
         'gone' if end is machines.GONE else code(end)
         for end in machine.rescue_targets(status)
@@ -312,9 +312,9 @@ def _codes(statuses: Iterable[str]) -> str:
 
 
 def history() -> Lines:
-    """What each version of the API has added."""
+    """Yield the additions of each API version."""
     yield from table(
-        ('Version', 'Since then'),
+        ('Version', 'Changes'),
         (
             (versions.text(minor), prose(what))
             for minor, what in reversed(versions.HISTORY)
@@ -324,23 +324,23 @@ def history() -> Lines:
 
 
 def user_messages() -> Lines:
-    """The codes of user messages and their words."""
+    """Yield the codes of user messages and their texts."""
     for title, codes in (
         ('Action', messages.Action),
         ('Detail', messages.Detail),
     ):
         yield from table(
-            (title, 'Words'),
+            (title, 'Text'),
             ((code(found.value), prose(found.words)) for found in codes),
             '12 88',
         )
 
 
 def plugins(group: str) -> Lines:
-    """What is found by an entry point of the group."""
+    """Yield the plug-ins of an entry point group."""
     found = sorted(metadata.entry_points(group=group))
     yield from table(
-        ('Name', 'What it is'),
+        ('Name', 'Description'),
         ((code(point.name), prose(_about(point.load()))) for point in found),
         '30 70',
     )
@@ -352,13 +352,13 @@ def _about(plugin: type) -> str:
 
 
 def differences() -> Lines:
-    """What the tests know to differ from the published API, and why."""
-    said = _said_about(DIFFERENCES)
+    """Yield the known differences from the published API, with reasons."""
+    descriptions = _descriptions(DIFFERENCES)
     for name, found in runpy.run_path(str(DIFFERENCES)).items():
-        if name in said and _is_reasons(found):
-            yield from (prose(said[name]), '')
+        if name in descriptions and _is_reasons(found):
+            yield from (prose(descriptions[name]), '')
             yield from table(
-                ('What', 'Why'),
+                ('Difference', 'Reason'),
                 (
                     (code(_key(what)), prose(why))
                     for what, why in found.items()
@@ -367,8 +367,8 @@ def differences() -> Lines:
             )
 
 
-def _said_about(path: pathlib.Path) -> dict[str, str]:
-    """The strings that stand below the names of a module."""
+def _descriptions(path: pathlib.Path) -> dict[str, str]:
+    """Return the strings below the assignments of a module, by name."""
     body = ast.parse(path.read_text()).body
     return {
         statement.targets[0].id: ' '.join(text.value.value.split())
@@ -387,7 +387,7 @@ def _key(what: object) -> str:
     return what if isinstance(what, str) else ' '.join(map(str, what))
 
 
-# Roles: what they name must be there
+# Roles, which check that their target exists
 
 
 def has_status(name: str) -> bool:
@@ -411,9 +411,9 @@ def has_name(name: str) -> bool:
 
 
 class Checked(SphinxRole):
-    """A literal text; a warning where the check says no.
+    """A literal text, with a warning if the check fails.
 
-    Of the name of something in a module, the module is not shown.
+    Only the part after the last colon is shown, without the module.
     """
 
     def __init__(self, what: str, exists: Callable[[str], bool]):
@@ -433,7 +433,7 @@ class Checked(SphinxRole):
 
 
 class FromCode(SphinxDirective):
-    """Shows lines that a function makes; it may have an argument."""
+    """A directive whose content a function generates, from its argument."""
 
     optional_arguments = 1
     source: Callable[..., Lines]

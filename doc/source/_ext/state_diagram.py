@@ -1,8 +1,8 @@
-"""Draws a state table: one lane for each status in flight.
+"""Drawings of state tables, with one lane for each status in flight.
 
-On the left of a lane stand the moves into the status, on the right those
-by which it ends. Nothing crosses, so the drawing needs no layout program
-and is the same on every machine.
+The moves into the status are on the left of a lane, the moves that end it
+on the right. No lines cross, so the drawing needs no layout program and is
+the same on every machine.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,7 +15,7 @@ from manila_lite.states import machine as machines
 CHAR = 7.3  # width of a character of the font
 LINE = 16  # height of a line of text
 PAD = 8  # around text in a box
-ARROW = 28  # of an arrow beside its label
+ARROW = 28  # length of an arrow in addition to its label
 WRAP = 26  # characters in one line of a list of statuses
 
 _STYLE = (
@@ -49,7 +49,7 @@ class Lane(NamedTuple):
 
 
 def sources(machine: machines.Machine, move: machines.Move) -> str:
-    """The statuses a move may leave, the short way to say it."""
+    """Return the source statuses of a move in the shortest form."""
     others = machine.statuses - move.sources
     if len(others) < len(move.sources):
         return f'any but {listed(others)}' if others else 'any'
@@ -61,19 +61,19 @@ def listed(statuses: Collection[str]) -> str:
 
 
 def moves(machine: machines.Machine) -> list[machines.Move]:
-    """The moves of the table, without those an administrator decrees."""
+    """Return the moves of the table, without resets by administrators."""
     resets = {machine.reset_event(status) for status in machine.resets}
     return [move for move in machine.moves if move.event not in resets]
 
 
 def lanes(machine: machines.Machine) -> Iterator[Lane]:
-    """One lane per status in flight, then one of the moves at rest."""
+    """Yield a lane per status in flight, then one per move at rest."""
     found = moves(machine)
     for status in machine.in_flight:
         yield Lane(
             status,
             [
-                *_births(machine, status),
+                *_creations(machine, status),
                 *(
                     _into(machine, move)
                     for move in found
@@ -95,7 +95,7 @@ def lanes(machine: machines.Machine) -> Iterator[Lane]:
             yield Lane(None, [_into(machine, move)], [_out_of(move)])
 
 
-def _births(machine: machines.Machine, status: str) -> Iterator[Step]:
+def _creations(machine: machines.Machine, status: str) -> Iterator[Step]:
     for event, first in machine.initial.items():
         if first == status:
             yield Step(event, ['new'])
@@ -111,24 +111,27 @@ def _out_of(move: machines.Move) -> Step:
 
 
 def svg(machine: machines.Machine) -> str:
-    """The drawing, to stand in a page of HTML."""
+    """Return the drawing as SVG for an HTML page."""
     drawn = list(lanes(machine))
-    places = _places(drawn)
+    columns = _columns(drawn)
     body, top = [], PAD
     for lane in drawn:
-        body += _lane(machine, lane, top, places)
+        body += _lane(machine, lane, top, columns)
         top += lane.height + 2 * PAD
     name = machine.resource.replace('_', ' ')
     return (
-        f'<svg class="state-diagram" role="img" width="{places[-1]:.0f}"'
-        f' height="{top}" viewBox="0 0 {places[-1]:.0f} {top}" {_STYLE}>'
+        f'<svg class="state-diagram" role="img" width="{columns[-1]:.0f}"'
+        f' height="{top}" viewBox="0 0 {columns[-1]:.0f} {top}" {_STYLE}>'
         f'<title>Moves of the {escape(machine.column)} of a '
         f'{escape(name)}</title>{"".join(body)}</svg>'
     )
 
 
-def _places(drawn: list[Lane]) -> list[float]:
-    """Where the columns begin: ends, arrows, statuses, arrows, ends."""
+def _columns(drawn: list[Lane]) -> list[float]:
+    """Return the x positions of the columns.
+
+    The columns are ends, arrows, statuses, arrows, ends.
+    """
 
     def widest(texts: Iterator[str]) -> float:
         return max((len(text) for text in texts), default=0) * CHAR
@@ -142,17 +145,17 @@ def _places(drawn: list[Lane]) -> list[float]:
         widest(step.event for step in after) + ARROW,
         widest(line for step in after for line in step.far_end) + 2 * PAD,
     )
-    places = [1.0]
+    columns = [1.0]
     for width in widths:
-        places.append(places[-1] + width)
-    places[-1] += 1
-    return places
+        columns.append(columns[-1] + width)
+    columns[-1] += 1
+    return columns
 
 
 def _lane(
-    machine: machines.Machine, lane: Lane, top: float, places: list[float]
+    machine: machines.Machine, lane: Lane, top: float, columns: list[float]
 ) -> Iterator[str]:
-    left, in_arrows, status, out_arrows, right, end = places
+    left, in_arrows, status, out_arrows, right, end = columns
     if lane.status is not None:
         rescue = machine.in_flight[lane.status]
         yield _box(
@@ -160,7 +163,7 @@ def _lane(
             top,
             out_arrows - status,
             lane.height,
-            [lane.status, f'({_word(rescue)})'],
+            [lane.status, f'({_rescue_name(rescue)})'],
             in_flight=True,
         )
     else:
@@ -192,14 +195,14 @@ def _lane(
 def _spread(
     steps: list[Step], top: float, height: float
 ) -> Iterator[tuple[Step, float]]:
-    """The steps with the middle of each, evenly down the lane."""
+    """Yield the steps with their middles, spread evenly over the lane."""
     space = (height - sum(step.height for step in steps)) / (len(steps) or 1)
     for step in steps:
         yield step, top + (step.height + space) / 2
         top += step.height + space
 
 
-def _word(rescue: machines.Rescue) -> str:
+def _rescue_name(rescue: machines.Rescue) -> str:
     return {
         machines.Ask: 'ask',
         machines.Repeat: 'repeat',

@@ -1,7 +1,7 @@
 """A driver whose shares are directories below one root.
 
-Beside the data of each share stands a file with its size. The file is
-written last and removed first: where it is, there is a share.
+A file beside the data of each share holds its size. The file is written
+last and removed first: a share exists if its file exists.
 """
 
 import contextlib
