@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar('T')
 
 PLANNED = {
-    'migration': (
+    'share migration': (
         'POST /v2/shares/{id}/action migration_start',
         'POST /v2/shares/{id}/action migration_complete',
         'POST /v2/shares/{id}/action migration_cancel',
