@@ -13,8 +13,9 @@ import sqlalchemy as sa
 
 from manila_lite import conf as options
 from manila_lite.api import wsgi
-from manila_lite.cmd import build
 from manila_lite.cmd import running
+from manila_lite.cmd.build.api import build_api
+from manila_lite.cmd.build.process import Process
 from manila_lite.context import PolicyEnforcer
 from manila_lite.context import RequestContext
 from manila_lite.db import models
@@ -29,29 +30,31 @@ METADATA_OF_EACH = 2
 VERSION = '2.65'
 
 _FIRST = datetime.datetime(2030, 1, 1)
-_AT_ONCE = 1000
+_BATCH = 1000
 
 
 class Application:
-    """What `manila-lite-api` serves, called directly.
+    """The WSGI application of `manila-lite-api`, called directly.
 
-    Administrators sign in by `noauth`; a member is simply believed in.
+    Administrators use `noauth`; a fixed context stands for a member.
     """
 
     def __init__(self, url: str):
         conf = options.new()
         conf.set_override('auth_strategy', 'noauth')
         self.db = Database(url)
-        process = build.Process(conf, self.db)
-        admin, services = build.api(process)
+        process = Process(conf, self.db)
+        admin, services = build_api(process)
         self._apps = {
             'admin': admin,
-            'member': build.api(process, auth=_believe(services.enforcer))[0],
+            'member': build_api(
+                process, auth=_authenticate_as_member(services.enforcer)
+            )[0],
         }
         running.tune_garbage_collector()
 
     def get(self, path: str, role: str = 'admin') -> bytes:
-        """The body of the answer; fails when that is no 200."""
+        """Return the body of the response; fail unless its status is 200."""
         path, _, query = path.partition('?')
         answer = []
         body = self._apps[role](
@@ -75,15 +78,15 @@ class Application:
         return b''.join(body)
 
     def first_share(self) -> str:
-        """The id of some share."""
+        """Return the id of one share."""
         return json.loads(self.get('/shares?limit=1'))['shares'][0]['id']
 
 
-def _believe(enforcer: PolicyEnforcer) -> Callable:
-    """A sign-in that takes everybody for a member of the project."""
+def _authenticate_as_member(enforcer: PolicyEnforcer) -> Callable:
+    """Return a filter that makes every caller a member of the project."""
 
     def wrap(app: Callable) -> Callable:
-        def sign_in(environ: dict, start_response: Callable) -> Iterable:
+        def authenticate(environ: dict, start_response: Callable) -> Iterable:
             environ[wsgi.CONTEXT] = RequestContext(
                 user_id='reader',
                 project_id=PROJECT,
@@ -92,20 +95,18 @@ def _believe(enforcer: PolicyEnforcer) -> Callable:
             )
             return app(environ, start_response)
 
-        return sign_in
+        return authenticate
 
     return wrap
 
 
 @contextlib.contextmanager
 def filled(url: str, number: int) -> Iterator[Application]:
-    """The application over a new database with that many shares."""
+    """Yield the application on a new database with `number` shares."""
     application = Application(url)
     models.metadata.create_all(application.db.engine)
-    for first in range(0, number, _AT_ONCE):
-        application.db.write(
-            _fill, range(first, min(first + _AT_ONCE, number))
-        )
+    for first in range(0, number, _BATCH):
+        application.db.write(_fill, range(first, min(first + _BATCH, number)))
     application.db.write(_analyze)
     try:
         yield application
@@ -114,7 +115,7 @@ def filled(url: str, number: int) -> Iterator[Application]:
 
 
 def sqlite(folder: pathlib.Path) -> str:
-    """The URL of a new SQLite database in the folder."""
+    """Return the URL of a new SQLite database in the folder."""
     return f'sqlite:///{folder}/{uuid.uuid4().hex}.sqlite'
 
 
@@ -202,7 +203,7 @@ def _share(
 
 
 def _analyze(session: Session) -> None:
-    """Tell the planner how much there is, as servers do by themselves."""
+    """Update the planner statistics, as database servers do in time."""
     for table in ('shares', 'share_instances', 'share_metadata'):
         if session.dialect == 'mysql':
             session.rows(sa.text(f'ANALYZE TABLE {table}'))

@@ -1,7 +1,7 @@
-"""Replicas: a list of a thousand, and a pass that looks how they follow.
+"""Replicas: a list of a thousand, and an update pass over them.
 
-In this process, on SQLite, with a driver that answers at once: what counts
-is what the service itself takes. One that hangs is given a small limit.
+In this process, on SQLite, with a driver that returns at once: only the cost
+of the service itself is measured. A driver that hangs has a small limit.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,17 +24,17 @@ from tests.support.replicated import ReplicatedCloud
 REPLICAS = 1_000
 TIMES = 10
 LIMIT = 0.5
-"""Seconds after which a driver that hangs is given up."""
+"""Timeout in seconds of a driver call that hangs."""
 
 
 class Driver:
-    """Replicas follow; about one of them nothing is heard until then."""
+    """All replicas are in sync; the call for one of them hangs."""
 
     def __init__(self, driver: typing.Any):
         self._driver = driver
-        self.silent: str | None = None
+        self.hanging_id: str | None = None
         self.released = threading.Event()
-        self.asked_at: dict[str, float] = {}
+        self.called_at: dict[str, float] = {}
 
     def __getattr__(self, name: str) -> typing.Any:
         return getattr(self._driver, name)
@@ -47,17 +47,17 @@ class Driver:
         *args: typing.Any,
         **kwargs: typing.Any,
     ) -> str:
-        self.asked_at[replica['id']] = time.perf_counter()
-        if replica['id'] == self.silent:
+        self.called_at[replica['id']] = time.perf_counter()
+        if replica['id'] == self.hanging_id:
             self.released.wait()
         return 'in_sync'
 
 
 def run(verdict: Verdict) -> None:
     with _filled() as cloud:
-        updates = cloud.share.backends[1].replica_updates
+        updates = cloud.share.backends[1].endpoints.replica_updates
         driver = updates.driver = Driver(updates.driver)
-        # What a busy machine adds is a look now and then.
+        # A busy machine must not split the pass.
         updates.lock_seconds = updates.yield_after = 600.0
         path = f'/share-replicas/detail?limit={REPLICAS}'
         listed = cloud.api.get(path)['share_replicas']
@@ -94,7 +94,7 @@ def _filled() -> Iterator[ReplicatedCloud]:
         )
         locks = Coordinator(cloud.conf, 'benchmark')
         for backend in cloud.share.backends:
-            backend.replica_updates.locks = locks
+            backend.endpoints.replica_updates.locks = locks
         try:
             yield cloud
         finally:
@@ -103,8 +103,8 @@ def _filled() -> Iterator[ReplicatedCloud]:
 
 
 def _pass(cloud: ReplicatedCloud) -> None:
-    """The share service of `beta` looks at all of its replicas."""
-    cloud.share.backends[1].replica_updates.request_pass()
+    """Run one update pass over all replicas of `beta`."""
+    cloud.share.backends[1].endpoints.replica_updates.request_pass()
     assert cloud.share.backends[1].runner.step()
 
 
@@ -115,7 +115,7 @@ def _measure(
     call: Callable[[], object],
     statements: int,
 ) -> None:
-    call()  # fills caches of statements
+    call()  # fills the statement caches
     taken, cpu, before = [], time.process_time(), cloud.statements
     for _ in range(TIMES):
         began = time.perf_counter()
@@ -137,16 +137,16 @@ def _hang(
     updates: typing.Any,
     driver: Driver,
 ) -> None:
-    """How much later others are asked when the driver hangs on one."""
-    before = dict(driver.asked_at)
-    driver.silent, driver.asked_at = min(before), {}
+    """Measure the delay of other replicas when the driver hangs on one."""
+    before = dict(driver.called_at)
+    driver.hanging_id, driver.called_at = min(before), {}
     updates.probe = ReplicaProbe(DriverProbe(LIMIT, 8))
     _pass(cloud)
     driver.released.set()
     since = [
-        at - driver.asked_at[driver.silent]
-        for id, at in driver.asked_at.items()
-        if id != driver.silent
+        at - driver.called_at[driver.hanging_id]
+        for id, at in driver.called_at.items()
+        if id != driver.hanging_id
     ]
     verdict.record(
         'next replica after one that a driver hangs on, to its time limit',

@@ -10,9 +10,11 @@ import os
 import sys
 import typing
 
-from manila_lite.cmd import build
 from manila_lite.cmd import running
 from manila_lite.cmd import start
+from manila_lite.cmd.build.api import build_api
+from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.process import connect_hints
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
 from manila_lite.rpc.transport import HintSender
@@ -29,7 +31,7 @@ def main() -> None:
         db = start.database(conf)
         schema.check(db)
         with running.process(conf, db) as process:
-            app, _ = build.api(process)
+            app, _ = build_api(process)
             server = web_server(
                 app, conf.osapi_share_listen, conf.osapi_share_listen_port
             )
@@ -55,9 +57,9 @@ def _application() -> typing.Callable:
     db = start.database(conf)
     schema.check(db)
     transport = running.connect(conf)
-    process = build.Process(conf, db, transport=transport)
-    build.connect_hints(db, HintSender(transport))
-    return build.api(process)[0]
+    process = Process(conf, db, transport=transport)
+    connect_hints(db, HintSender(transport))
+    return build_api(process)[0]
 
 
 def application(

@@ -13,7 +13,8 @@ import typing
 
 from manila_lite import conf as options
 from manila_lite.cmd import CONCURRENCY
-from manila_lite.cmd import build
+from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.process import connect_hints
 from manila_lite.coordination import Coordinator
 from manila_lite.db.session import Database
 from manila_lite.rpc import transport
@@ -55,8 +56,8 @@ def process(conf: typing.Any, db: Database, default_url: str = 'rabbit://'):
     rpc_transport = connect(conf, default_url)
     sender = HintSender(rpc_transport)
     locks = Coordinator(conf, f'{conf.host}-{os.getpid()}')
-    made = build.Process(conf, db, transport=rpc_transport, locks=locks)
-    build.connect_hints(db, sender)
+    made = Process(conf, db, transport=rpc_transport, locks=locks)
+    connect_hints(db, sender)
     try:
         yield made
     finally:

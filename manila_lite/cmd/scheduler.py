@@ -2,10 +2,10 @@
 
 import sys
 
-from manila_lite.cmd import build
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
+from manila_lite.cmd.build.scheduler import build_scheduler
 from manila_lite.db import schema
 
 PROG = 'manila-lite-scheduler'
@@ -18,7 +18,7 @@ def main() -> None:
         db = start.database(conf)
         schema.check(db)
         with running.process(conf, db) as process:
-            service = build.scheduler(process)
+            service = build_scheduler(process)
             service.register()
             running.serve_until(stop, [service])
 

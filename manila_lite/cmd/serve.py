@@ -18,9 +18,12 @@ from oslo_concurrency import lockutils
 import sqlalchemy as sa
 
 from manila_lite import conf as options
-from manila_lite.cmd import build
 from manila_lite.cmd import running
 from manila_lite.cmd import start
+from manila_lite.cmd.build.api import build_api
+from manila_lite.cmd.build.process import Service
+from manila_lite.cmd.build.scheduler import build_scheduler
+from manila_lite.cmd.build.share import build_share_service
 from manila_lite.cmd.web import web_server
 from manila_lite.db import schema
 from manila_lite.db.models import types
@@ -87,15 +90,15 @@ def _serve(args: typing.Any) -> None:
         if not args.config_file:
             db.write(_add_types)
         db.write(sets.refresh_defaults, process.limits())
-        scheduler = build.scheduler(process)
-        share = build.share_service(process)
+        scheduler = build_scheduler(process)
+        share = build_share_service(process)
         # Nobody else lives here: what is held is held by the dead.
         for runner in (
             *scheduler.runners,
             *(backend.runner for backend in share.backends),
         ):
             db.write(table.expire_leases, runner.queues)
-        app, _ = build.api(process, checks=_checks(share.backends))
+        app, _ = build_api(process, checks=_checks(share.backends))
         server = web_server(
             app, conf.osapi_share_listen, conf.osapi_share_listen_port
         )
@@ -148,7 +151,7 @@ class _Awaited:
 
     PATIENCE = 2.0
 
-    def __init__(self, share: build.Service):
+    def __init__(self, share: Service):
         self._share = share
         self.stop = share.stop
 

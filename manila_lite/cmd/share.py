@@ -4,11 +4,12 @@ import pathlib
 import sys
 import typing
 
-from manila_lite.cmd import build
 from manila_lite.cmd import liveness
 from manila_lite.cmd import running
 from manila_lite.cmd import start
 from manila_lite.cmd.api import arguments
+from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.share import build_share_service
 from manila_lite.db import schema
 from manila_lite.work import table
 
@@ -26,14 +27,14 @@ def main() -> None:
             running.process(conf, db) as process,
             liveness.hold_lock(folder, process.id),
         ):
-            share = build.share_service(process)
+            share = build_share_service(process)
             liveness.reap_dead(
                 folder, lambda id: _take_over(process, share, id)
             )
             running.serve_until(stop, [share])
 
 
-def _take_over(process: build.Process, share: typing.Any, id: str) -> None:
+def _take_over(process: Process, share: typing.Any, id: str) -> None:
     """What a start that is over had in hand need not wait for its lease."""
     for backend in share.backends:
         runner = backend.runner

@@ -54,7 +54,7 @@ def instance(cloud, rules, **values):
             .values(**values)
             .where(INSTANCE.c.id == rules.instance_id)
         )
-        backend.access.resync(session, CTX, rules.instance_id)
+        backend.endpoints.access.resync(session, CTX, rules.instance_id)
 
     cloud.db.write(change)
 

@@ -35,9 +35,9 @@ class Answering:
     """The driver of a back end, but for what a test has it answer."""
 
     def __init__(self, backend, **answers):
-        self._driver = backend.ensuring.driver
+        self._driver = backend.endpoints.ensuring.driver
         vars(self).update(answers)
-        backend.ensuring.driver = self
+        backend.endpoints.ensuring.driver = self
 
     def __getattr__(self, name):
         return getattr(self._driver, name)
@@ -191,7 +191,7 @@ def test_service_that_is_down_is_in_conflict(cloud):
 
 def test_service_whose_driver_is_ill_is_in_conflict(cloud):
     (backend,) = cloud.share.backends
-    backend.health = 'The driver does not start.'
+    backend.health = 'The driver failed to start.'
     backend.beat()
     cloud.api.ensure(HOST, expect=409)
     assert not owed(cloud)
@@ -400,7 +400,7 @@ def test_only_available_shares_of_the_service_are_ensured(tmp_path):
 
 def test_many_shares_take_several_turns_and_let_others_work(cloud):
     ids = {cloud.create_share() for _ in range(5)}
-    cloud.share.backends[0].ensuring.page = 2
+    cloud.share.backends[0].endpoints.ensuring.page = 2
     asked = []
     answering(
         cloud,
@@ -445,7 +445,7 @@ def test_a_share_that_changes_meanwhile_is_left_alone(cloud):
 
 def test_reconciliation_leaves_shares_to_the_work_of_their_service(cloud):
     share = cloud.create_share()
-    reconciliation = cloud.share.backends[0].reconciliation
+    reconciliation = cloud.share.backends[0].endpoints.reconciliation
     rescued = []
 
     def ensure_shares(context, shares):
@@ -559,7 +559,7 @@ def test_a_driver_that_cannot_say_for_an_error_does_not_start(cloud):
 @pytest.mark.parametrize('page, turn', [(2, 1), (2, 2), (100, 1)])
 def test_a_change_in_any_turn_has_it_begin_anew(cloud, page, turn):
     ids = sorted(cloud.create_share() for _ in range(3))
-    cloud.share.backends[0].ensuring.page = page
+    cloud.share.backends[0].endpoints.ensuring.page = page
     asked, shown = [], []
 
     def ensure_shares(context, shares):

@@ -41,7 +41,7 @@ class Healthy:
 def cloud(tmp_path):
     cloud = ReplicatedCloud(tmp_path, backends=('alpha', 'beta'))
     cloud.settle()
-    cloud.updates = cloud.share.backends[1].replica_updates
+    cloud.updates = cloud.share.backends[1].endpoints.replica_updates
     cloud.updates.driver = Healthy(cloud.updates.driver)
     # What a slow machine adds is a look now and then.
     cloud.updates.lock_seconds = cloud.updates.yield_after = 600.0

@@ -121,7 +121,7 @@ def test_whole_set_is_told_after_a_lost_call(cloud, mount):
 
 def test_drivers_without_it_leave_the_rule_in_error(cloud, mount):
     for backend in cloud.share.backends:
-        backend.snapshot_access.driver = object.__new__(_Without)
+        backend.endpoints.snapshot_access.driver = object.__new__(_Without)
     mount.allow()
     cloud.settle()
     assert mount.states == {'10.0.0.1': 'error'}

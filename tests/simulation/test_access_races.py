@@ -1,4 +1,4 @@
-"""Requests about rules that meet each other, deletions and faults."""
+"""Concurrent requests for access rules, deletions and faults."""
 
 import contextlib
 
@@ -29,8 +29,8 @@ CAST = (
 FAULTS = ('fail_next', 'half_fail_next', 'lose_reply_next')
 
 
-def ask(cloud, rules):
-    """One random request; being refused is an answer."""
+def send_request(cloud, rules):
+    """Send a random request; it may be refused."""
     choose = cloud.rng.choice
     verb = choose(
         (
@@ -63,13 +63,13 @@ def ask(cloud, rules):
         elif verb in ('resync', 'cast'):
             resync(cloud, rules, cast=verb == 'cast')
         else:
-            ask_over_http(cloud, rules, verb)
+            send_http_request(cloud, rules, verb)
 
 
-def ask_over_http(cloud, rules, verb):
+def send_http_request(cloud, rules, verb):
     size = cloud.rng.randrange(1, 9)
     if verb == 'delete' and cloud.rng.random() < 0.7:
-        return  # else there is nothing left to meet
+        return  # otherwise no share is left to race for
     if verb == 'delete':
         answer = cloud.api.delete(rules.share_id, expect=None)
     elif verb == 'ensure':
@@ -97,7 +97,7 @@ def ask_over_http(cloud, rules, verb):
 
 
 def resync(cloud, rules, cast):
-    """Somebody changes what the rules mean at the back end."""
+    """Change what the back end must enforce, as other code would."""
     target = rules.target
     if target.host is None or target.status != 'available':
         return
@@ -105,7 +105,7 @@ def resync(cloud, rules, cast):
     def change(session):
         if cast:
             session.run(CAST, instance=target.instance_id)
-        backend.access.resync(session, CTX, target.instance_id)
+        backend.endpoints.access.resync(session, CTX, target.instance_id)
 
     backend = next(
         one
@@ -116,7 +116,7 @@ def resync(cloud, rules, cast):
 
 
 def disturb(cloud, rules):
-    """Let some work run, fail, or be lost with its process."""
+    """Run some work, make it fail, or crash the process."""
     rng = cloud.rng.random()
     if rng < 0.1:
         cloud.crash_at(cloud.rng.randrange(25))
@@ -132,14 +132,14 @@ def disturb(cloud, rules):
     elif rng < 0.6:
         cloud.pause_at(
             cloud.rng.choice(('before apply_access', 'after apply_access')),
-            lambda: ask(cloud, rules),
+            lambda: send_request(cloud, rules),
         )
     for _ in range(cloud.rng.randrange(4)):
         cloud.step()
 
 
 @pytest.mark.parametrize('seed', seeds(30))
-def test_any_order_of_requests_and_faults_lets_in_who_may(tmp_path, seed):
+def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path, seed):
     cloud = Cloud(
         tmp_path, seed=seed, loss_rate=0.2, duplicate_rate=0.2, capacity=100
     )
@@ -147,7 +147,7 @@ def test_any_order_of_requests_and_faults_lets_in_who_may(tmp_path, seed):
     for _ in range(20):
         rules = cloud.rng.choice(shares)
         try:
-            ask(cloud, rules)
+            send_request(cloud, rules)
             disturb(cloud, rules)
         except Crash:
             cloud.restart()

@@ -1,17 +1,16 @@
-"""A process that dies at any place leaves nothing stuck and nothing lost.
+"""A crash at any point leaves nothing stuck and loses nothing.
 
-Every verb is run once. At every place where the process may die (before a
-statement, before and after a commit, before, in and after a driver call)
-what it would leave is kept. A new process begins on all of that which
-differs: all is quiet again then and every invariant holds; what was
-accepted is done or visibly failed.
+Every verb is run once. At every crash point (before a statement, before and
+after a commit, before, in and after a driver call) the disk is captured. A
+new process starts on every distinct image; it becomes idle and every
+invariant holds. Accepted requests are done or have visibly failed.
 """
 
 import pytest
 import sqlalchemy as sa
 
 from manila_lite.db.models import services
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.simulation import crashing
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
@@ -50,14 +49,16 @@ def force_delete(cloud, share_id):
 
 def ensure(cloud, share_id):
     for backend in cloud.share.backends:
-        backend.ensuring.page = 1  # so that one share takes two turns
+        backend.endpoints.ensuring.page = (
+            1  # so that one share takes two pages
+        )
     host, _, _ = cloud.api.show(share_id)['host'].partition('#')
     cloud.api.ensure(host)
     cloud.settle()
 
 
 def start(cloud, share_id):
-    """The back ends come up once more, not as they were."""
+    """Set up the back ends again, with a changed configuration."""
     service = services.Service.__table__
     cloud.db.write(
         lambda session: session.run(
@@ -82,14 +83,16 @@ VERBS = [
 
 
 def prepare(cloud):
-    """A share of 2 GiB."""
+    """Create a share of 2 GiB."""
     return cloud.create_share(size=2)
 
 
 @pytest.fixture(scope='module')
 def begin(tmp_path_factory):
     with rewindable(
-        tmp_path_factory.mktemp('shares'), prepare, kind=death.CrashableCloud
+        tmp_path_factory.mktemp('shares'),
+        prepare,
+        kind=crash_images.CrashableCloud,
     ) as begin:
         yield begin
 
@@ -104,7 +107,7 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     cloud, share_id = begin(seed)
     verb = cloud.rng.choice(VERBS)
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    died = crashing.crash_at_point(
+    crashed = crashing.crash_at_point(
         cloud, cloud.rng.randrange(60), verb, cloud, share_id
     )
     cloud.restart()
@@ -112,8 +115,8 @@ def test_two_crashes_and_bad_messages_break_no_invariant(begin, seed):
     try:
         cloud.settle()
     except Crash:
-        died = True
+        crashed = True
     cloud.restart()
     cloud.settle()
     cloud.check_invariants()
-    assert died or cloud.crash_points
+    assert crashed or cloud.crash_points

@@ -1,7 +1,7 @@
-"""A worker is paused, loses its lease, and wakes after another has finished.
+"""A worker is paused, loses its lease, and resumes after another finished.
 
-It wakes before or after the driver did what it was called for. Either way
-it writes nothing, and what the other has written is what is there.
+It resumes before or after its driver call. Either way it writes nothing, and
+what the other worker has written stays.
 """
 
 import pytest
@@ -9,11 +9,11 @@ import pytest
 from manila_lite.db.queries.admin import recovery
 from manila_lite.db.transitions import fire
 from manila_lite.states.share_instance import SHARE_INSTANCE
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support.cloud import Cloud
 
 LONG = 40.0
-"""Longer than a lease, and shorter than services may be silent."""
+"""Seconds; longer than a lease, shorter than service_down_time."""
 
 
 @pytest.fixture
@@ -23,17 +23,17 @@ def cloud(tmp_path):
     cloud.db.dispose()
 
 
-def oversleep(cloud, place, then=lambda: None):
-    """Pause the worker at a place until a rival has done all there is."""
+def lose_lease_at(cloud, point, after_work=lambda: None):
+    """Pause the worker at a crash point while a competitor does all work."""
     competing_runners = cloud.competing_runners()
 
     def meanwhile():
         cloud.clock.advance(LONG)
         run(competing_runners)
-        then()
+        after_work()
         run(competing_runners)
 
-    cloud.pause_at(place, meanwhile)
+    cloud.pause_at(point, meanwhile)
 
 
 def run(runners):
@@ -49,7 +49,7 @@ def messages(cloud):
 
 
 CASES = [
-    # verb, place of the pause, status and size then
+    # verb, crash point of the pause, resulting status and size
     ('create', 'before create_share', 'error', 3),
     ('create', 'after create_share', 'available', 3),
     ('extend', 'after extend_share', 'available', 5),
@@ -59,8 +59,8 @@ CASES = [
 ]
 
 
-def ask(cloud, verb):
-    """Ask for it; the id of the share."""
+def send_request(cloud, verb):
+    """Send the request; return the id of the share."""
     if verb == 'create':
         return cloud.api.create(size=3)['id']
     share_id = cloud.create_share(size=3)
@@ -73,13 +73,15 @@ def ask(cloud, verb):
     return share_id
 
 
-@pytest.mark.parametrize('verb, place, status, size', CASES)
-def test_who_lost_its_lease_changes_nothing(cloud, verb, place, status, size):
-    share_id = ask(cloud, verb)
+@pytest.mark.parametrize('verb, point, status, size', CASES)
+def test_worker_without_lease_changes_nothing(
+    cloud, verb, point, status, size
+):
+    share_id = send_request(cloud, verb)
     journal = []
-    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    lose_lease_at(cloud, point, lambda: journal.append(last_move(cloud)))
     cloud.settle()
-    assert journal == [written(cloud)]
+    assert journal == [last_move(cloud)]
     assert {
         share['id']: (share['status'], share['size'])
         for share in cloud.api.get('/shares/detail')['shares']
@@ -89,108 +91,108 @@ def test_who_lost_its_lease_changes_nothing(cloud, verb, place, status, size):
 
 
 def with_snapshot(cloud):
-    """A share of 3 GiB that was 2 GiB when its snapshot was taken."""
-    album.enable_snapshot_features(cloud)
+    """Create a share of 3 GiB with a snapshot from when it had 2 GiB."""
+    cloud_snapshots.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=2)
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     cloud.api.act(share_id, 'extend', {'new_size': 3})
     cloud.settle()
     return share_id, snapshot_id
 
 
 @pytest.mark.parametrize(
-    'place, status',
+    'point, status',
     [
         ('before create_snapshot', 'error'),
         ('after create_snapshot', 'available'),
     ],
 )
-def test_who_lost_its_lease_takes_no_snapshot(cloud, place, status):
+def test_worker_without_lease_creates_no_snapshot(cloud, point, status):
     share_id, _ = with_snapshot(cloud)
-    snapshot_id = album.create(cloud, share_id)
+    snapshot_id = cloud_snapshots.create(cloud, share_id)
     journal = []
-    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    lose_lease_at(cloud, point, lambda: journal.append(last_move(cloud)))
     cloud.settle()
-    assert journal == [written(cloud)]
-    assert album.show(cloud, snapshot_id)['status'] == status
+    assert journal == [last_move(cloud)]
+    assert cloud_snapshots.show(cloud, snapshot_id)['status'] == status
     assert cloud.api.show(share_id)['status'] == 'available'
 
 
 @pytest.mark.parametrize(
-    'place', ['before delete_snapshot', 'after delete_snapshot']
+    'point', ['before delete_snapshot', 'after delete_snapshot']
 )
-def test_who_lost_its_lease_deletes_no_snapshot_twice(cloud, place):
+def test_worker_without_lease_deletes_no_snapshot_twice(cloud, point):
     _, snapshot_id = with_snapshot(cloud)
-    album.delete(cloud, snapshot_id)
+    cloud_snapshots.delete(cloud, snapshot_id)
     journal = []
-    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    lose_lease_at(cloud, point, lambda: journal.append(last_move(cloud)))
     cloud.settle()
-    assert journal == [written(cloud)]
+    assert journal == [last_move(cloud)]
     assert cloud.api.get('/snapshots')['snapshots'] == []
     cloud.check_invariants()
 
 
 @pytest.mark.parametrize(
-    'place', ['before revert_to_snapshot', 'after revert_to_snapshot']
+    'point', ['before revert_to_snapshot', 'after revert_to_snapshot']
 )
-def test_who_lost_its_lease_reverts_nothing_that_shows(cloud, place):
+def test_worker_without_lease_completes_no_revert(cloud, point):
     share_id, snapshot_id = with_snapshot(cloud)
-    album.revert(cloud, share_id, snapshot_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     journal = []
-    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    lose_lease_at(cloud, point, lambda: journal.append(last_move(cloud)))
     cloud.settle()
-    assert journal == [written(cloud)]
+    assert journal == [last_move(cloud)]
     assert cloud.api.show(share_id)['status'] == 'error'
-    assert album.show(cloud, snapshot_id)['status'] == 'error'
+    assert cloud_snapshots.show(cloud, snapshot_id)['status'] == 'error'
     cloud.check_invariants()
 
 
 @pytest.mark.parametrize(
-    'place', ['before get_share_status', 'after get_share_status', 'committed']
+    'point', ['before get_share_status', 'after get_share_status', 'committed']
 )
 @pytest.mark.parametrize(
     'event, status', [('extend', 'available'), ('reset_creating', 'available')]
 )
-def test_a_rescuer_that_lost_its_lease_changes_nothing(
-    cloud, place, event, status
-):
+def test_rescue_without_lease_changes_nothing(cloud, point, event, status):
     share_id = cloud.create_share(size=3)
     (instance,) = cloud.api.get(f'/shares/{share_id}/instances')[
         'share_instances'
     ]
     cloud.db.write(fire, SHARE_INSTANCE, instance['id'], event)
-    assert cloud.share.backends[0].reconciliation.run_pass() == 1
+    assert cloud.share.backends[0].endpoints.reconciliation.run_pass() == 1
     journal = []
-    oversleep(cloud, place, lambda: journal.append(written(cloud)))
+    lose_lease_at(cloud, point, lambda: journal.append(last_move(cloud)))
     while cloud.step():
         pass
-    assert journal == [written(cloud)]
+    assert journal == [last_move(cloud)]
     assert cloud.api.show(share_id)['status'] == status
     assert len(cloud.db.read(recovery.list_log, limit=9)) == 1
     cloud.check_invariants()
 
 
-def written(cloud):
-    """The last move that was made."""
+def last_move(cloud):
+    """Return the id of the last move in the journal."""
     with cloud.db.engine.connect() as connection:
         return connection.exec_driver_sql(
             'SELECT MAX(id) FROM transitions'
         ).scalar()
 
 
-def test_what_was_given_up_and_deleted_is_not_left_behind(cloud):
-    """The worker wakes to create what nobody knows any more."""
+def test_share_created_after_its_deletion_is_removed(cloud):
+    """The worker resumes to create a share whose row is deleted."""
     share_id = cloud.api.create(size=3)['id']
-    oversleep(cloud, 'before create_share', lambda: cloud.api.delete(share_id))
+    lose_lease_at(
+        cloud, 'before create_share', lambda: cloud.api.delete(share_id)
+    )
     cloud.settle()
     assert cloud.api.get('/shares')['shares'] == []
     assert cloud.driver().inventory() == {}
     cloud.check_invariants()
 
 
-def test_what_was_given_up_can_be_deleted_after_all(cloud):
+def test_share_created_after_its_failure_can_be_deleted(cloud):
     share_id = cloud.api.create(size=3)['id']
-    oversleep(cloud, 'before create_share')
+    lose_lease_at(cloud, 'before create_share')
     cloud.settle()
     assert len(cloud.driver().inventory()) == 1
     cloud.api.delete(share_id)
@@ -199,10 +201,10 @@ def test_what_was_given_up_can_be_deleted_after_all(cloud):
     cloud.check_invariants()
 
 
-def test_a_scheduler_that_lost_its_lease_places_nothing(cloud):
-    """It has chosen a pool when it is paused; the rival places."""
+def test_scheduler_without_lease_places_nothing(cloud):
+    """It is paused after it has chosen a pool; the competitor places."""
     cloud.api.create(size=3)
-    oversleep(cloud, 'committed')  # when it has claimed
+    lose_lease_at(cloud, 'committed')  # when it has claimed
     cloud.settle()
     (share,) = cloud.api.get('/shares/detail')['shares']
     assert share['status'] == 'available'
@@ -210,10 +212,10 @@ def test_a_scheduler_that_lost_its_lease_places_nothing(cloud):
 
 
 @pytest.mark.parametrize('verb, size', [('extend', 5), ('shrink', 1)])
-def test_what_a_late_worker_resized_is_noted(cloud, verb, size):
-    """Given up, and done all the same by who woke too late."""
-    share_id = ask(cloud, verb)
-    oversleep(cloud, f'before {verb}_share')
+def test_late_resize_is_recorded(cloud, verb, size):
+    """The resize was given up; the paused worker then did it anyway."""
+    share_id = send_request(cloud, verb)
+    lose_lease_at(cloud, f'before {verb}_share')
     cloud.settle()
     share = cloud.api.show(share_id)
     assert (share['status'], share['size']) == ('available', size)
@@ -221,8 +223,8 @@ def test_what_a_late_worker_resized_is_noted(cloud, verb, size):
 
 
 @pytest.mark.parametrize('verb, size', [('extend', 5), ('shrink', 1)])
-def test_what_was_resized_in_spite_of_a_decree_is_noted(cloud, verb, size):
-    share_id = ask(cloud, verb)
+def test_resize_completed_after_reset_status_is_recorded(cloud, verb, size):
+    share_id = send_request(cloud, verb)
     cloud.pause_at(
         f'before {verb}_share',
         lambda: cloud.api.act(
@@ -236,24 +238,24 @@ def test_what_was_resized_in_spite_of_a_decree_is_noted(cloud, verb, size):
 
 
 @pytest.mark.parametrize(
-    'verb, place',
+    'verb, point',
     [
         ('create', 'before create_share'),
         ('delete', 'before delete_share'),
         ('extend', 'before extend_share'),
     ],
 )
-def test_a_pause_without_a_rival_costs_nothing(cloud, verb, place):
-    """The same process finds its own work over time, and keeps it."""
-    ask(cloud, verb)
+def test_pause_without_competitor_has_no_effect(cloud, verb, point):
+    """The process finds its own work expired, and keeps it."""
+    send_request(cloud, verb)
 
     def meanwhile():
         cloud.clock.advance(LONG)
         run(cloud.runners)
 
-    cloud.pause_at(place, meanwhile)
+    cloud.pause_at(point, meanwhile)
     cloud.settle()
-    method = place.partition(' ')[2]
+    method = point.partition(' ')[2]
     called = [call.method for call in cloud.driver().calls]
     assert called.count(method) == 1
     assert 'get_share_status' not in called

@@ -1,8 +1,8 @@
-"""Replicas of a share against a model, in any order hypothesis can think of.
+"""Replicas of a share against a model, in random order (hypothesis).
 
-The model knows which rules and snapshots were promised, and whether any
-fault may have struck since all was well; the cloud loses and doubles
-messages, fails calls and dies.
+The model knows the expected rules and snapshots, and whether a fault may
+have occurred since the last healthy state; the cloud loses and duplicates
+messages, fails calls and crashes.
 """
 
 import contextlib
@@ -57,11 +57,11 @@ REFUSED = (
 
 
 class ReplicaMachine(stateful.RuleBasedStateMachine):
-    """`rules` has who is to come in, by client: a level.
+    """`rules` has the expected access level by client.
 
-    `taken` are snapshots that were accepted, `dropped` those whose end
-    was. What was begun since the first fault is `struck`: it may have
-    failed, visibly.
+    `snapshots` are those accepted, `deleted` those whose deletion was
+    accepted. If `faulted`, requests since the last check may have failed,
+    visibly.
     """
 
     style = 'readable'
@@ -76,9 +76,9 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         self.access.allow('10.0.0.9')
         self.sizes = {2}
         self.rules = {'10.0.0.9': 'rw'}
-        self.taken: set[str] = set()
-        self.dropped: set[str] = set()
-        self.struck = False
+        self.snapshots: set[str] = set()
+        self.deleted: set[str] = set()
+        self.faulted = False
 
     def teardown(self) -> None:
         try:
@@ -88,13 +88,13 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def ask(self, call, *args, **kwargs):
-        """The answer of a request, or None where it is refused."""
+        """Return the result of a request, or None when it is refused."""
         with contextlib.suppress(*REFUSED):
             answer = call(*args, **kwargs)
             return True if answer is None else answer
         return None
 
-    def picked(self, number):
+    def pick_replica(self, number):
         found = self.cloud.replicas(self.share_id)
         return found[number % len(found)]
 
@@ -105,16 +105,16 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     # Replicas
 
-    @stateful.rule(on=st.sampled_from(BACKENDS))
-    def create(self, on):
-        """Where there is one already, or may be soon, no place is found."""
+    @stateful.rule(backend=st.sampled_from(BACKENDS))
+    def create(self, backend):
+        """No host is found where a replica is, or may be soon."""
         taken = {backend_of(row) for row in self.cloud.replicas(self.share_id)}
-        self.struck |= bool(taken & {on, None})
-        self.ask(self.cloud.request_replica, self.share_id, on)
+        self.faulted |= bool(taken & {backend, None})
+        self.ask(self.cloud.request_replica, self.share_id, backend)
 
     @stateful.rule(pick=PICKS)
     def delete(self, pick):
-        self.ask(self.cloud.ask, 'delete', self.picked(pick).id)
+        self.ask(self.cloud.ask, 'delete', self.pick_replica(pick).id)
 
     @stateful.rule(pick=PICKS)
     def promote(self, pick):
@@ -128,28 +128,31 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     @stateful.rule(pick=PICKS)
     def resync(self, pick):
-        self.ask(self.cloud.ask, 'resync', self.picked(pick).id)
+        self.ask(self.cloud.ask, 'resync', self.pick_replica(pick).id)
 
     @stateful.rule(
         pick=PICKS, status=st.sampled_from(['error', 'creating', 'deleting'])
     )
     def reset_status(self, pick, status):
         """Not while one is promoted: which one is active is not known then."""
-        row = self.picked(pick)
+        row = self.pick_replica(pick)
         if row.status != 'replication_change':
-            self.struck = True
+            self.faulted = True
             self.ask(self.cloud.ask, 'reset_status', row.id, status)
 
     @stateful.rule(pick=PICKS, state=st.sampled_from(['out_of_sync', 'error']))
     def reset_state(self, pick, state):
         self.ask(
-            self.cloud.ask, 'reset_replica_state', self.picked(pick).id, state
+            self.cloud.ask,
+            'reset_replica_state',
+            self.pick_replica(pick).id,
+            state,
         )
 
     @stateful.rule()
     def update(self):
         for backend in self.cloud.share.backends:
-            backend.replica_updates.request_pass()
+            backend.endpoints.replica_updates.request_pass()
 
     # The share
 
@@ -164,26 +167,26 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
             self.sizes.add(size)
 
     @stateful.rule()
-    def take(self):
+    def create_snapshot(self):
         answer = self.cloud.api.request(
             'POST', '/snapshots', {'snapshot': {'share_id': self.share_id}}
         )
         assert answer.status_int < 500, answer.text
         if answer.status_int == 202:
-            self.taken.add(answer.json['snapshot']['id'])
+            self.snapshots.add(answer.json['snapshot']['id'])
 
     @stateful.rule(pick=PICKS)
-    def drop(self, pick):
-        if not self.taken:
+    def delete_snapshot(self, pick):
+        if not self.snapshots:
             return
-        id = sorted(self.taken)[pick % len(self.taken)]
+        id = sorted(self.snapshots)[pick % len(self.snapshots)]
         answer = self.cloud.api.request('DELETE', f'/snapshots/{id}')
         assert answer.status_int < 500, answer.text
         if answer.status_int == 202:
-            self.taken.remove(id)
-            self.dropped.add(id)
+            self.snapshots.remove(id)
+            self.deleted.add(id)
 
-    # Its rules
+    # Access rules
 
     @stateful.rule(to=CLIENTS, level=LEVELS)
     def allow(self, to, level):
@@ -208,14 +211,16 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     # Faults
 
-    @stateful.rule(on=st.sampled_from(BACKENDS), method=METHODS, how=FAULTS)
-    def fail(self, on, method, how):
-        self.struck = True
-        with contextlib.suppress(ValueError):  # it cannot fail half-way
-            getattr(self.cloud.driver(on), how)(method)
+    @stateful.rule(
+        backend=st.sampled_from(BACKENDS), method=METHODS, kind=FAULTS
+    )
+    def fail(self, backend, method, kind):
+        self.faulted = True
+        with contextlib.suppress(ValueError):  # it has no half-way point
+            getattr(self.cloud.driver(backend), kind)(method)
 
     @stateful.rule(loss_rate=st.booleans(), duplicate_rate=st.booleans())
-    def spoil_messages(self, loss_rate, duplicate_rate):
+    def lose_and_duplicate_messages(self, loss_rate, duplicate_rate):
         self.cloud.loss_rate, self.cloud.duplicate_rate = (
             0.5 * loss_rate,
             0.5 * duplicate_rate,
@@ -223,12 +228,12 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
 
     @stateful.rule()
     def restart(self):
-        self.struck = True  # what was ordered is forgotten with it
+        self.faulted = True  # requested faults are lost with the process
         self.cloud.restart()
 
     @stateful.rule(place=st.integers(0, 60))
     def crash(self, place):
-        self.struck = True
+        self.faulted = True
         self.cloud.crash_at(place)
         with contextlib.suppress(Crash):
             self.cloud.settle()
@@ -239,7 +244,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         for _ in range(times):
             self.cloud.step()
 
-    # What holds
+    # Invariants
 
     @stateful.invariant()
     def one_replica_is_active(self):
@@ -254,16 +259,16 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
     @stateful.rule()
     def settle(self):
         self.cloud.settle()
-        if self.struck:
-            self.mend()
+        if self.faulted:
+            self.clean_up()
         for _ in range(2):
             self.cloud.update()
         self.cloud.check_invariants()
         self.compare()
-        self.struck = False
+        self.faulted = False
 
-    def mend(self):
-        """End all faults, and what they have left for users to see."""
+    def clean_up(self):
+        """End all faults, and clean up the visible failures they left."""
         for name in BACKENDS:
             self.cloud.driver(name).faults.clear()
         for _ in range(2):
@@ -272,16 +277,16 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
             if row.status in ('error', 'error_deleting'):
                 self.ask(self.cloud.ask, 'force_delete', row.id)
         self.cloud.settle()
-        self.revive()
+        self.reset_replicas()
         for to, access_id in self.rule_ids().items():
             if to not in self.rules or 'error' in self.states(access_id):
                 self.access.deny(access_id)
                 self.rules.pop(to, None)
         self.cloud.settle()
-        self.forget_snapshots()
+        self.clean_up_snapshots()
 
-    def revive(self):
-        """What is left of the active replica may be used again."""
+    def reset_replicas(self):
+        """Reset the remaining replicas to available."""
         for row in self.cloud.replicas(self.share_id):
             if row.status != 'available':
                 self.cloud.ask('reset_status', row.id, 'available')
@@ -297,19 +302,19 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
             )
         }
 
-    def forget_snapshots(self):
-        """Those that failed, to be taken or to be removed, go by force."""
+    def clean_up_snapshots(self):
+        """Force-delete snapshots whose creation or deletion failed."""
         for row in self.cloud.rows(sa.select(SNAPSHOT.c.id)):
             shown = self.cloud.api.get(f'/snapshots/{row.id}')['snapshot']
-            if shown['status'] != 'available' or row.id in self.dropped:
+            if shown['status'] != 'available' or row.id in self.deleted:
                 self.cloud.api.request(
                     'POST',
                     f'/snapshots/{row.id}/action',
                     {'force_delete': None},
                     expect=202,
                 )
-                self.taken.discard(row.id)
-                self.dropped.add(row.id)
+                self.snapshots.discard(row.id)
+                self.deleted.add(row.id)
         self.cloud.settle()
 
     def compare(self):
@@ -322,7 +327,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         for row in rows:
             assert self.clients(row) == self.expected(row)
         there = {row.id for row in self.cloud.rows(sa.select(SNAPSHOT.c.id))}
-        assert there == self.taken
+        assert there == self.snapshots
         for row in rows:
             assert self.cloud.snapshots_on(row.id) == dict.fromkeys(
                 there, 'available'
@@ -332,7 +337,7 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         self.sizes = {size}
 
     def clients(self, row):
-        """Whom a back end lets in to a replica, and how."""
+        """Return the levels of the clients that a back end allows."""
         found = dummy.access_inventory(self.folder / 'dummy' / backend_of(row))
         return {to: level for _, to, level in found.get(row.id, ())}
 
@@ -344,11 +349,11 @@ class ReplicaMachine(stateful.RuleBasedStateMachine):
         return dict.fromkeys(self.rules, 'ro')
 
 
-class MirrorMachine(ReplicaMachine):
+class DrReplicaMachine(ReplicaMachine):
     style = 'dr'
 
 
-class ClusterMachine(ReplicaMachine):
+class WritableReplicaMachine(ReplicaMachine):
     style = 'writable'
 
 
@@ -365,5 +370,5 @@ def _test(machine, examples):
 
 
 test_readable_replicas_against_a_model = _test(ReplicaMachine, 6)
-test_replicas_for_disasters_against_a_model = _test(MirrorMachine, 3)
-test_writable_replicas_against_a_model = _test(ClusterMachine, 3)
+test_dr_replicas_against_a_model = _test(DrReplicaMachine, 3)
+test_writable_replicas_against_a_model = _test(WritableReplicaMachine, 3)

@@ -1,11 +1,11 @@
-"""No status in flight is without a rescue that was tried, and died in.
+"""Every status in flight has a tested rescue, also if the rescue crashes.
 
-Each is brought about by moves of the state table alone, with nobody to
-work on it, and is at rest after a pass; also when the pass, or the rescue
-it asks for, dies at any place and is left to others. A status that is new
-fails here until `tests.support.rescues` says where its rescue ends.
+Each status is reached by moves of the state table alone, without work, and
+is at rest after a recovery pass; also if the pass, or the rescue that it
+requests, crashes at any point and is taken over. A new status fails here
+until `tests.support.rescues` lists where its rescue ends.
 
-Of the places of death so many are tried for each status; all of them where
+A sample of crash points is tried for each status; all of them if
 MANILA_LITE_TEST_ALL_CRASHES is set.
 """
 
@@ -20,8 +20,8 @@ import pytest
 from manila_lite.db.queries.admin import recovery
 from manila_lite.rpc.share import RESCUES
 from manila_lite.states.machine import Resume
-from tests.simulation import crash_images as death
-from tests.support import cloud_snapshots as album
+from tests.simulation import crash_images
+from tests.support import cloud_snapshots
 from tests.support import rescues
 from tests.support.cloud import Cloud
 from tests.support.dhss import ShareServersCloud
@@ -32,60 +32,66 @@ from tests.support.rescues import only_id
 from tests.support.rescues import status_of
 from tests.unit.states.test_tables import MACHINES
 
-DEATHS = None if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 2
+CRASHES_PER_STATUS = (
+    None if os.environ.get('MANILA_LITE_TEST_ALL_CRASHES') else 2
+)
 EXTENSIONS = pathlib.Path(__file__).resolve().parents[2] / 'doc/source/_ext'
 ENDS = (
     rescues.EXPECTED_ENDS
     | rescues.EXPECTED_SERVER_ENDS
     | rescues.EXPECTED_NETWORK_ENDS
 )
-BARE = ('deleting', 'deferred_deleting')
+WITHOUT_SNAPSHOT = ('deleting', 'deferred_deleting')
 
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
-    """A share, a snapshot, and a rule of each; also just a share."""
+    """A share, a snapshot, and a rule of each; and an image before them."""
     cloud = Cloud(tmp_path_factory.mktemp('outside'), backends=['alpha'])
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     share = cloud.create_share(size=2)
-    bare = death.capture(cloud)
-    snapshot = album.create_available(cloud, share)
+    without_snapshot = crash_images.capture(cloud)
+    snapshot = cloud_snapshots.create_available(cloud, share)
     rule = {'access_type': 'ip', 'access_to': '10.0.0.1'}
     cloud.api.act(share, 'allow_access', rule | {'access_level': 'rw'}, None)
-    album.act(cloud, snapshot, 'allow_access', rule)
+    cloud_snapshots.act(cloud, snapshot, 'allow_access', rule)
     cloud.settle()
     cloud.db.dispose()
-    return cloud.folder, bare, death.capture(cloud)
+    return cloud.folder, without_snapshot, crash_images.capture(cloud)
 
 
 @pytest.fixture(scope='module')
 def with_server(tmp_path_factory):
-    """A share server that nothing is on."""
+    """A share server without shares."""
     cloud = ShareServersCloud(
         tmp_path_factory.mktemp('servers'), backends=['alpha']
     )
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     cloud.db.dispose()
-    return cloud.folder, death.capture(cloud)
+    return cloud.folder, crash_images.capture(cloud)
 
 
 def start(prepared, resource, status, seed=1000):
-    folder, bare, whole = prepared
-    # Who has snapshots is never accepted for deletion.
-    is_bare = resource == 'share_instance' and status in BARE
-    return begin(bare if is_bare else whole, folder, seed)
+    folder, without_snapshot, initial = prepared
+    # A share with snapshots is never accepted for deletion.
+    is_without_snapshot = (
+        resource == 'share_instance' and status in WITHOUT_SNAPSHOT
+    )
+    return begin(
+        without_snapshot if is_without_snapshot else initial, folder, seed
+    )
 
 
-def begin(image, folder, seed, kind=death.CrashableCloud):
-    cloud = death.boot(image, folder, seed, kind, backends=['alpha'])
+def begin(image, folder, seed, kind=crash_images.CrashableCloud):
+    cloud = crash_images.boot(image, folder, seed, kind, backends=['alpha'])
     cloud.restart()
     return cloud
 
 
-def passes(cloud):
-    """Passes of recovery alone, until there is nothing more to do."""
-    reconciliation = cloud.share.backends[0].reconciliation
+def run_passes(cloud):
+    """Run recovery passes alone, until there is nothing more to do."""
+    reconciliation = cloud.share.backends[0].endpoints.reconciliation
     for _ in range(9):
         if not (
             reconciliation.run_pass()
@@ -97,70 +103,81 @@ def passes(cloud):
         while cloud.step():
             pass
         cloud.clock.advance(8)
-    raise AssertionError('passes find something again and again')
+    raise AssertionError('recovery passes never end')
 
 
 @pytest.mark.parametrize('resource, status', CASES)
-def test_what_nobody_works_on_comes_to_rest(prepared, resource, status):
+def test_status_without_work_is_rescued(prepared, resource, status):
     cloud = start(prepared, resource, status)
-    rescued(cloud, resource, status)
+    check_rescued(cloud, resource, status)
 
 
 @pytest.mark.parametrize('resource, status', SERVER_CASES)
-def test_what_nobody_works_on_comes_to_rest_on_servers(
+def test_status_of_servers_without_work_is_rescued(
     with_server, resource, status
 ):
-    folder, whole = with_server
-    cloud = begin(whole, folder, 1000, death.CrashableShareServersCloud)
-    rescued(cloud, resource, status)
+    folder, initial = with_server
+    cloud = begin(
+        initial, folder, 1000, crash_images.CrashableShareServersCloud
+    )
+    check_rescued(cloud, resource, status)
 
 
-def test_what_has_no_host_comes_to_rest(with_server):
-    folder, whole = with_server
+def test_status_without_host_is_rescued(with_server):
+    folder, initial = with_server
     for resource, ends in rescues.EXPECTED_NETWORK_ENDS.items():
         for status in ends:
-            rescued(
-                begin(whole, folder, 1000, death.CrashableShareServersCloud),
+            check_rescued(
+                begin(
+                    initial,
+                    folder,
+                    1000,
+                    crash_images.CrashableShareServersCloud,
+                ),
                 resource,
                 status,
                 by='manila-scheduler@node:',
             )
 
 
-def rescued(cloud, resource, status, by='manila-share@node@alpha:'):
-    """See that a pass brings the only one to rest, also a broken one."""
+def check_rescued(cloud, resource, status, by='manila-share@node@alpha:'):
+    """Assert that a pass rescues the only row, also if it crashes."""
     id = only_id(cloud.db, resource)
     is_move = force_status(cloud.db, resource, id, status)
-    places = death.images_at_crash_points(cloud, lambda: passes(cloud))
+    points = crash_images.images_at_crash_points(
+        cloud, lambda: run_passes(cloud)
+    )
 
     def check(where='at once'):
         assert status_of(cloud.db, resource, id) == (ENDS[resource][status]), (
             where
         )
-        decided = cloud.db.read(recovery.list_log, limit=10)
-        assert decided, where
-        assert decided[-1].made_by.startswith(by)
-        # Its quota would be gone first, with a deletion that was asked for.
+        decisions = cloud.db.read(recovery.list_log, limit=10)
+        assert decisions, where
+        assert decisions[-1].made_by.startswith(by)
+        # A requested deletion would have released the quota before.
         if is_move and status != 'deferred_deleting':
             cloud.check_invariants()
         cloud.db.dispose()
 
     check()
-    left = list(
-        {image.files: (place, image) for place, image in places}.values()
+    distinct = list(
+        {image.files: (point, image) for point, image in points}.values()
     )
-    assert len(left) > 1
+    assert len(distinct) > 1
     rng = random.Random(f'{resource} {status}')
-    for number, (place, image) in enumerate(
-        left if DEATHS is None else rng.sample(left, DEATHS)
+    for number, (point, image) in enumerate(
+        distinct
+        if CRASHES_PER_STATUS is None
+        else rng.sample(distinct, CRASHES_PER_STATUS)
     ):
         cloud = begin(image, cloud.folder, 2000 + number, type(cloud))
-        passes(cloud)
-        check(f'after a death {place}')
+        run_passes(cloud)
+        check(f'after a crash {point}')
 
 
 @pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
-def test_every_status_in_flight_has_a_rescue_that_was_tried(prepared, machine):
+def test_every_status_in_flight_has_a_tested_rescue(prepared, machine):
     assert machine.in_flight.keys() == ENDS.get(machine.resource, {}).keys()
     if not machine.in_flight or machine.resource in (
         rescues.EXPECTED_NETWORK_ENDS
@@ -170,21 +187,21 @@ def test_every_status_in_flight_has_a_rescue_that_was_tried(prepared, machine):
     assert recovery.KINDS[machine.resource].machine is machine
     cloud = begin(prepared[2], prepared[0], 1000)
     for backend in cloud.share.backends:
-        assert machine.resource in backend.reconciliation.resources
+        assert machine.resource in backend.endpoints.reconciliation.resources
     cloud.db.dispose()
 
 
 @pytest.mark.parametrize('machine', MACHINES.values(), ids=MACHINES)
-def test_every_rescue_ends_where_its_table_leads(machine):
+def test_every_rescue_ends_in_a_status_of_its_table(machine):
     for status, end in ENDS.get(machine.resource, {}).items():
         rescue = machine.in_flight[status]
-        if not isinstance(rescue, Resume):  # whose work finds out itself
+        if not isinstance(rescue, Resume):  # its work decides itself
             assert end in machine.rescue_targets(status)
 
 
 @pytest.fixture(scope='module')
 def documented():
-    """The first two cells of every row of the generated table."""
+    """Return the first two cells of every row of the generated table."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(EXTENSIONS)
         from_code = importlib.import_module('from_code')

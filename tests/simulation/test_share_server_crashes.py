@@ -1,39 +1,39 @@
-"""A process that dies at any place of the life of a share server.
+"""Crashes at every point in the life of a share server.
 
-As in `test_crashes`: of the first share on a network, which makes the
-server, of another that is put on it, of a server that cannot be made, of
-its end by request, with its last share and because it is idle, and of
-servers that are taken over and let go. Addresses are as many as a recount
-says, and no server is on a back end that nobody knows.
+As in `test_crashes`: creating the first share on a network, which creates
+the server; placing another share on it; a server that cannot be created;
+deleting it by request, with its last share and when idle; managing and
+unmanaging. Address counts equal a recount, and no back end has an unknown
+server.
 """
 
 import datetime
 
 import pytest
 
-from tests.simulation import crash_images as death
+from tests.simulation import crash_images
 from tests.support.dhss import ShareServersCloud
 
 WITH_LAST = 'delete_share_server_with_last_share = true'
 
 
-def first(cloud, found):
+def create_first(cloud, found):
     cloud.api.create(share_network_id=found['empty'], size=2)
     cloud.settle()
 
 
-def two_firsts(cloud, found):
+def create_two_first(cloud, found):
     for _ in range(2):
         cloud.api.create(share_network_id=found['empty'])
     cloud.settle()
 
 
-def next_one(cloud, found):
+def create_next(cloud, found):
     cloud.api.create(share_network_id=found['used'])
     cloud.settle()
 
 
-def first_that_fails(cloud, found):
+def fail_to_create_first(cloud, found):
     cloud.driver().half_fail_next('_setup_server')
     cloud.api.create(share_network_id=found['empty'])
     cloud.settle()
@@ -49,9 +49,9 @@ def delete(cloud, found):
     cloud.settle()
 
 
-def idle(cloud, found):
+def delete_idle(cloud, found):
     cloud.clock.advance(601)
-    cloud.share.backends[0].share_servers.delete_idle(
+    cloud.share.backends[0].endpoints.share_servers.delete_idle(
         datetime.timedelta(minutes=10)
     )
     cloud.settle()
@@ -73,7 +73,7 @@ def manage(cloud, found):
     cloud.settle()
 
 
-def manage_nothing(cloud, found):
+def fail_to_manage(cloud, found):
     cloud.api.request(
         'POST',
         '/share-servers/manage',
@@ -102,14 +102,14 @@ def unmanage(cloud, found):
 VERBS = {
     verb.__name__: verb
     for verb in (
-        first,
-        two_firsts,
-        next_one,
-        first_that_fails,
+        create_first,
+        create_two_first,
+        create_next,
+        fail_to_create_first,
         delete,
-        idle,
+        delete_idle,
         manage,
-        manage_nothing,
+        fail_to_manage,
         unmanage,
     )
 }
@@ -121,7 +121,7 @@ CASES = {
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
-    """A server with a share, an idle one, and one of somebody else."""
+    """A server with a share, an idle server, and an unmanaged one."""
     cloud = ShareServersCloud(
         tmp_path_factory.mktemp('servers'), seed=10_000, backends=['alpha']
     )
@@ -133,16 +133,16 @@ def prepared(tmp_path_factory):
     cloud.settle()
     cloud.driver().add_unmanaged_server('theirs', ['10.10.0.77'])
     cloud.db.dispose()
-    return cloud.folder, death.capture(cloud), found
+    return cloud.folder, crash_images.capture(cloud), found
 
 
 def begin(prepared, seed, image=None, extra_conf=''):
-    folder, whole, _ = prepared
-    cloud = death.boot(
-        image or whole,
+    folder, initial, _ = prepared
+    cloud = crash_images.boot(
+        image or initial,
         folder,
         seed,
-        death.CrashableShareServersCloud,
+        crash_images.CrashableShareServersCloud,
         backends=['alpha'],
         extra_conf=extra_conf,
     )
@@ -154,25 +154,27 @@ def begin(prepared, seed, image=None, extra_conf=''):
 def test_a_crash_anywhere_breaks_no_invariant(prepared, name):
     verb, extra_conf = CASES[name]
     cloud = begin(prepared, 1, extra_conf=extra_conf)
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: verb(cloud, prepared[2])
     )
     cloud.check_invariants()
     cloud.db.dispose()
-    left = list(
-        {image.files: (place, image) for place, image in places}.values()
+    distinct_points = list(
+        {image.files: (point, image) for point, image in points}.values()
     )
-    assert len(left) > 3
-    for number, (place, image) in enumerate(left):
+    assert len(distinct_points) > 3
+    for number, (point, image) in enumerate(distinct_points):
         cloud = begin(prepared, 100 + number, image, extra_conf)
         cloud.settle()
         try:
             cloud.check_invariants()
         except AssertionError as error:
-            pytest.fail(f'{name} at {number} ({place}): {error}')
+            pytest.fail(f'{name} at {number} ({point}): {error}')
         finally:
             cloud.db.dispose()
-    print(f'{name}: {len(places)} places, {len(left)} of them differ')
+    print(
+        f'{name}: {len(points)} points, {len(distinct_points)} of them differ'
+    )
 
 
 @pytest.mark.parametrize('seed', range(10))
@@ -180,14 +182,14 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
     cloud = begin(prepared, seed)
     verb = VERBS[cloud.rng.choice(sorted(VERBS))]
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
-    places = death.images_at_crash_points(
+    points = crash_images.images_at_crash_points(
         cloud, lambda: verb(cloud, prepared[2])
     )
-    image = cloud.rng.choice(places)[1]
+    image = cloud.rng.choice(points)[1]
     cloud.db.dispose()
     cloud = begin(prepared, 1000 + seed, image)
-    again = death.images_at_crash_points(cloud, cloud.settle)
-    image = cloud.rng.choice(again)[1]
+    second = crash_images.images_at_crash_points(cloud, cloud.settle)
+    image = cloud.rng.choice(second)[1]
     cloud.db.dispose()
     cloud = begin(prepared, 2000 + seed, image)
     cloud.settle()
@@ -196,30 +198,30 @@ def test_two_crashes_and_bad_messages_break_no_invariant(prepared, seed):
 
 
 @pytest.mark.parametrize('seed', range(12))
-def test_whatever_happens_at_once_keeps_the_books(prepared, seed):
+def test_concurrent_requests_break_no_invariant(prepared, seed):
     cloud = begin(prepared, seed, extra_conf=WITH_LAST if seed % 2 else '')
     found = prepared[2]
     cloud.loss_rate, cloud.duplicate_rate = 0.3, 0.3
     competing_runners = cloud.competing_runners()
-    acts = [
+    actions = [
         lambda: cloud.api.create(share_network_id=found['empty']),
         lambda: cloud.api.create(share_network_id=found['empty']),
         lambda: cloud.api.create(share_network_id=found['used']),
         lambda: cloud.api.delete(found['share']),
         lambda: cloud.api.request('DELETE', f'/share-servers/{found["idle"]}'),
-        lambda: cloud.share.backends[0].share_servers.delete_idle(
+        lambda: cloud.share.backends[0].endpoints.share_servers.delete_idle(
             datetime.timedelta(0)
         ),
         lambda: cloud.driver().fail_next('_setup_server'),
         lambda: cloud.driver().fail_next('_teardown_server'),
     ]
-    cloud.rng.shuffle(acts)
+    cloud.rng.shuffle(actions)
 
-    def others():
+    def run_competitors():
         for _ in range(cloud.rng.randrange(6)):
             cloud.rng.choice(competing_runners).step()
 
-    for act in acts:
+    for action in actions:
         cloud.pause_at(
             cloud.rng.choice(
                 [
@@ -231,9 +233,9 @@ def test_whatever_happens_at_once_keeps_the_books(prepared, seed):
                     'before create_share',
                 ]
             ),
-            others,
+            run_competitors,
         )
-        act()
+        action()
         for _ in range(cloud.rng.randrange(4)):
             cloud.step()
     cloud.clear_pauses()

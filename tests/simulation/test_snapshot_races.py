@@ -1,22 +1,23 @@
-"""Requests about snapshots that meet each other, in every order."""
+"""Concurrent requests for snapshots keep all invariants, in every order."""
 
 import datetime
 
 import pytest
 
-from manila_lite.cmd import build
+from manila_lite.cmd.build.api import snapshot_operations
+from manila_lite.cmd.build.process import Process
 from manila_lite.context import RequestContext
 from manila_lite.db.queries.shares import shares
 from manila_lite.db.session import Database
-from tests.support import cloud_snapshots as album
+from tests.support import cloud_snapshots
 from tests.support.cloud import Cloud
 from tests.support.cloud import Crash
 from tests.support.rewind import rewindable
 from tests.support.seeds import seeds
 
 VERBS = (
-    'take',
-    'take',
+    'create',
+    'create',
     'revert',
     'revert',
     'delete',
@@ -28,29 +29,31 @@ VERBS = (
     'restore',
     'reset',
 )
-# Not to available: that may be a lie about the back end, by decree.
+# Not to available: `reset_status` to it may contradict the back end.
 RESETS = ('error', 'error_deleting', 'manage_error')
 HOUR = 3600
 SEEDS = seeds(20)
 
 
-def ask(cloud, share_id, known):
-    """One random request; what is refused is refused with a reason."""
+def send_request(cloud, share_id, known):
+    """Send a random request; it must not end in a server error."""
     verb = cloud.rng.choice(VERBS)
     snapshot_id = cloud.rng.choice(known)
     size = cloud.rng.randrange(1, 9)
-    if verb == 'take':
-        taken = album.create(cloud, share_id, expect=None)
-        known.extend([taken] if taken else [])
+    if verb == 'create':
+        created = cloud_snapshots.create(cloud, share_id, expect=None)
+        known.extend([created] if created else [])
         return
     answer = {
-        'revert': lambda: album.revert(cloud, share_id, snapshot_id, None),
-        'delete': lambda: album.delete(cloud, snapshot_id, None),
+        'revert': lambda: cloud_snapshots.revert(
+            cloud, share_id, snapshot_id, None
+        ),
+        'delete': lambda: cloud_snapshots.delete(cloud, snapshot_id, None),
         'delete_share': lambda: cloud.api.delete(share_id, None),
-        'force_delete': lambda: album.act(
+        'force_delete': lambda: cloud_snapshots.act(
             cloud, snapshot_id, 'force_delete', expect=None
         ),
-        'reset': lambda: album.act(
+        'reset': lambda: cloud_snapshots.act(
             cloud,
             snapshot_id,
             'reset_status',
@@ -68,7 +71,7 @@ def ask(cloud, share_id, known):
 
 
 def disturb(cloud):
-    """Let some work run, fail, or be lost with its process."""
+    """Run some work, make it fail, or crash the process."""
     rng = cloud.rng.random()
     if rng < 0.1:
         cloud.crash_at(cloud.rng.randrange(15))
@@ -87,27 +90,27 @@ def disturb(cloud):
 
 
 def prepare(cloud):
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=3)
-    return share_id, album.create_available(cloud, share_id)
+    return share_id, cloud_snapshots.create_available(cloud, share_id)
 
 
-def test_any_order_of_requests_and_faults_keeps_the_books(tmp_path):
+def test_any_order_of_requests_and_faults_keeps_invariants(tmp_path):
     with rewindable(tmp_path, prepare, backends=('alpha',)) as begin:
         for seed in SEEDS:
             cloud, (share_id, snapshot_id) = begin(seed)
             cloud.loss_rate = cloud.duplicate_rate = 0.2
             try:
-                mix(cloud, share_id, [snapshot_id])
+                run_randomly(cloud, share_id, [snapshot_id])
             except AssertionError as error:
                 pytest.fail(f'seed {seed}: {error}')
 
 
-def mix(cloud, share_id, known):
-    """Requests and faults in an order of chance, to a quiet end."""
+def run_randomly(cloud, share_id, known):
+    """Run requests and faults in random order, then recover."""
     for _ in range(14):
         try:
-            ask(cloud, share_id, known)
+            send_request(cloud, share_id, known)
             disturb(cloud)
         except Crash:
             cloud.restart()
@@ -116,13 +119,13 @@ def mix(cloud, share_id, known):
     cloud.check_invariants()
 
 
-def test_clocks_apart_keep_the_order_of_snapshots(tmp_path):
-    """Whichever service accepts, the later snapshot is the later one."""
+def test_clock_skew_keeps_the_order_of_snapshots(tmp_path):
+    """A later snapshot has a later created_at, whichever service accepts."""
     cloud = Cloud(tmp_path, backends=('alpha',))
     share_id = cloud.create_share(size=1)
     made = []
-    for late in (0, -HOUR, HOUR, 0, -HOUR, 0):
-        operations, db = other_service(cloud, late)
+    for skew in (0, -HOUR, HOUR, 0, -HOUR, 0):
+        operations, db = other_service(cloud, skew)
         made.append(
             operations.create(
                 RequestContext(project_id='project', user_id='user'),
@@ -141,16 +144,16 @@ def test_clocks_apart_keep_the_order_of_snapshots(tmp_path):
     cloud.db.dispose()
 
 
-def other_service(cloud, late):
-    """The operations of a service whose clock goes so many seconds wrong.
+def other_service(cloud, skew):
+    """Return the operations of a service with clock skew, in seconds.
 
-    That of the database is one for all.
+    The clock of the database is shared by all.
     """
     db = Database(cloud.url, clock=cloud.clock, new_id=cloud.db.new_id)
-    db.clock = lambda: cloud.clock() + late
+    db.clock = lambda: cloud.clock() + skew
     db.deliver = cloud.db.deliver
-    process = build.Process(cloud.conf, db, rng=cloud.rng)
-    return build.snapshot_operations(process), db
+    process = Process(cloud.conf, db, rng=cloud.rng)
+    return snapshot_operations(process), db
 
 
 def test_snapshot_of_the_same_microsecond_is_a_microsecond_later(tmp_path):
@@ -160,10 +163,10 @@ def test_snapshot_of_the_same_microsecond_is_a_microsecond_later(tmp_path):
     times = []
     for _ in range(3):
         cloud.clock.now = moment
-        snapshot_id = album.create_available(cloud, share_id)
+        snapshot_id = cloud_snapshots.create_available(cloud, share_id)
         times.append(
             datetime.datetime.fromisoformat(
-                album.show(cloud, snapshot_id)['created_at']
+                cloud_snapshots.show(cloud, snapshot_id)['created_at']
             )
         )
     assert times[1] > times[0]
@@ -172,41 +175,43 @@ def test_snapshot_of_the_same_microsecond_is_a_microsecond_later(tmp_path):
 
 
 def test_revert_of_another_snapshot_than_the_newest_is_refused(tmp_path):
-    """Not even while the newest one is on its way out."""
+    """Not even while the newest one is being deleted."""
     cloud = Cloud(tmp_path, backends=('alpha',))
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=1)
-    older, newest = (album.create_available(cloud, share_id) for _ in range(2))
-    album.revert(cloud, share_id, older, expect=409)
-    album.delete(cloud, newest)
-    album.revert(cloud, share_id, older, expect=409)
+    older, newest = (
+        cloud_snapshots.create_available(cloud, share_id) for _ in range(2)
+    )
+    cloud_snapshots.revert(cloud, share_id, older, expect=409)
+    cloud_snapshots.delete(cloud, newest)
+    cloud_snapshots.revert(cloud, share_id, older, expect=409)
     cloud.settle()
-    album.revert(cloud, share_id, older, expect=202)
+    cloud_snapshots.revert(cloud, share_id, older, expect=202)
     cloud.settle()
     assert cloud.api.show(share_id)['status'] == 'available'
     cloud.check_invariants()
     cloud.db.dispose()
 
 
-def test_forced_deletion_waits_for_the_revert_it_meets(tmp_path):
+def test_force_delete_waits_for_a_running_revert(tmp_path):
     cloud = Cloud(tmp_path, backends=('alpha',))
-    album.enable_snapshot_features(cloud)
+    cloud_snapshots.enable_snapshot_features(cloud)
     share_id = cloud.create_share(size=1)
-    snapshot_id = album.create_available(cloud, share_id)
+    snapshot_id = cloud_snapshots.create_available(cloud, share_id)
     seen = []
 
     def force():
-        album.act(cloud, snapshot_id, 'force_delete')
+        cloud_snapshots.act(cloud, snapshot_id, 'force_delete')
         for runner in cloud.competing_runners():
             while runner.step():
                 pass
         seen.append(cloud.driver().snapshot_inventory())
 
     cloud.pause_at('before revert_to_snapshot', force)
-    album.revert(cloud, share_id, snapshot_id)
+    cloud_snapshots.revert(cloud, share_id, snapshot_id)
     cloud.settle()
     assert seen
-    assert all(seen), 'the snapshot went while it was being restored'
+    assert all(seen), 'the snapshot was deleted while it was being restored'
     assert cloud.api.show(share_id)['status'] == 'available'
     assert cloud.driver().snapshot_inventory() == {}
     assert cloud.api.get('/snapshots')['snapshots'] == []

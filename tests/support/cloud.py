@@ -23,7 +23,11 @@ import webob
 
 from manila_lite import conf as options
 from manila_lite.api import wsgi
-from manila_lite.cmd import build
+from manila_lite.cmd.build.api import ApiServices
+from manila_lite.cmd.build.api import build_api
+from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.scheduler import build_scheduler
+from manila_lite.cmd.build.share import build_share_service
 from manila_lite.context import RequestContext
 from manila_lite.db.models import engine
 from manila_lite.db.models import types
@@ -297,7 +301,7 @@ class Cloud:
         self.conf = options.new(files=[str(self._conf_file)])
         self.enforcer = _enforcer(self._policies, self.conf)
         self.db.deliver = self._deliver
-        self.process = build.Process(
+        self.process = Process(
             self.conf,
             self.db,
             DirectTransport(),
@@ -305,25 +309,25 @@ class Cloud:
             id=self._new_id(),
         )
         self.__dict__.pop('_served', None)
-        self.scheduler = build.scheduler(self.process)
-        self.share = build.share_service(self.process)
+        self.scheduler = build_scheduler(self.process)
+        self.share = build_share_service(self.process)
         self.runners = [
             *self.scheduler.runners,
             *(backend.runner for backend in self.share.backends),
         ]
         for backend in self.share.backends:
             for endpoint in (
-                backend.provisioning,
-                backend.snapshots,
-                backend.managing,
-                backend.ensuring,
-                backend.access,
-                backend.snapshot_access,
-                backend.share_servers,
-                backend.share_servers.setup,
-                backend.replica_updates,
-                backend.server_migrations,
-                backend.replication,
+                backend.endpoints.provisioning,
+                backend.endpoints.snapshots,
+                backend.endpoints.managing,
+                backend.endpoints.ensuring,
+                backend.endpoints.access,
+                backend.endpoints.snapshot_access,
+                backend.endpoints.share_servers,
+                backend.endpoints.share_servers.setup,
+                backend.endpoints.replica_updates,
+                backend.endpoints.server_migrations,
+                backend.endpoints.replication,
             ):
                 endpoint.driver = CrashableDriver(
                     endpoint.driver, self._at_crash_point
@@ -331,9 +335,9 @@ class Cloud:
         self.db.on_step = self._at_crash_point
 
     @functools.cached_property
-    def _served(self) -> tuple[typing.Any, build.ApiServices]:
+    def _served(self) -> tuple[typing.Any, ApiServices]:
         """The API, built on first use: not every process serves requests."""
-        return build.api(
+        return build_api(
             self.process, auth=self._authenticate, enforcer=self.enforcer
         )
 
@@ -342,7 +346,7 @@ class Cloud:
         return self._served[0]
 
     @property
-    def services(self) -> build.ApiServices:
+    def services(self) -> ApiServices:
         return self._served[1]
 
     def _register(self) -> None:
@@ -391,14 +395,12 @@ class Cloud:
 
     def competing_runners(self) -> list[typing.Any]:
         """Return the runners of a second process on the same back ends."""
-        process = build.Process(
-            self.conf, self.db, rng=self.rng, id=self._new_id()
-        )
+        process = Process(self.conf, self.db, rng=self.rng, id=self._new_id())
         return [
-            *build.scheduler(process).runners,
+            *build_scheduler(process).runners,
             *(
                 backend.runner
-                for backend in build.share_service(process).backends
+                for backend in build_share_service(process).backends
             ),
         ]
 
@@ -477,9 +479,9 @@ class Cloud:
             while self.step():
                 pass
             for backend in self.share.backends:
-                backend.reconciliation.run_pass()
-                backend.access.run_pass()
-                backend.snapshot_access.run_pass()
+                backend.endpoints.reconciliation.run_pass()
+                backend.endpoints.access.run_pass()
+                backend.endpoints.snapshot_access.run_pass()
             self.scheduler.orphan_sweep.run_pass()
             if not self.has_pending_work():
                 return

@@ -28,7 +28,7 @@ class ReplicaUpdateCloud(ReplicatedCloud):
 
     def endpoint(self, name='beta'):
         return next(
-            backend.replica_updates
+            backend.endpoints.replica_updates
             for backend in self.share.backends
             if backend.host == f'node@{name}'
         )

@@ -212,7 +212,7 @@ class ReplicatedCloud(Cloud):
     def update(self) -> None:
         """Run one replica update pass on every back end."""
         for backend in self.share.backends:
-            backend.replica_updates.request_pass()
+            backend.endpoints.replica_updates.request_pass()
         self.settle()
 
 

@@ -18,7 +18,11 @@ from manila_lite.rpc.share import BINARY
 from manila_lite.rpc.share import TOPIC
 from manila_lite.share.drivers.base import ShareDriver
 from manila_lite.share.manager import pool_reports
-from manila_lite.share.manager.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.deferred_deletion import DeferredDeletion
+from manila_lite.share.manager.endpoints import BackendEndpoints
+from manila_lite.share.manager.servers.migrations import (
+    ServerMigrationsEndpoint,
+)
 from manila_lite.share.manager.servers.setup import ServerSetup
 from manila_lite.work.runner import Runner
 
@@ -29,10 +33,10 @@ FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 
 
 class Backend:
-    """Brings a driver up, keeps its service row true, and runs its work.
+    """Starts a driver, keeps its service row current, and runs its work.
 
-    A driver that does not start is tried again with growing pauses; until
-    it is up the service says so in its row and takes no work.
+    A driver that fails to start is retried with growing pauses. Until it
+    is up, the service row reports it as down and no work is claimed.
     """
 
     def __init__(
@@ -40,7 +44,8 @@ class Backend:
         db: Database,
         driver: ShareDriver,
         runner: Runner,
-        ensuring: EnsuringEndpoint,
+        endpoints: BackendEndpoints,
+        deferred_deletion: DeferredDeletion,
         *,
         host: str,
         zone: str,
@@ -53,7 +58,8 @@ class Backend:
         self.db = db
         self.driver = driver
         self.runner = runner
-        self.ensuring = ensuring
+        self.endpoints = endpoints
+        self.deferred_deletion = deferred_deletion
         self.host = host
         self.zone = zone
         self.incarnation = incarnation
@@ -73,21 +79,21 @@ class Backend:
         seconds: float,
         request_pass: Callable[[datetime.datetime], object],
     ) -> None:
-        """Have somebody look for what was left in flight before now.
+        """Request a pass over what is in flight since before this call.
 
-        So many seconds after the driver has come up; what is accepted
-        from now on is not what was left.
+        It runs `seconds` after the driver is up and ignores requests that
+        are accepted from now on.
         """
-        began = self.db.utcnow()
+        started_at = self.db.utcnow()
 
         def recover() -> None:
             if not self._stop.wait(seconds):
-                request_pass(began)
+                request_pass(started_at)
 
         self._recover = recover
 
     def start(self) -> None:
-        """Register and begin; the driver comes up in the background."""
+        """Register the service and start the driver in the background."""
         self.register()
         self._thread.start()
 
@@ -104,7 +110,7 @@ class Backend:
         )
 
     def stop(self, timeout: float) -> bool:
-        """Stop taking work; True when the work in hand has ended."""
+        """Stop claiming work; return True when running work has ended."""
         self._stop.set()
         return self.runner.stop(timeout)
 
@@ -114,9 +120,9 @@ class Backend:
             try:
                 self.set_up()
             except Exception as error:
-                LOG.exception('The driver of %s does not start', self.host)
-                self.health = f'The driver does not start: {error}'
-                # If it is the database that is away, a later beat says so.
+                LOG.exception('The driver of %s failed to start', self.host)
+                self.health = f'The driver failed to start: {error}'
+                # If the database is down, a later heartbeat reports it.
                 with contextlib.suppress(db_exc.DBError):
                     self.beat()
                 if self._pause(retry):
@@ -134,17 +140,17 @@ class Backend:
                 return
 
     def set_up(self) -> None:
-        """Bring the driver up once, report its pools, say it is well."""
+        """Start the driver, report its pools, and mark the service up."""
         self.driver.do_setup(RequestContext())
         self.driver.check_for_setup_error()
-        self.ensuring.start()
+        self.endpoints.ensuring.start()
         self.driver.initialized = True
         self.report()
         self.health = None
         self.beat()
 
     def beat(self) -> None:
-        """Write the heartbeat, with what is wrong if anything is."""
+        """Write the heartbeat, with the reason if the driver is down."""
         if not self.db.write(
             services.heartbeat,
             host=self.host,
@@ -155,11 +161,11 @@ class Backend:
             self.register()
 
     def report(self) -> None:
-        """Ask the driver for its pools and write them down."""
+        """Get the pools from the driver and store them."""
         known = self.db.read(pools.get_known_allocations, self.host)
         stats = self.driver.get_share_stats(refresh=True)
         if self.servers is not None:
-            stats = self.servers.complete(stats)
+            stats = self.servers.complete_stats(stats)
         self.db.write(
             pools.save_report,
             self.host,
@@ -167,24 +173,25 @@ class Backend:
             known,
         )
 
-    def report_if_up(self) -> None:
-        if self.driver.initialized:
-            self.report()
-
     def expire(self) -> None:
-        """Delete the shares whose time in the recycle bin is over."""
+        """Delete the shares whose time in the recycle bin has expired."""
         tried: set[str] = set()
         while self.driver.initialized:
-            found = [
+            expired = [
                 share_id
                 for share_id in self.db.read(shares.list_expired, self.host)
                 if share_id not in tried
             ]
-            if not found:
+            if not expired:
                 return
-            for share_id in found:
+            for share_id in expired:
                 self._expire(self, share_id)
-            tried.update(found)
+            tried.update(expired)
+
+    @property
+    def call_endpoints(self) -> list[ServerMigrationsEndpoint]:
+        """The endpoints whose synchronous calls this back end answers."""
+        return [self.endpoints.server_migrations]
 
     @property
     def is_up(self) -> bool:
@@ -192,7 +199,7 @@ class Backend:
 
 
 def wait_until_up(backends: list[Backend], timeout: float) -> bool:
-    """Wait for the drivers; False when one is not up in time."""
+    """Wait for the drivers; return False when one is not up in time."""
     deadline = time.monotonic() + timeout
     for backend in backends:
         backend._thread.join(max(0.0, deadline - time.monotonic()))

@@ -13,7 +13,11 @@ import typing
 import sqlalchemy as sa
 
 from manila_lite import conf as options
-from manila_lite.cmd import build
+from manila_lite.cmd.build.api import access_operations
+from manila_lite.cmd.build.api import share_operations
+from manila_lite.cmd.build.process import Process
+from manila_lite.cmd.build.scheduler import build_scheduler
+from manila_lite.cmd.build.share import build_share_service
 from manila_lite.context import RequestContext
 from manila_lite.coordination import Coordinator
 from manila_lite.coordination import NullCoordinator
@@ -132,17 +136,17 @@ class ServiceProcess:
         self.db.on_step = self._probe
         if fill:
             self.db.write(add_type)
-        self.process = build.Process(
+        self.process = Process(
             self.conf,
             self.db,
             locks=Coordinator(self.conf, 'a member')
             if locked
             else NullCoordinator(),
         )
-        self.operations = build.share_operations(self.process)
-        self.access = build.access_operations(self.process)
-        self.scheduler = build.scheduler(self.process)
-        self.share = build.share_service(self.process)
+        self.operations = share_operations(self.process)
+        self.access = access_operations(self.process)
+        self.scheduler = build_scheduler(self.process)
+        self.share = build_share_service(self.process)
         self.nodes = [self]
         self.db.deliver = self._deliver
         self._started = False

@@ -87,5 +87,7 @@ def test_at_rest_only_those_come_in_whose_rules_are_active(build_node, locked):
 def settle(node):
     """End all work, also what a look at doubted rules brings."""
     node.quiet()
-    while sum(backend.access.run_pass() for backend in node.share.backends):
+    while sum(
+        backend.endpoints.access.run_pass() for backend in node.share.backends
+    ):
         node.quiet()

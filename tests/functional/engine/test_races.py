@@ -130,7 +130,8 @@ def settle(node):
     """Rescue what decrees have left in flight, and end all work."""
     node.quiet()
     while sum(
-        backend.reconciliation.run_pass() for backend in node.share.backends
+        backend.endpoints.reconciliation.run_pass()
+        for backend in node.share.backends
     ):
         node.quiet()
     node.scheduler.orphan_sweep.run_pass()

@@ -50,7 +50,7 @@ def move(node, share, *events):
 
 def rescue(node):
     """One pass, and what it asked for; how many it found."""
-    found = node.backend().reconciliation.run_pass()
+    found = node.backend().endpoints.reconciliation.run_pass()
     node.run()
     return found
 
@@ -63,7 +63,7 @@ def says(node, answer):
             raise answer
         return answer
 
-    node.backend().provisioning.driver = driver = node.driver()
+    node.backend().endpoints.provisioning.driver = driver = node.driver()
     driver.get_share_status = get_share_status
 
 
@@ -255,7 +255,7 @@ def test_every_decision_is_written_down(node, share):
         'creating',
         'given up',
         'error',
-        'the back end has 4 GiB',
+        'the back end reports a size of 4 GiB',
     )
     assert written.made_by.startswith('manila-share@node@alpha:')
     assert written.host == 'node@alpha#pool'
@@ -296,12 +296,12 @@ def test_what_was_moved_later_is_not_of_the_start(node, share):
     began = node.db.utcnow()
     move(node, other, 'reset_migrating')
     backend = node.backend()
-    assert backend.reconciliation.request_pass(began)
+    assert backend.endpoints.reconciliation.request_pass(began)
     node.run()
     assert node.status(share) == 'error'
     assert node.status(other) == 'migrating'
-    assert not backend.reconciliation.request_pass(began)
-    assert backend.reconciliation.request_pass()
+    assert not backend.endpoints.reconciliation.request_pass(began)
+    assert backend.endpoints.reconciliation.request_pass()
     node.run()
     assert node.status(other) == 'error'
 
@@ -309,7 +309,7 @@ def test_what_was_moved_later_is_not_of_the_start(node, share):
 def test_nothing_stuck_costs_no_write_and_no_question(node, share):
     writes = []
     node.db.on_step = lambda name: writes.append(name)
-    assert not node.backend().reconciliation.request_pass()
+    assert not node.backend().endpoints.reconciliation.request_pass()
     assert 'commit' not in writes
     assert len(writes) <= len(recovery.KINDS)
     assert questions(node) == 0
@@ -322,7 +322,7 @@ def test_a_mass_is_rescued_in_rounds(build_node):
     node.run()
     for share in shares:
         move(node, share, 'reset_migrating')
-    assert node.backend().reconciliation.request_pass()
+    assert node.backend().endpoints.reconciliation.request_pass()
     node.until(lambda: node.run() or not node.owed())
     assert {node.status(share) for share in shares} == {'error'}
     assert len(decisions(node)) == 10
@@ -357,7 +357,7 @@ def test_a_question_that_hangs_is_given_up(build_node):
     ]
     ended.set()
     assert [one.reason for one in decisions(node) if one.reason] == [
-        'the back end did not answer within 1 s'
+        'the back end did not reply within 1 s'
     ]
 
 
@@ -369,7 +369,7 @@ def test_questions_that_hang_keep_nobody_from_other_work(build_node):
     for share in stuck:
         move(node, share, 'extend')
     hang = node.driver().hang_next('get_share_status', None)
-    assert node.backend().reconciliation.run_pass() == 3
+    assert node.backend().endpoints.reconciliation.run_pass() == 3
     assert hang.wait_reached()
     node.ask('extend', other, 2)
     node.until(lambda: shown(node, other) == ('available', 2))
@@ -438,14 +438,14 @@ def test_a_back_end_that_is_away_is_not_asked_again_and_again(build_node):
 
 def test_what_has_work_is_left_to_it(node, share):
     node.ask('extend', share, 5)
-    assert node.backend().reconciliation.run_pass() == 0
+    assert node.backend().endpoints.reconciliation.run_pass() == 0
     node.run()
     assert shown(node, share) == ('available', 5)
 
 
 def test_two_passes_before_the_rescue_are_one(node, share):
     move(node, share, 'reset_migrating')
-    passes = node.backend().reconciliation.run_pass
+    passes = node.backend().endpoints.reconciliation.run_pass
     assert [passes(), passes()] == [1, 0]
     node.run()
     assert node.messages() == [(UPDATE, UNKNOWN)]
@@ -495,7 +495,7 @@ def test_what_another_manager_has_locked_is_left_to_it(build_node):
     share = node.create(3)
     node.run()
     move(node, share, 'extend')
-    assert node.backend().reconciliation.run_pass() == 1
+    assert node.backend().endpoints.reconciliation.run_pass() == 1
     rescued = f'rescue-{instance_id(node, share)}'
     with second.process.locks.try_lock(rescued) as held:
         assert held

@@ -466,7 +466,7 @@ def test_writable_replicas_are_not_promoted(build_cloud):
     cloud.driver('gamma').fail_next('create_replica')
     third = cloud.request_replica(share_id, 'gamma')
     cloud.settle()
-    refused('written to', cloud.ask, 'promote', third)
+    refused('writable', cloud.ask, 'promote', third)
 
 
 def test_a_promotion_whose_replica_was_moved_by_decree_has_failed(
@@ -547,7 +547,7 @@ def test_work_on_replicas_waits_for_other_work_on_them(cloud, share_id):
     ours, theirs = (
         Coordinator(cloud.conf, member) for member in ('ours', 'theirs')
     )
-    cloud.share.backends[1].replication.locks = ours
+    cloud.share.backends[1].endpoints.replication.locks = ours
     cloud.ask('promote', replica_id)
     with theirs.lock(f'replicas-{share_id}'):
         while cloud.step():
@@ -668,7 +668,7 @@ def test_a_promotion_that_nobody_carries_out_has_failed(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.replicate(share_id, 'gamma')
     bring(cloud, replica_id, 'replication_change')
-    cloud.share.backends[1].reconciliation.run_pass()
+    cloud.share.backends[1].endpoints.reconciliation.run_pass()
     while cloud.step():
         pass
     assert cloud.states(share_id) == {
@@ -684,6 +684,6 @@ def test_what_a_replica_follows_with_is_left_to_its_updates(cloud, share_id):
     replica_id = cloud.replicate(share_id, 'beta')
     cloud.crash_at(None)
     for backend in cloud.share.backends:
-        backend.reconciliation.run_pass()
+        backend.endpoints.reconciliation.run_pass()
     assert set(cloud.snapshots_on(replica_id).values()) == {'creating'}
     assert not cloud.step()

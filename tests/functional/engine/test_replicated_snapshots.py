@@ -145,7 +145,7 @@ def make_terse(cloud, backend='alpha', **answers):
     made = next(
         one for one in cloud.share.backends if one.host.endswith(f'@{backend}')
     )
-    made.snapshots.driver = Terse(made.snapshots.driver, **answers)
+    made.endpoints.snapshots.driver = Terse(made.endpoints.snapshots.driver, **answers)
 
 
 # Create
@@ -360,7 +360,7 @@ def test_one_at_a_time_works_on_the_replicas_of_a_share(cloud, share_id, verb):
     """Who has to wait gives the work back, and is in nobody's way."""
     snapshot_id = complete(cloud, share_id)
     endpoint = next(
-        one.replicated_snapshots
+        one.endpoints.replicated_snapshots
         for one in cloud.share.backends
         if one.host.endswith('@alpha')
     )
@@ -761,7 +761,7 @@ def test_what_was_asked_before_a_revert_makes_no_replica_in_sync(
         lambda: album.revert(cloud, share_id, snapshot_id),
     )
     for backend in cloud.share.backends:
-        backend.replica_updates.request_pass()
+        backend.endpoints.replica_updates.request_pass()
     run(cloud, 'beta')
     assert state(cloud, share_id, 'beta') == 'out_of_sync'
     cloud.settle()

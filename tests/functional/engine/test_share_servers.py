@@ -60,7 +60,7 @@ def set_up(cloud):
 
 def delete_idle(cloud, minutes=10):
     cloud.clock.advance(minutes * MINUTES + 1)
-    cloud.share.backends[0].share_servers.delete_idle(
+    cloud.share.backends[0].endpoints.share_servers.delete_idle(
         datetime.timedelta(minutes=minutes)
     )
     cloud.settle()
@@ -403,7 +403,7 @@ def test_what_was_idle_for_a_short_while_only_is_not(cloud):
     cloud.api.delete(cloud.create_share_on_network(cloud.add_network()))
     cloud.settle()
     cloud.clock.advance(9 * MINUTES)
-    cloud.share.backends[0].share_servers.delete_idle(
+    cloud.share.backends[0].endpoints.share_servers.delete_idle(
         datetime.timedelta(minutes=10)
     )
     cloud.settle()

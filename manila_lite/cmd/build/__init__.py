@@ -1,0 +1,1 @@
+"""Build the objects of a process and connect them."""

@@ -1,0 +1,206 @@
+"""Build the API: operations, controllers and the WSGI application."""
+
+import dataclasses
+import logging
+import typing
+
+from oslo_db import exception as db_exc
+
+from manila_lite.api.app import build_app
+from manila_lite.cmd.build.process import Process
+from manila_lite.db.queries.admin import services
+from manila_lite.db.session import Database
+from manila_lite.policies.enforcer import Enforcer
+from manila_lite.rpc.scheduler import PlacementRpc
+from manila_lite.rpc.share import AccessRpc
+from manila_lite.rpc.share import EnsuringRpc
+from manila_lite.rpc.share import ManagingRpc
+from manila_lite.rpc.share import NetworkUpdatesRpc
+from manila_lite.rpc.share import ProvisioningRpc
+from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.share import ReplicatedSnapshotsRpc
+from manila_lite.rpc.share import ReplicationRpc
+from manila_lite.rpc.share import ReplicaUpdatesRpc
+from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.rpc.share import ShareServersRpc
+from manila_lite.rpc.share import SnapshotAccessRpc
+from manila_lite.rpc.share import SnapshotsRpc
+from manila_lite.scheduler import choose
+from manila_lite.scheduler.filters.extra_specs import mismatch_reason
+from manila_lite.share.operations.access.locks import Locks
+from manila_lite.share.operations.access.share_rules import Access
+from manila_lite.share.operations.access.snapshot_rules import SnapshotAccess
+from manila_lite.share.operations.managing import Managing
+from manila_lite.share.operations.networks.changes import NetworkChanges
+from manila_lite.share.operations.networks.share_networks import ShareNetworks
+from manila_lite.share.operations.recovery import Recovery
+from manila_lite.share.operations.replication.replicas import Replicas
+from manila_lite.share.operations.servers.migrations import ServerMigrations
+from manila_lite.share.operations.servers.share_servers import ShareServers
+from manila_lite.share.operations.services import Services
+from manila_lite.share.operations.shares.shares import Shares
+from manila_lite.share.operations.snapshots import Snapshots
+from manila_lite.work.admission import AdmissionControl
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass
+class ApiServices:
+    """What controllers are given."""
+
+    conf: typing.Any
+    db: Database
+    enforcer: Enforcer
+    shares: Shares
+    access: Access
+    snapshots: Snapshots
+    snapshot_access: SnapshotAccess
+    locks: Locks
+    managing: Managing
+    services: Services
+    recovery: Recovery
+    share_networks: ShareNetworks
+    network_changes: NetworkChanges
+    share_servers: ShareServers
+    server_migrations: ServerMigrations
+    replicas: Replicas
+    limits: dict[str, int]
+    admin_only_metadata: frozenset[str]
+    admin_only_export_metadata: frozenset[str]
+    pool_matches: typing.Callable
+
+
+def build_api(process: Process, *, auth=None, checks=None, enforcer=None):
+    """The WSGI application, and the services behind it."""
+    conf = process.conf
+    enforcer = enforcer or Enforcer(conf)
+    found = ApiServices(
+        conf=conf,
+        db=process.db,
+        enforcer=enforcer,
+        shares=share_operations(process),
+        access=access_operations(process),
+        snapshots=snapshot_operations(process),
+        snapshot_access=SnapshotAccess(
+            process.db,
+            process.client(SnapshotAccessRpc),
+            AdmissionControl(process.db, conf.work.max_queue),
+        ),
+        locks=Locks(process.db),
+        managing=Managing(
+            conf,
+            process.db,
+            process.client(PlacementRpc),
+            process.client(ManagingRpc),
+        ),
+        services=Services(
+            process.db, process.client(EnsuringRpc), conf.service_down_time
+        ),
+        recovery=Recovery(process.db, process.client(ReconciliationRpc)),
+        share_servers=ShareServers(
+            process.db, process.client(ShareServersRpc), conf.service_down_time
+        ),
+        share_networks=ShareNetworks(
+            process.db, process.limits(), process.client(ShareServersRpc)
+        ),
+        network_changes=NetworkChanges(
+            process.db,
+            process.client(NetworkUpdatesRpc),
+            process.client(ShareServersRpc),
+            conf.service_down_time,
+        ),
+        server_migrations=ServerMigrations(
+            process.db,
+            process.client(PlacementRpc),
+            process.client(ServerMigrationRpc),
+            conf.service_down_time,
+        ),
+        replicas=replica_operations(process),
+        limits=process.limits(),
+        admin_only_metadata=frozenset(conf.admin_only_metadata),
+        admin_only_export_metadata=frozenset(conf.admin_only_el_metadata),
+        pool_matches=pool_matches,
+    )
+    everything = {'database': database_check(process.db), **(checks or {})}
+    app = build_app(conf, found, enforcer, auth, checks=everything)
+    return app, found
+
+
+def access_operations(process: Process) -> Access:
+    return Access(
+        process.db,
+        process.client(AccessRpc),
+        AdmissionControl(process.db, process.conf.work.max_queue),
+        process.locks,
+    )
+
+
+def share_operations(process: Process) -> Shares:
+    return Shares(
+        process.conf,
+        process.db,
+        process.limits(),
+        process.client(PlacementRpc),
+        process.client(ProvisioningRpc),
+        process.client(ReplicationRpc),
+        AdmissionControl(process.db, process.conf.work.max_queue),
+    )
+
+
+def replica_operations(process: Process) -> Replicas:
+    return Replicas(
+        process.db,
+        process.limits(),
+        process.client(PlacementRpc),
+        process.client(ReplicationRpc),
+        process.client(ReplicaUpdatesRpc),
+        process.client(AccessRpc),
+        AdmissionControl(process.db, process.conf.work.max_queue),
+    )
+
+
+def snapshot_operations(process: Process) -> Snapshots:
+    return Snapshots(
+        process.db,
+        process.limits(),
+        process.client(SnapshotsRpc),
+        process.client(ReplicatedSnapshotsRpc),
+        AdmissionControl(process.db, process.conf.work.max_queue),
+    )
+
+
+def pool_matches(
+    capabilities: typing.Mapping[str, typing.Any],
+    extra_specs: typing.Mapping[str, str],
+) -> bool:
+    """Whether a pool offers everything that extra specs demand."""
+    pool = choose.Pool(
+        host='',
+        capabilities=capabilities,
+        zone=None,
+        service_up=True,
+        service_enabled=True,
+        total_gb=None,
+        free_gb=None,
+        allocated_gb=0,
+        pending_gb=0,
+    )
+    return not any(
+        mismatch_reason(pool, key, wanted)
+        for key, wanted in extra_specs.items()
+    )
+
+
+def database_check(db: Database):
+    """Whether the database answers, for /healthcheck."""
+
+    def check() -> str | None:
+        try:
+            db.read(services.list_zones)
+        except db_exc.DBError:
+            LOG.warning('The database does not answer', exc_info=True)
+            return 'does not answer'
+        return None
+
+    return check

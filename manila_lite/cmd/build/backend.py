@@ -1,0 +1,365 @@
+"""Build one back end: its driver, endpoints, recovery and runner."""
+
+from collections.abc import Callable
+import logging
+import typing
+
+from manila_lite import exception
+from manila_lite.cmd.build.api import share_operations
+from manila_lite.cmd.build.process import Process
+from manila_lite.context import RequestContext
+from manila_lite.db.queries.servers.share_servers import ServerLimits
+from manila_lite.db.queries.shares import shares
+from manila_lite.network.base import ADMIN
+from manila_lite.network.base import USER
+from manila_lite.network.registry import load as load_network
+from manila_lite.rpc.share import AccessRpc
+from manila_lite.rpc.share import EnsuringRpc
+from manila_lite.rpc.share import ProvisioningRpc
+from manila_lite.rpc.share import ReconciliationRpc
+from manila_lite.rpc.share import ReplicatedSnapshotsRpc
+from manila_lite.rpc.share import ReplicationRpc
+from manila_lite.rpc.share import ReplicaUpdatesRpc
+from manila_lite.rpc.share import ServerMigrationRpc
+from manila_lite.rpc.share import ShareServersRpc
+from manila_lite.rpc.share import SnapshotAccessRpc
+from manila_lite.rpc.share import SnapshotsRpc
+from manila_lite.share.drivers import registry
+from manila_lite.share.drivers.base import ShareDriver
+from manila_lite.share.drivers.contract.configuration import Configuration
+from manila_lite.share.manager.access.share_rules import AccessEndpoint
+from manila_lite.share.manager.access.snapshot_rules import (
+    SnapshotAccessEndpoint,
+)
+from manila_lite.share.manager.backend import Backend
+from manila_lite.share.manager.deferred_deletion import DeferredDeletion
+from manila_lite.share.manager.driver_probe import DriverProbe
+from manila_lite.share.manager.driver_view.share_view import NameTemplates
+from manila_lite.share.manager.endpoints import BackendEndpoints
+from manila_lite.share.manager.ensuring import EnsuringEndpoint
+from manila_lite.share.manager.managing import ManagingEndpoint
+from manila_lite.share.manager.provisioning import ProvisioningEndpoint
+from manila_lite.share.manager.recovery.reconciliation import (
+    ReconciliationEndpoint,
+)
+from manila_lite.share.manager.recovery.rule_sets import RuleSetRecovery
+from manila_lite.share.manager.recovery.rule_sets import (
+    SnapshotRuleSetRecovery,
+)
+from manila_lite.share.manager.recovery.server_tasks import ServerTaskRecovery
+from manila_lite.share.manager.recovery.share_instances import (
+    ShareInstanceRecovery,
+)
+from manila_lite.share.manager.recovery.share_servers import (
+    ShareServerRecovery,
+)
+from manila_lite.share.manager.recovery.snapshot_instances import (
+    SnapshotInstanceRecovery,
+)
+from manila_lite.share.manager.replication.outcome_writer import OutcomeWriter
+from manila_lite.share.manager.replication.probe import ReplicaProbe
+from manila_lite.share.manager.replication.promotion import PromotionWriter
+from manila_lite.share.manager.replication.replicas import ReplicasEndpoint
+from manila_lite.share.manager.replication.rule_resync import RuleResync
+from manila_lite.share.manager.replication.snapshots import (
+    ReplicatedSnapshotsEndpoint,
+)
+from manila_lite.share.manager.replication.updates import (
+    ReplicaUpdatesEndpoint,
+)
+from manila_lite.share.manager.servers.lifecycle import ShareServersEndpoint
+from manila_lite.share.manager.servers.migration_phases import (
+    ServerMigrationPhases,
+)
+from manila_lite.share.manager.servers.migrations import (
+    ServerMigrationsEndpoint,
+)
+from manila_lite.share.manager.servers.network_updates import (
+    NetworkUpdatesEndpoint,
+)
+from manila_lite.share.manager.servers.setup import ServerNetworks
+from manila_lite.share.manager.servers.setup import ServerSetup
+from manila_lite.share.manager.snapshots import SnapshotsEndpoint
+from manila_lite.work.runner import Runner
+
+LOG = logging.getLogger(__name__)
+
+
+def build_backend(process: Process, name: str) -> Backend:
+    """Build one back end; its driver is loaded but not started."""
+    conf, db = process.conf, process.db
+    host = f'{conf.host}@{name}'
+    configuration = Configuration(conf, name)
+    driver = registry.load(configuration.share_driver)(
+        configuration=configuration, private_storage=None
+    )
+    names = NameTemplates(
+        conf.share_name_template, conf.share_snapshot_name_template
+    )
+    setup = server_setup(process, driver, configuration, names, host)
+    endpoints = build_endpoints(process, driver, names, setup, host)
+    reconciliation = endpoints.reconciliation
+    runner = Runner(
+        db,
+        queues=[host],
+        handlers=endpoints.handlers(),
+        owner=f'manila-share@{host}:{process.id}',
+        rescue=reconciliation.rescue,
+        recheck=reconciliation.recheck,
+        settings=process.settings(conf.work.workers_per_backend),
+        rng=process.rng,
+    )
+    backend = Backend(
+        db,
+        driver,
+        runner,
+        endpoints,
+        DeferredDeletion(db, process.client(ProvisioningRpc), host),
+        host=host,
+        zone=(
+            configuration.safe_get('backend_availability_zone')
+            or conf.storage_availability_zone
+        ),
+        incarnation=process.id,
+        enabled=conf.enable_new_services,
+        expire=_expirer(process),
+        servers=setup,
+    )
+    if conf.startup_reconciliation_enabled:
+        backend.start_recovery_after(
+            conf.startup_reconciliation_wait_seconds,
+            reconciliation.request_pass,
+        )
+    return backend
+
+
+def build_endpoints(
+    process: Process,
+    driver: ShareDriver,
+    names: NameTemplates,
+    setup: ServerSetup,
+    host: str,
+) -> BackendEndpoints:
+    """Build what carries out the work of one back end."""
+    conf, db, client = process.conf, process.db, process.client
+    servers = ShareServersEndpoint(
+        db,
+        driver,
+        client(ShareServersRpc),
+        host,
+        setup,
+        with_last_share=conf.delete_share_server_with_last_share,
+    )
+    provisioning = ProvisioningEndpoint(
+        driver, names, conf.periodic_interval, setup, servers
+    )
+    snapshots = SnapshotsEndpoint(driver, names, conf.message_ttl)
+    access = AccessEndpoint(
+        db,
+        driver,
+        client(AccessRpc),
+        host,
+        name_template=conf.share_name_template,
+        message_ttl=conf.message_ttl,
+        locks=process.locks,
+    )
+    rules = RuleResync(client(AccessRpc))
+    replication = ReplicasEndpoint(
+        driver,
+        names,
+        setup,
+        servers,
+        rules,
+        PromotionWriter(rules, conf.message_ttl),
+        process.locks,
+    )
+    return BackendEndpoints(
+        provisioning=provisioning,
+        snapshots=snapshots,
+        replicated_snapshots=ReplicatedSnapshotsEndpoint(
+            snapshots, client(ReplicatedSnapshotsRpc), host, process.locks
+        ),
+        access=access,
+        snapshot_access=SnapshotAccessEndpoint(
+            db,
+            driver,
+            client(SnapshotAccessRpc),
+            host,
+            names=names,
+            message_ttl=conf.message_ttl,
+        ),
+        replication=replication,
+        replica_updates=replica_updates(process, driver, host, names, access),
+        managing=ManagingEndpoint(driver, names, process.limits(), servers),
+        ensuring=EnsuringEndpoint(
+            db,
+            driver,
+            client(EnsuringRpc),
+            host,
+            name_template=conf.share_name_template,
+            update_status=conf.update_shares_status_on_ensure,
+            message_ttl=conf.message_ttl,
+            access=access,
+        ),
+        share_servers=servers,
+        network_updates=NetworkUpdatesEndpoint(setup, conf.message_ttl),
+        server_migrations=server_migrations(process, driver, setup, names),
+        reconciliation=_reconciliation(
+            process, host, provisioning, snapshots, access, setup, replication
+        ),
+    )
+
+
+def server_migrations(
+    process: Process,
+    driver: ShareDriver,
+    setup: ServerSetup,
+    names: NameTemplates,
+) -> ServerMigrationsEndpoint:
+    """Build what migrates share servers to a back end."""
+    conf = process.conf
+    return ServerMigrationsEndpoint(
+        process.db,
+        driver,
+        ServerMigrationPhases(
+            process.client(AccessRpc),
+            process.client(SnapshotAccessRpc),
+            process.client(ShareServersRpc),
+        ),
+        setup,
+        setup.service_host,
+        names=names,
+        interval=conf.server_migration_driver_continue_update_interval,
+        probe=DriverProbe(
+            conf.recovery.question_timeout, conf.recovery.unanswered_questions
+        ),
+    )
+
+
+def replica_updates(
+    process: Process,
+    driver: ShareDriver,
+    host: str,
+    names: NameTemplates,
+    access: AccessEndpoint,
+) -> ReplicaUpdatesEndpoint:
+    """Build what polls the replicas on a back end."""
+    conf = process.conf
+    return ReplicaUpdatesEndpoint(
+        process.db,
+        driver,
+        process.client(ReplicaUpdatesRpc),
+        host,
+        OutcomeWriter(process.db, access, conf.message_ttl),
+        names=names,
+        locks=process.locks,
+        probe=ReplicaProbe(
+            DriverProbe(
+                conf.recovery.question_timeout,
+                conf.recovery.unanswered_questions,
+            )
+        ),
+    )
+
+
+def server_setup(
+    process: Process,
+    driver: ShareDriver,
+    configuration: Configuration,
+    names: NameTemplates,
+    host: str,
+) -> ServerSetup:
+    """Build what finds and creates share servers of a back end."""
+    networks = None
+    if driver.driver_handles_share_servers:
+
+        def network(group: str, label: str) -> typing.Any:
+            return load_network(process.db, process.conf, group, label)
+
+        for_admins = configuration.admin_network_config_group
+        networks = ServerNetworks(
+            network(
+                configuration.network_config_group
+                or configuration.config_group,
+                USER,
+            ),
+            for_admins and network(for_admins, ADMIN),
+        )
+    return ServerSetup(
+        process.db,
+        driver,
+        host,
+        names=names,
+        networks=networks,
+        limits=ServerLimits(
+            driver.max_shares_per_share_server, driver.max_share_server_size
+        ),
+        backend_name=driver.backend_name,
+        message_ttl=process.conf.message_ttl,
+    )
+
+
+def _reconciliation(
+    process: Process,
+    host: str,
+    provisioning: ProvisioningEndpoint,
+    snapshots: SnapshotsEndpoint,
+    access: AccessEndpoint,
+    setup: ServerSetup,
+    replication: ReplicasEndpoint,
+) -> ReconciliationEndpoint:
+    """Build the recovery of a back end for each kind of resource."""
+    conf = process.conf
+    rescues = process.client(ReconciliationRpc).on(host)
+    works = {
+        contract.name: process.client(contract).on(host)
+        for contract in (
+            ProvisioningRpc,
+            SnapshotsRpc,
+            SnapshotAccessRpc,
+            ShareServersRpc,
+            ServerMigrationRpc,
+            ReplicationRpc,
+            ReplicatedSnapshotsRpc,
+        )
+    }
+    resources = [
+        ShareServerRecovery(rescues, works, setup),
+        ServerTaskRecovery(rescues, works),
+        ShareInstanceRecovery(
+            rescues, works, provisioning, conf.message_ttl, replication
+        ),
+        SnapshotInstanceRecovery(rescues, works, snapshots, conf.message_ttl),
+        RuleSetRecovery(rescues, works, access),
+        SnapshotRuleSetRecovery(rescues, works),
+    ]
+    return ReconciliationEndpoint(
+        process.db,
+        {kind: one for one in resources for kind in one.kinds},
+        process.client(ReconciliationRpc),
+        host,
+        process.locks,
+        DriverProbe(
+            conf.recovery.question_timeout, conf.recovery.unanswered_questions
+        ),
+        conf.recovery.batch,
+    )
+
+
+def _expirer(process: Process) -> Callable[[Backend, str], None]:
+    """Return what deletes an expired share on behalf of its project."""
+    operations = share_operations(process)
+
+    def expire(backend: Backend, share_id: str) -> None:
+        try:
+            share = process.db.read(shares.get_target, share_id)
+            operations.delete(
+                RequestContext(
+                    project_id=share.project_id, user_id=share.user_id
+                ),
+                share,
+            )
+        except (exception.NotFound, exception.InvalidStatus) as error:
+            LOG.info('Share %s in the recycle bin: %s', share_id, error)
+
+    return expire

@@ -1,0 +1,137 @@
+"""What the services of one process share, and a service that runs work."""
+
+from collections.abc import Iterable, Sequence
+from concurrent import futures
+import dataclasses
+import random
+import threading
+import time
+import typing
+import uuid
+
+from manila_lite.coordination import NullCoordinator
+from manila_lite.db.session import Database
+from manila_lite.periodic import Periodic
+from manila_lite.periodic import Task
+from manila_lite.quota import limits as quota_limits
+from manila_lite.rpc.contract import Client
+from manila_lite.rpc.transport import HintListener
+from manila_lite.work import table
+from manila_lite.work.runner import Runner
+from manila_lite.work.runner import Settings
+
+LISTENER_START_TIMEOUT = 0.5
+LISTENER_STOP_TIMEOUT = 0.3
+"""Seconds to wait for listeners; the broker may be down."""
+
+
+@dataclasses.dataclass
+class Process:
+    """What the services of one process share.
+
+    `id` is the incarnation: a new one for every start.
+    """
+
+    conf: typing.Any
+    db: Database
+    transport: typing.Any = None
+    locks: typing.Any = dataclasses.field(default_factory=NullCoordinator)
+    rng: random.Random = dataclasses.field(default_factory=random.Random)
+    id: str = dataclasses.field(default_factory=lambda: str(uuid.uuid4()))
+
+    def client(self, contract: type) -> Client:
+        return Client(contract, table.submit_durable, self.transport)
+
+    def settings(self, workers: int) -> Settings:
+        work = self.conf.work
+        return Settings(
+            lease=work.lease,
+            sweep_interval=work.sweep_interval,
+            workers=workers,
+            max_attempts=work.max_attempts,
+            retry_delay=work.retry_delay,
+            operation_timeout=work.operation_timeout,
+            message_ttl=self.conf.message_ttl,
+        )
+
+    def limits(self) -> dict[str, int]:
+        return quota_limits.from_options(self.conf.quota)
+
+
+class Service:
+    """Runners, the listeners that wake them, and periodic tasks."""
+
+    def __init__(
+        self,
+        runners: Sequence[typing.Any],
+        tasks: list[Task],
+        *,
+        listeners: Sequence[typing.Any],
+    ):
+        self.runners = runners
+        self.listeners = listeners
+        self.tasks = tasks
+        self.periodic = Periodic(tasks)
+
+    def start(self) -> None:
+        with futures.ThreadPoolExecutor(len(self.listeners) or 1) as pool:
+            listening = [pool.submit(one.start) for one in self.listeners]
+            # A broker that is down must not keep work from starting.
+            futures.wait(listening, LISTENER_START_TIMEOUT)
+            for runner in self.runners:
+                runner.start()
+            self.periodic.start()
+        for one in listening:
+            one.result()
+
+    def stop(self, timeout: float = 60.0) -> bool:
+        """Stop; return True when all running work has ended."""
+        deadline = time.monotonic() + timeout
+        for runner in self.runners:  # none claims work while we wait
+            runner.stop(0.0)
+        self.periodic.stop()
+        self._stop_listening()
+        ended = [
+            runner.stop(max(0.0, deadline - time.monotonic()))
+            for runner in self.runners
+        ]
+        return all(ended)
+
+    def _stop_listening(self) -> None:
+        """Stop the listeners; wait briefly, since they poll.
+
+        A message that arrives meanwhile may be dropped: it is only a hint.
+        """
+        threads = [
+            threading.Thread(target=listener.stop, daemon=True)
+            for listener in self.listeners
+        ]
+        deadline = time.monotonic() + LISTENER_STOP_TIMEOUT
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+Served = tuple[str, str, Runner, Sequence[typing.Any]]
+"""Topic, server name, the runner to wake, endpoints that answer calls."""
+
+
+def listen(process: Process, served: Iterable[Served]) -> list[HintListener]:
+    """Return the listeners for hints and calls; none without transport."""
+    if process.transport is None:
+        return []
+    return [
+        HintListener(process.transport, topic, server, runner.wake, endpoints)
+        for topic, server, runner, endpoints in served
+    ]
+
+
+def connect_hints(db: Database, sender: typing.Any) -> None:
+    """Send the hints of every transaction after its commit."""
+
+    def deliver(hints: Iterable[typing.Any]) -> None:
+        for hint in hints:
+            sender.send(*hint)
+
+    db.deliver = deliver
