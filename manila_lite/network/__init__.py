@@ -1,1 +1,1 @@
-"""Addresses of share servers, and the networks they are in."""
+"""Network plug-ins: address allocation for share servers."""

@@ -1,4 +1,4 @@
-"""What a network plug-in does: give addresses and take them back."""
+"""The interface of network plug-ins."""
 
 import abc
 from collections.abc import Collection, Mapping, Sequence
@@ -11,15 +11,15 @@ from manila_lite.db.session import Session
 
 USER = 'user'
 ADMIN = 'admin'
-"""Labels: of the networks of users, and of the administrators' one."""
+"""Labels of networks: share networks of users, the administrators' one."""
 
 
 class NetworkPlugin(abc.ABC):
-    """Gives the share servers of one back end their addresses.
+    """Allocates addresses for the share servers of one back end.
 
-    `options` are those of `conf.network`, as they hold for the back end.
-    With the label `admin` it serves the network of administrators, which
-    is described by options alone and has no subnet.
+    `options` are the values of `conf.network` for this back end. With the
+    label `admin` the plug-in serves the network of administrators, which
+    is described by options only and has no subnet.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class NetworkPlugin(abc.ABC):
 
     @property
     def ip_versions(self) -> frozenset[int]:
-        """The versions that it may give addresses of, out of 4 and 6."""
+        """The enabled IP versions, out of 4 and 6."""
         return frozenset(
             version
             for version in (4, 6)
@@ -46,7 +46,7 @@ class NetworkPlugin(abc.ABC):
         )
 
     def check(self) -> None:
-        """Raise NetworkBadConfigurationException for unusable options."""
+        """Raise NetworkBadConfigurationException for invalid options."""
         if not self.ip_versions:
             raise self.configuration_error(
                 'neither network_plugin_ipv4_enabled nor '
@@ -62,10 +62,11 @@ class NetworkPlugin(abc.ABC):
     def allocate_network(
         self, share_server_id: str, subnet_id: str | None, count: int
     ) -> Sequence[typing.Any]:
-        """Give a server so many addresses in a subnet; the rows of them.
+        """Allocate addresses of a server in a subnet; return their rows.
 
-        Those that it has in the subnet count: a second call gives no
-        more. Raises NoFreeAddress, having given none.
+        Addresses that the server already has there are included in
+        `count`, so a second call allocates no more. Raises NoFreeAddress
+        and allocates none when there are too few.
         """
 
     @abc.abstractmethod
@@ -75,10 +76,10 @@ class NetworkPlugin(abc.ABC):
         subnet_id: str | None,
         addresses: Collection[str],
     ) -> list[str]:
-        """Note that a server has these addresses, where they fit.
+        """Record addresses that a managed server has in this network.
 
-        The answer is those that do not belong to this network. Raises
-        NetworkException when one has been given to another server.
+        Returns the addresses that do not belong to this network. Raises
+        NetworkException when one belongs to another server.
         """
 
     def deallocate_network(
@@ -87,9 +88,9 @@ class NetworkPlugin(abc.ABC):
         share_server_id: str,
         subnet_id: str | None = None,
     ) -> int:
-        """Take the addresses of a server back, in one subnet or in all.
+        """Free the addresses of a server in one subnet or in all.
 
-        In the transaction that says why; how many there were.
+        Runs in the caller's transaction; returns the count.
         """
         return network_allocations.remove(
             session, share_server_id, self.label, subnet_id

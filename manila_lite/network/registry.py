@@ -1,4 +1,4 @@
-"""Network plug-ins, found by the name of an entry point."""
+"""Load network plug-ins by the name of an entry point."""
 
 import importlib
 from importlib import metadata
@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 
 ENTRY_POINTS = 'manila_lite.network'
 
-# Paths found in configuration files that were written for the incumbent.
+# Class paths in configuration files that were written for Manila.
 _SUCCESSORS = {
     'manila.network.standalone_network_plugin.StandaloneNetworkPlugin': (
         'standalone'
@@ -27,7 +27,7 @@ _SUCCESSORS = {
 def load(
     db: Database, conf: typing.Any, group: str, label: str = USER
 ) -> NetworkPlugin:
-    """The plug-in that a section names, ready to work.
+    """Create the plug-in configured in a section.
 
     Raises NetworkBadConfigurationException.
     """
@@ -44,7 +44,7 @@ def load(
 
 
 def known_plugins() -> dict[str, str]:
-    """The plug-ins that can be named: where each of them is."""
+    """Return the installed plug-ins: class path by name."""
     return {
         point.name: point.value
         for point in metadata.entry_points(group=ENTRY_POINTS)
@@ -54,17 +54,17 @@ def known_plugins() -> dict[str, str]:
 def _find(name: str) -> type[NetworkPlugin]:
     path = known_plugins().get(name)
     if path is None:
-        raise _unusable(
+        raise _bad_plugin(
             name, f'known plug-ins are {", ".join(sorted(known_plugins()))}'
         )
     module, _, attribute = path.partition(':')
-    found = getattr(importlib.import_module(module), attribute, None)
-    if not (inspect.isclass(found) and issubclass(found, NetworkPlugin)):
-        raise _unusable(name, f'{path} is not a NetworkPlugin')
-    return found
+    cls = getattr(importlib.import_module(module), attribute, None)
+    if not (inspect.isclass(cls) and issubclass(cls, NetworkPlugin)):
+        raise _bad_plugin(name, f'{path} is not a NetworkPlugin')
+    return cls
 
 
-def _unusable(name: str, reason: str) -> exception.ManilaLiteError:
+def _bad_plugin(name: str, reason: str) -> exception.ManilaLiteError:
     return exception.NetworkBadConfigurationException(
         reason=f'network_api_class "{name}" cannot be used: {reason}'
     )

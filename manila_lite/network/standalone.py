@@ -1,9 +1,8 @@
-"""Addresses of a network that options describe, kept in the database.
+"""Allocate addresses of a network that is described by options.
 
-No network service is asked: whoever runs the network has set these
-addresses aside. Who gives any holds the segment, so that nobody else
-gives the same ones meanwhile; that none is ever given twice is a key of
-the table.
+There is no network service: the operator has reserved these addresses. An
+allocation locks the segment, so that concurrent allocations do not choose
+the same address; a unique key makes sure that none is allocated twice.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,7 +20,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Range(typing.NamedTuple):
-    """Addresses from the first to the last, as numbers."""
+    """A range of addresses, both ends included, as integers."""
 
     first: int
     last: int
@@ -32,7 +31,7 @@ class Range(typing.NamedTuple):
 
 
 class StandaloneNetwork(NetworkPlugin):
-    """See the module."""
+    """Network plug-in for a preconfigured network; see the module."""
 
     def check(self) -> None:
         super().check()
@@ -66,7 +65,7 @@ class StandaloneNetwork(NetworkPlugin):
             gateway = ipaddress.ip_address(given)
         except ValueError:
             raise self.configuration_error(
-                f'standalone_network_plugin_gateway is no address: {given}'
+                f'standalone_network_plugin_gateway is not an address: {given}'
             ) from None
         if gateway.version not in self.ip_versions:
             raise self.configuration_error(
@@ -81,7 +80,7 @@ class StandaloneNetwork(NetworkPlugin):
             return ipaddress.ip_network(f'{self.gateway}/{mask}', strict=False)
         except ValueError:
             raise self.configuration_error(
-                f'standalone_network_plugin_mask is no mask: {mask}'
+                f'standalone_network_plugin_mask is not a mask: {mask}'
             ) from None
 
     def _ranges(self) -> list[Range]:
@@ -92,7 +91,7 @@ class StandaloneNetwork(NetworkPlugin):
             int(self.network.network_address),
             int(self.network.broadcast_address),
         )
-        if last - first >= 2:  # network and broadcast are nobody's
+        if last - first >= 2:  # without network and broadcast address
             first, last = first + 1, last - 1
         return [Range(first, last)]
 
@@ -100,14 +99,14 @@ class StandaloneNetwork(NetworkPlugin):
         first, _, last = given.partition('-')
         try:
             ends = [
-                ipaddress.ip_address(each.strip())
-                for each in (first, last or first)
+                ipaddress.ip_address(address.strip())
+                for address in (first, last or first)
             ]
         except ValueError:
-            raise self._bad_range(f'{given} is no range') from None
-        for each in ends:
-            if each not in self.network:
-                raise self._bad_range(f'{each} is not in {self.network}')
+            raise self._bad_range(f'{given} is not a range') from None
+        for address in ends:
+            if address not in self.network:
+                raise self._bad_range(f'{address} is not in {self.network}')
         if int(ends[0]) > int(ends[1]):
             raise self._bad_range(f'{given} ends before it begins')
         return Range(int(ends[0]), int(ends[1]))
@@ -117,19 +116,19 @@ class StandaloneNetwork(NetworkPlugin):
             f'standalone_network_plugin_allowed_ip_ranges: {reason}'
         )
 
-    # Facts of the network
+    # Attributes of the network
 
     @property
     def segment(self) -> str:
-        """What its addresses are unique within."""
+        """The scope in which addresses are unique."""
         return (
             f'{self.network_type or "flat"}:'
             f'{self.segmentation_id or 0}:{self.network}'
         )
 
     @property
-    def facts(self) -> dict[str, typing.Any]:
-        """What subnets and addresses say of the network."""
+    def attributes(self) -> dict[str, typing.Any]:
+        """The attributes stored with subnets and addresses."""
         return {
             'network_type': self.network_type,
             'segmentation_id': self.segmentation_id,
@@ -139,17 +138,17 @@ class StandaloneNetwork(NetworkPlugin):
             'mtu': self._option('mtu'),
         }
 
-    def free(self, taken: Collection[str]) -> Iterator[str]:
-        """The addresses that can be given, the lowest first."""
-        held = {int(ipaddress.ip_address(one)) for one in taken}
-        held.add(int(self.gateway))
-        make = type(self.gateway)
+    def free_addresses(self, taken: Collection[str]) -> Iterator[str]:
+        """Yield the free addresses, the lowest first."""
+        used = {int(ipaddress.ip_address(address)) for address in taken}
+        used.add(int(self.gateway))
+        address_type = type(self.gateway)
         for part in self.ranges:
             for number in range(part.first, part.last + 1):
-                if number not in held:
-                    yield str(make(number))
+                if number not in used:
+                    yield str(address_type(number))
 
-    # Give
+    # Allocation
 
     def allocate_network(
         self, share_server_id: str, subnet_id: str | None, count: int
@@ -169,7 +168,7 @@ class StandaloneNetwork(NetworkPlugin):
         )
         if wanted > 0:
             taken = network_allocations.list_addresses(session, self.segment)
-            found = list(itertools.islice(self.free(taken), wanted))
+            found = list(itertools.islice(self.free_addresses(taken), wanted))
             if len(found) < wanted:
                 raise exception.NoFreeAddress(
                     segment=self.network,
@@ -236,18 +235,20 @@ class StandaloneNetwork(NetworkPlugin):
             self.segment,
             subnet_id,
             addresses,
-            self.facts,
+            self.attributes,
         )
         if subnet_id is not None:
-            network_allocations.update_subnet(session, subnet_id, self.facts)
+            network_allocations.update_subnet(
+                session, subnet_id, self.attributes
+            )
 
 
 def merge_ranges(ranges: typing.Iterable[Range]) -> list[Range]:
-    """The same addresses in order, none of them twice."""
-    found: list[Range] = []
+    """Return the ranges in order, with overlapping ones merged."""
+    merged: list[Range] = []
     for part in sorted(ranges):
-        if found and part.first <= found[-1].last + 1:
-            part = Range(found[-1].first, max(found[-1].last, part.last))
-            found.pop()
-        found.append(part)
-    return found
+        if merged and part.first <= merged[-1].last + 1:
+            part = Range(merged[-1].first, max(merged[-1].last, part.last))
+            merged.pop()
+        merged.append(part)
+    return merged

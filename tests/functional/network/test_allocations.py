@@ -1,4 +1,4 @@
-"""Addresses in the database: none is given twice, all come back."""
+"""Addresses in the database: none is allocated twice, all are freed."""
 
 from concurrent import futures
 
@@ -81,12 +81,12 @@ def allocated(db):
     )
 
 
-def test_a_thousand_addresses_by_many_threads_are_all_different(
-    db, database_url
-):
-    # Two of everything on database servers, as two processes have.
-    others = [db] if db.dialect == 'sqlite' else [db, Database(database_url)]
-    plugins = [plugin(each) for each in others]
+def test_concurrent_allocations_are_all_different(db, database_url):
+    # On database servers two connection pools, as two processes have.
+    databases_used = (
+        [db] if db.dialect == 'sqlite' else [db, Database(database_url)]
+    )
+    plugins = [plugin(each) for each in databases_used]
     with futures.ThreadPoolExecutor(THREADS) as pool:
         given = list(
             pool.map(
@@ -99,12 +99,12 @@ def test_a_thousand_addresses_by_many_threads_are_all_different(
     assert [len(rows) for rows in given] == [4] * 250
     found = [row.ip_address for row in allocated(db)]
     assert len(found) == len(set(found)) == 1000
-    assert sum(each.retries for each in others) == 0
-    for each in others[1:]:
+    assert sum(each.retries for each in databases_used) == 0
+    for each in databases_used[1:]:
         each.dispose()
 
 
-def test_taking_and_giving_back_at_once_leaves_a_recount(db):
+def test_concurrent_allocations_and_releases_leave_no_stray_rows(db):
     network = plugin(db)
 
     def live(number):
@@ -126,17 +126,17 @@ def test_taking_and_giving_back_at_once_leaves_a_recount(db):
     assert len({row.ip_address for row in found}) == len(found) == 60
 
 
-class Counted:
-    """How many statements a call takes."""
+class StatementCounter:
+    """Counts the SQL statements run inside the block."""
 
     def __init__(self, db):
         self.db, self.count = db, 0
 
     def __enter__(self):
-        self.db.on_step = self._note
+        self.db.on_step = self._count_statement
         return self
 
-    def _note(self, name):
+    def _count_statement(self, name):
         self.count += name == 'statement'
 
     def __exit__(self, *args):
@@ -145,7 +145,7 @@ class Counted:
 
 @pytest.fixture
 def own(tmp_path):
-    """One on SQLite, where the database makes no difference."""
+    """A SQLite database, for tests where the database does not matter."""
 
     url = f'sqlite:///{tmp_path}/own.sqlite'
     databases.create_tables(url)
@@ -159,12 +159,12 @@ def own(tmp_path):
 def test_statements_do_not_grow_with_the_batch(own, count):
     network = plugin(own)
     network.allocate_network('server-0', 'subnet', 1)
-    with Counted(own) as counted:
+    with StatementCounter(own) as counted:
         network.allocate_network('server-1', 'subnet', count)
     assert counted.count == 6
 
 
-def test_asking_again_gives_no_more(own):
+def test_a_repeated_allocation_allocates_no_more(own):
     network = plugin(own)
     first = network.allocate_network('server-0', 'subnet', 2)
     again = network.allocate_network('server-0', 'subnet', 2)
@@ -175,10 +175,10 @@ def test_asking_again_gives_no_more(own):
     )
 
 
-def test_addresses_and_the_subnet_say_what_network_it_is(own):
+def test_addresses_and_the_subnet_have_the_network_attributes(own):
     network = plugin(own, network_type='vlan', segmentation_id=9, mtu=9000)
     (row,) = network.allocate_network('server-0', 'subnet', 1)
-    facts = {
+    attributes = {
         'network_type': 'vlan',
         'segmentation_id': 9,
         'mtu': 9000,
@@ -187,12 +187,12 @@ def test_addresses_and_the_subnet_say_what_network_it_is(own):
         'ip_version': 4,
     }
     subnet = own.read(lambda session: session.one(sa.select(SUBNET)))
-    for name, value in facts.items():
+    for name, value in attributes.items():
         assert getattr(row, name) == getattr(subnet, name) == value, name
     assert (row.label, row.share_network_subnet_id) == ('user', 'subnet')
 
 
-def test_a_network_that_is_full_gives_none_and_says_so(own):
+def test_a_full_network_allocates_none(own):
     network = plugin(own, allowed_ip_ranges=['10.0.0.2-10.0.0.4'])
     network.allocate_network('server-0', 'subnet', 2)
     with pytest.raises(exception.NoFreeAddress, match='2 wanted, 1 of 3 left'):
@@ -202,7 +202,7 @@ def test_a_network_that_is_full_gives_none_and_says_so(own):
     assert len(network.allocate_network('server-1', 'subnet', 2)) == 2
 
 
-def test_the_network_of_administrators_has_addresses_of_its_own(own):
+def test_the_administrators_network_is_separate(own):
     user, admin = plugin(own), plugin(own, 'admin', gateway='10.9.0.1')
     user.allocate_network('server-0', 'subnet', 1)
     (row,) = admin.allocate_network('server-0', None, 1)
@@ -212,7 +212,7 @@ def test_the_network_of_administrators_has_addresses_of_its_own(own):
     assert [row.ip_address for row in allocated(own)] == ['10.9.0.2']
 
 
-def test_addresses_of_managed_servers_are_noted_once(own):
+def test_addresses_of_managed_servers_are_recorded_once(own):
     network = plugin(own)
     rest = network.manage_network_allocations(
         'server-0', 'subnet', ['10.0.0.2', '192.0.2.7']

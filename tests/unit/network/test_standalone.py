@@ -1,4 +1,4 @@
-"""The stand-alone network plug-in: what its options mean."""
+"""The options of the standalone network plug-in."""
 
 import itertools
 
@@ -26,15 +26,17 @@ def plugin(**values):
 
 
 def first(network, count=3, taken=()):
-    return list(itertools.islice(network.free(taken), count))
+    return list(itertools.islice(network.free_addresses(taken), count))
 
 
-def test_all_of_the_network_but_its_own_addresses_can_be_given():
-    free = list(plugin(mask='255.255.255.248').free([]))
-    assert free == [f'10.0.0.{number}' for number in range(2, 7)]
+def test_network_broadcast_and_gateway_are_not_free():
+    network = plugin(mask='255.255.255.248')
+    assert list(network.free_addresses([])) == [
+        f'10.0.0.{number}' for number in range(2, 7)
+    ]
 
 
-def test_what_is_taken_is_not_free():
+def test_allocated_addresses_are_not_free():
     assert first(plugin(), taken=['10.0.0.2', '10.0.0.4']) == [
         '10.0.0.3',
         '10.0.0.5',
@@ -42,7 +44,7 @@ def test_what_is_taken_is_not_free():
     ]
 
 
-def test_ranges_limit_what_is_given_and_may_overlap():
+def test_ranges_limit_the_addresses_and_may_overlap():
     network = plugin(
         allowed_ip_ranges=[
             '10.0.0.20',
@@ -50,7 +52,7 @@ def test_ranges_limit_what_is_given_and_may_overlap():
             '10.0.0.8 - 10.0.0.10',
         ]
     )
-    assert list(network.free([])) == [
+    assert list(network.free_addresses([])) == [
         '10.0.0.7',
         '10.0.0.8',
         '10.0.0.9',
@@ -59,23 +61,23 @@ def test_ranges_limit_what_is_given_and_may_overlap():
     ]
 
 
-def test_the_gateway_is_never_given():
+def test_the_gateway_is_never_free():
     network = plugin(
         gateway='10.0.0.8', allowed_ip_ranges=['10.0.0.7-10.0.0.9']
     )
-    assert list(network.free([])) == ['10.0.0.7', '10.0.0.9']
+    assert list(network.free_addresses([])) == ['10.0.0.7', '10.0.0.9']
 
 
-def test_ipv6_addresses_are_given_of_a_gateway_that_is_one():
+def test_an_ipv6_gateway_makes_an_ipv6_network():
     network = plugin(
         gateway='fd00::1', mask='64', network_plugin_ipv6_enabled=True
     )
     assert first(network) == ['fd00::2', 'fd00::3', 'fd00::4']
-    assert network.facts['ip_version'] == 6
-    assert network.facts['cidr'] == 'fd00::/64'
+    assert network.attributes['ip_version'] == 6
+    assert network.attributes['cidr'] == 'fd00::/64'
 
 
-def test_networks_of_other_segments_are_others():
+def test_segments_differ_by_segmentation_id():
     vlans = [
         plugin(network_type='vlan', segmentation_id=number)
         for number in (7, 8)
@@ -88,10 +90,10 @@ def test_networks_of_other_segments_are_others():
     'values, reason',
     [
         ({'gateway': None}, 'gateway is required'),
-        ({'gateway': 'nowhere'}, 'is no address: nowhere'),
+        ({'gateway': 'nowhere'}, 'is not an address: nowhere'),
         ({'mask': None}, 'mask is required'),
-        ({'mask': '33'}, 'is no mask: 33'),
-        ({'mask': 'wide'}, 'is no mask: wide'),
+        ({'mask': '33'}, 'is not a mask: 33'),
+        ({'mask': 'wide'}, 'is not a mask: wide'),
         ({'gateway': 'fd00::1', 'mask': '64'}, 'ipv6_enabled is not set'),
         ({'network_plugin_ipv4_enabled': False}, 'neither'),
         (
@@ -102,7 +104,7 @@ def test_networks_of_other_segments_are_others():
             'ipv4_enabled is not set',
         ),
         ({'network_type': 'vlan'}, 'segmentation_id is required'),
-        ({'allowed_ip_ranges': ['many']}, 'many is no range'),
+        ({'allowed_ip_ranges': ['many']}, 'many is not a range'),
         (
             {'allowed_ip_ranges': ['10.0.1.1']},
             '10.0.1.1 is not in 10.0.0.0/24',
@@ -113,7 +115,7 @@ def test_networks_of_other_segments_are_others():
         ),
     ],
 )
-def test_unusable_options_are_told_by_name(values, reason):
+def test_invalid_options_are_reported_by_name(values, reason):
     with pytest.raises(
         exception.NetworkBadConfigurationException, match=reason
     ) as caught:
@@ -121,7 +123,7 @@ def test_unusable_options_are_told_by_name(values, reason):
     assert '[section]' in str(caught.value)
 
 
-# Where options stand
+# Sections
 
 
 def configured(tmp_path, text):
@@ -130,7 +132,7 @@ def configured(tmp_path, text):
     return conf.new(files=[str(file)])
 
 
-def test_a_section_says_what_default_does_not(tmp_path):
+def test_a_section_overrides_default(tmp_path):
     found = registry.load(
         None,
         configured(
@@ -149,7 +151,7 @@ standalone_network_plugin_mask = 24
     assert found.group == 'net'
 
 
-def test_paths_of_older_files_name_the_plugin_too(tmp_path):
+def test_class_paths_of_manila_are_accepted(tmp_path):
     found = registry.load(
         None,
         configured(
@@ -167,7 +169,7 @@ standalone_network_plugin_mask = 16
     assert isinstance(found, StandaloneNetwork)
 
 
-def test_a_plugin_nobody_knows_is_told_with_those_there_are(tmp_path):
+def test_an_unknown_plugin_is_reported_with_the_known_ones(tmp_path):
     with pytest.raises(
         exception.NetworkBadConfigurationException,
         match='"neutron".*known plug-ins are standalone',
