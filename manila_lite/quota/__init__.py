@@ -1,4 +1,4 @@
-"""What projects use, and the limits that hold it down.
+"""The usage of projects, and the limits that restrict it.
 
-`charges` changes usage, `sets` the limits; `recount` proves the books.
+`charges` changes usage, `sets` changes limits; `recount` verifies usage.
 """

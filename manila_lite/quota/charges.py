@@ -1,9 +1,9 @@
-"""What a project uses: guarded changes of its usage rows.
+"""The usage of a project: guarded changes of its usage rows.
 
-Every change touches the row of the project and those of the user and of
-the share type, by one UPDATE. It is made in the transaction that writes
-what it stands for, so that usage always equals a recount: `in_use` that
-of the resources, `reserved` that of the work still owed.
+One UPDATE changes the row of the project and those of the user and the
+share type. It runs in the transaction that writes the resource itself, so
+that usage always equals a recount: `in_use` of the resources, `reserved`
+of the work still owed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ Deltas = Mapping[str, int]
 
 
 class Change(typing.NamedTuple):
-    """How often amounts are added to each column: 1, 0 or -1 times."""
+    """A kind of change: the factor of the amounts for each column."""
 
     name: str
     in_use: int
@@ -43,7 +43,7 @@ class Change(typing.NamedTuple):
 
 CHARGE = Change('charge', 1, 0, limited=True)
 RESERVE = Change('reserve', 0, 1, limited=True)
-COMMIT = Change('settle', 1, -1)
+COMMIT = Change('commit', 1, -1)
 RELEASE = Change('release', 0, -1)
 CREDIT = Change('credit', -1, 0)
 ADJUST = Change('adjust', 1, 0)
@@ -58,44 +58,44 @@ def charge(
     reserve: bool = False,
     size: int | None = None,
 ) -> None:
-    """Add to what the owner uses; raises a QuotaError past a limit.
+    """Add to the usage of an owner; raises a QuotaError past a limit.
 
-    With `reserve` the work submitted next in this transaction owns the
-    charge until it is settled or released. `size` is that of one share,
-    for the limit on every single share. `limits` are those of the
-    options, for a project seen for the first time. Negative deltas are
-    never refused.
+    With `reserve`, the charge is a reservation owned by the work that is
+    submitted next in this transaction, until it is committed or released.
+    `size` is the size of one share, for the limit on single shares.
+    `limits` are those of the options, for projects without usage rows.
+    Negative deltas are never refused.
     """
-    asked = dict(deltas)
+    requested = dict(deltas)
     if size is not None:
-        asked[PER_SHARE] = size
-    _apply(session, RESERVE if reserve else CHARGE, owner, asked, limits)
+        requested[PER_SHARE] = size
+    _apply(session, RESERVE if reserve else CHARGE, owner, requested, limits)
     if reserve:
         session.charges.append(recount.to_reservation(owner, deltas))
 
 
 def commit_reservation(session: Session, owner: Owner, deltas: Deltas) -> None:
-    """Turn what was reserved into use."""
+    """Turn reserved amounts into usage."""
     _apply(session, COMMIT, owner, deltas)
 
 
 def release_reservation(
     session: Session, owner: Owner, deltas: Deltas
 ) -> None:
-    """Give back what was reserved."""
+    """Give back reserved amounts."""
     _apply(session, RELEASE, owner, deltas)
 
 
 def release_reservations(
     session: Session, reservations: Iterable[list[typing.Any]]
 ) -> None:
-    """Give back all that the `charges` of a work row say."""
+    """Give back all reservations in the `charges` of a work row."""
     for owner, deltas in map(recount.from_reservation, reservations):
         release_reservation(session, owner, deltas)
 
 
 def credit(session: Session, owner: Owner, deltas: Deltas) -> None:
-    """Take from what the owner uses."""
+    """Subtract from the usage of an owner."""
     _apply(session, CREDIT, owner, deltas)
 
 
@@ -106,19 +106,19 @@ def adjust(
     *,
     limits: Mapping[str, int] | None = None,
 ) -> None:
-    """Add a difference that is a fact already, whatever the limits.
+    """Add a difference that already exists, regardless of limits.
 
-    `limits` are those of the options, where the owner may be new.
+    `limits` are those of the options, if the owner may be new.
     """
     _apply(session, ADJUST, owner, deltas, limits)
 
 
 class ChangeRefused(exception.QuotaError):
-    """Some usage row did not take a change: missing, full or too low.
+    """Some usage row was missing, at its limit or too low for a change.
 
-    Which one is found after the rollback, because the rows that did take
-    it must not be judged by what they say since. `Database.write` calls
-    `repair` then, and runs the transaction again.
+    `repair`, which `Database.write` calls after the rollback, finds out
+    which one: before it, the rows that were changed have other values. The
+    transaction is then run again.
     """
 
     message = 'Quota of project {project_id} refuses to {change} {deltas}.'
@@ -139,7 +139,7 @@ class ChangeRefused(exception.QuotaError):
         self.limits = limits
 
     def repair(self, db: Database) -> None:
-        """Create rows that are missing, else say which limit it was."""
+        """Create missing rows, or raise the error of the limit."""
         if db.write(
             sets.create_usages, self.limits, self.owner.keys(self.deltas)
         ):
@@ -189,7 +189,7 @@ def _apply(
 
 
 def _shape(owner: Owner, deltas: Deltas) -> tuple[tuple[str, ...], ...]:
-    """What statements differ by: the kinds of scope and the resources."""
+    """Return what statements differ by: kinds of scopes, and resources."""
     return tuple(scope.kind for scope in owner.scopes), tuple(deltas)
 
 
@@ -225,12 +225,12 @@ def _statement(
     kinds: tuple[str, ...],
     resources: tuple[str, ...],
 ) -> sa.Update:
-    """The UPDATE that changes every row, or fewer when it is refused."""
+    """Return the UPDATE, which matches fewer rows if it is refused."""
     amounts = {
         name: sa.bindparam(f'by_{name}', type_=sa.BigInteger())
         for name in resources
     }
-    asked = sa.case(amounts, value=USAGE.c.resource)
+    requested = sa.case(amounts, value=USAGE.c.resource)
     delta = sa.case({**amounts, PER_SHARE: 0}, value=USAGE.c.resource)
     values = {
         name: USAGE.c[name] + times * delta
@@ -244,29 +244,29 @@ def _statement(
     if change.limited:
         guards.append(
             sa.or_(
-                asked <= 0,
+                requested <= 0,
                 USAGE.c.hard_limit < 0,
-                USAGE.c.in_use + USAGE.c.reserved + asked
+                USAGE.c.in_use + USAGE.c.reserved + requested
                 <= USAGE.c.hard_limit,
             )
         )
     rows = [_rows(kinds, resources)]
     if dialect == 'postgresql':
-        rows = _held_in_order(rows)
+        rows = _locked_in_order(rows)
     return sa.update(USAGE).values(values).where(*rows, *guards)
 
 
-def _held_in_order(
+def _locked_in_order(
     rows: list[sa.ColumnElement[bool]],
 ) -> list[sa.ColumnElement[bool]]:
-    """The same rows, locked by key: PostgreSQL meets them in any order."""
+    """Lock the rows in key order, which PostgreSQL does not guarantee."""
     keys = [USAGE.c[name] for name in Key._fields]
     held = (
         sa.select(*keys)
         .where(*rows)
         .order_by(*keys)
         .with_for_update()
-        .cte('held')
+        .cte('locked')
     )
     return [key == held.c[key.name] for key in keys]
 
@@ -295,17 +295,21 @@ def _read(
     return sorted(rows, key=lambda row: (row.scope, NAMES.index(row.resource)))
 
 
-def _check(row: sa.Row, asked: int) -> None:
-    """Return when the row has room; raises the error of its resource."""
+def _check(row: sa.Row, requested: int) -> None:
+    """Raise the error of the resource if the row is at its limit."""
     used = row.in_use + row.reserved
-    if asked <= 0 or row.hard_limit < 0 or used + asked <= row.hard_limit:
+    if (
+        requested <= 0
+        or row.hard_limit < 0
+        or used + requested <= row.hard_limit
+    ):
         return
     raise _ERRORS.get(row.resource, exception.QuotaExceeded)(
         resource=row.resource,
         what=_WHAT[row.scope],
-        asked=asked,
+        asked=requested,
         used=used,
         allowed=row.hard_limit,
-        size=asked,
+        size=requested,
         limit=row.hard_limit,
     )

@@ -1,4 +1,4 @@
-"""The arithmetic of limits: what may be set, and what is in force."""
+"""The arithmetic of limits: which may be set, and which are effective."""
 
 from collections.abc import Mapping
 import typing
@@ -7,17 +7,17 @@ from manila_lite import exception
 
 UNLIMITED = -1
 LARGEST = 2**31 - 1
-"""No limit is higher: the published column is an integer of 32 bits."""
+"""The highest limit: the published column is a 32-bit integer."""
 
 PER_SHARE = 'per_share_gigabytes'
-"""Not a sum: every single share is compared with this limit."""
+"""The limit on the size of a single share, not on a sum."""
 
 
 class Resource(typing.NamedTuple):
-    """One thing that is limited.
+    """A resource that can be limited.
 
     `since` is the first API version that shows it; `per_type` says
-    whether it can be limited for a share type.
+    whether it can be limited per share type.
     """
 
     name: str
@@ -47,14 +47,14 @@ NAMES_PER_TYPE = tuple(
 
 
 def from_options(group: typing.Any) -> dict[str, int]:
-    """The limits that the option group `quota` sets for every project."""
+    """Return the limits that the option group `quota` sets by default."""
     return {name: getattr(group, name) for name in NAMES}
 
 
 def effective_limits(
     *layers: Mapping[str, int], names: tuple[str, ...] = NAMES
 ) -> dict[str, int]:
-    """The limits in force, in order: a later layer hides an earlier."""
+    """Return the effective limits; a later layer overrides an earlier."""
     return {
         name: next(
             (layer[name] for layer in reversed(layers) if name in layer),
@@ -67,9 +67,9 @@ def effective_limits(
 def parse(
     values: Mapping[str, object], names: tuple[str, ...] = NAMES
 ) -> dict[str, int]:
-    """The limits a request asks for; raises InvalidInput.
+    """Return the limits that a request asks for; raises InvalidInput.
 
-    Whole numbers from -1 up, which may be written as strings.
+    Limits are integers from -1 up, and may be given as strings.
     """
     unknown = sorted(set(values) - set(names))
     if unknown:
@@ -103,10 +103,10 @@ def check(
     ceilings: Mapping[str, int] | None = None,
     force: bool = False,
 ) -> None:
-    """Return when the limits may be set; raises InvalidInput otherwise.
+    """Raise InvalidInput if the limits may not be set.
 
-    `ceilings` are the project's limits, which those of its users and
-    share types may not exceed. `force` allows less than what is `used`.
+    `ceilings` are the limits of the project, which those of its users and
+    share types may not exceed. `force` allows limits below `used`.
     """
     for name, limit in values.items():
         ceiling = (ceilings or {}).get(name, UNLIMITED)
@@ -123,7 +123,7 @@ def check(
 
 
 def exceeds(limit: int, ceiling: int) -> bool:
-    """Whether a limit allows what the ceiling does not."""
+    """Whether a limit is higher than the ceiling."""
     if ceiling == UNLIMITED:
         return False
     return limit == UNLIMITED or limit > ceiling

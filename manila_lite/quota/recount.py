@@ -1,4 +1,4 @@
-"""What usage should be: a recount of what the usage rows stand for."""
+"""Recounts: the usage computed from the resources themselves."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ class Usage(typing.NamedTuple):
 
 
 class Difference(typing.NamedTuple):
-    """A usage row that does not say what a recount says."""
+    """A usage row that differs from a recount."""
 
     key: Key
     stored: Usage
@@ -42,7 +42,7 @@ class Difference(typing.NamedTuple):
 
 
 def to_reservation(owner: Owner, deltas: Mapping[str, int]) -> list:
-    """One entry of the `charges` of a work row, as JSON has it."""
+    """Return a JSON entry for the `charges` of a work row."""
     return [*owner, dict(deltas)]
 
 
@@ -54,7 +54,7 @@ def from_reservation(entry: Iterable[typing.Any]) -> Charge:
 def recount(
     session: Session, project_id: str | None = None
 ) -> dict[Key, Usage]:
-    """What is used by a project, or by all; nothing is not listed."""
+    """Return the usage of a project, or of all, without zero entries."""
     in_use = _sum(
         itertools.chain(
             _used(session, _SHARES, SHARE, project_id),
@@ -73,7 +73,7 @@ def recount(
 def differences(
     session: Session, project_id: str | None = None
 ) -> list[Difference]:
-    """Where usage rows and a recount disagree; rightly nowhere."""
+    """Return the differences of usage rows and a recount; none if correct."""
     stored = {
         Key(*row[:-2]): Usage(row.in_use, row.reserved)
         for row in quotas.list_all_usages(session, project_id)
@@ -91,7 +91,7 @@ def correct(
     defaults: Mapping[str, int],
     project_id: str | None = None,
 ) -> list[Difference]:
-    """Write a recount to the usage rows; what was wrong before."""
+    """Write a recount to the usage rows; return the differences found."""
     quotas.lock_limits(session)
     quotas.list_all_usages(session, project_id, lock=True)
     found = differences(session, project_id)
@@ -110,7 +110,7 @@ def _sum(charges: Iterable[Charge]) -> Counter[Key]:
     return total
 
 
-# A share whose deletion is deferred was given back when it was accepted.
+# Deferred deletion gives back the quota when the request is accepted.
 _COUNTING = (
     sa.select(
         INSTANCE.c.share_id,
@@ -135,11 +135,11 @@ _SHARES = (
         sa.func.sum(_REPLICAS * SHARE.c.size).label('replica_gigabytes'),
     )
     .join(_COUNTING, _COUNTING.c.share_id == SHARE.c.id)
-    # What was never taken over has no size, and counts for nothing.
+    # Resources that were never successfully managed have no size.
     .where(SHARE.c.size > 0)
     .group_by(SHARE.c.project_id, SHARE.c.user_id, _COUNTING.c.share_type_id)
 )
-# A snapshot counts for the type of its share.
+# A snapshot is charged to the share type of its share.
 _TYPES = (
     sa.select(
         INSTANCE.c.share_id,
@@ -157,7 +157,7 @@ _SNAPSHOTS = (
         sa.func.sum(SNAPSHOT.c.size).label('snapshot_gigabytes'),
     )
     .join(_TYPES, _TYPES.c.share_id == SNAPSHOT.c.share_id)
-    # What was never taken over has no size, and counts for nothing.
+    # Resources that were never successfully managed have no size.
     .where(SNAPSHOT.c.size > 0)
     .group_by(
         SNAPSHOT.c.project_id, SNAPSHOT.c.user_id, _TYPES.c.share_type_id

@@ -1,19 +1,19 @@
-"""The end of a replica in the books."""
+"""Removal of replicas with their quota."""
 
 import typing
 
 from manila_lite.db.queries.snapshots import snapshots
 from manila_lite.db.session import Session
-from manila_lite.quota import shares as of_shares
-from manila_lite.quota import snapshots as of_snapshots
+from manila_lite.quota import shares as share_quota
+from manila_lite.quota import snapshots as snapshot_quota
 
 
 def remove_and_credit(session: Session, instance: typing.Any) -> None:
-    """Remove a replica by its last move, and the snapshots on it.
+    """Remove a replica and the snapshots on it, and give back their quota.
 
-    `instance` is a row as `share_instances.get` reads it. A snapshot that
-    is on no other replica goes, too.
+    `instance` is a row of `instances.get`. A snapshot that is on no other
+    replica is removed completely.
     """
     for row in snapshots.list_on_share_instance(session, instance.id):
-        of_snapshots.remove_and_credit(session, row, 'removed')
-    of_shares.remove_and_credit(session, instance)
+        snapshot_quota.remove_and_credit(session, row, 'removed')
+    share_quota.remove_and_credit(session, instance)

@@ -1,8 +1,8 @@
 """The limits of projects, users, share types and classes.
 
-Every change holds the one lock of all limits, sets what was asked for,
-and copies what is then in force to the usage rows, where charges look.
-`defaults` are the limits that the options set.
+Every change locks all limits, sets the requested ones, and copies the
+effective limits to the usage rows, which charges are checked against.
+`defaults` are the limits set by the options.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ Limits = Mapping[str, int]
 
 
 class Allowance(typing.NamedTuple):
-    """What a scope may have of a resource, and what it has."""
+    """The limit of a resource in a scope, and its usage."""
 
     limit: int
     in_use: int
@@ -39,7 +39,7 @@ def scope_of(
     user_id: str | None = None,
     share_type_id: str | None = None,
 ) -> Scope:
-    """The scope of a user or a share type in a project, else of it all."""
+    """Return the scope of a user or share type, or of the whole project."""
     if user_id is not None:
         return Scope(project_id, USER, user_id)
     if share_type_id is not None:
@@ -52,7 +52,7 @@ def _names(scope: Scope) -> tuple[str, ...]:
 
 
 def show(session: Session, defaults: Limits, scope: Scope) -> dict[str, int]:
-    """The limits of a scope, by resource, in their order."""
+    """Return the effective limits of a scope, by resource, in order."""
     return effective_limits(
         defaults, *quotas.get_layers(session, scope), names=_names(scope)
     )
@@ -61,7 +61,7 @@ def show(session: Session, defaults: Limits, scope: Scope) -> dict[str, int]:
 def show_usage(
     session: Session, defaults: Limits, scope: Scope
 ) -> dict[str, Allowance]:
-    """The limits of a scope together with what it uses."""
+    """Return the effective limits of a scope with its usage."""
     used = {
         row.resource: (row.in_use, row.reserved)
         for row in quotas.list_usages(session, scope)
@@ -80,35 +80,35 @@ def change(
     *,
     force: bool = False,
 ) -> dict[str, int]:
-    """Set some limits of a scope; all of its limits after that.
+    """Set some limits of a scope; return all of its limits.
 
-    Raises InvalidInput when a limit may not be set; `force` allows less
-    than what is in use.
+    Raises InvalidInput if a limit may not be set; `force` allows limits
+    below the current usage.
     """
-    asked = limits.parse(values, _names(scope))
+    requested = limits.parse(values, _names(scope))
     quotas.lock_limits(session)
     layers = quotas.get_layers(session, scope)
     usages = quotas.list_usages(session, scope, lock=True)
     limits.check(
-        asked,
+        requested,
         force=force,
         used={row.resource: row.in_use + row.reserved for row in usages},
         ceilings=None
         if scope.kind == PROJECT
         else effective_limits(defaults, layers.default_class, layers.project),
     )
-    quotas.set_limits(session, scope, asked)
-    quotas.set_effective_limits(session, scope, asked)
-    return effective_limits(defaults, *layers, asked, names=_names(scope))
+    quotas.set_limits(session, scope, requested)
+    quotas.set_effective_limits(session, scope, requested)
+    return effective_limits(defaults, *layers, requested, names=_names(scope))
 
 
 def reset(session: Session, defaults: Limits, scope: Scope) -> None:
-    """Remove the limits set for a scope; a project's users lose theirs."""
+    """Delete the limits of a scope; for a project, those of users too."""
     quotas.lock_limits(session)
     quotas.delete_limits(session, scope)
     layers = quotas.get_layers(session, scope)
     quotas.set_effective_limits(
-        session, scope, _in_force(defaults, scope, layers)
+        session, scope, _row_limits(defaults, scope, layers)
     )
     if scope.kind == PROJECT:
         quotas.set_effective_user_limit(session, scope.project_id, UNLIMITED)
@@ -117,7 +117,7 @@ def reset(session: Session, defaults: Limits, scope: Scope) -> None:
 def show_class(
     session: Session, defaults: Limits, class_name: str = DEFAULT_CLASS
 ) -> dict[str, int]:
-    """The limits of a class; those of `default` hold for new projects."""
+    """Return the limits of a class; `default` applies to new projects."""
     return effective_limits(
         defaults, quotas.get_class_limits(session, class_name)
     )
@@ -129,17 +129,17 @@ def change_class(
     class_name: str,
     values: Mapping[str, object],
 ) -> dict[str, int]:
-    """Set some limits of a class; all of its limits after that."""
-    asked = limits.parse(values)
+    """Set some limits of a class; return all of its limits."""
+    requested = limits.parse(values)
     quotas.lock_limits(session)
-    quotas.set_class_limits(session, class_name, asked)
+    quotas.set_class_limits(session, class_name, requested)
     if class_name == DEFAULT_CLASS:
-        quotas.set_effective_defaults(session, asked)
+        quotas.set_effective_defaults(session, requested)
     return show_class(session, defaults, class_name)
 
 
 def refresh_defaults(session: Session, defaults: Limits) -> int:
-    """Put changed options in force; the number of usage rows changed."""
+    """Apply changed options; return the number of usage rows changed."""
     quotas.lock_limits(session)
     return quotas.set_effective_defaults(
         session, show_class(session, defaults)
@@ -149,7 +149,7 @@ def refresh_defaults(session: Session, defaults: Limits) -> int:
 def create_usages(
     session: Session, defaults: Limits, keys: Collection[Key]
 ) -> int:
-    """Create those of the usage rows that are missing; their number."""
+    """Insert those usage rows that are missing; return their number."""
     quotas.lock_limits(session)
     created = 0
     for scope, group in itertools.groupby(
@@ -158,20 +158,24 @@ def create_usages(
         found = {row.resource for row in quotas.list_usages(session, scope)}
         missing = [key for key in group if key.resource not in found]
         if missing:
-            in_force = _in_force(
+            row_limits = _row_limits(
                 defaults, scope, quotas.get_layers(session, scope)
             )
             quotas.insert_usages(
-                session, {key: in_force[key.resource] for key in missing}
+                session, {key: row_limits[key.resource] for key in missing}
             )
             created += len(missing)
     return created
 
 
-def _in_force(
+def _row_limits(
     defaults: Limits, scope: Scope, layers: Layers
 ) -> dict[str, int]:
-    """The limits for usage rows; the project's guards what has no own."""
+    """Return the limits for the usage rows of a scope.
+
+    A user or share type without own limits is unlimited; the row of the
+    project limits it.
+    """
     if scope.kind == PROJECT:
         return effective_limits(defaults, layers.default_class, layers.project)
     return effective_limits(layers.own)

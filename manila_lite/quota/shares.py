@@ -1,8 +1,8 @@
-"""What a share counts for, its size, and its end in the books.
+"""The quota of shares: what they are charged for, resizing and removal.
 
-A share counts once, and each of its replicas beside it. Who changes the
-size, or removes one of several, takes all replicas first: what is then
-read of them stays true until the change is written.
+A share is charged once, and each of its replicas in addition. Code that
+changes the size or removes a replica locks all replicas first, so that
+what it reads of them stays valid until the change is written.
 """
 
 import collections
@@ -23,15 +23,15 @@ Reservations = Collection[list[typing.Any]]
 
 
 def owner_of(instance: typing.Any) -> Owner:
-    """Whose quota an instance counts against."""
+    """Return the owner that an instance is charged to."""
     return Owner(instance.project_id, instance.user_id, instance.share_type_id)
 
 
 def deltas_of(instance: typing.Any) -> dict[str, int]:
-    """What a share of one instance uses, by resource.
+    """Return the usage of a share with one instance, by resource.
 
-    What is yet to be taken over, or could not be, has no size and counts
-    for nothing.
+    A share that is still to be managed, or could not be, has no size and
+    is not charged.
     """
     if not instance.size:
         return {}
@@ -45,9 +45,9 @@ def deltas_of(instance: typing.Any) -> dict[str, int]:
 def size_deltas(
     instance: typing.Any, size: int, replicas: int = 1
 ) -> dict[str, int]:
-    """What `size` GiB of a share use, by resource.
+    """Return the usage of `size` GiB of a share, by resource.
 
-    `replicas` is how many it has, where it can have any.
+    `replicas` is their number, for shares that can have replicas.
     """
     deltas = {'gigabytes': size}
     if instance.replication_type:
@@ -56,17 +56,17 @@ def size_deltas(
 
 
 def replica_deltas(instance: typing.Any) -> dict[str, int]:
-    """What one replica of a share uses beside the share, by resource."""
+    """Return the additional usage of one replica, by resource."""
     return {'share_replicas': 1, 'replica_gigabytes': instance.size}
 
 
 def lock_instances(
     session: Session, instance: typing.Any
 ) -> Sequence[typing.Any]:
-    """All instances of the share, which stay as they are until the end.
+    """Lock all instances of the share and return them.
 
-    To be called before any of them is moved, so that all who do take them
-    in one order. `instance` is a row as `share_instances.get` reads it.
+    Call it before any of them is moved, so that everyone locks them in the
+    same order. `instance` is a row of `instances.get`.
     """
     if instance.replica_state is None:
         return [instance]
@@ -82,12 +82,12 @@ def resize(
     reservations: Reservations = (),
     placed: tuple[str | None, int] = (None, 0),
 ) -> None:
-    """Give a share another size, and note what that changes in the books.
+    """Change the size of a share, and its usage and pool allocations.
 
-    `copies` are those of `take_copies`. What was reserved for the change
-    turns into use, or goes back: by now the share may have other replicas
-    than when it was reserved for them. `placed` is the pool in which room
-    has been taken for it already, and how much.
+    `copies` are those of `lock_instances`. The reservations for the change
+    are committed if they match, and otherwise released: the share may have
+    other replicas now than when they were made. `placed` is the pool in
+    which space has been allocated already, and how much.
     """
     before = instance.size
     if instance.replica_state is not None:
@@ -114,10 +114,10 @@ def resize(
 def remove_and_credit(
     session: Session, instance: typing.Any, event: str = 'deleted'
 ) -> None:
-    """Remove an instance by its last move, and what it counted for."""
+    """Remove an instance by its last move and give back its quota."""
     size = instance.size
     if instance.replica_state is not None:
-        # It may have been given another size since it was read.
+        # Its size may have changed since it was read.
         lock_instances(session, instance)
         instance = share_instances.get(session, instance.id)
         size = instance.size
@@ -125,11 +125,11 @@ def remove_and_credit(
         charges.credit(session, owner_of(instance), deltas_of(instance))
     elif instance.replica_state and size:
         charges.credit(session, owner_of(instance), replica_deltas(instance))
-    # Everybody changes quota before pools: else they wait for each other.
+    # Quota is always changed before pools, to avoid deadlocks.
     pools.adjust_allocated(session, instance.host, -size)
 
 
 def remove_uncharged(session: Session, instance: typing.Any) -> None:
-    """The same when its quota was given back before."""
+    """Remove an instance whose quota was given back before."""
     shares.remove_instance(session, instance)
     pools.adjust_allocated(session, instance.host, -instance.size)

@@ -1,4 +1,4 @@
-"""What a snapshot counts for, and its end in the books."""
+"""The quota of snapshots: what they are charged for, and removal."""
 
 import typing
 
@@ -9,18 +9,18 @@ from manila_lite.quota.charges import Owner
 
 
 def owner_of(snapshot: typing.Any) -> Owner:
-    """Whose quota a snapshot counts against.
+    """Return the owner that a snapshot is charged to.
 
-    `snapshot` is an instance as `driver_view.find_snapshot` reads it.
+    `snapshot` is an instance row with the share type of its share.
     """
     return Owner(snapshot.project_id, snapshot.user_id, snapshot.share_type_id)
 
 
 def deltas_of(size: int) -> dict[str, int]:
-    """What one snapshot of so many GiB uses, by resource.
+    """Return the usage of a snapshot of this size in GiB, by resource.
 
-    What is yet to be taken over, or could not be, has no size and counts
-    for nothing.
+    A snapshot that is still to be managed, or could not be, has no size
+    and is not charged.
     """
     return {'snapshots': 1, 'snapshot_gigabytes': size} if size else {}
 
@@ -28,6 +28,6 @@ def deltas_of(size: int) -> dict[str, int]:
 def remove_and_credit(
     session: Session, instance: typing.Any, event: str = 'deleted'
 ) -> None:
-    """Remove an instance by its last move, and what it counted for."""
+    """Remove an instance by its last move and give back its quota."""
     if snapshots.remove_instance(session, instance, event):
         charges.credit(session, owner_of(instance), deltas_of(instance.size))

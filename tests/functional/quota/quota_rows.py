@@ -1,4 +1,4 @@
-"""Shares as far as quota sees them, and what the books say."""
+"""Rows of shares that quota counts, and reads of usage rows."""
 
 import sqlalchemy as sa
 
@@ -46,9 +46,9 @@ def add_types(session):
 def add_share(
     session, owner, size, *, replicas=0, status='available', soft_deleted=False
 ):
-    """Write the rows of a share, without charging; its id."""
+    """Insert the rows of a share without charging; return its id."""
     share_id = session.new_id()
-    abilities = [
+    capabilities = [
         column.name for column in SHARE.c if column.name.endswith('_support')
     ]
     session.run(
@@ -62,7 +62,7 @@ def add_share(
         is_public=False,
         is_soft_deleted=soft_deleted,
         created_at=session.now,
-        **dict.fromkeys(abilities, False),
+        **dict.fromkeys(capabilities, False),
     )
     for _ in range(replicas or 1):
         session.run(
@@ -83,7 +83,7 @@ def remove_share(session, share_id):
 
 
 def create_share(session, owner, size):
-    """Charge for a share and write it; its id."""
+    """Charge for a share and insert it; return its id."""
     charges.charge(
         session,
         owner,
@@ -95,7 +95,7 @@ def create_share(session, owner, size):
 
 
 def usage(db, resource, project_id='blue', **scope):
-    """(in use, reserved) of a scope, as its usage row says."""
+    """Return (in use, reserved) of a scope from its usage row."""
     found = db.read(
         sets.show_usage, DEFAULTS, sets.scope_of(project_id, **scope)
     )
@@ -103,7 +103,7 @@ def usage(db, resource, project_id='blue', **scope):
 
 
 def effective_limit(db, resource, project_id='blue', **scope):
-    """The limit that charges are held to; None without a usage row."""
+    """Return the effective limit, or None without a usage row."""
     rows = db.read(quotas.list_usages, sets.scope_of(project_id, **scope))
     return {row.resource: row.hard_limit for row in rows}.get(resource)
 

@@ -1,4 +1,4 @@
-"""What a charge does to the books, and when it is refused."""
+"""How charges change usage, and when they are refused."""
 
 import logging
 
@@ -10,7 +10,7 @@ from manila_lite.db.queries.admin.quotas import USAGE
 from manila_lite.quota import charges
 from manila_lite.quota import sets
 from manila_lite.quota.charges import Owner
-from tests.functional.quota import quota_rows as books
+from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures('types')
 
 @pytest.fixture
 def types(db):
-    db.write(books.add_types)
+    db.write(quota_rows.add_types)
 
 
 def charge(db, deltas, owner=ALICE, **kwargs):
@@ -34,13 +34,13 @@ def limit(db, values, **scope):
 def test_first_charge_creates_rows_of_all_scopes(db):
     limit(db, {'shares': 3}, user_id='alice')
     charge(db, {'shares': 1})
-    for scope, in_force in (
+    for scope, expected in (
         ({}, 5),
         ({'user_id': 'alice'}, 3),
         ({'share_type_id': GOLD}, -1),
     ):
-        assert books.usage(db, 'shares', **scope) == (1, 0)
-        assert books.effective_limit(db, 'shares', **scope) == in_force
+        assert quota_rows.usage(db, 'shares', **scope) == (1, 0)
+        assert quota_rows.effective_limit(db, 'shares', **scope) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,9 @@ def test_first_charge_creates_rows_of_all_scopes(db):
         (Owner('blue'), 1),
     ],
 )
-def test_owner_without_user_or_type_counts_where_it_can(db, owner, rows):
+def test_owner_without_user_or_type_is_charged_in_fewer_scopes(
+    db, owner, rows
+):
     charge(db, {'shares': 1}, owner)
     assert (
         db.read(
@@ -64,7 +66,7 @@ def test_owner_without_user_or_type_counts_where_it_can(db, owner, rows):
     )
 
 
-def test_charge_on_existing_rows_is_one_statement(db):
+def test_charge_on_existing_rows_takes_one_statement(db):
     charge(db, {'shares': 1, 'gigabytes': 1})
     seen = []
     db.on_step = seen.append
@@ -100,7 +102,7 @@ def test_charge_on_existing_rows_is_one_statement(db):
         ),
     ],
 )
-def test_a_full_limit_is_named_and_nothing_changes(
+def test_exceeded_limit_is_named_and_nothing_changes(
     db, resource, error, message
 ):
     most = DEFAULTS[resource]
@@ -111,8 +113,8 @@ def test_a_full_limit_is_named_and_nothing_changes(
     assert message in str(refused.value)
     assert refused.value.params['resource'] == resource
     assert refused.value.params['asked'] == most - used + 1
-    assert books.usage(db, resource) == (used, 0)
-    assert books.usage(db, 'snapshots') == (1, 0)
+    assert quota_rows.usage(db, resource) == (used, 0)
+    assert quota_rows.usage(db, 'snapshots') == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -122,31 +124,31 @@ def test_a_full_limit_is_named_and_nothing_changes(
         ({'share_type_id': GOLD}, 'share type '),
     ],
 )
-def test_a_limit_of_a_user_or_type_holds_below_the_project(db, scope, word):
+def test_limit_of_user_or_type_applies_below_the_project(db, scope, word):
     limit(db, {'gigabytes': 10}, **scope)
     charge(db, {'gigabytes': 10})
     with pytest.raises(exception.ShareSizeExceedsAvailableQuota) as refused:
         charge(db, {'gigabytes': 1})
     assert f'allowed {word}gigabytes' in str(refused.value)
-    charge(db, {'gigabytes': 1}, Owner('blue', 'bob', books.SILVER))
-    assert books.usage(db, 'gigabytes') == (11, 0)
+    charge(db, {'gigabytes': 1}, Owner('blue', 'bob', quota_rows.SILVER))
+    assert quota_rows.usage(db, 'gigabytes') == (11, 0)
 
 
-def test_reservations_fill_the_limit_too(db):
+def test_reservations_count_towards_the_limit(db):
     charge(db, {'shares': 3}, reserve=True)
     charge(db, {'shares': 2})
     with pytest.raises(exception.ShareLimitExceeded):
         charge(db, {'shares': 1})
 
 
-def test_unlimited_takes_anything(db):
+def test_unlimited_allows_any_amount(db):
     limit(db, {'gigabytes': -1})
     charge(db, {'gigabytes': 10**12})
     charge(db, {'gigabytes': 10**12})
-    assert books.usage(db, 'gigabytes') == (2 * 10**12, 0)
+    assert quota_rows.usage(db, 'gigabytes') == (2 * 10**12, 0)
 
 
-def test_less_is_never_refused(db):
+def test_negative_delta_is_never_refused(db):
     charge(db, {'gigabytes': 50})
     db.write(
         sets.change,
@@ -156,18 +158,18 @@ def test_less_is_never_refused(db):
         force=True,
     )
     charge(db, {'gigabytes': -5, 'shares': 1})
-    assert books.usage(db, 'gigabytes') == (45, 0)
-    assert books.usage(db, 'shares') == (1, 0)
+    assert quota_rows.usage(db, 'gigabytes') == (45, 0)
+    assert quota_rows.usage(db, 'shares') == (1, 0)
 
 
-def test_nothing_asked_touches_nothing(db):
+def test_zero_delta_runs_no_statement(db):
     seen = []
     db.on_step = seen.append
     charge(db, {'gigabytes': 0})
     assert 'statement' not in seen
 
 
-def test_size_of_one_share_is_compared_and_not_counted(db):
+def test_size_of_a_single_share_is_checked_and_not_counted(db):
     limit(db, {'per_share_gigabytes': 10})
     charge(db, {'gigabytes': 10}, size=10)
     with pytest.raises(exception.ShareSizeExceedsLimit) as refused:
@@ -175,19 +177,19 @@ def test_size_of_one_share_is_compared_and_not_counted(db):
     assert refused.value.params['size'] == 11
     assert refused.value.params['limit'] == 10
     charge(db, {'gigabytes': 10}, size=10)
-    assert books.usage(db, 'per_share_gigabytes') == (0, 0)
-    assert books.usage(db, 'gigabytes') == (20, 0)
+    assert quota_rows.usage(db, 'per_share_gigabytes') == (0, 0)
+    assert quota_rows.usage(db, 'gigabytes') == (20, 0)
 
 
-def test_settle_turns_what_was_reserved_into_use(db):
+def test_commit_turns_reserved_into_in_use(db):
     charge(db, {'gigabytes': 4}, reserve=True)
-    assert books.usage(db, 'gigabytes') == (0, 4)
+    assert quota_rows.usage(db, 'gigabytes') == (0, 4)
     db.write(charges.commit_reservation, ALICE, {'gigabytes': 4})
     for scope in ({}, {'user_id': 'alice'}, {'share_type_id': GOLD}):
-        assert books.usage(db, 'gigabytes', **scope) == (4, 0)
+        assert quota_rows.usage(db, 'gigabytes', **scope) == (4, 0)
 
 
-def test_a_reservation_is_left_for_the_work_and_released_by_it(db):
+def test_reservation_is_stored_for_the_work_and_can_be_released(db):
     def accept(session):
         charges.charge(
             session,
@@ -202,28 +204,28 @@ def test_a_reservation_is_left_for_the_work_and_released_by_it(db):
     left = db.write(accept)
     assert left == [['blue', 'alice', GOLD, {'shares': 1, 'gigabytes': 2}]]
     db.write(charges.release_reservations, left)
-    assert books.usage(db, 'gigabytes') == (0, 0)
-    assert books.usage(db, 'shares') == (0, 0)
+    assert quota_rows.usage(db, 'gigabytes') == (0, 0)
+    assert quota_rows.usage(db, 'shares') == (0, 0)
 
 
-def test_credit_lowers_use(db):
+def test_credit_lowers_usage(db):
     charge(db, {'gigabytes': 4, 'shares': 2})
     db.write(charges.credit, ALICE, {'gigabytes': 3, 'shares': 1})
-    assert books.usage(db, 'gigabytes') == (1, 0)
-    assert books.usage(db, 'shares') == (1, 0)
+    assert quota_rows.usage(db, 'gigabytes') == (1, 0)
+    assert quota_rows.usage(db, 'shares') == (1, 0)
 
 
-def test_a_fact_is_added_past_every_limit(db):
+def test_adjust_ignores_limits(db):
     charge(db, {'gigabytes': 100, 'shares': 1})
     db.write(charges.adjust, ALICE, {'gigabytes': 5})
-    assert books.usage(db, 'gigabytes') == (105, 0)
+    assert quota_rows.usage(db, 'gigabytes') == (105, 0)
     db.write(charges.adjust, ALICE, {'gigabytes': -7})
-    assert books.usage(db, 'gigabytes', user_id='alice') == (98, 0)
+    assert quota_rows.usage(db, 'gigabytes', user_id='alice') == (98, 0)
 
 
-def test_books_too_low_are_recounted_and_said_so(db, caplog):
-    share_id = db.write(books.create_share, ALICE, 3)
-    db.write(books.create_share, ALICE, 1)
+def test_usage_that_is_too_low_is_recounted_and_logged(db, caplog):
+    share_id = db.write(quota_rows.create_share, ALICE, 3)
+    db.write(quota_rows.create_share, ALICE, 1)
     db.write(
         lambda session: session.run(
             sa.update(USAGE)
@@ -234,21 +236,21 @@ def test_books_too_low_are_recounted_and_said_so(db, caplog):
 
     def delete(session):
         charges.credit(session, ALICE, {'shares': 1, 'gigabytes': 3})
-        books.remove_share(session, share_id)
+        quota_rows.remove_share(session, share_id)
 
     with caplog.at_level(logging.ERROR, 'manila_lite.quota'):
         db.write(delete)
     assert 'Usage of project blue was too low to credit' in caplog.text
-    assert books.differences(db) == []
-    assert books.usage(db, 'gigabytes', user_id='alice') == (1, 0)
+    assert quota_rows.differences(db) == []
+    assert quota_rows.usage(db, 'gigabytes', user_id='alice') == (1, 0)
 
 
-def test_what_was_never_charged_cannot_be_given_back(db):
-    db.write(books.create_share, ALICE, 3)
+def test_amounts_never_charged_cannot_be_given_back(db):
+    db.write(quota_rows.create_share, ALICE, 3)
     with pytest.raises(charges.ChangeRefused):
         db.write(charges.credit, ALICE, {'gigabytes': 4})
     with pytest.raises(charges.ChangeRefused):
         db.write(charges.commit_reservation, ALICE, {'gigabytes': 1})
     with pytest.raises(charges.ChangeRefused):
         db.write(charges.release_reservation, ALICE, {'backups': 1})
-    assert books.differences(db) == []
+    assert quota_rows.differences(db) == []

@@ -1,4 +1,4 @@
-"""Many clients at once: limits hold, books stay right, nobody deadlocks."""
+"""Concurrent clients: limits hold, usage stays right, without deadlocks."""
 
 import concurrent.futures
 import functools
@@ -16,7 +16,7 @@ from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota import sets
 from manila_lite.quota.charges import Owner
-from tests.functional.quota import quota_rows as books
+from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
 from tests.functional.quota.quota_rows import SILVER
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.usefixtures('types')
 
 @pytest.fixture
 def types(db):
-    db.write(books.add_types)
+    db.write(quota_rows.add_types)
 
 
 def at_once(*calls):
-    """Run the calls at the same moment; their answers or errors."""
+    """Run the calls at the same time; return their results or errors."""
     start = threading.Barrier(len(calls))
 
     def run(call):
@@ -47,8 +47,8 @@ def at_once(*calls):
         return list(pool.map(run, calls))
 
 
-def refused(answers):
-    return [answer for answer in answers if isinstance(answer, Exception)]
+def errors_of(results):
+    return [result for result in results if isinstance(result, Exception)]
 
 
 def make_owner(number, project_id='blue'):
@@ -57,49 +57,53 @@ def make_owner(number, project_id='blue'):
 
 def test_exactly_the_limit_succeeds(db):
     for _ in range(DEFAULTS['shares'] - 1):
-        db.write(books.create_share, make_owner(0), 1)
-    answers = at_once(
+        db.write(quota_rows.create_share, make_owner(0), 1)
+    results = at_once(
         *[
-            functools.partial(db.write, books.create_share, make_owner(n), 1)
+            functools.partial(
+                db.write, quota_rows.create_share, make_owner(n), 1
+            )
             for n in range(THREADS)
         ]
     )
-    errors = refused(answers)
+    errors = errors_of(results)
     assert len(errors) == THREADS - 1
     assert {type(error) for error in errors} == {exception.ShareLimitExceeded}
-    assert books.usage(db, 'shares') == (DEFAULTS['shares'], 0)
-    assert books.differences(db) == []
+    assert quota_rows.usage(db, 'shares') == (DEFAULTS['shares'], 0)
+    assert quota_rows.differences(db) == []
     assert db.retries == 0
 
 
-def test_first_use_by_many_creates_the_rows_once(db):
-    answers = at_once(
+def test_concurrent_first_use_creates_the_rows_once(db):
+    results = at_once(
         *[
-            functools.partial(db.write, books.create_share, make_owner(n), 2)
+            functools.partial(
+                db.write, quota_rows.create_share, make_owner(n), 2
+            )
             for n in range(THREADS)
         ]
     )
-    assert len(refused(answers)) == THREADS - DEFAULTS['shares']
-    assert books.usage(db, 'gigabytes') == (2 * DEFAULTS['shares'], 0)
-    assert books.differences(db) == []
+    assert len(errors_of(results)) == THREADS - DEFAULTS['shares']
+    assert quota_rows.usage(db, 'gigabytes') == (2 * DEFAULTS['shares'], 0)
+    assert quota_rows.differences(db) == []
 
 
-def test_a_default_changed_at_first_use_is_in_force(db):
+def test_default_changed_during_first_use_is_effective(db):
     projects = [f'project{n}' for n in range(6)]
-    answers = at_once(
+    results = at_once(
         functools.partial(
             db.write, sets.change_class, DEFAULTS, 'default', {'shares': 77}
         ),
         *[
             functools.partial(
-                db.write, books.create_share, make_owner(n, name), 1
+                db.write, quota_rows.create_share, make_owner(n, name), 1
             )
             for n, name in enumerate(projects)
         ],
     )
-    assert refused(answers) == []
+    assert errors_of(results) == []
     assert {
-        books.effective_limit(db, 'shares', name) for name in projects
+        quota_rows.effective_limit(db, 'shares', name) for name in projects
     } == {77}
 
 
@@ -118,7 +122,7 @@ def test_overlapping_owners_never_deadlock(db):
         db.write(
             charges.charge, owner, {'shares': 1, 'gigabytes': 1}, limits=limits
         )
-    # With statistics PostgreSQL reads the rows as they lie, which changes.
+    # With statistics PostgreSQL reads rows in physical order, which changes.
     db.write(
         lambda session: session.connection.exec_driver_sql(ANALYZE[db.dialect])
     )
@@ -135,7 +139,7 @@ def test_overlapping_owners_never_deadlock(db):
 
     before = db.retries
     assert (
-        refused(
+        errors_of(
             at_once(
                 *[
                     functools.partial(client, number)
@@ -146,11 +150,11 @@ def test_overlapping_owners_never_deadlock(db):
         == []
     )
     assert db.retries == before
-    assert books.usage(db, 'gigabytes') == (len(owners), 0)
+    assert quota_rows.usage(db, 'gigabytes') == (len(owners), 0)
 
 
 class Client:
-    """Creates, resizes and deletes shares of one project, as it comes."""
+    """Creates, extends and deletes shares of one project at random."""
 
     def __init__(self, db, number):
         self.db = db
@@ -166,11 +170,11 @@ class Client:
 
     def create(self):
         size = self.rng.randint(1, 9)
-        share_id = self.db.write(books.create_share, self.owner, size)
+        share_id = self.db.write(quota_rows.create_share, self.owner, size)
         self.shares[share_id] = size
 
     def extend(self):
-        """Reserve with a work row, then settle or release without it."""
+        """Reserve with a work row; then delete it and commit or release."""
         if not self.shares:
             return
         share_id = self.rng.choice(list(self.shares))
@@ -212,9 +216,9 @@ class Client:
             charges.release_reservation(session, self.owner, {'gigabytes': 3})
             return
         session.run(
-            sa.update(books.SHARE)
-            .where(books.SHARE.c.id == share_id)
-            .values(size=books.SHARE.c.size + 3)
+            sa.update(quota_rows.SHARE)
+            .where(quota_rows.SHARE.c.id == share_id)
+            .values(size=quota_rows.SHARE.c.size + 3)
         )
         charges.commit_reservation(session, self.owner, {'gigabytes': 3})
 
@@ -224,11 +228,11 @@ class Client:
             self.db.write(self.remove, share_id, size)
 
     def remove(self, session, share_id, size):
-        books.remove_share(session, share_id)
+        quota_rows.remove_share(session, share_id)
         charges.credit(session, self.owner, {'shares': 1, 'gigabytes': size})
 
 
-def test_the_books_are_right_at_every_moment_of_a_busy_project(db):
+def test_usage_is_right_at_any_time_in_a_busy_project(db):
     db.write(
         sets.change,
         DEFAULTS,
@@ -241,16 +245,16 @@ def test_the_books_are_right_at_every_moment_of_a_busy_project(db):
     def watch():
         found = []
         while not (done.is_set() or found):
-            found = books.differences(db)
+            found = quota_rows.differences(db)
         return found
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         watcher = pool.submit(watch)
-        answers = at_once(*[client.run for client in clients])
+        results = at_once(*[client.run for client in clients])
         done.set()
-    assert refused(answers) == []
+    assert errors_of(results) == []
     assert watcher.result() == []
-    assert books.differences(db) == []
+    assert quota_rows.differences(db) == []
     assert db.retries == 0
     db.write(
         lambda session: session.run(
@@ -258,10 +262,10 @@ def test_the_books_are_right_at_every_moment_of_a_busy_project(db):
         )
     )
     assert db.write(recount.correct, DEFAULTS)
-    assert books.differences(db) == []
+    assert quota_rows.differences(db) == []
 
 
-def test_a_correction_while_charging_keeps_the_books(db):
+def test_usage_is_right_after_corrections_during_charges(db):
     db.write(
         sets.change,
         DEFAULTS,
@@ -274,5 +278,5 @@ def test_a_correction_while_charging_keeps_the_books(db):
         for _ in range(10):
             db.write(recount.correct, DEFAULTS, 'blue')
 
-    assert refused(at_once(correct, *[one.run for one in clients])) == []
-    assert books.differences(db) == []
+    assert errors_of(at_once(correct, *[one.run for one in clients])) == []
+    assert quota_rows.differences(db) == []

@@ -1,4 +1,4 @@
-"""What counts, and for whom."""
+"""What a recount counts, and for which owners."""
 
 import json
 
@@ -12,7 +12,7 @@ from manila_lite.quota import charges
 from manila_lite.quota import recount
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.recount import Usage
-from tests.functional.quota import quota_rows as books
+from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures('types')
 
 @pytest.fixture
 def types(db):
-    db.write(books.add_types)
+    db.write(quota_rows.add_types)
 
 
 def of_project(db, project_id='blue'):
@@ -60,15 +60,15 @@ def add_work(session, *reservations):
 
 
 def test_shares_count_for_project_user_and_type(db):
-    db.write(books.add_share, ALICE, 3)
-    db.write(books.add_share, Owner('blue', 'bob', books.SILVER), 4)
-    db.write(books.add_share, Owner('blue', None, None), 5)
+    db.write(quota_rows.add_share, ALICE, 3)
+    db.write(quota_rows.add_share, Owner('blue', 'bob', quota_rows.SILVER), 4)
+    db.write(quota_rows.add_share, Owner('blue', None, None), 5)
     assert db.read(recount.recount) == {
         Key('blue', *scope, resource): Usage(used, 0)
         for scope, shares, gigabytes in (
             (('project', ''), 3, 12),
             (('share_type', GOLD), 1, 3),
-            (('share_type', books.SILVER), 1, 4),
+            (('share_type', quota_rows.SILVER), 1, 4),
             (('user', 'alice'), 1, 3),
             (('user', 'bob'), 1, 4),
         )
@@ -76,9 +76,9 @@ def test_shares_count_for_project_user_and_type(db):
     }
 
 
-def test_every_replica_counts_and_the_share_once(db):
-    db.write(books.add_share, ALICE, 3, replicas=2)
-    db.write(books.add_share, ALICE, 4, replicas=1)
+def test_share_counts_once_and_every_replica_counts(db):
+    db.write(quota_rows.add_share, ALICE, 3, replicas=2)
+    db.write(quota_rows.add_share, ALICE, 4, replicas=1)
     assert of_project(db) == {
         'shares': (2, 0),
         'gigabytes': (7, 0),
@@ -98,37 +98,37 @@ def test_every_replica_counts_and_the_share_once(db):
         ('error_deferred_deleting', False),
     ],
 )
-def test_a_share_counts_until_it_is_given_up(db, status, counts):
-    db.write(books.add_share, ALICE, 3, status=status)
+def test_share_counts_until_its_deletion_is_deferred(db, status, counts):
+    db.write(quota_rows.add_share, ALICE, 3, status=status)
     assert of_project(db) == (
         {'shares': (1, 0), 'gigabytes': (3, 0)} if counts else {}
     )
 
 
-def test_the_recycle_bin_counts(db):
-    db.write(books.add_share, ALICE, 3, soft_deleted=True)
+def test_shares_in_the_recycle_bin_count(db):
+    db.write(quota_rows.add_share, ALICE, 3, soft_deleted=True)
     assert of_project(db)['gigabytes'] == (3, 0)
 
 
-def test_work_counts_as_reserved(db):
+def test_charges_of_work_count_as_reserved(db):
     db.write(add_work, (ALICE, {'gigabytes': 2}), (RED, {'gigabytes': 3}))
     db.write(add_work, (ALICE, {'gigabytes': 4, 'shares': 1}))
     assert of_project(db) == {'shares': (0, 1), 'gigabytes': (0, 6)}
     assert of_project(db, 'red') == {'gigabytes': (0, 3)}
 
 
-def test_one_project_can_be_counted_alone(db):
+def test_recount_of_one_project(db):
     for owner in (ALICE, RED):
-        db.write(books.add_share, owner, 1)
+        db.write(quota_rows.add_share, owner, 1)
         db.write(add_work, (owner, {'gigabytes': 1}))
     found = db.read(recount.recount, 'red')
     assert {key.project_id for key in found} == {'red'}
     assert found[Key('red', 'project', '', 'gigabytes')] == (1, 1)
 
 
-def test_differences_name_row_and_both_figures(db):
+def test_differences_have_the_key_and_both_usages(db):
     assert db.read(recount.differences) == []
-    db.write(books.create_share, ALICE, 3)
+    db.write(quota_rows.create_share, ALICE, 3)
     assert db.read(recount.differences) == []
     db.write(
         lambda session: session.run(
@@ -144,16 +144,17 @@ def test_differences_name_row_and_both_figures(db):
     ]
 
 
-def test_correct_writes_a_recount_also_to_missing_rows(db):
-    db.write(books.create_share, ALICE, 3)
-    db.write(books.add_share, RED, 5)
+def test_correct_also_creates_missing_rows(db):
+    db.write(quota_rows.create_share, ALICE, 3)
+    db.write(quota_rows.add_share, RED, 5)
     db.write(charges.charge, ALICE, {'backups': 1}, limits=DEFAULTS)
     wrong = db.write(recount.correct, DEFAULTS)
     assert {one.key.project_id for one in wrong} == {'blue', 'red'}
     assert db.read(recount.differences) == []
-    assert books.usage(db, 'gigabytes', 'red') == (5, 0)
+    assert quota_rows.usage(db, 'gigabytes', 'red') == (5, 0)
     assert (
-        books.effective_limit(db, 'gigabytes', 'red') == DEFAULTS['gigabytes']
+        quota_rows.effective_limit(db, 'gigabytes', 'red')
+        == DEFAULTS['gigabytes']
     )
-    assert books.usage(db, 'backups') == (0, 0)
+    assert quota_rows.usage(db, 'backups') == (0, 0)
     assert db.write(recount.correct, DEFAULTS) == []

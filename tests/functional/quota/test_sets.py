@@ -1,4 +1,4 @@
-"""What administrators set, what is shown, and what is then in force."""
+"""Limits that administrators set, and the limits effective then."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from manila_lite.quota import limits
 from manila_lite.quota import sets
 from manila_lite.quota.charges import Owner
 from manila_lite.quota.sets import scope_of
-from tests.functional.quota import quota_rows as books
+from tests.functional.quota import quota_rows
 from tests.functional.quota.quota_rows import ALICE
 from tests.functional.quota.quota_rows import DEFAULTS
 from tests.functional.quota.quota_rows import GOLD
@@ -16,14 +16,16 @@ from tests.functional.quota.quota_rows import GOLD
 PROJECT = scope_of('blue')
 USER = scope_of('blue', user_id='alice')
 TYPE = scope_of('blue', share_type_id=GOLD)
-PARTS = pytest.mark.parametrize('part', [USER, TYPE], ids=['user', 'type'])
+SUBSCOPES = pytest.mark.parametrize(
+    'subscope', [USER, TYPE], ids=['user', 'type']
+)
 
 pytestmark = pytest.mark.usefixtures('types')
 
 
 @pytest.fixture
 def types(db):
-    db.write(books.add_types)
+    db.write(quota_rows.add_types)
 
 
 def change(db, scope, values, **kwargs):
@@ -42,12 +44,14 @@ def use(db, owner=ALICE):
     charge(db, dict.fromkeys(('shares', 'gigabytes'), 1), owner)
 
 
-def in_force(db, scope, resource='shares'):
-    part = {} if not scope.id else {f'{scope.kind}_id': scope.id}
-    return books.effective_limit(db, resource, scope.project_id, **part)
+def effective_limit(db, scope, resource='shares'):
+    subscope = {} if not scope.id else {f'{scope.kind}_id': scope.id}
+    return quota_rows.effective_limit(
+        db, resource, scope.project_id, **subscope
+    )
 
 
-def test_options_hold_where_nothing_is_set(db):
+def test_options_apply_without_set_limits(db):
     assert db.read(sets.show, DEFAULTS, PROJECT) == DEFAULTS
     assert db.read(sets.show, DEFAULTS, USER) == DEFAULTS
     assert list(db.read(sets.show, DEFAULTS, TYPE)) == list(
@@ -55,7 +59,7 @@ def test_options_hold_where_nothing_is_set(db):
     )
 
 
-def test_every_layer_hides_the_one_above(db):
+def test_every_layer_overrides_the_one_above(db):
     db.write(sets.change_class, DEFAULTS, 'default', {'shares': 40})
     assert show(db, PROJECT) == show(db, USER) == show(db, TYPE) == 40
     change(db, PROJECT, {'shares': 30})
@@ -67,7 +71,7 @@ def test_every_layer_hides_the_one_above(db):
     assert show(db, scope_of('red')) == 40
 
 
-def test_change_keeps_other_limits_and_answers_all(db):
+def test_change_keeps_other_limits_and_returns_all(db):
     change(db, PROJECT, {'shares': 7, 'backups': 1})
     assert change(db, PROJECT, {'shares': '8'}) == {
         **DEFAULTS,
@@ -83,7 +87,7 @@ def test_change_keeps_other_limits_and_answers_all(db):
 
 def test_usage_is_shown_with_the_limits_by_scope(db):
     use(db)
-    use(db, Owner('blue', 'bob', books.SILVER))
+    use(db, Owner('blue', 'bob', quota_rows.SILVER))
     db.write(
         charges.charge, ALICE, {'gigabytes': 3}, limits=DEFAULTS, reserve=True
     )
@@ -99,7 +103,7 @@ def test_usage_is_shown_with_the_limits_by_scope(db):
     assert list(shown[PROJECT]) == list(limits.NAMES)
 
 
-def test_showing_takes_few_statements(db):
+def test_show_takes_few_statements(db):
     use(db)
     seen = []
     db.on_step = seen.append
@@ -109,54 +113,54 @@ def test_showing_takes_few_statements(db):
     assert seen == ['statement'] * 3
 
 
-def test_a_changed_limit_holds_at_once(db):
+def test_changed_limit_is_effective_at_once(db):
     use(db)
     change(db, PROJECT, {'shares': 1})
     with pytest.raises(exception.ShareLimitExceeded):
         use(db)
     change(db, PROJECT, {'shares': 2})
     use(db)
-    assert in_force(db, PROJECT) == 2
+    assert effective_limit(db, PROJECT) == 2
 
 
-@PARTS
-def test_a_changed_limit_of_a_part_holds_at_once(db, part):
+@SUBSCOPES
+def test_changed_limit_of_a_subscope_is_effective_at_once(db, subscope):
     use(db)
-    change(db, part, {'shares': 1})
-    assert in_force(db, part) == 1
-    assert in_force(db, PROJECT) == DEFAULTS['shares']
+    change(db, subscope, {'shares': 1})
+    assert effective_limit(db, subscope) == 1
+    assert effective_limit(db, PROJECT) == DEFAULTS['shares']
     with pytest.raises(exception.ShareLimitExceeded):
         use(db)
 
 
-@PARTS
-def test_a_part_may_not_exceed_what_holds_for_the_project(db, part):
+@SUBSCOPES
+def test_subscope_may_not_exceed_the_project(db, subscope):
     db.write(sets.change_class, DEFAULTS, 'default', {'shares': 9})
     with pytest.raises(exception.InvalidInput):
-        change(db, part, {'shares': 10}, force=True)
+        change(db, subscope, {'shares': 10}, force=True)
     with pytest.raises(exception.InvalidInput):
-        change(db, part, {'shares': -1})
-    change(db, part, {'shares': 9})
+        change(db, subscope, {'shares': -1})
+    change(db, subscope, {'shares': 9})
     change(db, PROJECT, {'shares': -1})
-    change(db, part, {'shares': -1})
+    change(db, subscope, {'shares': -1})
 
 
-def test_less_than_in_use_needs_force_and_refused_changes_nothing(db):
+def test_limit_below_usage_needs_force_and_a_refusal_changes_nothing(db):
     use(db)
     use(db)
     with pytest.raises(exception.InvalidInput):
         change(db, PROJECT, {'snapshots': 1, 'shares': 1})
     assert show(db, PROJECT, 'snapshots') == DEFAULTS['snapshots']
     change(db, PROJECT, {'shares': 1}, force=True)
-    assert in_force(db, PROJECT) == 1
+    assert effective_limit(db, PROJECT) == 1
 
 
-def test_type_limits_know_no_networks_or_groups(db):
+def test_networks_and_groups_cannot_be_limited_per_type(db):
     with pytest.raises(exception.InvalidInput, match='share_groups'):
         change(db, TYPE, {'share_groups': 1})
 
 
-def test_forgetting_a_project_forgets_its_users_and_no_types(db):
+def test_reset_of_a_project_resets_users_and_not_types(db):
     use(db)
     change(db, PROJECT, {'shares': 4})
     change(db, USER, {'shares': 3})
@@ -164,62 +168,71 @@ def test_forgetting_a_project_forgets_its_users_and_no_types(db):
     db.write(sets.reset, DEFAULTS, PROJECT)
     assert show(db, PROJECT) == show(db, USER) == DEFAULTS['shares']
     assert show(db, TYPE) == 2
-    assert in_force(db, PROJECT) == DEFAULTS['shares']
-    assert in_force(db, USER) == -1
-    assert in_force(db, TYPE) == 2
-    assert books.usage(db, 'shares') == (1, 0)
+    assert effective_limit(db, PROJECT) == DEFAULTS['shares']
+    assert effective_limit(db, USER) == -1
+    assert effective_limit(db, TYPE) == 2
+    assert quota_rows.usage(db, 'shares') == (1, 0)
 
 
-@PARTS
-def test_forgetting_a_part_forgets_nothing_else(db, part):
+@SUBSCOPES
+def test_reset_of_a_subscope_resets_nothing_else(db, subscope):
     use(db)
     change(db, PROJECT, {'shares': 4})
     for scope in (USER, TYPE):
         change(db, scope, {'shares': 3})
-    db.write(sets.reset, DEFAULTS, part)
-    other = TYPE if part == USER else USER
-    assert show(db, PROJECT) == show(db, part) == 4
+    db.write(sets.reset, DEFAULTS, subscope)
+    other = TYPE if subscope == USER else USER
+    assert show(db, PROJECT) == show(db, subscope) == 4
     assert show(db, other) == 3
-    assert (in_force(db, part), in_force(db, other)) == (-1, 3)
+    assert (effective_limit(db, subscope), effective_limit(db, other)) == (
+        -1,
+        3,
+    )
 
 
-def test_the_default_class_holds_where_projects_have_no_own_limit(db):
+def test_default_class_applies_to_projects_without_own_limits(db):
     red = Owner('red', 'carol', GOLD)
     use(db)
     use(db, red)
     change(db, PROJECT, {'shares': 4})
     answer = db.write(sets.change_class, DEFAULTS, 'default', {'shares': 2})
     assert answer == {**DEFAULTS, 'shares': 2}
-    assert in_force(db, PROJECT) == 4
-    assert in_force(db, scope_of('red')) == 2
-    assert in_force(db, scope_of('red'), 'gigabytes') == 100
-    assert books.effective_limit(db, 'shares', 'red', user_id='carol') == -1
+    assert effective_limit(db, PROJECT) == 4
+    assert effective_limit(db, scope_of('red')) == 2
+    assert effective_limit(db, scope_of('red'), 'gigabytes') == 100
+    assert (
+        quota_rows.effective_limit(db, 'shares', 'red', user_id='carol') == -1
+    )
     db.write(sets.reset, DEFAULTS, PROJECT)
-    assert in_force(db, PROJECT) == 2
+    assert effective_limit(db, PROJECT) == 2
 
 
-def test_other_classes_are_kept_and_hold_nowhere(db):
+def test_other_classes_are_stored_and_not_effective(db):
     use(db)
     db.write(sets.change_class, DEFAULTS, 'gold', {'shares': 1})
     assert db.read(sets.show_class, DEFAULTS, 'gold')['shares'] == 1
     assert db.read(sets.show_class, DEFAULTS, 'default') == DEFAULTS
-    assert in_force(db, PROJECT) == show(db, PROJECT) == DEFAULTS['shares']
+    assert (
+        effective_limit(db, PROJECT) == show(db, PROJECT) == DEFAULTS['shares']
+    )
 
 
-def test_class_limits_are_numbers_too(db):
+def test_class_limits_are_validated(db):
     with pytest.raises(exception.InvalidInput):
         db.write(sets.change_class, DEFAULTS, 'default', {'shares': -2})
 
 
-def test_changed_options_come_into_force_at_start(db):
+def test_changed_options_are_effective_after_a_refresh(db):
     use(db)
     use(db, Owner('red', 'carol'))
     change(db, PROJECT, {'shares': 4})
     db.write(sets.change_class, DEFAULTS, 'default', {'gigabytes': 70})
     options = {**DEFAULTS, 'shares': 50, 'gigabytes': 500}
     assert db.write(sets.refresh_defaults, options) == 1
-    assert in_force(db, PROJECT) == 4
-    assert in_force(db, scope_of('red')) == 50
-    assert in_force(db, scope_of('red'), 'gigabytes') == 70
-    assert books.effective_limit(db, 'shares', 'red', user_id='carol') == -1
+    assert effective_limit(db, PROJECT) == 4
+    assert effective_limit(db, scope_of('red')) == 50
+    assert effective_limit(db, scope_of('red'), 'gigabytes') == 70
+    assert (
+        quota_rows.effective_limit(db, 'shares', 'red', user_id='carol') == -1
+    )
     assert db.write(sets.refresh_defaults, options) == 0

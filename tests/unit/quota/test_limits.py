@@ -10,7 +10,7 @@ from manila_lite.quota import limits
 from tests.support import reference
 
 
-def test_resources_and_versions_are_the_published_ones():
+def test_resources_and_versions_match_the_published_table():
     published = [
         (row['field'], row['since'])
         for row in reference.table('response-fields.csv')
@@ -19,7 +19,7 @@ def test_resources_and_versions_are_the_published_ones():
     assert [(one.name, one.since) for one in limits.RESOURCES] == published
 
 
-def test_resources_of_share_types_are_the_published_ones():
+def test_resources_of_share_types_match_the_published_table():
     published = tuple(
         row['field']
         for row in reference.table('response-fields.csv')
@@ -38,7 +38,7 @@ def test_every_resource_has_an_option():
     }
 
 
-def test_later_layers_hide_earlier_ones():
+def test_later_layers_override_earlier_ones():
     found = limits.effective_limits(
         {'shares': 1, 'gigabytes': 1, 'backups': 1},
         {'gigabytes': 2, 'backups': 2},
@@ -55,7 +55,7 @@ def test_later_layers_hide_earlier_ones():
     'value, number',
     [(0, 0), (-1, -1), (7, 7), ('7', 7), ('-1', -1), (2**31 - 1, 2**31 - 1)],
 )
-def test_whole_numbers_are_limits(value, number):
+def test_integers_are_limits(value, number):
     assert limits.parse({'shares': value}) == {'shares': number}
 
 
@@ -85,7 +85,7 @@ def test_unknown_resources_are_refused_by_name():
         (0, 0, True),
     ],
 )
-def test_a_part_may_not_exceed_the_project(limit, ceiling, fits):
+def test_subscope_may_not_exceed_the_project(limit, ceiling, fits):
     def check(force):
         limits.check(
             {'shares': limit},
@@ -106,7 +106,7 @@ def test_a_part_may_not_exceed_the_project(limit, ceiling, fits):
     'limit, used, fits',
     [(4, 4, True), (3, 4, False), (0, 0, True), (-1, 4, True)],
 )
-def test_less_than_in_use_needs_force(limit, used, fits):
+def test_limit_below_usage_needs_force(limit, used, fits):
     limits.check({'shares': limit}, used={'shares': used}, force=True)
     if fits:
         limits.check({'shares': limit}, used={'shares': used})
