@@ -262,10 +262,6 @@ class ExtensionNotFound(NotFound):
     message = 'Extension {alias} could not be found.'
 
 
-class ProjectQuotaNotFound(NotFound):
-    message = 'Quota of project {project_id} could not be found.'
-
-
 # Shares
 
 
@@ -300,10 +296,6 @@ class ShareSoftDeleted(Forbidden):
     message = (
         'Share {share_id} is in the recycle bin; restore it before using it.'
     )
-
-
-class InvalidMetadata(Invalid):
-    message = 'Invalid metadata: {reason}'
 
 
 class AdminOnlyMetadata(Forbidden):
@@ -563,14 +555,6 @@ class ShareShrinkingPossibleDataLoss(DriverError):
     message = 'Share {share_id} holds more than would fit after shrinking.'
 
 
-class ShareShrinkingError(DriverError):
-    message = 'Share {share_id} could not be made smaller: {reason}'
-
-
-class ShareExtendingError(DriverError):
-    message = 'Share {share_id} could not be made larger: {reason}'
-
-
 class InvalidShareInstance(DriverError):
     message = 'Invalid share instance: {reason}'
 
@@ -599,20 +583,10 @@ class ShareSnapshotAccessExists(Invalid):
     message = 'Share snapshot access {access_type}:{access} exists.'
 
 
-class InvalidSnapshotAccess(Invalid):
-    message = 'Invalid access rule: {reason}'
-
-
 class ManageInvalidShare(InvalidShare):
     """A driver found nothing it could manage, or something else."""
 
     message = 'Manage existing share failed due to invalid share: {reason}'
-
-
-class ManageExistingShareTypeMismatch(ManageInvalidShare):
-    message = (
-        'Manage existing share failed due to share type mismatch: {reason}'
-    )
 
 
 class UnmanageInvalidShare(InvalidShare):
@@ -649,10 +623,6 @@ class ManageInvalidShareServer(InvalidShareServer):
         'Manage existing share server failed due to invalid share '
         'server: {reason}'
     )
-
-
-class ShareServerNotCreated(DriverError):
-    message = 'Share server {share_server_id} failed on creation: {reason}'
 
 
 class UnmanageInvalidShareSnapshot(InvalidShareSnapshot):

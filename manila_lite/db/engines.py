@@ -5,7 +5,6 @@ one snapshot (REPEATABLE READ, read only; on SQLite a plain BEGIN in WAL).
 """
 
 from collections.abc import Callable
-import re
 import time
 import typing
 
@@ -111,7 +110,6 @@ def _sqlite(url: str, clock: Callable[[], float]) -> sa.Engine:
         # The driver must not begin by itself: writers begin IMMEDIATE.
         connection.isolation_level = None
         connection.create_function('epoch_now', 0, clock)
-        connection.create_function('regexp', 2, _regexp, deterministic=True)
         _enable_wal(connection, engine.dialect.loaded_dbapi)
         connection.execute('PRAGMA synchronous = FULL')
         connection.execute('PRAGMA foreign_keys = ON')
@@ -149,10 +147,3 @@ def set_synchronous(connection: sa.Connection, fsync: bool) -> None:
     """Set whether commits of a SQLite connection wait for the disk."""
     driver: typing.Any = connection.connection.dbapi_connection
     driver.execute(f'PRAGMA synchronous = {"FULL" if fsync else "NORMAL"}')
-
-
-def _regexp(pattern: str, text: str | None) -> bool:
-    try:
-        return text is not None and re.search(pattern, text) is not None
-    except re.error:
-        return False

@@ -69,7 +69,6 @@ class Session:
         self.hints: list[Hint] = []
         # Reservations made here; the work submitted next owns them.
         self.charges: list[typing.Any] = []
-        self._after: list[Callable[[], object]] = []
 
     def run(self, statement: sa.Executable, **params: object) -> int:
         """Run one statement; return the number of rows it matched."""
@@ -110,9 +109,6 @@ class Session:
     ) -> sa.CursorResult:
         self.db.on_step('statement')
         return self.connection.execute(statement, params or None)
-
-    def after_commit(self, call: Callable[[], object]) -> None:
-        self._after.append(call)
 
 
 class ConcurrentChange(exception.ManilaLiteError):
@@ -242,8 +238,6 @@ class Database:
         self.on_step('committed')
         if session.hints:
             self.deliver(session.hints)
-        for call in session._after:
-            call()
         return result
 
     @contextlib.contextmanager

@@ -239,11 +239,6 @@ class Runner:
         self._renewer.join(max(0.0, deadline - time.monotonic()))
         return not self._renewer.is_alive()
 
-    @property
-    def in_hand(self) -> int:
-        """The number of jobs that are running now."""
-        return len(self._running)
-
     # Threads
 
     def _spawn(self, target: Callable[[], None], name: str) -> None:

@@ -130,9 +130,6 @@ _RENEW = (
     .values(lease_until=db_now() + sa.bindparam('lease', type_=sa.Double()))
 )
 _STEP = sa.update(WORK).where(*_HELD).values(step=sa.bindparam('new_step'))
-_CHARGE = (
-    sa.update(WORK).where(*_HELD).values(charges=sa.bindparam('new_charges'))
-)
 _REMOVE = sa.delete(WORK).where(
     *_HELD, WORK.c.asked == sa.bindparam('seen_asked')
 )
@@ -408,16 +405,6 @@ def renew(session: Session, claims: Collection[Claim], lease: float) -> None:
 def checkpoint(session: Session, claim: Claim, step: str) -> None:
     """Record the current step; raise ClaimLost when fenced off."""
     _require_held(session.run(_STEP, **_fence(claim), new_step=step), claim)
-
-
-def set_charges(
-    session: Session, claim: Claim, charges: list[typing.Any]
-) -> None:
-    """Replace the quota reservations that belong to this work."""
-    _require_held(
-        session.run(_CHARGE, **_fence(claim), new_charges=_dump(charges)),
-        claim,
-    )
 
 
 def finish(session: Session, claim: Claim, *, pause: float = 0.0) -> bool:

@@ -158,14 +158,13 @@ def test_stopping_waits_for_running_work_and_claims_no_more(
     runner.wake(first)
     assert painter.begun.wait(PATIENCE)
     runner.wake(second)
-    assert runner.in_hand == 1
+    assert row(db, first).state == 'running'
     assert not runner.stop(0.0)
     with futures.ThreadPoolExecutor(1) as pool:
         stopping = pool.submit(runner.stop, PATIENCE)
         painter.may_finish.set()
         assert stopping.result()
     assert painter.done == [first]
-    assert runner.in_hand == 0
     assert row(db, second).state == 'queued'
     assert not [
         thread

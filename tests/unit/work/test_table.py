@@ -239,9 +239,6 @@ def test_abandoned_work_does_not_wait_for_other_abandoned_work(db):
 
 WRITES = {
     'checkpoint': lambda session, job: table.checkpoint(session, job, 'half'),
-    'set_charges': lambda session, job: table.set_charges(
-        session, job, [['p', None, None, {}]]
-    ),
     'finish': table.finish,
     'continue_with': lambda session, job: table.continue_with(
         session, job, {'n': 1}
