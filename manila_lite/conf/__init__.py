@@ -1,4 +1,4 @@
-"""Every option of ours, one file per area; `conf` is always an argument.
+"""All our options, one file per area; `conf` is always an argument.
 
 Options of libraries (database connection, message transport, policy file,
 log, token check) are registered by those libraries.
@@ -52,23 +52,23 @@ _IN_BACKEND_SECTIONS = (backend, local, dummy)
 
 
 class BadConfiguration(cfg.Error):
-    """The files are readable and still make no sense; says where."""
+    """The configuration is readable but invalid; the text says where."""
 
 
 def register_all(conf: cfg.ConfigOpts) -> None:
-    """Make every option known that has a section of fixed name."""
+    """Register all options of sections with fixed names."""
     for area in _AREAS:
         area.register(conf)
 
 
 def register_backend(conf: cfg.ConfigOpts, group: str) -> None:
-    """Make the options of a back end known in its section."""
+    """Register the options of a back end in its section."""
     for part in _IN_BACKEND_SECTIONS:
         part.register_backend(conf, group)
 
 
 def new(args: Iterable[str] = (), files: Iterable[str] = ()) -> cfg.ConfigOpts:
-    """A configuration of its own, read from these arguments and files."""
+    """Return a separate configuration, read from arguments and files."""
     conf = cfg.ConfigOpts()
     register_all(conf)
     conf(
@@ -81,7 +81,7 @@ def new(args: Iterable[str] = (), files: Iterable[str] = ()) -> cfg.ConfigOpts:
 
 
 def backends(conf: cfg.ConfigOpts) -> list[str]:
-    """Names of the enabled back ends, their sections ready to be read."""
+    """Register and check the enabled back ends; return their names."""
     names = conf.enabled_share_backends
     if not names:
         raise BadConfiguration('enabled_share_backends names no back end')
@@ -103,7 +103,7 @@ def backends(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Read every option once, so that a broken one is told at start."""
+    """Read every option once, to report invalid values at start."""
     for value in conf.values():
         if isinstance(value, cfg.ConfigOpts.GroupAttr):
             list(value.values())
@@ -115,7 +115,7 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
-    """Groups and options, for the generator of the sample file."""
+    """Return groups and options for the sample file generator."""
     example = itertools.chain.from_iterable(
         part.OPTS for part in _IN_BACKEND_SECTIONS
     )

@@ -1,4 +1,4 @@
-"""How callers prove who they are."""
+"""Options of authentication."""
 
 from oslo_config import cfg
 
@@ -8,21 +8,21 @@ OPTS = [
         'auth_strategy',
         default='keystone',
         choices=[
-            ('noauth', 'everybody is an administrator'),
-            ('noauthv2', 'the same, under another published name'),
+            ('noauth', 'every caller is an administrator'),
+            ('noauthv2', 'another published name of noauth'),
             ('keystone', 'tokens of the identity service'),
             ('http_basic', 'names and passwords from a file'),
         ],
-        help='Sign-in of the API. Use http_basic for an '
-        'installation without Keystone, noauth only to try '
-        'things on one machine.',
+        help='Authentication of the API. Use http_basic for an '
+        'installation without Keystone, noauth only for trials on one '
+        'machine.',
     ),
     cfg.BoolOpt(
         'noauth_allow_remote',
         default=False,
-        help='Let noauth listen on more than loopback. Whoever '
-        'reaches the port is then an administrator: turn on '
-        'only in a network you would trust with that.',
+        help='Let noauth listen on other addresses than loopback. Everyone '
+        'who reaches the port is then an administrator, so turn it on '
+        'only in a trusted network.',
     ),
 ]
 

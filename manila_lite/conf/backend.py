@@ -1,4 +1,4 @@
-"""Options of every back end's own section, whatever its driver."""
+"""Options of back end sections that all drivers share."""
 
 from oslo_config import cfg
 
@@ -17,86 +17,85 @@ OPTS = [
     ),
     cfg.BoolOpt(
         'driver_handles_share_servers',
-        help='Whether the driver makes share servers on share '
-        'networks. Required; share types name the mode they '
-        'need.',
+        help='Whether the driver creates share servers on share networks. '
+        'Required; share types name the mode they need.',
     ),
     cfg.StrOpt(
         'share_backend_name',
-        help="Name told to the scheduler, the section's own when "
-        'unset. Give several back ends one name to let a share '
-        'type mean any of them.',
+        help='Name reported to the scheduler; defaults to the name of the '
+        'section. Give several back ends the same name to let a share '
+        'type use any of them.',
     ),
     cfg.StrOpt(
         'backend_availability_zone',
-        help='Zone of this back end when it stands elsewhere than '
-        'storage_availability_zone says.',
+        help='Availability zone of this back end, if it differs from '
+        'storage_availability_zone.',
     ),
     cfg.StrOpt(
         'replication_domain',
-        help='Back ends with the same word here may hold replicas '
-        "of each other's shares. Set it when their storage "
-        'can replicate.',
+        help='Back ends with the same domain can hold replicas of each '
+        "other's shares. Set it when their storage can replicate.",
     ),
     cfg.IntOpt(
         'reserved_share_percentage',
         default=0,
-        help='Percent of the capacity that new shares may not use. '
-        'Raise it when the back end must not run full.',
+        help='Percentage of the capacity that is not available for new '
+        'shares. Raise it when the back end must not run full.',
     ),
     cfg.IntOpt(
         'reserved_share_from_snapshot_percentage',
         default=0,
-        help='The same for shares made from snapshots, which may '
-        'have to stay on the back end; the general value when '
-        '0.',
+        help='Reserved percentage for shares that are created from '
+        'snapshots, which may have to stay on the back end; 0 uses '
+        'reserved_share_percentage.',
     ),
     cfg.IntOpt(
         'reserved_share_extend_percentage',
         default=0,
-        help='The same for extending shares; the general value when '
-        '0. Set it lower than the general value to keep room '
-        'for growth.',
+        help='Reserved percentage for extending shares; 0 uses '
+        'reserved_share_percentage. Set it lower than that to keep '
+        'capacity for growth.',
     ),
     cfg.FloatOpt(
         'max_over_subscription_ratio',
         default=20.0,
         min=1.0,
-        help='How often capacity may be promised by thin shares. '
-        'Lower it when shares really get filled.',
+        help='Ratio of provisioned to physical capacity that thin shares '
+        'may reach. Lower it when users fill their shares.',
     ),
     cfg.StrOpt(
         'filter_function',
-        help='Expression that is true for shares this back end '
-        'takes, for DriverFilter. Set it to keep some shares '
-        'away, for instance "share.size < 100".',
+        help='Expression for DriverFilter that is true for shares this '
+        'back end accepts. Set it to reject some shares, for instance '
+        '"share.size < 100".',
     ),
     cfg.StrOpt(
         'goodness_function',
-        help='Expression of 0 to 100 that says how welcome a share '
-        'is, for GoodnessWeigher.',
+        help='Expression for GoodnessWeigher with a value of 0 to 100; '
+        'shares go to the back end with the highest value.',
     ),
     cfg.StrOpt(
         'network_config_group',
-        help='Section with the options of the network plug-in, this '
-        'one when unset. Set it to have several back ends share '
-        'one network.',
+        help='Section with the options of the network plug-in; defaults to '
+        'this section. Set it when several back ends share one '
+        'network.',
     ),
     cfg.StrOpt(
         'admin_network_config_group',
-        help='The same for the network of administrators; share '
-        'servers have no addresses there when unset.',
+        help="Section with the options of the administrators' network; "
+        'without it share servers have no addresses there.',
     ),
     cfg.IntOpt(
         'max_shares_per_share_server',
         default=-1,
-        help='Share instances one share server takes, -1 for any '
-        'number. Set it when servers get slow.',
+        help='Maximum number of share instances on one share server, -1 '
+        'for no limit. Set it when servers get slow.',
     ),
     cfg.IntOpt(
         'max_share_server_size',
         default=-1,
-        help='GiB one share server takes, -1 for any size.',
+        help='Maximum total size of the shares on one share server in GiB, '
+        '-1 for no limit.',
     ),
 ]
 

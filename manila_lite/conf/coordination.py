@@ -1,4 +1,4 @@
-"""Where locks between processes live."""
+"""Options of the lock service."""
 
 from oslo_config import cfg
 
@@ -7,9 +7,9 @@ OPTS = [
     cfg.StrOpt(
         'backend_url',
         default='file://$state_path',
-        help='tooz URL of the lock service. Files do for one node; '
-        'use redis:// or etcd3+http:// when several nodes '
-        'serve the same back ends.',
+        help='tooz URL of the lock service. Files are enough for one node; '
+        'use redis:// or etcd3+http:// when several nodes serve the '
+        'same back ends.',
     )
 ]
 

@@ -1,4 +1,4 @@
-"""Back-end section options of the driver that tests use."""
+"""Options of the dummy driver, in the section of a back end."""
 
 from oslo_config import cfg
 
@@ -32,57 +32,58 @@ OPTS = [
         'dummy_driver_default_driver_method_delay',
         default=2.0,
         min=0,
-        help='Seconds each method of the dummy driver takes. Set '
-        'it to 0 to measure the service alone.',
+        help='Seconds each method of the dummy driver takes. Set it to 0 '
+        'to measure the service alone.',
     ),
     cfg.DictOpt(
         'dummy_driver_driver_methods_delays',
         default=_DELAYS,
-        help='Seconds of single methods instead of the default '
+        help='Seconds that single methods take instead of the default '
         'delay. Empty it to measure the service alone.',
     ),
     cfg.StrOpt(
         'dummy_driver_state_path',
         default='$state_path/dummy',
-        help='Directory in which the dummy driver remembers what '
-        'it made. Give each dummy back end its own.',
+        help='Directory in which the dummy driver stores its state. Give '
+        'each dummy back end its own.',
     ),
     cfg.DictOpt(
         'dummy_driver_fail_methods',
         default={},
-        help='Methods that fail, each with how many calls do, or '
-        'with always: create_share:1,extend_share:always.',
+        help='Methods that fail, each with the number of calls that fail, '
+        'or always: create_share:1,extend_share:always.',
     ),
     cfg.ListOpt(
         'dummy_driver_hang_methods',
         default=[],
-        help='Methods that do not come back. Use it to see a stuck back end.',
+        help='Methods that never return. Use it to test a back end that '
+        'hangs.',
     ),
     cfg.ListOpt(
         'dummy_driver_answer_lost_methods',
         default=[],
-        help='Methods that do their work and then fail, as when '
-        'the answer of a back end is lost.',
+        help='Methods that succeed on the back end and then fail, as when '
+        'the reply of a back end is lost.',
     ),
     cfg.ListOpt(
         'dummy_driver_refuse_clients',
         default=[],
-        help='Clients (as in access_to, with * and ?) whose access '
-        'rules come to nothing, while others are applied.',
+        help='Clients (as in access_to, with * and ?) whose access rules '
+        'fail, while other rules are applied.',
     ),
     cfg.IntOpt(
         'dummy_driver_from_snapshot_steps',
         default=0,
         min=0,
-        help='How often it has to be asked before a share from a '
-        'snapshot is there; 0 makes it at once.',
+        help='Number of status requests until a share created from a '
+        'snapshot is available; 0 creates it at once.',
     ),
     cfg.IntOpt(
         'dummy_driver_server_migration_steps',
         default=1,
         min=1,
-        help='How often it has to be asked before the first phase '
-        'of a share server migration is done.',
+        help='Number of requests until the first phase of a share server '
+        'migration is done.',
     ),
     cfg.ListOpt(
         'dummy_driver_server_migration_offers',
@@ -94,61 +95,60 @@ OPTS = [
             'migration_cancel',
             'migration_get_progress',
         ],
-        help='What it can do when a share server migrates to it. '
-        'Without compatible it takes none.',
+        help='Capabilities of the driver as destination of a share server '
+        'migration. Without compatible it accepts none.',
     ),
     cfg.StrOpt(
         'dummy_driver_replication_type',
         choices=['writable', 'readable', 'dr'],
-        help='How its shares are replicated; not at all when unset. '
-        'Set replication_domain as well, on all back ends that '
-        "are to hold replicas of each other's shares.",
+        help='Replication type of shares; not replicated when unset. Set '
+        'replication_domain as well, on all back ends that are to '
+        "hold replicas of each other's shares.",
     ),
     cfg.StrOpt(
         'dummy_driver_replication_path',
         default='$state_path/dummy-replication',
-        help='Directory in which the dummy back ends of a '
-        'replication domain find each other. Give those of '
-        'several share services the same.',
+        help='Directory in which the dummy back ends of a replication '
+        'domain find each other. Set the same for all share services '
+        'of the domain.',
     ),
     cfg.IntOpt(
         'dummy_driver_replica_steps',
         default=0,
         min=0,
-        help='How often a new replica has to be asked for before it '
-        'has the content of the share; 0 copies it at once.',
+        help='Number of updates until a new replica has the content of the '
+        'share; 0 copies it at once.',
     ),
     cfg.FloatOpt(
         'dummy_driver_capacity_gb',
         default=1000.0,
         min=0,
-        help='GiB each pool of the dummy back end reports in all.',
+        help='Total capacity of each pool of the dummy back end in GiB.',
     ),
     cfg.FloatOpt(
         'dummy_driver_free_gb',
         min=0,
-        help='GiB each pool reports as free; what its shares '
-        'leave over when unset.',
+        help='Free capacity that each pool reports in GiB; when unset, the '
+        'total less the shares.',
     ),
     cfg.IntOpt(
         'dummy_driver_network_allocations',
         default=1,
         min=1,
-        help='Addresses each of its share servers has in each subnet.',
+        help='Number of addresses of a share server in each subnet.',
     ),
     cfg.IntOpt(
         'dummy_driver_admin_network_allocations',
         default=0,
         min=0,
-        help='Addresses each of its share servers has in the '
-        "administrators' network; needs "
-        'admin_network_config_group.',
+        help="Number of addresses of a share server in the administrators' "
+        'network; needs admin_network_config_group.',
     ),
     cfg.BoolOpt(
         'dummy_driver_network_updates',
         default=True,
-        help='Whether its share servers say that they can take '
-        'another subnet or security service.',
+        help='Whether share servers support another subnet or another '
+        'security service.',
     ),
     cfg.ListOpt(
         'dummy_driver_pools',

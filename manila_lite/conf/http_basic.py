@@ -1,4 +1,4 @@
-"""The users of `auth_strategy = http_basic`."""
+"""Options of `auth_strategy = http_basic`."""
 
 from oslo_config import cfg
 
@@ -7,10 +7,10 @@ OPTS = [
     cfg.StrOpt(
         'users_file',
         default='$state_path/users',
-        help='File of users, one per line with the bcrypt hash of '
-        'the password, user id, project id and roles. Written '
-        'by "manila-lite-manage user add". Set it to share '
-        'one file between several API nodes.',
+        help='File of users, one per line with the bcrypt hash of the '
+        'password, user id, project id and roles. Written by '
+        '"manila-lite-manage user add". Set it to share one file '
+        'between several API nodes.',
     )
 ]
 

@@ -1,4 +1,4 @@
-"""How long users can read what went wrong."""
+"""Options of user messages."""
 
 from oslo_config import cfg
 
@@ -7,14 +7,14 @@ OPTS = [
     cfg.IntOpt(
         'message_ttl',
         default=2592000,
-        help='Seconds a user message is kept. Raise it when users '
-        'come back later to ask why something failed.',
+        help='Seconds a user message is kept. Raise it when users ask '
+        'later why something failed.',
     ),
     cfg.IntOpt(
         'message_reap_interval',
         default=86400,
-        help='Seconds between removals of expired messages. Lower '
-        'it when they pile up faster.',
+        help='Seconds between removals of expired messages. Lower it when '
+        'many of them accumulate.',
     ),
 ]
 

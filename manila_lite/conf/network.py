@@ -1,7 +1,7 @@
-"""Where share servers get their addresses from.
+"""Options of network plug-ins.
 
-Each option may stand in a back end's own section, or in the one that it
-names as its network_config_group; else the value of DEFAULT holds.
+Each option may be set in the section of a back end or in the section that
+its network_config_group names; otherwise the value in DEFAULT applies.
 """
 
 from typing import Any
@@ -13,54 +13,54 @@ OPTS = [
     cfg.StrOpt(
         'network_api_class',
         default='standalone',
-        help='Network plug-in that gives addresses to share servers: '
-        'the name of an entry point. "standalone" hands out '
-        'those of a network that is described here, and needs '
-        'no network service.',
+        help='Entry point name of the network plug-in that allocates '
+        'addresses for share servers. "standalone" uses a network '
+        'that is described by these options, and needs no network '
+        'service.',
     ),
     cfg.BoolOpt(
         'network_plugin_ipv4_enabled',
         default=True,
-        help='Whether the plug-in may hand out IPv4 addresses. Turn '
-        'it off for networks of IPv6 alone.',
+        help='Whether the plug-in may allocate IPv4 addresses. Turn it off '
+        'for networks with IPv6 only.',
     ),
     cfg.BoolOpt(
         'network_plugin_ipv6_enabled',
         default=False,
-        help='Whether the plug-in may hand out IPv6 addresses. Turn '
-        'it on when the gateway has one.',
+        help='Whether the plug-in may allocate IPv6 addresses. Turn it on '
+        'when the gateway has an IPv6 address.',
     ),
     cfg.StrOpt(
         'standalone_network_plugin_gateway',
-        help='Address of the gateway, which also says whether '
-        'addresses are IPv4 or IPv6. Required by the plug-in.',
+        help='Address of the gateway; its version is the IP version of the '
+        'network. Required by the plug-in.',
     ),
     cfg.StrOpt(
         'standalone_network_plugin_mask',
-        help='Network mask, as 255.255.255.0 or as the number of '
-        'bits. Required by the plug-in.',
+        help='Network mask, as 255.255.255.0 or as a number of bits. '
+        'Required by the plug-in.',
     ),
     cfg.StrOpt(
         'standalone_network_plugin_network_type',
         choices=['flat', 'vlan', 'vxlan', 'gre'],
-        help='What kind of network it is, as drivers need to know '
-        'who make interfaces in it.',
+        help='Type of the network, for drivers that create network '
+        'interfaces in it.',
     ),
     cfg.IntOpt(
         'standalone_network_plugin_segmentation_id',
-        help='Its VLAN, or whatever tells it from others of its '
-        'kind. Required but for flat networks.',
+        help='VLAN id or another segmentation id of the network. Required '
+        'unless the network is flat.',
     ),
     cfg.ListOpt(
         'standalone_network_plugin_allowed_ip_ranges',
-        help='Addresses that may be handed out, and ranges of them '
-        'as first-last; all of the network when unset. Set it '
-        'when others use addresses of the network, too.',
+        help='Addresses that may be allocated, as single addresses or as '
+        'ranges first-last; all of the network when unset. Set it '
+        'when other systems use addresses of the network.',
     ),
     cfg.IntOpt(
         'standalone_network_plugin_mtu',
         default=1500,
-        help='Largest packet of the network, in bytes.',
+        help='MTU of the network in bytes. Lower it for tunnelled networks.',
     ),
 ]
 
@@ -70,12 +70,12 @@ def register(conf: cfg.ConfigOpts) -> None:
 
 
 def register_network(conf: cfg.ConfigOpts, group: str) -> None:
-    """Make the options known in a section, too."""
+    """Register the options in a section, too."""
     conf.register_opts(OPTS, group)
 
 
 def values(conf: cfg.ConfigOpts, group: str) -> dict[str, Any]:
-    """What holds for a section: what it says, else what DEFAULT says."""
+    """Return the values of a section, which fall back to DEFAULT."""
     register_network(conf, group)
     return {
         opt.name: conf[group][opt.name]

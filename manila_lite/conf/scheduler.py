@@ -1,4 +1,4 @@
-"""How a pool is chosen for a share."""
+"""Options of the scheduler."""
 
 from oslo_config import cfg
 
@@ -7,9 +7,9 @@ OPTS = [
     cfg.IntOpt(
         'scheduler_max_attempts',
         default=3,
-        help='Pools tried for one share before it ends in error. '
-        'Raise it when back ends often refuse what they '
-        'reported as fitting.',
+        help='Maximum number of pools tried for one share before it ends '
+        'in error. Raise it when back ends often reject what fits '
+        'their reports.',
     ),
     cfg.ListOpt(
         'scheduler_default_filters',
@@ -24,32 +24,32 @@ OPTS = [
             'AffinityFilter',
             'AntiAffinityFilter',
         ],
-        help='Filters a pool must pass to get a new share. Add a '
-        'filter of your own by its entry point name.',
+        help='Filters that a pool must pass for a new share. Add a filter '
+        'of your own by its entry point name.',
     ),
     cfg.ListOpt(
         'scheduler_default_weighers',
         default=['CapacityWeigher', 'GoodnessWeigher', 'HostAffinityWeigher'],
-        help='Weighers whose sum ranks the pools that passed. '
-        'Change it when free capacity is not what matters.',
+        help='Weighers whose weighted sum ranks the pools that passed the '
+        'filters. Change it when free capacity is not the criterion.',
     ),
     cfg.ListOpt(
         'scheduler_default_extend_filters',
         default=['CapacityFilter', 'DriverFilter'],
-        help='Filters the pool of a share must pass before the '
-        'share is extended.',
+        help='Filters that the pool of a share must pass before the share '
+        'is extended.',
     ),
     cfg.FloatOpt(
         'capacity_weight_multiplier',
         default=1.0,
-        help='Weight of free capacity. Negative fills one pool '
-        'after the other instead of spreading.',
+        help='Weight of free capacity. A negative value fills one pool '
+        'after the other instead of spreading shares.',
     ),
     cfg.FloatOpt(
         'pool_weight_multiplier',
         default=1.0,
-        help='Weight of share servers a pool already runs. '
-        'Negative prefers pools with more of them.',
+        help='Weight of the number of share servers on a pool. A negative '
+        'value prefers pools with more of them.',
     ),
 ]
 

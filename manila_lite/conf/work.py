@@ -1,79 +1,76 @@
-"""How accepted requests are carried out."""
+"""Options of work: leases, sweeps, retries and limits."""
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup('work', title='Work accepted and still owed')
+GROUP = cfg.OptGroup('work', title='Accepted work')
 OPTS = [
     cfg.FloatOpt(
         'lease',
         default=30.0,
         min=0.1,
-        help='Seconds after which the work of a process that no '
-        'longer renews it is taken over. Lower it to recover '
-        'faster; keep it well above the longest pause of a '
-        'loaded node or database.',
+        help='Seconds after which work is taken over when its process no '
+        'longer renews the lease. Lower it to recover faster; keep it '
+        'well above the longest pause of a loaded node or database.',
     ),
     cfg.FloatOpt(
         'sweep_interval',
         default=2.0,
         min=0.01,
-        help='Seconds between looks for work whose message was '
-        'late or lost. Raise it when many services make the '
-        'idle database busy.',
+        help='Seconds between sweeps for work whose hint was late or lost. '
+        'Raise it when many services load an idle database.',
     ),
     cfg.IntOpt(
         'workers_per_backend',
         default=2,
         min=1,
-        help='Operations of one back end carried out at a time. '
-        'Raise it for back ends that are slow but parallel.',
+        help='Number of operations that run on one back end at the same '
+        'time. Raise it for back ends that are slow but parallel.',
     ),
     cfg.IntOpt(
         'scheduler_workers',
         default=2,
         min=1,
-        help='Requests one scheduler places at a time. Rarely worth '
-        'raising: placing is quick.',
+        help='Number of requests that one scheduler places at the same '
+        'time. Rarely worth raising: placement is quick.',
     ),
     cfg.IntOpt(
         'max_attempts',
         default=5,
         min=1,
-        help='Tries of an operation whose failure may pass. Raise '
-        'it when back ends are away for longer at a time.',
+        help='Maximum number of attempts of an operation after transient '
+        'errors. Raise it when back ends are unavailable for longer '
+        'times.',
     ),
     cfg.FloatOpt(
         'retry_delay',
         default=1.0,
         min=0.0,
-        help='Seconds before the first retry; grows and varies '
-        'from try to try. Raise it when retries hinder a '
-        'back end that is coming up.',
+        help='Seconds before the first retry; grows from retry to retry, '
+        'with some randomness. Raise it when retries disturb a back '
+        'end that is starting.',
     ),
     cfg.IntOpt(
         'max_queue',
         default=5000,
         min=0,
-        help='Operations waiting for workers at which the API '
-        'answers 503 with Retry-After instead of accepting '
-        'more; 0 accepts always. Lower it when users prefer a '
-        'refusal to a long wait.',
+        help='Number of queued operations at which the API responds with '
+        '503 and Retry-After instead of accepting more; 0 means no '
+        'limit. Lower it when users prefer a refusal to a long wait.',
     ),
     cfg.FloatOpt(
         'operation_timeout',
         default=3600.0,
         min=0.1,
-        help='Seconds without progress after which an operation '
-        'is no longer held and is rescued. Keep it above the '
-        'longest call of any driver, copies included.',
+        help='Seconds without progress after which the lease of an '
+        'operation is no longer renewed and it is rescued. Keep it '
+        'above the longest call of any driver, copies included.',
     ),
     cfg.IntOpt(
         'journal_retention',
         default=2592000,
         min=60,
-        help='Seconds that the journal of status changes remembers. '
-        'Raise it to look further back, at the price of a '
-        'larger database.',
+        help='Seconds that status changes are kept in the journal. Raise '
+        'it to look further back, at the price of a larger database.',
     ),
 ]
 

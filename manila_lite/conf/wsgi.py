@@ -1,4 +1,4 @@
-"""Sockets of the built-in HTTP server."""
+"""Socket options of the built-in HTTP server."""
 
 from oslo_config import cfg
 
@@ -7,18 +7,18 @@ OPTS = [
     cfg.BoolOpt(
         'tcp_keepalive',
         default=True,
-        help='Probe idle client connections. Turn off when a proxy '
-        'in front does so.',
+        help='Probe idle client connections. Turn it off when a proxy in '
+        'front does so.',
     ),
     cfg.IntOpt(
         'tcp_keepalive_interval',
-        help='Seconds between probes; the system decides when '
+        help='Seconds between probes; the default of the system when '
         'unset. Lower it when dead clients hold connections.',
     ),
     cfg.IntOpt(
         'tcp_keepalive_count',
-        help='Unanswered probes after which a connection is '
-        'closed; the system decides when unset.',
+        help='Number of unanswered probes after which a connection is '
+        'closed; the default of the system when unset.',
     ),
 ]
 

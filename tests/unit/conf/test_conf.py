@@ -1,4 +1,4 @@
-"""Files of operators, good and broken, and what is told about them."""
+"""Valid and invalid configuration files, and the reported errors."""
 
 import socket
 import subprocess
@@ -77,7 +77,7 @@ GOOD = 'share_driver = dummy\ndriver_handles_share_servers = false\n'
 
 @pytest.fixture
 def read(tmp_path):
-    """Makes a configuration of the text of a file."""
+    """`read(text)`: the configuration of a file with this text."""
 
     def read(text):
         file = tmp_path / 'manila.conf'
@@ -87,45 +87,45 @@ def read(tmp_path):
     return read
 
 
-def test_a_file_of_the_incumbent_is_read_as_it_is(read):
-    found = read(INCUMBENT)
-    assert conf.backends(found) == ['london', 'paris']
-    conf.check(found)
-    assert found.host == 'storage-1'
-    assert found.my_ip == '10.0.0.5'
-    assert found.auth_strategy == 'keystone'
-    assert found.storage_availability_zone == 'room-a'
-    assert found.default_share_type == 'plain'
-    assert found.enabled_share_protocols == ['NFS']
-    assert found.osapi_share_listen_port == 8787
-    assert (found.report_interval, found.service_down_time) == (5, 25)
-    assert found.scheduler_default_filters == [
+def test_a_file_of_manila_can_be_read(read):
+    options = read(INCUMBENT)
+    assert conf.backends(options) == ['london', 'paris']
+    conf.check(options)
+    assert options.host == 'storage-1'
+    assert options.my_ip == '10.0.0.5'
+    assert options.auth_strategy == 'keystone'
+    assert options.storage_availability_zone == 'room-a'
+    assert options.default_share_type == 'plain'
+    assert options.enabled_share_protocols == ['NFS']
+    assert options.osapi_share_listen_port == 8787
+    assert (options.report_interval, options.service_down_time) == (5, 25)
+    assert options.scheduler_default_filters == [
         'CapacityFilter',
         'CapabilitiesFilter',
     ]
-    assert found.capacity_weight_multiplier == -1.0
-    assert found.quota.gigabytes == -1
-    assert found.coordination.backend_url == 'redis://locks:6379'
-    assert found.message_ttl == 100
+    assert options.capacity_weight_multiplier == -1.0
+    assert options.quota.gigabytes == -1
+    assert options.coordination.backend_url == 'redis://locks:6379'
+    assert options.message_ttl == 100
 
 
 def test_sections_of_back_ends_are_read(read):
-    found = read(INCUMBENT)
-    conf.backends(found)
-    assert found.london.share_backend_name == 'LONDON'
-    assert found.london.driver_handles_share_servers is False
-    assert found.london.reserved_share_percentage == 10
-    assert found.london.max_over_subscription_ratio == 1.5
-    assert found.paris.share_driver == 'dummy'
-    assert found.paris.driver_handles_share_servers is True
-    assert found.paris.backend_availability_zone == 'room-b'
-    assert found.paris.filter_function == 'share.size < 100'
-    assert found.paris.dummy_driver_pools == ['gold', 'silver']
-    assert found.paris.dummy_driver_fail_methods == {
+    options = read(INCUMBENT)
+    conf.backends(options)
+    assert options.london.share_backend_name == 'LONDON'
+    assert options.london.driver_handles_share_servers is False
+    assert options.london.reserved_share_percentage == 10
+    assert options.london.max_over_subscription_ratio == 1.5
+    assert options.paris.share_driver == 'dummy'
+    assert options.paris.driver_handles_share_servers is True
+    assert options.paris.backend_availability_zone == 'room-b'
+    assert options.paris.filter_function == 'share.size < 100'
+    assert options.paris.dummy_driver_pools == ['gold', 'silver']
+    assert options.paris.dummy_driver_fail_methods == {
         'create_share': '2',
         'delete_share': 'always',
     }
-    assert found.paris.dummy_driver_driver_methods_delays == {
+    assert options.paris.dummy_driver_driver_methods_delays == {
         'create_share': '0.5'
     }
 
@@ -135,29 +135,29 @@ def test_a_quota_under_its_old_name_is_honoured(read):
 
 
 def test_a_quota_under_its_new_name_wins_over_the_old(read):
-    found = read('[DEFAULT]\nquota_shares = 7\n[quota]\nshares = 8\n')
-    assert found.quota.shares == 8
+    options = read('[DEFAULT]\nquota_shares = 7\n[quota]\nshares = 8\n')
+    assert options.quota.shares == 8
 
 
 def test_paths_follow_the_state_path(read):
-    found = read(
+    options = read(
         '[DEFAULT]\nstate_path = /srv/state\n'
         f'enabled_share_backends = a\n[a]\n{GOOD}'
     )
-    conf.backends(found)
-    assert found.a.local_root == '/srv/state/local'
-    assert found.a.dummy_driver_state_path == '/srv/state/dummy'
-    assert found.coordination.backend_url == 'file:///srv/state'
-    assert found.http_basic.users_file == '/srv/state/users'
+    conf.backends(options)
+    assert options.a.local_root == '/srv/state/local'
+    assert options.a.dummy_driver_state_path == '/srv/state/dummy'
+    assert options.coordination.backend_url == 'file:///srv/state'
+    assert options.http_basic.users_file == '/srv/state/users'
 
 
-def test_back_ends_may_be_asked_for_again(read):
-    found = read(f'{TWO}[a]\n{GOOD}[b]\n{GOOD}')
-    assert conf.backends(found) == conf.backends(found) == ['a', 'b']
+def test_back_ends_may_be_read_repeatedly(read):
+    options = read(f'{TWO}[a]\n{GOOD}[b]\n{GOOD}')
+    assert conf.backends(options) == conf.backends(options) == ['a', 'b']
 
 
 @pytest.mark.parametrize(
-    'text, told',
+    'text, message',
     [
         ('', 'names no back end'),
         ('[DEFAULT]\nenabled_share_backends = a,a\n', 'twice: a, a'),
@@ -170,13 +170,13 @@ def test_back_ends_may_be_asked_for_again(read):
         ('[DEFAULT]\nenabled_share_backends = a@b\n', 'a@b'),
     ],
 )
-def test_back_ends_that_cannot_run_are_told(read, text, told):
-    with pytest.raises(cfg.Error, match=told):
+def test_back_ends_that_cannot_run_are_reported(read, text, message):
+    with pytest.raises(cfg.Error, match=message):
         conf.backends(read(text))
 
 
 @pytest.mark.parametrize(
-    'text, told',
+    'text, message',
     [
         ('[DEFAULT]\nreport_interval = often\n', 'report_interval'),
         ('[DEFAULT]\nauth_strategy = trust\n', 'auth_strategy'),
@@ -185,19 +185,19 @@ def test_back_ends_that_cannot_run_are_told(read, text, told):
         ('[DEFAULT]\nosapi_share_use_ssl = true\n', 'proxy'),
     ],
 )
-def test_a_broken_option_is_told_by_its_name(read, text, told):
-    with pytest.raises(cfg.Error, match=told):
+def test_an_invalid_option_is_reported_by_name(read, text, message):
+    with pytest.raises(cfg.Error, match=message):
         conf.check(read(text))
 
 
-def test_a_broken_option_of_a_back_end_is_told_by_its_name(read):
-    found = read(
+def test_an_invalid_option_of_a_back_end_is_reported_by_name(read):
+    options = read(
         '[DEFAULT]\nenabled_share_backends = a\n[a]\n'
         f'{GOOD}max_over_subscription_ratio = 0.5\n'
     )
-    conf.backends(found)
+    conf.backends(options)
     with pytest.raises(cfg.Error, match='max_over_subscription_ratio'):
-        conf.check(found)
+        conf.check(options)
 
 
 @pytest.mark.parametrize(
@@ -208,12 +208,12 @@ def test_a_broken_option_of_a_back_end_is_told_by_its_name(read):
         ('my_node', 'host-my-node'),
     ],
 )
-def test_any_name_of_a_machine_makes_a_legal_host(monkeypatch, name, legal):
+def test_any_machine_name_makes_a_legal_host(monkeypatch, name, legal):
     monkeypatch.setattr(socket, 'gethostname', lambda: name)
     assert core._hostname() == legal
 
 
-def test_every_option_tells_an_operator_something():
+def test_every_option_has_a_help_text():
     assert [
         opt.name
         for _, opts in conf.list_opts()

@@ -1,4 +1,4 @@
-"""The options of the published table, as an operator's file uses them."""
+"""Our options match the published table."""
 
 from oslo_config import cfg
 import pytest
@@ -24,7 +24,7 @@ AREAS = {
 }
 
 NOT_OFFERED = {
-    'names a class of the incumbent': {
+    'names a class of Manila': {
         'data_manager',
         'db_backend',
         'db_driver',
@@ -38,7 +38,7 @@ NOT_OFFERED = {
         'share_api_class',
         'share_manager',
     },
-    'serves a part that is not there': {
+    'belongs to a part that does not exist here': {
         'api_rate_limit',
         'fatal_exception_format_errors',
         'max_gigabytes',
@@ -92,14 +92,14 @@ KINDS = {
     'host address': cfg.HostAddressOpt,
 }
 
-# Ours on purpose: a driver of the incumbent is no default, and the sign-in
-# by a users file is an addition.
+# Differences on purpose: drivers of Manila cannot be defaults, and
+# authentication by a users file is an addition.
 DEFAULTS = {'share_driver': None, 'network_api_class': 'standalone'}
 CHOICES = {'auth_strategy': {'http_basic'}}
 
 
 def published():
-    # Read in a section, where DEFAULT says what it does not say.
+    # Options of back end sections, which fall back to DEFAULT.
     return {
         (row['group'].removeprefix('backend or '), row['name']): row
         for row in reference.table('config-options.csv')
@@ -115,7 +115,7 @@ def ours():
         if where == 'my_backend':
             where = 'backend section'
         for opt in opts:
-            # Published once for all, and read in each back end's section
+            # Published in DEFAULT, and read in each back end's section.
             row_group = 'DEFAULT' if opt.name == 'share_driver' else where
             found[row_group, opt.name] = opt
     return found
@@ -146,15 +146,15 @@ def default_of(row, kind):
     }[kind](text)
 
 
-def test_every_published_option_is_offered_or_left_out_for_a_reason():
-    left_out = set().union(*NOT_OFFERED.values())
+def test_every_published_option_is_offered_or_omitted_for_a_reason():
+    omitted = set().union(*NOT_OFFERED.values())
     names = {name for _, name in published()}
     offered = {opt.name for _, opt in common()}
-    assert names - offered == left_out
-    assert len(left_out) == sum(map(len, NOT_OFFERED.values()))
+    assert names - offered == omitted
+    assert len(omitted) == sum(map(len, NOT_OFFERED.values()))
 
 
-def test_an_option_of_a_published_name_stands_in_its_published_group():
+def test_options_with_published_names_are_in_their_published_groups():
     names = {name for _, name in published()}
     assert {key for key in ours() if key[1] in names} <= set(published())
 
@@ -230,5 +230,5 @@ def test_deprecated_names_are_the_published_ones():
         ('range 1.0..', (1.0, None)),
     ],
 )
-def test_bounds_of_the_table_are_read_right(constraint, expected):
+def test_bounds_of_the_table_are_parsed(constraint, expected):
     assert expected_bounds(constraint) == expected
